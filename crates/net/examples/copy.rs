@@ -5,8 +5,8 @@
 //! cargo run --release --example copy -- give TICKET < file
 //! ```
 //!
-//! The giver ends with success only when the taker has every byte; the taker, when it has seen the end and not just a
-//! connection that broke.
+//! The sender exits with success only when the receiver has every byte. The receiver does so when it has seen the end
+//! of the stream, not just a lost connection.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ async fn take(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let (_, mut receive) = connection.accept().await?;
     let copied = tokio::io::copy(&mut receive, &mut tokio::io::stdout()).await?;
     tokio::io::stdout().flush().await?;
-    // The giver closes once it knows that all is here.
+    // The sender closes once everything has been delivered.
     let end = connection.closed().await;
     if !matches!(end, ConnectionError::Closed { by: ClosedBy::Peer, code: 0, .. }) {
         return Err(end.into());

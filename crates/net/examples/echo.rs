@@ -1,11 +1,11 @@
-//! Sends back what it gets, over every network that leads there; prints what the paths do meanwhile.
+//! Echoes what it receives, over every network that leads there, and prints the events of the paths.
 //!
 //! ```text
 //! cargo run --example echo -- serve [ADDR:PORT]    # prints a ticket; default 0.0.0.0:4455
 //! cargo run --example echo -- call TICKET [TEXT …] # default text: "hello over all networks"
 //! ```
 //!
-//! Pull a cable while it runs: the events tell how the connection goes on over what is left.
+//! Pull a cable while it runs: the events show how the connection goes on over the remaining paths.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -92,10 +92,10 @@ async fn call(ticket: &Ticket, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what happens on a connection, until it ends.
+/// Prints the events of a connection until it ends.
 async fn tell_events(connection: Connection) {
     let mut events = connection.events();
-    // A listener that fell behind goes on with what is left.
+    // A listener that lags behind goes on with the events that are left.
     loop {
         match events.recv().await {
             Ok(Event::Path(path)) => {

@@ -1,5 +1,5 @@
-//! Tells positions to a server, over every network that leads there: each is of use for a moment only, and what is lost
-//! or late is not worth the wait. Commands go beside them, in order and for certain.
+//! Sends positions to a server, over every network that leads there. Each position is of use for a moment only, so a
+//! lost or late one is not worth a wait. Commands travel beside them, ordered and reliable.
 //!
 //! ```text
 //! cargo run --example messages -- serve [ADDR:PORT]   # prints a ticket; default 0.0.0.0:4455
@@ -56,7 +56,7 @@ async fn serve(address: SocketAddr) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts positions and obeys commands.
+/// Counts positions and executes commands.
 async fn listen(connection: Connection) -> Result<(), Failure> {
     let (_send, mut receive) = connection.accept().await?;
     let (mut positions, mut newest) = (0_u32, String::new());

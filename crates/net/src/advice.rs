@@ -1,42 +1,42 @@
-//! What the system of this host keeps from a connection, and the commands that change it.
+//! What the system of this host denies to the endpoint, and the commands that change it.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most pieces that are kept; a host with more has more troubles than these.
+/// Most entries that are kept; a host with more has worse problems.
 const MOST: usize = 64;
 
-/// Something that the administrator of this host can better, got from [`Endpoint::advice`](crate::Endpoint::advice).
+/// Something that the administrator of this host can improve, from [`Endpoint::advice`](crate::Endpoint::advice).
 ///
-/// It prints as one sentence and, in lines of their own, the commands to be run as root.
+/// It prints as one sentence and, on lines of their own, the commands to run as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// The system's limit for receive buffers is below what was asked for: bursts get lost.
+    /// The system's limit for receive buffers is below the requested size: bursts lose packets.
     ReceiveBuffer {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         wanted: usize,
-        /// Bytes that the system gave.
+        /// Granted bytes.
         granted: usize,
     },
-    /// The system's limit for send buffers is below what was asked for: fast paths wait more often.
+    /// The system's limit for send buffers is below the requested size: fast paths wait more often.
     SendBuffer {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         wanted: usize,
-        /// Bytes that the system gave.
+        /// Granted bytes.
         granted: usize,
     },
-    /// The system refuses to tie a socket to its interface, so that the routes decide where its packets leave; without
-    /// rules by source address, all networks but one lie idle.
+    /// The system refuses to bind a socket to its interface, so the routes decide where its packets leave. Without
+    /// rules by source address all networks but one stay idle.
     NotTied {
         /// Name of the interface.
         interface: String,
-        /// The own address on it.
+        /// The local address on it.
         address: IpAddr,
-        /// The router behind it, if the routes name one.
+        /// Its router, if the routes name one.
         gateway: Option<IpAddr>,
-        /// Number of a routing table for it: 4455 and the system's number of the interface.
+        /// Number of a routing table for it: 4455 plus the system's index of the interface.
         table: u32,
         /// The system's reason.
         reason: String,
@@ -44,7 +44,7 @@ pub enum Advice {
 }
 
 impl Advice {
-    /// The commands that change it, to be run as root on Linux; none where they are not known.
+    /// The commands to run as root on Linux; empty where no command is known.
     pub fn commands(&self) -> Vec<String> {
         match self {
             Self::ReceiveBuffer { wanted, .. } => vec![format!("sysctl -w net.core.rmem_max={wanted}")],
@@ -86,12 +86,12 @@ impl fmt::Display for Advice {
     }
 }
 
-/// What a driver has found so far, shared with the handles of its endpoint.
+/// The advice of a driver so far, shared with the handles of its endpoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AdviceBoard(Arc<Mutex<Vec<Advice>>>);
 
 impl AdviceBoard {
-    /// Adds a piece; false if it is known.
+    /// Adds an entry; returns false if it is present.
     pub(crate) fn add(&self, advice: Advice) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = known.len() < MOST && !known.contains(&advice);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_of_advice_is_told_once() {
+    fn the_same_advice_is_given_once() {
         let board = AdviceBoard::default();
         let advice = |granted| Advice::SendBuffer { wanted: 4_000_000, granted };
         assert!(board.add(advice(1)) && !board.add(advice(1)) && board.add(advice(2)));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use manyway_proto::Instant;
 
-/// Turns the system's monotonic clock into the core's moments and back.
+/// Converts between the system's monotonic clock and the core's instants.
 ///
-/// All drivers of one process may share a copy, so that their moments compare.
+/// All drivers of one process may share a copy, so that their instants compare.
 ///
 /// ```
 /// let clock = manyway::Clock::new();
@@ -20,7 +20,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A moment is never closer to the epoch than this, so that looking back from it does not reach zero.
+    /// No instant is closer to the epoch than this, so that subtracting from one does not reach zero.
     const HEAD_START: Duration = Duration::from_secs(3600);
 
     /// Starts a clock; its first moment is one hour after its epoch.
@@ -28,17 +28,17 @@ impl Clock {
         Self { epoch: std::time::Instant::now() }
     }
 
-    /// The present moment. Costs about 25 ns: read it once for each batch of packets.
+    /// The current time. Costs about 25 ns: read it once for each batch of packets.
     pub fn now(&self) -> Instant {
         self.from_std(std::time::Instant::now())
     }
 
-    /// The core's name of a moment of the system; moments before the clock was made count as its start.
+    /// Converts an instant of the system; those before the clock was made count as its start.
     pub fn from_std(&self, moment: std::time::Instant) -> Instant {
         Instant::from_nanos(0) + Self::HEAD_START + moment.saturating_duration_since(self.epoch)
     }
 
-    /// The system's name of a moment of the core, for its timers; centuries ahead become a day ahead.
+    /// Converts an instant of the core, for the system's timers; one that is centuries ahead becomes one day ahead.
     pub fn to_std(&self, moment: Instant) -> std::time::Instant {
         let since_epoch = moment - (Instant::from_nanos(0) + Self::HEAD_START);
         self.epoch
@@ -53,7 +53,7 @@ impl Default for Clock {
     }
 }
 
-/// Notices that the system was suspended: the monotonic clock stands still then, the clock since boot does not.
+/// Detects that the system was suspended: the monotonic clock stops then, the clock since boot does not.
 #[derive(Debug)]
 pub(crate) struct SuspendWatch {
     checked_at: Instant,
@@ -61,16 +61,16 @@ pub(crate) struct SuspendWatch {
 }
 
 impl SuspendWatch {
-    /// Shorter sleeps hurt nobody; the two clocks are not read at quite the same time.
+    /// Shorter suspends do no harm, and the two clocks are not read at exactly the same time.
     pub(crate) const NOTICEABLE: Duration = Duration::from_millis(500);
-    /// The clocks are read so often at most.
+    /// Shortest interval between two readings of the clocks.
     const INTERVAL: Duration = Duration::from_millis(100);
 
     pub(crate) fn new() -> Self {
         Self { checked_at: Instant::from_nanos(0), slept: slept_since_boot() }
     }
 
-    /// Whether the system slept since the last call that said so, or since the start. To be called often.
+    /// Whether the system was suspended since the last call that returned true, or since the start. Call it often.
     pub(crate) fn has_slept(&mut self, now: Instant) -> bool {
         if now - self.checked_at < Self::INTERVAL {
             return false;
@@ -88,7 +88,7 @@ impl SuspendWatch {
     }
 }
 
-/// How long the system was suspended since it started.
+/// Total time that the system has been suspended since boot.
 #[cfg(target_os = "linux")]
 fn slept_since_boot() -> Duration {
     use nix::time::{ClockId, clock_gettime};
@@ -97,7 +97,7 @@ fn slept_since_boot() -> Duration {
     read(ClockId::CLOCK_BOOTTIME).saturating_sub(running)
 }
 
-/// Not known here: the slow poll of the interfaces has to do.
+/// Unknown on this system: the slow poll of the interfaces has to suffice.
 #[cfg(not(target_os = "linux"))]
 fn slept_since_boot() -> Duration {
     Duration::ZERO
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suspend_is_noticed_once_and_jitter_never() {
+    fn a_suspend_is_reported_once_and_clock_jitter_never() {
         let mut watch = SuspendWatch::new();
         let before = watch.slept;
         assert!(!watch.take(before + Duration::from_millis(3)));
@@ -118,21 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_while_this_test_runs() {
+    fn no_suspend_is_reported_while_the_system_runs() {
         let mut watch = SuspendWatch::new();
         let clock = Clock::new();
         assert!(!watch.has_slept(clock.now()));
     }
 
     #[test]
-    fn a_moment_survives_the_way_there_and_back() {
+    fn an_instant_survives_both_conversions() {
         let clock = Clock::new();
         let later = clock.now() + Duration::from_millis(1234);
         assert_eq!(clock.from_std(clock.to_std(later)), later);
     }
 
     #[test]
-    fn moments_keep_their_distance() {
+    fn conversions_keep_the_distance_of_instants() {
         let clock = Clock::new();
         let start = std::time::Instant::now();
         let end = start + Duration::from_micros(77);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_does_not_panic() {
+    fn an_instant_at_the_end_of_time_does_not_panic() {
         let clock = Clock::new();
         assert!(clock.to_std(Instant::from_nanos(u64::MAX)) > std::time::Instant::now());
     }

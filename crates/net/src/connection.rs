@@ -1,4 +1,4 @@
-//! A connection as an application holds it.
+//! The application's handle of a connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::report::PathReport;
 use crate::stream::pipe::Pipes;
 use crate::stream::{ReceiveStream, SendStream, halves};
 
-/// Events that a slow listener may fall behind before it misses some. The room is taken for the first listener.
+/// Events by which a listener may lag before it loses some. The memory is allocated for the first listener.
 const EVENTS: usize = 128;
 
-/// One connection over all networks; clones stand for the same one.
+/// One connection over all networks; clones are handles of the same connection.
 ///
-/// When the last clone and the last of its streams are dropped, the connection closes with code 0: what was written
-/// still arrives, while its [`Endpoint`](crate::Endpoint) or the process lives. Every method may be cancelled by
-/// dropping its future.
+/// When the last clone and the last of its streams are dropped, the connection closes with code 0. Written data still
+/// arrives as long as its [`Endpoint`](crate::Endpoint) or the process lives. Every method may be cancelled by dropping
+/// its future.
 #[derive(Debug, Clone)]
 pub struct Connection {
     link: Arc<Link>,
@@ -33,9 +33,9 @@ pub struct Connection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathInfo {
-    /// Name of the local interface, where the path is bound to one.
+    /// Name of the local interface, if the path is bound to one.
     pub interface: Option<String>,
-    /// Its figures.
+    /// The figures of the path.
     pub statistics: PathStatistics,
 }
 
@@ -45,14 +45,14 @@ pub struct PathInfo {
 pub struct ConnectionInfo {
     /// Every open path, by ascending id.
     pub paths: Vec<PathInfo>,
-    /// All figures as the protocol machine has them.
+    /// All figures of the protocol machine.
     pub statistics: ConnectionStatistics,
-    /// Stream bytes that the application has written and the peer has not acknowledged: those that the protocol machine
-    /// holds, and those that wait for it in the queue of each stream.
+    /// Stream bytes that the application has written and the peer has not acknowledged: those in the protocol machine
+    /// and those in the queue of each stream.
     pub unacknowledged: ByteCount,
 }
 
-/// Where events go, once somebody listens: the room for them is 16 KiB, and most connections have no listener.
+/// The channel of events, once there is a listener: it takes 16 KiB, and most connections have no listener.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Events(Arc<OnceLock<broadcast::Sender<Event>>>);
 
@@ -61,16 +61,16 @@ impl Events {
         self.0.get_or_init(|| broadcast::channel(EVENTS).0).subscribe()
     }
 
-    /// Tells all who listen.
+    /// Sends an event to all listeners.
     pub(crate) fn send(&self, event: Event) {
         if let Some(sender) = self.0.get() {
-            // They may all have gone.
+            // All listeners may have gone.
             let _ = sender.send(event);
         }
     }
 }
 
-/// What handles share with the driver.
+/// What the handles share with the driver.
 #[derive(Debug)]
 pub(crate) struct Link {
     facts: LinkFacts,
@@ -80,7 +80,7 @@ pub(crate) struct Link {
     accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
 }
 
-/// What is known of a connection from its set-up on.
+/// Facts that are known once the handshake is complete.
 #[derive(Debug)]
 pub(crate) struct LinkFacts {
     pub(crate) handle: ConnectionHandle,
@@ -88,7 +88,7 @@ pub(crate) struct LinkFacts {
     pub(crate) max_message: Option<u64>,
 }
 
-/// What is known of a connection from its end on.
+/// Facts that are known once the connection has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Ended {
     pub(crate) error: ConnectionError,
@@ -126,7 +126,7 @@ impl Link {
         self.facts.max_message
     }
 
-    /// Commands to a driver that is gone change nothing any more.
+    /// Commands to a driver that has ended have no effect.
     pub(crate) fn send(&self, command: Command) {
         let _ = self.commands.send(command);
     }
@@ -147,9 +147,9 @@ impl Connection {
         Self { link }
     }
 
-    /// Opens a stream; waits while the peer allows no more
-    /// ([`peer_streams`](manyway_proto::StreamConfig::peer_streams) of its settings at a time). The peer learns of it
-    /// with the first bytes.
+    /// Opens a stream; waits while the peer's limit is reached
+    /// ([`peer_streams`](manyway_proto::StreamConfig::peer_streams) of its settings at a time). The peer learns of the
+    /// stream with its first bytes.
     ///
     /// # Errors
     /// If the connection was closed or ended.
@@ -162,8 +162,8 @@ impl Connection {
         }
     }
 
-    /// Takes the next stream that the peer opened; waits for it. What came before the end of the connection can still
-    /// be taken and read after it.
+    /// Takes the next stream that the peer opened; waits for one. Streams that arrived before the end of the connection
+    /// can still be taken and read after it.
     ///
     /// # Errors
     /// If the connection ended.
@@ -188,9 +188,9 @@ impl Connection {
         }
     }
 
-    /// Listens to what happens on the connection, from now on: paths that come, fail, return and go, and its end. Ask
-    /// [`info`](Self::info) afterwards for the paths that are there already. A listener that falls more than 128 events
-    /// behind misses the oldest.
+    /// Subscribes to the events of the connection, from now on: paths that come, fail, return and go, and its end. Call
+    /// [`info`](Self::info) afterwards for the paths that exist already. A listener that lags by more than 128 events
+    /// misses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.link.events.subscribe()
     }
@@ -204,8 +204,8 @@ impl Connection {
         Ok(info.paths.iter().map(|path| Path::new(self.clone(), path.statistics.id)).collect())
     }
 
-    /// Says of every pair of addresses, and of every address of this host that leads nowhere, whether it is used and why
-    /// not: paths first. Costs a round to the driver.
+    /// Reports for every address pair, and every local address that leads nowhere, whether it is used, and why or why
+    /// not: paths first. Costs a round trip to the driver thread.
     ///
     /// # Errors
     /// If the connection ended.
@@ -218,8 +218,8 @@ impl Connection {
         }
     }
 
-    /// Changes the congestion control of all paths, which begin anew with it; false, and nothing changes, if there is
-    /// none of that [name](manyway_proto::congestion::names).
+    /// Changes the congestion control of all paths, which restart with it. Returns false, and changes nothing, if no
+    /// controller has that [name](manyway_proto::congestion::names).
     ///
     /// # Errors
     /// If the connection ended.
@@ -243,12 +243,12 @@ impl Connection {
         }
     }
 
-    /// The path of that id; perhaps it is closed already.
+    /// The path with that ID, which may be closed already.
     pub fn path(&self, id: PathId) -> Path {
         Path::new(self.clone(), id)
     }
 
-    /// Leaves the choice of the primary path to the scheduler again, after [`Path::make_primary`].
+    /// Returns the choice of the primary path to the scheduler, after [`Path::make_primary`].
     pub fn leave_primary(&self) {
         self.link.send(Command::SetPrimary { handle: self.link.handle(), path: None });
     }
@@ -265,36 +265,36 @@ impl Connection {
         self.link.send(Command::ClosePath { handle: self.link.facts.handle, path });
     }
 
-    /// The key that the peer has proved to own; `None` of a server that showed a certificate.
+    /// The key that the peer has proved to own; `None` if the peer is a server that presented a certificate.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.link.facts.peer_key
     }
 
-    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
+    /// Size of the largest message that may be sent, in bytes; `None` if either end accepts none.
     pub fn max_message(&self) -> Option<u64> {
         self.link.max_message()
     }
 
-    /// Ends the connection at once because the peer may not be here any longer. What was written may be lost; the peer
-    /// sees [`ConnectionError::Authentication`] with `reason`, at most 512 bytes of it.
+    /// Ends the connection at once because the peer's rights have ended. Written data may be lost. The peer sees
+    /// [`ConnectionError::Authentication`] with `reason`, at most 512 bytes of it.
     pub fn revoke(&self, reason: &str) {
         self.link.send(Command::Revoke { handle: self.link.facts.handle, reason: reason.to_owned() });
     }
 
-    /// Closes: what was written still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it.
-    /// Waits until that is done, a minute at most. It is also done if the wait is cancelled. Streams take nothing more
-    /// from now on; those that were not finished end without an end.
+    /// Closes: written data still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it. Waits for
+    /// that, a minute at most. Cancelling the wait does not cancel the close. From now on streams accept no data;
+    /// unfinished ones end without a final size.
     pub async fn close(&self, code: u64, reason: &str) -> ConnectionError {
         self.link.send(Command::Close { handle: self.link.facts.handle, code, reason: reason.to_owned() });
         self.closed().await
     }
 
-    /// Waits for the end and tells why.
+    /// Waits for the end of the connection and returns the reason.
     pub async fn closed(&self) -> ConnectionError {
         let mut closed = self.link.closed.clone();
         let ended = closed.wait_for(Option::is_some).await.ok();
         let ended = ended.and_then(|end| end.as_ref().map(|end| end.error.clone()));
-        // The driver tells the end of each connection before its own.
+        // The driver reports the end of each connection before its own.
         ended.unwrap_or_else(|| ended_with_endpoint("the endpoint ended"))
     }
 
@@ -303,14 +303,14 @@ impl Connection {
         self.link.end()
     }
 
-    /// Stream bytes that the application had written and the peer had not acknowledged when the connection ended, as far
-    /// as this end knows; `None` while it lives. Before, [`info`](Self::info) tells.
+    /// Stream bytes that the application had written and the peer had not acknowledged when the connection ended, as
+    /// far as this end knows; `None` while the connection lives. Until then use [`info`](Self::info).
     pub fn unacknowledged_at_end(&self) -> Option<ByteCount> {
         self.link.closed.borrow().as_ref().map(|end| end.unacknowledged)
     }
 }
 
-/// The end of a connection whose driver ended: nothing can be told to the peer any more.
+/// The error of a connection whose driver ended: the peer cannot be told any more.
 pub(crate) fn ended_with_endpoint(reason: &str) -> ConnectionError {
     ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: reason.to_owned() }
 }

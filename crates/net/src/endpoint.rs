@@ -1,4 +1,4 @@
-//! The place where connections begin: as client, as server, or both.
+//! The endpoint, where connections begin: as client, as server, or both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,17 +22,17 @@ use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
 use crate::udp::BufferSizes;
 
-/// Clients that may wait for [`Endpoint::accept`]; one more is turned away.
+/// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
 const BACKLOG: usize = 1024;
 
-/// Which addresses of this host a client uses.
+/// The local addresses that a client uses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Locals {
-    /// Every interface that leads to the peer and that the policy allows, also those that appear later.
+    /// Every interface that leads to the peer and that the policy allows, including those that appear later.
     Interfaces(InterfacePolicy),
-    /// Just these, as they are; for tests and emulations. With a [`Ledger`] an address is left out while nothing more may
-    /// go over its interface; that of an unspecified address is not known, so that it is not.
+    /// Exactly these addresses; for tests and emulations. With a [`Ledger`] an address is excluded while the quota of
+    /// its interface is used up; an unspecified address has no known interface and is never excluded.
     Fixed(Vec<(LocalAddress, Role)>),
 }
 
@@ -42,32 +42,32 @@ impl Default for Locals {
     }
 }
 
-/// What a server needs beside the common settings.
+/// Settings of a server beside the common ones.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families, or of the one
-    /// that this host has.
+    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families, or of the only one that
+    /// this host supports.
     pub listen: Vec<SocketAddr>,
-    /// Who the server is.
+    /// The identity of the server.
     pub identity: Identity,
-    /// A certificate for clients that know the server by its name instead of its key; all others are shown the key.
+    /// A certificate for clients that verify the server's name instead of its key; all others are shown the key.
     pub certificate: Option<ServerCertificate>,
-    /// Who may connect.
+    /// Decides which clients may connect.
     pub authoriser: Arc<dyn Authoriser>,
-    /// Where clients are told to come beside the address they know; at most 8. Empty: those of
-    /// [`reachable_addresses`], kept up to date: one of each family and interface first, then the second ones, up to 8.
+    /// Addresses advertised to clients beside the one they know; at most 8. Empty: those of [`reachable_addresses`],
+    /// kept up to date: one of each family and interface first, then the second ones, up to 8.
     pub advertise: Vec<SocketAddr>,
 }
 
 impl ServerOptions {
-    /// A server with `identity` that lets in whoever has a ticket with `secret`.
+    /// A server with `identity` that accepts every client with a ticket with `secret`.
     pub fn new(identity: Identity, secret: &[u8; 16]) -> Self {
         let client = Identity::from_ticket_secret(secret);
         let authoriser: AuthorisedKeys = std::iter::once(*client.public_key()).collect();
         Self::with_authoriser(identity, Arc::new(authoriser))
     }
 
-    /// A server with `identity` that lets in whom `authoriser` accepts.
+    /// A server with `identity` that accepts the clients that `authoriser` accepts.
     pub fn with_authoriser(identity: Identity, authoriser: Arc<dyn Authoriser>) -> Self {
         Self { listen: Vec::new(), identity, certificate: None, authoriser, advertise: Vec::new() }
     }
@@ -79,26 +79,26 @@ impl ServerOptions {
 pub struct EndpointOptions {
     /// Settings of every connection.
     pub connection: ConnectionConfig,
-    /// Which addresses of this host clients use.
+    /// The local addresses that clients use.
     pub locals: Locals,
-    /// Listens for clients; `None` only connects.
+    /// Settings of a server; `None` for an endpoint that only connects.
     pub server: Option<ServerOptions>,
-    /// The lasting key of stateless resets; `None` takes a random one.
+    /// The persistent key of stateless resets; `None` for a random one.
     pub reset_key: Option<[u8; 32]>,
     /// Whether the secrets of every connection are appended to the file that the environment variable `SSLKEYLOGFILE`
-    /// names, if it names one, as browsers do. Default false. With them, whoever has seen the packets can read them: for
-    /// `manyway decode` and other tools that look for mistakes.
+    /// names, if it is set. Default false. With them, anyone who captured the packets can decrypt them: for `manyway
+    /// decode` and other diagnostic tools.
     pub key_log: bool,
-    /// What every socket asks the system for; [`Endpoint::advice`] tells if it gave less.
+    /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`] reports if it granted less.
     pub buffers: BufferSizes,
-    /// Who keeps count of what goes over each interface, and says how much may. Default `None`: nobody, and everything.
+    /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.
     pub ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// Sockets and connections of one driver thread.
 ///
-/// The thread ends once the endpoint and all handles of its connections are dropped and every farewell is said, or with
-/// [`close`](Self::close). An endpoint that is dropped alone takes no more clients; its connections go on.
+/// The thread ends once the endpoint and all handles of its connections are dropped and every close is complete, or
+/// with [`close`](Self::close). An endpoint that is dropped alone accepts no more clients; its connections go on.
 ///
 /// ```
 /// use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
@@ -176,13 +176,13 @@ impl Endpoint {
         })
     }
 
-    /// The addresses that the server listens on, with the ports that the system chose.
+    /// The listening addresses of the server, with the ports that the system chose.
     pub fn local_addresses(&self) -> &[LocalAddress] {
         &self.listening
     }
 
-    /// What the system of this host has kept from the endpoint's sockets so far, each piece once, with the commands that
-    /// change it. A client's sockets are made when it connects.
+    /// What the system of this host has refused to the endpoint's sockets so far, each entry once, with the commands
+    /// that change it. A client's sockets are made when it connects.
     ///
     /// ```
     /// use manyway::{Advice, Endpoint, EndpointOptions};
@@ -198,23 +198,24 @@ impl Endpoint {
     }
 
     /// Connects to the server of a ticket over every interface that leads to it. Gives up after
-    /// [`connect_timeout`](ConnectionConfig::connect_timeout), 10 s by default, and as long again for names that need
-    /// to be found. Dropping the future gives up at once.
+    /// [`connect_timeout`](ConnectionConfig::connect_timeout), 10 s by default, and as long again for name resolution.
+    /// Dropping the future gives up at once.
     ///
     /// When later no path works any more, names are resolved again, after 0.5, 1, 2, 5 s and then every 10 s.
     ///
     /// # Errors
-    /// If its names have no address, no interface leads there, nobody answers, or the server is not the ticket's.
+    /// If its names have no address, no interface leads there, no server answers, or the server's key is not the
+    /// ticket's.
     pub async fn connect(&self, ticket: &Ticket) -> Result<Connection, ConnectError> {
         let client = Identity::from_ticket_secret(ticket.secret());
         self.connect_to(ticket.hosts(), *ticket.server_key_hash(), &client).await
     }
 
-    /// Connects to a server with a key of one's own. The server proves by `trust` that it is the right one, such as by the
-    /// hash of its key; a certificate must be for the first of `hosts`.
+    /// Connects to a server with a key of one's own. The server is authenticated by `trust`, such as by the hash of its
+    /// key; a certificate must be for the first of `hosts`.
     ///
-    /// With [`ServerTrust::AnyKey`], compare [`Connection::peer_key`] with what is known from elsewhere before anything
-    /// is said to the server. That the server accepts the client shows with its first answer: if it does not, the
+    /// With [`ServerTrust::AnyKey`], compare [`Connection::peer_key`] with a value from elsewhere before sending
+    /// anything to the server. The server's first response shows that it accepts the client: if it does not, the
     /// connection ends with [`ConnectionError::Authentication`](crate::ConnectionError::Authentication).
     ///
     /// # Errors
@@ -241,21 +242,21 @@ impl Endpoint {
         answer.await.map_err(|_| ConnectError::EndpointClosed)?
     }
 
-    /// Takes the next client that proved who it is; `None` once the endpoint is closed. Up to 1024 clients wait to be
-    /// taken; more are turned away.
+    /// Takes the next authenticated client; `None` once the endpoint is closed. Up to 1024 clients wait to be accepted;
+    /// further ones are refused.
     pub async fn accept(&self) -> Option<Connection> {
         self.incoming.lock().await.recv().await
     }
 
-    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits until that is done: what
-    /// was written still arrives, for which it has about a minute. It is also done if the wait is cancelled.
+    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits for that: written data
+    /// still arrives, for which it has about a minute. Cancelling the wait does not cancel the close.
     pub async fn close(&self, code: u64, reason: &str) {
         self.close_within(code, reason, CLOSE_TIME).await;
     }
 
-    /// Closes every connection as [`close`](Self::close) does, and aborts those that have not closed after `patience` (65 s
-    /// at most): data that has not arrived by then is lost, and the peer is told `code` and `reason`. An abort takes 0.3 s.
-    /// Of two calls the one that aborts earlier decides.
+    /// Closes every connection as [`close`](Self::close) does, and aborts those that have not closed after `patience`
+    /// (65 s at most): data that has not arrived by then is lost, and the peer is told `code` and `reason`. An abort
+    /// takes 0.3 s. Of two calls the one that aborts earlier decides.
     pub async fn close_within(&self, code: u64, reason: &str, patience: Duration) {
         let until = tokio::time::Instant::now() + patience.min(CLOSE_TIME);
         let (reply, answer) = oneshot::channel();
@@ -264,13 +265,13 @@ impl Endpoint {
         }
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // It has answered, so it ends at once.
+            // The driver has replied, so the thread ends at once.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }
 }
 
-/// The name that a certificate must be for; without meaning for raw keys, and never sent.
+/// The name that a certificate must be for; unused with raw keys, and never sent.
 fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
     let nobody = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
     match hosts.first().map(HostPort::host) {
@@ -280,11 +281,11 @@ fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
     }
 }
 
-/// The addresses at which others may reach `listening`, for a ticket: wildcards stand for the addresses of `snapshot`
-/// that last and lead beyond their link, at most 8 of an interface; if there is none, for link-local ones (IPv6), and for
-/// loopback if there are none of these either.
+/// The addresses at which others may reach `listening`, for a ticket. Wildcards stand for the addresses of `snapshot`
+/// that last and lead beyond their link, at most 8 of an interface; if there is none, for link-local ones (IPv6); if
+/// there are none of these either, for loopback.
 ///
-/// One of each family and interface comes first, then the second ones, and so on: so whoever has room for a part of them
+/// One of each family and interface comes first, then the second ones, and so on: a caller with room for some of them
 /// takes the first.
 pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> Vec<SocketAddr> {
     let mut counts: BTreeMap<(u32, bool), usize> = BTreeMap::new();
@@ -306,7 +307,7 @@ pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> V
         }
     }
     if found.is_empty() {
-        // Two hosts and a cable have nothing else.
+        // Two hosts and a cable have no other addresses.
         let wildcards = listening.iter().filter(|local| local.address.ip() == Ipv6Addr::UNSPECIFIED);
         let on_links = wildcards.flat_map(|local| {
             snapshot.link_locals().map(|own| (0, SocketAddr::from((own, local.address.port()))))

@@ -1,4 +1,4 @@
-//! What can go wrong, joined from the system's and the protocol's errors.
+//! The errors of this crate, joined from those of the system and the protocol.
 
 use std::fmt;
 use std::io;
@@ -41,7 +41,7 @@ impl std::error::Error for BindFailure {
     }
 }
 
-/// Why no connection came about.
+/// Why a connection could not be established.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -53,7 +53,7 @@ pub enum ConnectError {
     Socket(BindError),
     /// The connection could not be started.
     Start(manyway_proto::ConnectError),
-    /// The peer did not answer, or not as it should.
+    /// The peer did not answer, or the handshake failed.
     Failed(ConnectionError),
     /// A setting is out of its range.
     Config(manyway_proto::ConfigError),
@@ -96,7 +96,7 @@ impl std::error::Error for ConnectError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The reader wants no more, for this reason.
+    /// The peer stopped the stream with this code.
     Stopped(u64),
     /// This half was finished before.
     Finished,
@@ -106,14 +106,14 @@ pub enum WriteError {
     TooLarge {
         /// Its size, in bytes.
         size: u64,
-        /// The most that the peer takes, in bytes.
+        /// The largest size that the peer accepts, in bytes.
         most: u64,
     },
-    /// The peer takes no messages.
+    /// The peer accepts no messages.
     NoMessages,
-    /// Bytes were written to this half before, so it takes no messages.
+    /// This half carries bytes, so it accepts no messages.
     CarriesBytes,
-    /// Messages were sent on this half before, so it takes no bytes.
+    /// This half carries messages, so it accepts no bytes.
     CarriesMessages,
     /// The connection ended.
     Connection(ConnectionError),
@@ -155,11 +155,11 @@ impl From<WriteError> for io::Error {
     }
 }
 
-/// Why a stream can not be read to its end.
+/// Why a stream cannot be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The writer gave the stream up, for this reason.
+    /// The peer reset the stream with this code.
     Reset(u64),
     /// This end stopped the stream before.
     Stopped,

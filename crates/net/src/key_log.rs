@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, KeyLogFile, ServerConfig};
 
-/// Where secrets go: nowhere, unless the application allows it and the environment names a file.
+/// The sink of secrets: none, unless the application allows it and the environment names a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyLog(Option<Arc<dyn rustls::KeyLog>>);
 
 impl KeyLog {
-    /// Looks for the file once; all connections of an endpoint share it.
+    /// Opens the file once; all connections of an endpoint share it.
     pub(crate) fn new(is_allowed: bool) -> Self {
         let wanted = is_allowed.then(|| std::env::var_os("SSLKEYLOGFILE")).flatten();
         let Some(file) = wanted.filter(|name| !name.is_empty()) else { return Self::default() };
@@ -18,7 +18,7 @@ impl KeyLog {
         Self(Some(Arc::new(KeyLogFile::new())))
     }
 
-    /// The settings of a client that tells its secrets.
+    /// The settings of a client that logs its secrets.
     pub(crate) fn client(&self, mut config: Arc<ClientConfig>) -> Arc<ClientConfig> {
         if let Some(log) = &self.0 {
             Arc::make_mut(&mut config).key_log = Arc::clone(log);
@@ -26,7 +26,7 @@ impl KeyLog {
         config
     }
 
-    /// The settings of a server that tells its secrets.
+    /// The settings of a server that logs its secrets.
     pub(crate) fn server(&self, mut config: Arc<ServerConfig>) -> Arc<ServerConfig> {
         if let Some(log) = &self.0 {
             Arc::make_mut(&mut config).key_log = Arc::clone(log);

@@ -1,19 +1,19 @@
-//! How much may go over an interface, and who keeps count of it.
+//! Accounting of traffic over interfaces, and the quota.
 
 use std::fmt;
 use std::io;
 
 use manyway_proto::{ByteCount, Date};
 
-/// Keeps count of what goes over interfaces, and says how much more may. Without one
+/// Counts traffic over interfaces, and grants the remaining quota. Without a ledger
 /// ([`EndpointOptions::ledger`](crate::EndpointOptions::ledger)) nothing is counted or limited.
 ///
-/// What is counted is every UDP datagram of the endpoint with its IP and UDP headers, in both directions: data, copies,
-/// acknowledgements, probes. Packets that never leave this host are not.
+/// Every UDP datagram of the endpoint counts, with its IP and UDP headers, in both directions: data, copies,
+/// acknowledgements, probes. Packets that never leave this host do not count.
 ///
-/// An interface without anything left is as good as gone: its paths close, new ones are not opened, and nothing is sent
-/// or heard over it. A connection that has no other interface ends with the code [`CAP_REACHED`]. The ledger is asked again
-/// now and then, and the interface is used again once there is something left.
+/// An interface without quota is treated as removed: its paths close, no new ones are opened, and nothing is sent or
+/// received over it. A connection without another interface ends with the code [`CAP_REACHED`]. The ledger is called
+/// again from time to time, and the interface is used again once it has quota.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,30 +38,30 @@ use manyway_proto::{ByteCount, Date};
 /// options.ledger = Some(std::sync::Arc::new(OneGigabyte::default()));
 /// ```
 pub trait Ledger: fmt::Debug + Send + Sync {
-    /// Takes so many bytes more that went over an interface, none for a mere question, and says what is left; `None` for
-    /// an interface without a limit, which is not asked about again.
+    /// Reports the bytes that were transferred over an interface, 0 for a mere query, and returns what is left; `None`
+    /// for an interface without a limit, which is not queried again.
     ///
-    /// It is called by the thread that handles the packets, once a second for each interface in use and more often near
-    /// the end: it must not wait for anybody.
+    /// The thread that handles the packets calls it once a second for each interface in use, and more often near the
+    /// end of the quota: it must not block.
     ///
     /// # Errors
-    /// If that can not be kept at the moment, such as [`WouldBlock`](io::ErrorKind::WouldBlock) while another process
-    /// writes: nothing was taken, and the same bytes and those to come are told again soon. With any other error before
-    /// the first answer the interface is taken to have nothing left until there is one.
+    /// If the bytes cannot be recorded now, such as [`WouldBlock`](io::ErrorKind::WouldBlock) while another process
+    /// writes: nothing was recorded, and the same bytes and further ones are reported again soon. With any other error
+    /// before the first result, the interface is taken to have no quota until there is one.
     fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>>;
 }
 
-/// What may go over an interface.
+/// The quota of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// In all, until the next renewal.
+    /// Total until the next renewal.
     pub cap: ByteCount,
-    /// Of that, what has not gone yet.
+    /// The part that is left.
     pub left: ByteCount,
-    /// The day on which it begins anew, if ever; for people.
+    /// The day of the renewal, if any; for people.
     pub renewal: Option<Date>,
 }
 
-/// The code by which an endpoint closes a connection that has no interface left because of a [`Ledger`]; the reason says
-/// which and until when.
+/// The code with which an endpoint closes a connection that has no interface left because of a [`Ledger`]; the reason
+/// names the interface and the day of renewal.
 pub const CAP_REACHED: u64 = 5;

@@ -1,17 +1,17 @@
 //! One connection over all your networks.
 //!
-//! [`Endpoint`] connects to a server over every interface that leads to it and adds up what they carry; when one of
-//! them fails, the connection goes on over the others, and takes it back when it returns. Everything is encrypted.
-//! A [`Connection`] has any number of streams, each an [`AsyncWrite`](tokio::io::AsyncWrite) and an
-//! [`AsyncRead`](tokio::io::AsyncRead), or a way for [messages](SendStream::send_message): with boundaries, in order or
-//! not, for ever or only while they are of use.
+//! [`Endpoint`] connects to a server over every interface that leads to it and adds up their bandwidth. When one of
+//! them fails, the connection goes on over the others; when it returns, it is used again. Everything is encrypted. A
+//! [`Connection`] has any number of streams, each an [`AsyncWrite`](tokio::io::AsyncWrite) and an
+//! [`AsyncRead`](tokio::io::AsyncRead), or a carrier of [messages](SendStream::send_message): with boundaries, ordered
+//! or unordered, reliable or with a lifetime.
 //!
 //! # Quick start
 //! A server has an [`Identity`] and gives out [`Ticket`]s; a ticket is all that a client needs.
 //!
 //! Three small programs show more, each a server and a client: [`copy`](examples::copy) sends standard input to the
-//! standard output of another host, [`echo`](examples::echo) answers on every stream and prints what the paths do
-//! meanwhile, and [`messages`](examples::messages) sends positions of which only the newest counts.
+//! standard output of another host, [`echo`](examples::echo) answers on every stream and prints the events of the
+//! paths, and [`messages`](examples::messages) sends positions of which only the newest counts.
 //!
 //! ```
 //! use manyway::{Endpoint, EndpointOptions, HostPort, Identity, ServerOptions, Ticket};
@@ -118,13 +118,13 @@ pub use report::{PathReport, Unused, Used, Why};
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
 
-/// The port of a server, for UDP and TCP, where none is named.
+/// Default port of a server, for UDP and TCP.
 pub const DEFAULT_PORT: u16 = 4455;
 
 #[cfg(all(test, target_os = "linux"))]
 mod zz {
     #[test]
-    fn tests_that_were_skipped_are_counted() {
+    fn skipped_tests_are_counted() {
         manyway_sim::skipped::tell_skipped();
     }
 }

@@ -1,4 +1,4 @@
-//! A path as an application holds it.
+//! The application's handle of a path.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::connection::{Connection, PathInfo};
 
-/// One path of a connection, got from [`Connection::paths`]; clones stand for the same one.
+/// One path of a connection, from [`Connection::paths`]; clones are handles of the same path.
 ///
 /// Dropping it changes nothing: paths belong to the connection.
 #[derive(Debug, Clone)]
@@ -21,12 +21,12 @@ impl Path {
         Self { connection, id }
     }
 
-    /// Its number, which no other path of the connection ever has.
+    /// Its ID, which no other path of the connection ever has.
     pub fn id(&self) -> PathId {
         self.id
     }
 
-    /// Reads its figures; `None` once it is closed. Costs a round to the driver.
+    /// Reads its figures; `None` once it is closed. Costs a round trip to the driver thread.
     ///
     /// # Errors
     /// If the connection ended.
@@ -35,7 +35,7 @@ impl Path {
         Ok(info.paths.into_iter().find(|path| path.statistics.id == self.id))
     }
 
-    /// Waits until it comes into another state, and tells which and why. News from before the call are not told.
+    /// Waits for the next state change and returns it with its reason. Changes from before the call are not returned.
     ///
     /// # Errors
     /// If the connection ended.
@@ -51,10 +51,10 @@ impl Path {
         }
     }
 
-    /// Asks the peer once on this path, and waits for the round trip of the answer; `None` if the path closes before, or
-    /// if 256 later questions on it wait. It may take for ever, since a lost question is not repeated: give it a time
-    /// limit. Dropping the future is the way to stop waiting. The question goes out whatever the state of the path, and
-    /// costs about 40 bytes in each direction.
+    /// Sends a ping on this path, and waits for the round-trip time of the response; `None` if the path closes before,
+    /// or if 256 later pings on it are outstanding. A lost ping is not repeated, so the wait may never end: use a
+    /// timeout. Dropping the future stops the wait. The ping is sent in any state of the path, and costs about 40 bytes
+    /// in each direction.
     ///
     /// # Errors
     /// If the connection ended.
@@ -62,14 +62,15 @@ impl Path {
         self.connection.ping(self.id).await
     }
 
-    /// Makes it the primary path of the scheduler `primary`, as soon as it works; other schedulers have none. An
-    /// [`Event::PrimaryPath`] tells when new data goes on it.
+    /// Makes it the primary path of the scheduler `primary`, as soon as it works; other schedulers have no primary
+    /// path. An [`Event::PrimaryPath`] follows when new data goes on it.
     pub fn make_primary(&self) {
         self.connection.make_primary(self.id);
     }
 
-    /// Allows that it is used although it costs more than the last primary path that needed no leave: the answer to
-    /// [`Event::CostlyPathNeeded`]. It holds as long as this path is open: with another address it is another one.
+    /// Permits its use although it costs more than the last primary path that needed no permission: the answer to
+    /// [`Event::CostlyPathNeeded`]. The permission lasts as long as this path is open; a path with another address is
+    /// another path.
     pub fn allow_costly(&self) {
         self.connection.allow_costly(self.id);
     }

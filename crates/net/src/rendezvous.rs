@@ -12,12 +12,12 @@ use crate::error::BindFailure;
 use crate::udp::{BindError, BindOptions, BufferSizes, ReceiveBuffer, UdpSocket};
 use crate::{Clock, DEFAULT_PORT};
 
-/// What a socket asks the system for: answers are small, and a burst is soon read.
+/// Buffer sizes that a socket requests: answers are small, and a burst is soon read.
 const BUFFERS: BufferSizes = BufferSizes { receive: 1 << 20, send: 1 << 20 };
 /// Receive calls on one socket before the others have their turn.
 const RECEIVES: usize = 4;
 
-/// A host that stays where it is, so that two ends of a connection that both moved find each other.
+/// A meeting point for peers whose addresses both change.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,11 +42,11 @@ pub struct RendezvousServer {
 }
 
 impl RendezvousServer {
-    /// Listens on `addresses`; without any on port 4455 of every address of both families, or of the one that this host
-    /// has.
+    /// Listens on `addresses`; if empty, on port 4455 of every address of both families, or of the only one that this
+    /// host supports.
     ///
     /// # Errors
-    /// If an address can not be bound, or the system refuses something else.
+    /// If an address cannot be bound, or another system call fails.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -66,22 +66,22 @@ impl RendezvousServer {
         })
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Its addresses, with the ports that the system chose.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().map(|socket| socket.local().address).collect()
     }
 
-    /// What it did so far.
+    /// Its counters.
     pub fn counters(&self) -> RelayCounters {
         self.relay.counters()
     }
 
-    /// How many connections it knows.
+    /// Number of registered connections.
     pub fn tokens(&self) -> usize {
         self.relay.tokens()
     }
 
-    /// Answers until the future is dropped, which loses nothing.
+    /// Serves until the future is dropped, which loses nothing.
     ///
     /// # Errors
     /// If the runtime is shutting down.
@@ -109,7 +109,8 @@ impl RendezvousServer {
     }
 }
 
-/// Answers what one receive call gives. An answer that can't be sent is lost as any other datagram; who asked asks again.
+/// Answers the requests of one receive call. An answer that cannot be sent counts as lost; the client repeats its
+/// request.
 fn serve(
     socket: &mut UdpSocket,
     relay: &mut Relay,
@@ -148,7 +149,7 @@ fn bind_each(addresses: &[SocketAddr]) -> Result<Vec<UdpSocket>, BindError> {
     addresses.iter().map(|address| bind(*address)).collect()
 }
 
-/// Both families, as far as this host has them.
+/// Both families, as far as this host supports them.
 fn bind_all() -> Result<Vec<UdpSocket>, BindError> {
     let both = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let (mut sockets, mut missing) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! Every pair of addresses and every own address, and why each is used or not.
+//! Every address pair and every local address, and why each is used or not.
 
 mod why;
 
@@ -14,44 +14,44 @@ use manyway_proto::{
 use crate::interfaces::AddressReport;
 pub use why::{Unused, Used, Why};
 
-/// Data that flowed within this time counts as present load.
+/// Data within this time counts as current load.
 const LOAD: Duration = Duration::from_secs(2);
-/// A path without data for so much longer than another carries none.
+/// A path whose last data is this much older than another's carries none.
 const APART: Duration = Duration::from_secs(1);
 
-/// A pair of addresses, or an own address that leads nowhere, and what becomes of it.
+/// An address pair, or a local address that leads nowhere, and its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathReport {
     /// Name of the interface, where one is known.
     pub interface: Option<String>,
-    /// The own address; `None` if the interface has none.
+    /// The local address; `None` if the interface has none.
     pub local: Option<IpAddr>,
-    /// The peer's address; `None` if the own address is not used towards any.
+    /// The peer's address; `None` if the local address is not used towards any.
     pub remote: Option<SocketAddr>,
-    /// What the interface is meant for; `None` if it is not used.
+    /// The role of the interface; `None` if it is not used.
     pub role: Option<Role>,
-    /// The figures of the path, if the pair is one.
+    /// The figures of the path, if the pair has one.
     pub path: Option<PathStatistics>,
-    /// Why it carries data, or would if there were any; or why it carries none.
+    /// Why it carries data, or would under load; or why it carries none.
     pub why: Why,
 }
 
-/// What a report is made of.
+/// The input of a report.
 pub(crate) struct Facts<'a> {
     pub(crate) now: Instant,
     pub(crate) paths: &'a [PathStatistics],
     pub(crate) pairs: &'a [AddressPair],
-    /// What the scheduler has the paths for that are in use.
+    /// The scheduler's purpose of each path in use.
     pub(crate) purposes: &'a [(PathId, Purpose)],
-    /// Every own address, with the interfaces that have none.
+    /// Every local address, and the interfaces without one.
     pub(crate) addresses: Vec<AddressReport>,
     /// The name of an interface of that number.
     pub(crate) name: &'a dyn Fn(u32) -> Option<String>,
 }
 
 impl Facts<'_> {
-    /// Paths first, then the other pairs, then what leads nowhere.
+    /// Paths first, then the other pairs, then the local addresses that lead nowhere.
     pub(crate) fn report(self) -> Vec<PathReport> {
         let mut report: Vec<_> = self.paths.iter().map(|path| self.of_path(path)).collect();
         report.extend(self.pairs.iter().filter_map(|pair| self.of_pair(pair)));
@@ -109,7 +109,7 @@ impl Facts<'_> {
         self.why_out(path).map_or_else(|| self.why_in(path), Why::Unused)
     }
 
-    /// Why a path carries no data whatever the scheduler wants.
+    /// Why a path carries no data regardless of the scheduler.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     fn why_out(&self, path: &PathStatistics) -> Option<Unused> {
         match path.state {
@@ -138,12 +138,12 @@ impl Facts<'_> {
         }
     }
 
-    /// Why a path that is in use carries data or none.
+    /// Why a path in use carries data or none.
     fn why_in(&self, path: &PathStatistics) -> Why {
         let purpose = self.purpose(path).unwrap_or(Purpose::Any);
         let idle = path.data_at.map(|at| self.now - at);
         let (carries, sends) = self.load(path);
-        // The reserve may be in use all the same: in place of those that need leave.
+        // The reserve may be in use all the same: in place of paths that need permission.
         let others_work = self.others(path).any(works);
         let may_be_used =
             |path: &PathStatistics| works(path) && self.purpose(path) != Some(Purpose::NeedsLeave);
@@ -165,12 +165,12 @@ impl Facts<'_> {
         }
     }
 
-    /// What the scheduler of this end has a path for, if it is in use.
+    /// The scheduler's purpose of a path, if it is in use.
     fn purpose(&self, path: &PathStatistics) -> Option<Purpose> {
         self.purposes.iter().find(|(id, _)| *id == path.id).map(|(_, purpose)| *purpose)
     }
 
-    /// Whether a path carries the present load in any direction, and that of this end; `None` if there is none.
+    /// Whether a path carries the current load in any direction, and that of this end; `None` without load.
     fn load(&self, path: &PathStatistics) -> (Option<bool>, Option<bool>) {
         let carries = self.is_newest(path.data_at, |path| path.data_at);
         (carries, self.is_newest(path.data_sent_at, |path| path.data_sent_at))
@@ -186,7 +186,7 @@ impl Facts<'_> {
         self.paths.iter().filter(move |other| other.id != id)
     }
 
-    /// Whether `at` is about as late as the latest of all paths; `None` if that is no present load.
+    /// Whether `at` is about as late as the latest of all paths; `None` if that is no current load.
     fn is_newest(
         &self,
         at: Option<Instant>,
@@ -201,12 +201,12 @@ impl Facts<'_> {
     }
 }
 
-/// Whether the peer says that it hears nothing.
+/// Whether the peer reports that it receives nothing.
 fn is_deaf(path: &PathStatistics) -> bool {
     matches!(path.peer_says, PathAvailability::Suspect | PathAvailability::Dead)
 }
 
-/// Why a path carries data while none of the others works.
+/// Why a path carries data while no other works.
 fn why_only(path: &PathStatistics) -> Used {
     if path.state == PathState::Parked {
         Used::Parked
@@ -219,7 +219,7 @@ fn why_only(path: &PathStatistics) -> Used {
     }
 }
 
-/// Whether a path carries data only while none of the others works that the scheduler may use.
+/// Whether a path carries data only while no other that the scheduler may use works.
 fn is_reserve(path: &PathStatistics) -> bool {
     matches!(path.state, PathState::Backup | PathState::Parked)
         || path.role >= Role::Backup

@@ -1,4 +1,4 @@
-//! From a server's names to all its addresses.
+//! Resolves a server's names to all its addresses.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -10,18 +10,18 @@ use manyway_proto::text;
 
 use crate::{Host, HostPort};
 
-/// The most addresses that [`resolve`] returns; what a name has beyond them is left out.
+/// Most addresses that [`resolve`] returns; further ones of a name are dropped.
 pub const MAX_ADDRESSES: usize = 32;
 
-/// Finds all addresses of the given hosts, each once, IPv6 and IPv4 in turn, so that a race among the first few
-/// tries both (RFC 8305, section 4).
+/// Resolves all addresses of the given hosts, each once, IPv6 and IPv4 in turn, so that connection attempts to the
+/// first few try both (RFC 8305, section 4).
 ///
-/// Within a family the order is that of the hosts, then that of the system's resolver (RFC 6724). IPv4 addresses
-/// written as IPv6 become IPv4. All names are asked for at once. Call it within a tokio runtime; cancel it by
-/// dropping it, and give it a deadline: the system's resolver may take half a minute to give up.
+/// Within a family the order is that of the hosts, then that of the system's resolver (RFC 6724). IPv4-mapped IPv6
+/// addresses become IPv4. All names are resolved at once. Call it within a tokio runtime; cancel it by dropping it, and
+/// use a timeout: the system's resolver may take half a minute to fail.
 ///
 /// # Errors
-/// [`ResolveError`] if nothing was found at all. A name that fails beside one that answers is only logged.
+/// [`ResolveError`] if no address was found at all. A name that fails beside one that resolves is only logged.
 pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError> {
     let mut lookups = tokio::task::JoinSet::new();
     let mut found: Vec<Vec<SocketAddr>> = vec![Vec::new(); hosts.len()];
@@ -60,7 +60,7 @@ pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError
     Ok(addresses)
 }
 
-/// The address of a host that is no name, with the number of the interface that its zone names.
+/// The address of a host that is no name, with the interface index of its zone.
 ///
 /// # Errors
 /// If it is a name, or this host has no such interface.
@@ -88,7 +88,7 @@ fn interface_index(name: &str) -> Option<u32> {
     if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.name == name)?.index
 }
 
-/// The name of the interface of this host with a number.
+/// The name of the interface with this index.
 #[cfg(target_os = "linux")]
 pub(crate) fn interface_name(index: u32) -> Option<String> {
     nix::net::if_::if_indextoname(index).ok()?.into_string().ok()
@@ -105,7 +105,7 @@ async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(addresses.map(canonical).collect())
 }
 
-/// An IPv4 address in the clothes of IPv6 needs an IPv4 socket.
+/// An IPv4-mapped IPv6 address needs an IPv4 socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(v4) => SocketAddr::new(IpAddr::V4(v4), address.port()),
@@ -113,7 +113,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Orders addresses so that families alternate, IPv6 first if the first one is, each address once.
+/// Orders addresses so that families alternate, beginning with the family of the first one, each address once.
 fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut seen = BTreeSet::new();
     let (mut next, mut other): (VecDeque<_>, VecDeque<_>) = (VecDeque::new(), VecDeque::new());
@@ -142,20 +142,20 @@ pub struct ResolveError {
     failures: Vec<(String, LookUpFailure)>,
 }
 
-/// Why a name led to no address.
+/// Why a name resolved to no address.
 #[derive(Debug)]
 enum LookUpFailure {
     /// There is no such name, or it has no address.
     NotFound,
-    /// No name server answered for so long.
+    /// No name server answered within this time.
     Late(Duration),
-    /// Something else.
+    /// Another error.
     Other(io::Error),
 }
 
 impl From<io::Error> for LookUpFailure {
     fn from(error: io::Error) -> Self {
-        // The system's number for it is not passed on, but its text is: that of glibc (two), musl, and BSD with macOS.
+        // The system's error number is not passed on, but its text is: glibc (two), musl, and BSD with macOS.
         const NOT_FOUND: [&str; 4] = [
             "not known",
             "No address associated with hostname",
@@ -169,7 +169,7 @@ impl From<io::Error> for LookUpFailure {
 }
 
 impl ResolveError {
-    /// Nobody answered for so long.
+    /// No name server answered within this time.
     pub(crate) fn late(hosts: &[HostPort], waited: Duration) -> Self {
         let late = |host: &HostPort| (host.host().to_string(), LookUpFailure::Late(waited));
         let names = hosts.iter().filter(|host| matches!(host.host(), Host::Name(_)));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn families_alternate_and_doubles_vanish() {
+    fn families_alternate_and_duplicates_are_dropped() {
         let given = ["[::1]:1", "[::2]:1", "[::1]:1", "10.0.0.1:1", "[::3]:1", "10.0.0.2:1", "10.0.0.1:1"];
         assert_eq!(ordered(&given), ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]);
     }

@@ -1,4 +1,4 @@
-//! Running a test in a network namespace of its own, so that it may change interfaces.
+//! Runs a test in a network namespace of its own, so that it may change interfaces.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use manyway_sim::skipped::skip;
 /// Set for the test's second run, inside the namespace.
 const INSIDE: &str = "MANYWAY_TEST_NAMESPACE";
 
-/// Runs `test` inside a fresh network namespace: the test program starts itself again there with only the test of that
-/// name (its full path). Without root or `ip`, `tc` and `nft`, or where namespaces cannot be made, it counts as
+/// Runs `test` inside a fresh network namespace: the test program restarts itself there with only the test of that name
+/// (its full path). Without root or `ip`, `tc` and `nft`, or where namespaces cannot be created, the test counts as
 /// skipped, unless `MANYWAY_REQUIRE_NAMESPACES` is set: then it fails.
 ///
-/// The namespace vanishes with all its interfaces at the end, also when the test fails.
+/// The namespace and all its interfaces are removed at the end, even if the test fails.
 pub(crate) fn in_namespace(name: &str, test: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
@@ -21,7 +21,7 @@ pub(crate) fn in_namespace(name: &str, test: impl FnOnce()) {
     }
 }
 
-/// Runs `ip` and fails the test if it does.
+/// Runs `ip` and fails the test if the command fails.
 pub(crate) fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split_whitespace()).output().unwrap();
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,18 +1,18 @@
-//! Having the system refuse what old kernels and strict containers refuse.
+//! Makes the system refuse what old kernels and strict containers refuse.
 
 use nix::libc;
 
-/// Has the system refuse a socket option of level `SOL_SOCKET` with EPERM to this thread and to those that it starts
-/// from now on. That can not be undone.
+/// Makes the system refuse a socket option of level `SOL_SOCKET` with EPERM to this thread and to those that it starts
+/// from now on. This cannot be undone.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small constants of the kernel")]
 pub(crate) fn refuse_socket_option(option: libc::c_int) {
-    /// Where `struct seccomp_data` has the call's number, and its arguments of eight bytes each.
+    /// Offsets in `struct seccomp_data`: the number of the call, and its arguments of eight bytes each.
     const NUMBER: u32 = 0;
     const ARGUMENTS: u32 = 16;
     let low_half = if cfg!(target_endian = "big") { 4 } else { 0 };
     let argument = |index: u32| ARGUMENTS + index * 8 + low_half;
     let load = |at: u32| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at);
-    // Goes on if the value is equal, else over so many instructions.
+    // Continues if the value is equal, else skips this many instructions.
     let unless = |value: u32, over: u8| libc::sock_filter {
         code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
         jt: 0,

@@ -1,4 +1,4 @@
-//! Tickets: everything a client needs to reach a server and to be let in, as one word to copy.
+//! Tickets: everything that a client needs to reach a server and to be accepted, as one word to copy.
 //!
 //! `mw1` and the lower-case base32 (RFC 4648, no padding) of
 //!
@@ -9,8 +9,8 @@
 //!             0 | length 1 | name | port 2
 //! ```
 //!
-//! The checksum is the first four bytes of BLAKE3 in key-derivation mode over all before it. It is there for
-//! typing mistakes, not against attackers: who can write a ticket can write its checksum.
+//! The checksum is the first four bytes of BLAKE3 in key-derivation mode over everything before it. It detects typing
+//! mistakes. It does not stop attackers: the writer of a ticket can write its checksum.
 
 use std::fmt;
 use std::io;
@@ -25,10 +25,10 @@ mod tests;
 
 pub use host::{Host, HostName, HostPort, HostPortError};
 
-/// What a server hands out: who it is, the secret that opens it, and where it is.
+/// What a server hands out: its key hash, the secret that grants access, and its addresses.
 ///
-/// Its text form is a secret. [`Debug`](fmt::Debug) hides the secret part, [`Display`](fmt::Display) prints it
-/// all, since that is what a user copies.
+/// Its text form is a secret. [`Debug`](fmt::Debug) hides the secret part; [`Display`](fmt::Display) prints everything,
+/// since that is what a user copies.
 ///
 /// ```
 /// use manyway::{HostPort, Ticket};
@@ -46,7 +46,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// How many addresses fit into a ticket.
+    /// Most addresses of a ticket.
     pub const MAX_HOSTS: usize = 16;
 
     const PREFIX: &str = "mw1";
@@ -56,8 +56,8 @@ impl Ticket {
     /// More than sixteen names of full length need; a longer text is refused unread.
     const MAX_TEXT: usize = 16 * 1024;
 
-    /// Makes a ticket of the first 16 bytes of SHA-256 over the server's public key, the secret, and the
-    /// server's addresses, best first.
+    /// Makes a ticket of the first 16 bytes of SHA-256 over the server's public key, the secret, and the server's
+    /// addresses, best first.
     ///
     /// # Errors
     /// [`TicketError::Hosts`] unless there are 1 to [`MAX_HOSTS`](Self::MAX_HOSTS) addresses.
@@ -73,8 +73,8 @@ impl Ticket {
         Ok(Self { server_key_hash, secret, hosts })
     }
 
-    /// Makes a new secret of the system's random numbers: whoever has a ticket with it may connect to the servers that
-    /// accept it.
+    /// Generates a secret from the system's random numbers. Every holder of a ticket with it may connect to the servers
+    /// that accept it.
     ///
     /// # Errors
     /// If the system gives none.
@@ -95,7 +95,7 @@ impl Ticket {
         &self.secret
     }
 
-    /// Where the server is, best first; never empty.
+    /// The addresses of the server, best first; never empty.
     pub fn hosts(&self) -> &[HostPort] {
         &self.hosts
     }
@@ -200,7 +200,7 @@ impl FromStr for Ticket {
             return Err(TicketError::Character { character, position });
         }
         let code = code.to_ascii_uppercase();
-        // No text of whole bytes has such a length: at least one character is missing.
+        // No text of whole bytes has this length: at least one character is missing.
         let bytes = base32_without_checks().decode(code.as_bytes()).map_err(|_| TicketError::Truncated)?;
         let Some((body, sum)) = bytes.split_last_chunk::<{ Self::CHECKSUM }>() else {
             return Err(TicketError::Truncated);
@@ -216,14 +216,14 @@ impl FromStr for Ticket {
     }
 }
 
-/// Base32 that takes any bits in the unused end of the last character, so that a cut text can be looked at.
+/// Base32 that ignores the unused bits of the last character, so that a truncated text can be diagnosed.
 fn base32_without_checks() -> Encoding {
     let mut specification = BASE32_NOPAD.specification();
     specification.check_trailing_bits = false;
     specification.encoding().unwrap_or(BASE32_NOPAD)
 }
 
-/// Why bytes are not a ticket's body.
+/// Why bytes are not the body of a ticket.
 enum Fault {
     Version(u8),
     Short,
@@ -263,13 +263,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is wrong with a text that should be a ticket.
+/// Why a text is no ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TicketError {
     /// It does not begin like a ticket.
     NotATicket,
-    /// A later version made it.
+    /// It was made by a later version.
     UnknownVersion {
         /// The version it says.
         version: u8,
@@ -278,18 +278,18 @@ pub enum TicketError {
     Character {
         /// The character.
         character: char,
-        /// Its place, counted from one.
+        /// Its position, counted from one.
         position: usize,
     },
-    /// Its end, or a part of it, is missing.
+    /// Its end, or another part of it, is missing.
     Truncated,
-    /// The checksum does not fit: some characters are wrong.
+    /// The checksum does not match: some characters are wrong.
     Mistyped,
-    /// The checksum fits but the content makes no sense: whoever made it made a mistake.
+    /// The checksum matches but the content is invalid: the program that made it has a bug.
     Malformed,
     /// A ticket holds 1 to [`Ticket::MAX_HOSTS`] addresses.
     Hosts {
-        /// How many there would have been.
+        /// Number of addresses given.
         count: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! What an application says of the choice of paths, and what it is told of it, over two addresses of this host.
+//! An application's control over the choice of paths, and the events about it, over two addresses of this host.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use manyway::scheduler::Purpose;
 use manyway::{Connection, ConnectionConfig, Event, Path, PathId, PathState, Unused, Used, Why};
 use tokio::sync::broadcast::Receiver;
 
-/// A client at two addresses, with two paths that work.
+/// A client at two addresses, with two working paths.
 async fn two_paths(scheduler: &str) -> (Pair, [Path; 2]) {
     let mut config = ConnectionConfig::default();
     config.set_scheduler(scheduler).unwrap();
@@ -56,7 +56,7 @@ async fn next_primary(events: &mut Receiver<Event>) -> PathId {
     }
 }
 
-/// Waits until that is what is said of both paths.
+/// Waits until both paths have the expected reasons.
 async fn until_told(connection: &Connection, is_it: impl Fn(&[Why; 2]) -> bool) {
     let told = async {
         loop {
@@ -79,7 +79,7 @@ fn only_repeats(why: &Why) -> bool {
 }
 
 #[tokio::test]
-async fn the_application_makes_a_path_primary_and_leaves_the_choice_again() {
+async fn the_application_chooses_the_primary_path_and_returns_the_choice() {
     let (pair, [oldest, other]) = two_paths("primary").await;
     let mut events = pair.connected.events();
     let _drip = Drip::start(&pair).await;
@@ -91,7 +91,7 @@ async fn the_application_makes_a_path_primary_and_leaves_the_choice_again() {
     pair.connected.leave_primary();
     assert_eq!(next_primary(&mut events).await, oldest.id());
     until_told(&pair.connected, |why| why[0] == PRIMARY).await;
-    // The peer sends nothing and has another scheduler: it tells what it sees.
+    // The peer sends nothing and has another scheduler: it reports what it sees.
     until_told(&pair.accepted, |why| {
         why[0] == Why::Used(Used::ByPeer)
             && matches!(why[1], Why::Unused(Unused::PeerSendsElsewhere { idle: Some(_) }))

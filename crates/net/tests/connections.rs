@@ -33,7 +33,7 @@ async fn a_close_tells_the_peer_code_and_reason() {
     assert_eq!(soon(pair.connected.close(8, "again")).await, end);
 }
 
-/// Much more than what the protocol machine takes at once: the writers' queues are full, too.
+/// Much more than the protocol machine accepts at once: the writers' queues are full, too.
 #[tokio::test]
 async fn what_was_written_before_a_close_arrives() {
     let pair = Pair::new().await;
@@ -70,7 +70,7 @@ async fn bytes_of_an_unfinished_stream_arrive_before_the_close_but_no_end() {
 }
 
 #[tokio::test]
-async fn streams_that_nobody_accepted_before_the_close_can_still_be_read() {
+async fn streams_not_accepted_before_the_close_can_still_be_read() {
     let pair = Pair::new().await;
     for number in 0..5_u8 {
         let (mut send, _) = soon(pair.connected.open()).await.unwrap();
@@ -87,7 +87,7 @@ async fn streams_that_nobody_accepted_before_the_close_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn the_last_handle_closes_the_connection_and_what_was_written_arrives() {
+async fn the_last_handle_closes_the_connection_and_written_data_arrives() {
     let Pair { server: _server, client, accepted, connected } = Pair::new().await;
     let (mut send, receive) = soon(connected.open()).await.unwrap();
     let data = pattern(2_000_000);
@@ -141,7 +141,7 @@ async fn an_endpoint_closes_all_its_connections() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_endpoint_waits_for_what_the_peer_is_still_owed() {
+async fn the_end_of_an_endpoint_waits_for_data_in_flight() {
     let pair = Pair::new().await;
     let ((mut send, _r), (_s, mut receive)) = pair.stream().await;
     let data = pattern(6_000_000);
@@ -168,7 +168,7 @@ async fn an_endpoint_that_closes_without_patience_aborts_and_gives_the_reason() 
         tokio::time::sleep(Duration::from_millis(100)).await;
         pair.client.close_within(7, "now", Duration::ZERO).await;
     };
-    // The peer does not read, so that closing in order would take 30 s.
+    // The peer does not read, so closing in order would take 30 s.
     within(5, async { tokio::join!(patient, impatient) }).await;
     let end = soon(pair.accepted.closed()).await;
     assert_eq!(end, ConnectionError::AbortedByPeer { code: 7, reason: "now".to_owned() });
@@ -178,7 +178,7 @@ async fn an_endpoint_that_closes_without_patience_aborts_and_gives_the_reason() 
 async fn a_peer_that_vanishes_is_given_up_after_the_idle_time() {
     let mut config = ConnectionConfig::default();
     config.idle_timeout = Duration::from_secs(1);
-    // A path that is found dead before has the longer time for having none.
+    // A path that is found dead before would use the longer timeout without a path.
     config.no_path_timeout = Duration::from_secs(1);
     let server = server(config.clone());
     let relay = Relay::new(address(&server)).await;
@@ -224,7 +224,7 @@ async fn a_client_without_the_secret_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_answers_and_the_set_up_times_out() {
+async fn the_handshake_times_out_without_an_answer() {
     let mut config = ConnectionConfig::default();
     config.connect_timeout = Duration::from_millis(600);
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -236,7 +236,7 @@ async fn nobody_answers_and_the_set_up_times_out() {
 }
 
 #[tokio::test]
-async fn a_set_up_that_nobody_waits_for_is_given_up() {
+async fn a_handshake_without_a_waiting_caller_is_aborted() {
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let client = client(ConnectionConfig::default());
     let ticket = ticket(&[silent.local_addr().unwrap()]);
@@ -265,7 +265,7 @@ async fn the_first_address_that_answers_is_taken() {
     assert_eq!(info.paths[0].statistics.tuple.remote, address(&server));
 }
 
-/// How many bytes each path of a connection sent, by the address of this host.
+/// Number of bytes that each path of a connection sent, by the address of this host.
 async fn sent(connection: &Connection) -> Vec<(SocketAddr, PathState, u64)> {
     let info = soon(connection.info()).await.unwrap();
     let paths = info.paths.iter().map(|path| path.statistics);
@@ -307,7 +307,7 @@ async fn two_paths() -> Pair {
 }
 
 #[tokio::test]
-async fn two_addresses_carry_data_both() {
+async fn both_addresses_carry_data() {
     let pair = two_paths().await;
     upload(&pair.connected, &pair.accepted, 20_000_000).await;
     let paths = sent(&pair.connected).await;
@@ -318,7 +318,7 @@ async fn two_addresses_carry_data_both() {
 }
 
 #[tokio::test]
-async fn a_path_that_the_application_closes_leaves_its_data_to_the_others() {
+async fn the_data_of_a_path_that_the_application_closes_moves_to_the_others() {
     let pair = two_paths().await;
     let ((mut send, _r), (_s, mut receive)) = pair.stream().await;
     let data = pattern(20_000_000);
@@ -332,15 +332,15 @@ async fn a_path_that_the_application_closes_leaves_its_data_to_the_others() {
     assert_eq!(soon(first.info()).await.unwrap(), None);
 }
 
-/// Whether the event says that the path to `remote` does not carry data any more.
+/// Whether the event reports that the path to `remote` carries no data any more.
 fn leaves(event: &Event, remote: SocketAddr) -> bool {
     matches!(event, Event::Path(event)
         if event.tuple.remote == remote && matches!(event.state, PathState::Suspect | PathState::Dead))
 }
 
-/// Two relays stand for two networks: one goes silent without a word and comes back.
+/// Two relays stand for two networks: one falls silent and comes back.
 #[tokio::test]
-async fn a_path_that_goes_silent_is_left_and_taken_back() {
+async fn a_silent_path_is_left_and_used_again_when_it_returns() {
     let server = server(ConnectionConfig::default());
     let relays = [
         Relay::new(address(&server)).await,
@@ -354,7 +354,7 @@ async fn a_path_that_goes_silent_is_left_and_taken_back() {
     let (connected, accepted) = (connected.unwrap(), accepted.unwrap());
     let mut events = connected.events();
     until_active(&connected, 2).await;
-    // Which network carries which path is open: silence the one that carries the first.
+    // Either network may carry either path: silence the one that carries the first.
     let info = soon(connected.info()).await.unwrap();
     let remote = info.paths[0].statistics.tuple.remote;
     let other_remote = info.paths[1].statistics.tuple.remote;
@@ -370,7 +370,7 @@ async fn a_path_that_goes_silent_is_left_and_taken_back() {
 }
 
 #[tokio::test]
-async fn events_tell_of_paths_and_of_the_end() {
+async fn events_report_paths_and_the_end() {
     let mut config = ConnectionConfig::default();
     config.set_scheduler("round-robin").unwrap();
     let pair = Pair::of(server(ConnectionConfig::default()), client_from(config, &TWO)).await;
@@ -399,7 +399,7 @@ async fn events_tell_of_paths_and_of_the_end() {
 async fn statistics_count_what_was_sent_and_received() {
     let pair = Pair::new().await;
     upload(&pair.connected, &pair.accepted, 5_000_000).await;
-    // What was received is read first: something may still be sent between the two.
+    // The received count is read first: more may be sent between the two reads.
     let far = soon(pair.accepted.info()).await.unwrap();
     let near = soon(pair.connected.info()).await.unwrap();
     let (near, far) = (near.paths[0].statistics, far.paths[0].statistics);
@@ -412,8 +412,8 @@ async fn statistics_count_what_was_sent_and_received() {
     assert!(pair.accepted.peer_key().is_some());
 }
 
-/// Counts what passes on an idle connection: its own keep-alive and nothing else.
-/// A server that listens on the unspecified address knows its own only from what arrives there.
+/// Counts packets on an idle connection: its own keep-alive and nothing else. A server that listens on the unspecified
+/// address learns its own only from what arrives there.
 #[tokio::test]
 async fn the_first_path_of_a_server_on_all_addresses_stays_active_from_the_beginning() {
     let mut options = ServerOptions::new(identity(), &SECRET);
@@ -447,14 +447,14 @@ async fn an_idle_connection_is_silent() {
     assert_eq!(relay.upward.load(Ordering::Relaxed), before);
 }
 
-/// A client that nobody accepts takes no thread with it, and a server that ends does not wait for it.
+/// A client that is not accepted blocks no thread, and a server that ends does not wait for it.
 #[tokio::test]
-async fn clients_that_nobody_accepts_are_closed_with_the_endpoint() {
+async fn clients_that_are_not_accepted_are_closed_with_the_endpoint() {
     let server = server(ConnectionConfig::default());
     let client = client(ConnectionConfig::default());
     let ticket = ticket(&[address(&server)]);
     let connection = soon(client.connect(&ticket)).await.unwrap();
-    // The server's side of the set-up is complete a moment later.
+    // The server completes its side of the handshake a moment later.
     tokio::time::sleep(Duration::from_millis(100)).await;
     soon(server.close(4, "no time")).await;
     assert_eq!(soon(connection.closed()).await, closed(ClosedBy::Peer, 4, "no time"));
@@ -475,7 +475,7 @@ async fn an_address_that_is_taken_is_named() {
     assert!(matches!(error, ConnectError::Socket(_)), "{error}");
 }
 
-/// Fails like a program error when a second client shows its key.
+/// Panics, like a bug, when a second client shows its key.
 #[derive(Debug, Default)]
 struct Failing(std::sync::atomic::AtomicU32);
 
@@ -499,7 +499,7 @@ async fn a_panic_of_the_driver_ends_its_connections_instead_of_hanging_them() {
     let mut config = ConnectionConfig::default();
     config.connect_timeout = Duration::from_millis(300);
     let other = client(config);
-    // Whether its own side of the set-up completes before is open.
+    // Its own side of the handshake may or may not complete before.
     let _ = soon(other.connect(&ticket(&[address(&pair.server)]))).await;
     assert!(soon(waiting).await.unwrap().is_err());
     assert!(soon(peer_send.delivered()).await.is_err());
@@ -511,11 +511,11 @@ async fn a_panic_of_the_driver_ends_its_connections_instead_of_hanging_them() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_and_may_be_given_up() {
+async fn a_ping_is_answered_and_can_be_cancelled() {
     let pair = Pair::new().await;
     let path = soon(pair.connected.paths()).await.unwrap().remove(0);
     assert!(soon(path.ping()).await.unwrap().is_some_and(|rtt| rtt < Duration::from_secs(5)));
-    // A question that nobody waits for harms no later one.
+    // A ping without a waiting caller does not disturb later ones.
     drop(tokio::time::timeout(Duration::ZERO, path.ping()).await);
     let many: Vec<_> = (0..20).map(|_| path.ping()).collect();
     for ping in many {

@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples do what they claim.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Cargo builds the examples with all the tests, beside them, but not with one test alone.
+/// Cargo builds the examples with all the tests, but not with one test alone.
 fn example(name: &str) -> Command {
     let mut directory = std::env::current_exe().unwrap();
     directory.pop();
@@ -22,7 +22,7 @@ fn example(name: &str) -> Command {
     Command::new(program)
 }
 
-/// A program that is ended with the test, however that ends.
+/// A program that is killed when the test ends in any way.
 struct Running(Child);
 
 impl Drop for Running {
@@ -34,13 +34,13 @@ impl Drop for Running {
 
 fn first_line(output: impl Read) -> String {
     let mut line = String::new();
-    // Not a byte beyond the line: a later one is read by another call.
+    // Reads no byte beyond the line: another call reads the next one.
     BufReader::with_capacity(1, output).read_line(&mut line).unwrap();
     line.trim().to_owned()
 }
 
 #[test]
-fn echo_returns_the_text_and_tells_of_its_path() {
+fn echo_returns_the_text_and_prints_its_path() {
     let mut server =
         Running(example("echo").args(["serve", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap());
     let ticket = first_line(server.0.stdout.take().unwrap());
@@ -52,7 +52,7 @@ fn echo_returns_the_text_and_tells_of_its_path() {
 }
 
 #[test]
-fn copy_brings_every_byte_to_the_other_side() {
+fn copy_delivers_every_byte() {
     let mut taker = Running(
         example("copy")
             .args(["take", "127.0.0.1:0"])
@@ -75,7 +75,7 @@ fn copy_brings_every_byte_to_the_other_side() {
 }
 
 #[test]
-fn messages_arrive_and_a_command_comes_after_them() {
+fn messages_arrive_and_a_command_arrives_after_them() {
     let mut server =
         Running(example("messages").args(["serve", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap());
     let mut output = BufReader::new(server.0.stdout.take().unwrap());

@@ -6,8 +6,8 @@ use crate::common::{Relay, address, client, client_from, lasting_server, soon, t
 use bytes::Bytes;
 use manyway::{ConnectionConfig, ConnectionError};
 
-/// The server is killed and started again with the keys that it had: it can not say farewell, but whoever still
-/// speaks to it learns at once that it has forgotten him.
+/// The server is killed and restarted with its keys: it cannot close its connections, but a client that still sends
+/// learns at once by a stateless reset.
 #[tokio::test]
 async fn a_server_restarted_with_its_keys_ends_old_connections_within_a_second() {
     let before = lasting_server("127.0.0.1:0".parse().unwrap());
@@ -37,9 +37,9 @@ async fn a_server_restarted_with_its_keys_ends_old_connections_within_a_second()
     assert!(connected.is_ok() && accepted.is_some());
 }
 
-/// Nothing is on its way when the server is restarted: the next word of the client is answered by the reset.
+/// Nothing is in flight when the server is restarted: the client's next packet is answered by the reset.
 #[tokio::test]
-async fn an_idle_client_learns_of_the_restart_with_its_next_word() {
+async fn an_idle_client_learns_of_the_restart_with_its_next_packet() {
     let before = lasting_server("127.0.0.1:0".parse().unwrap());
     let relay = Relay::new(address(&before)).await;
     let client = client_from(ConnectionConfig::default(), &[[127, 0, 0, 1]]);
@@ -49,7 +49,7 @@ async fn an_idle_client_learns_of_the_restart_with_its_next_word() {
     let after = lasting_server("127.0.0.1:0".parse().unwrap());
     relay.redirect(address(&after));
     let spoke_at = Instant::now();
-    // On a busy machine the last words of the set-up are only said now, and answered before these.
+    // On a busy machine the last packets of the handshake may leave only now, and be answered before these.
     if let Ok((mut send, _receive)) = soon(connected.open()).await {
         drop(soon(send.write_chunk(Bytes::from_static(b"still there?"))).await);
     }

@@ -1,4 +1,4 @@
-//! Who is who: keys that are learned, certificates, and rights that end.
+//! Identities: keys that are learned, certificates, and rights that end.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ async fn a_server_with_a_certificate_is_known_by_its_name_or_by_its_key() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_longer_than_a_server_may_answer_at_first_arrives_all_the_same() {
+async fn a_certificate_above_the_amplification_limit_of_the_first_flight_arrives() {
     // Three times the first datagram of the client are less than 4 KB.
     let names = (0..400).map(|number| format!("{number}.server.example"));
     let names: Vec<_> = std::iter::once("127.0.0.1".to_owned()).chain(names).collect();
@@ -77,7 +77,7 @@ async fn a_server_with_another_key_is_refused_and_its_key_is_told() {
 }
 
 #[tokio::test]
-async fn a_client_whose_rights_end_is_told_so_at_once() {
+async fn a_client_whose_rights_end_learns_so_at_once() {
     let pair = Pair::new().await;
     pair.accepted.revoke("the ticket was revoked");
     let end = soon(pair.connected.closed()).await;
@@ -89,7 +89,7 @@ fn own() -> Identity {
     Identity::from_seed(&[5; 32])
 }
 
-/// A server that lets in [`own`].
+/// A server that accepts [`own`].
 fn server(certificate: Option<ServerCertificate>) -> Endpoint {
     let accepted: AuthorisedKeys = std::iter::once(*own().public_key()).collect();
     let mut server = ServerOptions::with_authoriser(identity(), Arc::new(accepted));

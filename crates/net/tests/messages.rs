@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 type Halves = (SendStream, ReceiveStream);
 
-/// A stream that the client opened, whose first message is taken.
+/// A stream that the client opened, with its first message received.
 async fn stream(pair: &Pair) -> (Halves, Halves) {
     let (mut send, receive) = soon(pair.connected.open()).await.unwrap();
     soon(send.send_message("!".into(), MessageOptions::default())).await.unwrap();
@@ -95,7 +95,7 @@ async fn receive_five_late((_send, mut receive): Halves, size: usize) {
 }
 
 #[tokio::test]
-async fn a_small_connection_passes_its_largest_messages_on_to_those_who_wait() {
+async fn a_small_connection_delivers_its_largest_messages_to_waiting_readers() {
     let pair = Pair::with(ConnectionConfig::small(), ConnectionConfig::small()).await;
     let most = usize::try_from(pair.connected.max_message().unwrap()).unwrap();
     let mut ends = JoinSet::new();
@@ -108,7 +108,7 @@ async fn a_small_connection_passes_its_largest_messages_on_to_those_who_wait() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_at_once() {
+async fn misuse_is_reported_at_once() {
     let pair = Pair::new().await;
     let ((mut send, _receive), (mut peer_send, mut peer_receive)) = stream(&pair).await;
     let most = pair.connected.max_message().unwrap();
@@ -126,7 +126,7 @@ async fn mistakes_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_given_up_is_told_by_its_name() {
+async fn an_abandoned_message_is_reported_by_its_token() {
     let pair = Pair::new().await;
     let ((mut send, _receive), _peer) = stream(&pair).await;
     let mut events = pair.connected.events();

@@ -76,7 +76,7 @@ fn small_windows() -> ConnectionConfig {
     config
 }
 
-/// What the writer gets rid of before it is stopped: its own queue, the send buffer, the windows and the reader's queue.
+/// What the writer can write before it is stopped: its own queue, the send buffer, the windows and the reader's queue.
 #[tokio::test]
 async fn a_reader_that_does_not_read_stops_the_writer() {
     let pair = Pair::with(small_windows(), small_windows()).await;
@@ -90,8 +90,8 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
         written += chunk.len();
         assert!(written < 400_000, "nothing stops the writer");
     }
-    // The send buffer and the window, at the least: a writer that was stopped on the way goes on only once half of its own
-    // queue is free.
+    // At least the send buffer and the window: a writer that was stopped before goes on only once half of its own queue
+    // is free.
     assert!(written >= 128 * 1024, "{written}");
     let reader = async {
         let mut read = 0;
@@ -103,7 +103,7 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_does_not_stop_the_others() {
+async fn an_unread_stream_does_not_stop_the_others() {
     let pair = Pair::new().await;
     let ((mut stuck, _a), (_b, _unread)) = pair.stream().await;
     let fill = tokio::spawn(async move { while stuck.write_all(&[1; 65_536]).await.is_ok() {} });
@@ -152,7 +152,7 @@ async fn a_reset_reaches_the_reader_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_writer_that_gives_up_while_it_waits_for_credit_is_heard() {
+async fn a_reset_by_a_writer_that_waits_for_credit_reaches_the_reader() {
     let pair = Pair::with(small_windows(), small_windows()).await;
     let ((mut send, _r), (_s, mut receive)) = pair.stream().await;
     send.write_chunk(vec![0; 1_000_000].into()).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_finished_half_that_is_dropped_arrives_whole() {
     assert!(soon(read_all(&mut receive)).await == data);
 }
 
-/// The peer allows so many streams at a time; a caller that waits for one may give up.
+/// The peer allows this many streams at a time; a caller that waits for one may give up.
 #[tokio::test]
 async fn callers_that_give_up_waiting_for_a_stream_leave_nothing_behind() {
     let mut few = ConnectionConfig::default();
@@ -226,13 +226,13 @@ async fn callers_that_give_up_waiting_for_a_stream_leave_nothing_behind() {
     assert!(soon(read_all(&mut receive)).await.is_empty());
     soon(waiting).await.unwrap().unwrap();
     drop((send, receive, connected));
-    // Nobody holds the client's end any more, so it closes.
+    // The client's end has no handle any more, so it closes.
     assert!(matches!(soon(accepted.closed()).await, ConnectionError::Closed { .. }));
     drop((server, client));
 }
 
 #[tokio::test]
-async fn stopped_streams_by_the_thousand_are_no_burden() {
+async fn thousands_of_stopped_streams_cost_nothing() {
     let pair = Pair::new().await;
     let accepted = pair.accepted.clone();
     let refuse = tokio::spawn(async move { while accepted.accept().await.is_ok() {} });

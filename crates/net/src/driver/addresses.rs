@@ -1,4 +1,4 @@
-//! Which addresses of this host connections use, as interfaces come and go.
+//! Selects the addresses of this host that connections use, and follows interfaces that come and go.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,8 +12,8 @@ use crate::interfaces::{Excluded, Exclusion, Snapshot};
 use crate::ledger::Allowance;
 
 impl Driver {
-    /// Interfaces changed: tells every client connection which addresses it may use now, and every server connection
-    /// what became of its links and where the server can be reached.
+    /// Handles a change of interfaces: gives every client connection its usable addresses, and every server connection
+    /// the state of its links and the server's addresses.
     pub(super) fn follow_interfaces(&mut self, now: Instant) {
         self.follow_accounts();
         for handle in self.connections.clients() {
@@ -27,11 +27,11 @@ impl Driver {
         self.tell_links(now);
         if self.advertises {
             let mut addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
-            // Without any interface it names loopback, which leads nobody here.
+            // Without any interface the server would name loopback, which leads no client here.
             let listening = self.sockets.listening();
             let is_named = |address| listening.iter().any(|local| local.address == address);
             addresses.retain(|address| !address.ip().is_loopback() || is_named(*address));
-            // An address without carrier will have it again; taking it back would close paths for good.
+            // An address without carrier will get it back; withdrawing it would close paths for good.
             let before = self.connections.advertised.iter().flatten();
             for kept in before.filter(|address| self.watcher.snapshot().is_own(address.ip())) {
                 if !addresses.contains(kept) {
@@ -51,7 +51,7 @@ impl Driver {
         self.sockets.drop_gone(self.watcher.snapshot());
     }
 
-    /// Tells a client connection which addresses of this host lead to its peer now.
+    /// Gives a client connection the local addresses that lead to its peer now.
     pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
         let (locals, excluded) = self.locals_of(handle);
         if let Some(peer) = self.connections.peer(handle) {
@@ -65,14 +65,15 @@ impl Driver {
         }
     }
 
-    /// The addresses of this host that lead to the peer of a client connection now, and why others do not.
+    /// The local addresses that lead to the peer of a client connection now, and why the others do not.
     pub(super) fn locals_of(&mut self, handle: ConnectionHandle) -> (Vec<LocalCandidate>, Vec<Excluded>) {
         let Some(mut remotes) = self.connections.peer(handle).map(|peer| peer.remotes.clone()) else {
             return Default::default();
         };
         let Some(connection) = self.endpoint.connection(handle) else { return Default::default() };
         remotes.extend(connection.remote_addresses());
-        // An interface that leads to a rendezvous server leads to the peer once that is known.
+        // An interface that leads to a rendezvous server only counts too: it leads to the peer once the rendezvous
+        // names it.
         let snapshot = self.watcher.snapshot();
         let is_here = |ip: IpAddr| ip.is_loopback() || snapshot.is_own(ip);
         remotes.extend(connection.rendezvous_servers().iter().filter(|server| !is_here(server.ip())));
@@ -81,7 +82,7 @@ impl Driver {
         self.local_candidates(&remotes)
     }
 
-    /// The addresses that lead to `remotes`, each with a socket; and why others do not.
+    /// The local addresses that lead to `remotes`, each with a socket; and why the others do not.
     pub(super) fn local_candidates(
         &mut self,
         remotes: &[SocketAddr],
@@ -107,7 +108,7 @@ impl Driver {
     }
 }
 
-/// Those of fixed addresses over whose interface something may still go, and the interfaces of the others.
+/// The fixed addresses whose interface has quota left, and the interfaces of the others.
 fn not_spent(
     fixed: &[(LocalAddress, Role)],
     snapshot: &Snapshot,
@@ -136,7 +137,7 @@ mod tests {
     use crate::interfaces::{Interface, InterfaceAddress};
 
     #[test]
-    fn a_fixed_address_is_left_out_once_nothing_more_may_go_over_its_interface() {
+    fn a_fixed_address_is_left_out_once_the_quota_of_its_interface_is_used_up() {
         let interface = |index, name: &str, host| Interface {
             addresses: vec![InterfaceAddress::new([192, 0, 2, host].into(), 24)],
             ..Interface::new(index, name)

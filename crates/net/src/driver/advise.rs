@@ -1,4 +1,4 @@
-//! What the system granted to new sockets, and what it did not.
+//! Collects advice from what the system granted to new sockets and what it refused.
 
 use manyway_proto::LocalAddress;
 
@@ -8,7 +8,7 @@ use crate::advice::Advice;
 use crate::udp::DeviceBinding;
 
 impl Driver {
-    /// Tells once what the system did not grant to the sockets that were made since the last call.
+    /// Reports once what the system refused to the sockets made since the last call.
     pub(super) fn note_granted(&mut self) {
         let wanted = self.sockets.buffers();
         for (local, granted) in self.sockets.take_granted() {
@@ -38,7 +38,7 @@ impl Driver {
         }
     }
 
-    /// Small buffers are the rule, and only fast paths suffer from them; sockets that are not tied may cost a network.
+    /// Logs advice. Small buffers are common and matter to fast paths only; an unbound socket may cost a whole network.
     fn advise(&self, advice: Advice) {
         if !self.advice.add(advice.clone()) {
             return;

@@ -1,4 +1,4 @@
-//! Wakes the driver when something is due.
+//! Wakes the driver at its next deadline.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// One deadline at a time, kept to some ten microseconds where the system can do that.
+/// One deadline at a time, exact to some ten microseconds where the system allows.
 ///
-/// The timers of the runtime count whole milliseconds, rounded up: a tenth of a round trip on a near path, added to
-/// each acknowledgement and each paced burst.
+/// The timers of the runtime count whole milliseconds, rounded up. On a short path that is a tenth of the round-trip
+/// time, added to each acknowledgement and each paced burst.
 #[derive(Debug)]
 pub(super) struct Alarm {
     #[cfg(all(target_os = "linux", not(manyway_portable)))]
@@ -18,17 +18,17 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm that is not set. To be called in a runtime.
+    /// An alarm that is not set. Call it within a runtime.
     pub(super) fn new() -> Self {
         Self {
-            // Without one, as when there are no descriptors left, the runtime's timer does.
+            // Without a kernel timer, as when there are no descriptors left, the runtime's timer is used.
             #[cfg(all(target_os = "linux", not(manyway_portable)))]
             exact: exact::Timer::new().ok(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
         }
     }
 
-    /// Whether a moment is there; else the task is woken then, unless it asks for another moment before.
+    /// Ready once the instant is reached. Otherwise the task is woken then, unless a later call sets another instant.
     pub(super) fn poll_at(&mut self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
         #[cfg(all(target_os = "linux", not(manyway_portable)))]
         if let Some(exact) = &mut self.exact {
@@ -64,9 +64,9 @@ mod exact {
     #[derive(Debug)]
     pub(super) struct Timer {
         timer: TimerFd,
-        /// The same timer as something that the runtime can wait for: it is read as a pipe is.
+        /// The timer as a pipe for the runtime, which waits until it is readable.
         expirations: Receiver,
-        /// What it is set to, until it went off.
+        /// The instant to which the timer is set, until it expires.
         set_to: Option<Instant>,
     }
 
@@ -95,7 +95,7 @@ mod exact {
                         self.set_to = None;
                         return Poll::Ready(Ok(()));
                     }
-                    // It was set anew after it had gone off.
+                    // The timer was set anew after it had expired.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => return Poll::Ready(Err(error)),
                 }
@@ -103,7 +103,8 @@ mod exact {
         }
     }
 
-    /// Centuries would overflow the kernel's clock; after a day the driver just looks once more.
+    /// An instant that is centuries ahead would overflow the kernel's clock; after a day the driver sets the timer
+    /// again.
     const LONGEST: Duration = Duration::from_secs(24 * 3600);
 }
 
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_alarm_goes_off_at_its_moment_and_not_before_also_when_it_was_set_to_others() {
+    async fn an_alarm_expires_at_its_instant_and_not_before_even_after_others_were_set() {
         let mut alarm = Alarm::new();
         let start = Instant::now();
         let soon = start + Duration::from_millis(20);
@@ -126,7 +127,7 @@ mod tests {
         })
         .await;
         assert!(start.elapsed() >= Duration::from_millis(20));
-        // Past moments are there at once, and one that went off does not count for the next.
+        // Past instants are ready at once, and an expired one does not count for the next.
         poll_fn(|context| alarm.poll_at(context, start)).await;
         let later = Instant::now() + Duration::from_millis(5);
         poll_fn(|context| alarm.poll_at(context, later)).await;

@@ -1,4 +1,4 @@
-//! The close of an endpoint: its connections close in order, and those that need too long are aborted.
+//! Closes an endpoint: its connections close in order, and those that take too long are aborted.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
 
-/// The longest that an endpoint takes to close: writers' queues and what is on its way take 30 s each at most.
+/// Longest time for an endpoint to close: writers' queues and data in flight take 30 s each at most.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(65);
-/// After an abort, packets of the peers that are still on their way are answered by CLOSE for so long.
+/// After an abort, late packets of the peers are answered with CLOSE for this long.
 const ABORT_TIME: Duration = Duration::from_millis(300);
 
-/// An endpoint that ends.
+/// The state of an endpoint that is closing.
 pub(super) struct Closing {
     code: u64,
     reason: String,
@@ -23,9 +23,9 @@ pub(super) struct Closing {
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// What was written still arrives, until then.
+    /// Written data still arrives, until this instant.
     InOrder(TokioInstant),
-    /// The peers were told that nothing more comes.
+    /// The peers have been told that the connections are aborted.
     Aborted(TokioInstant),
 }
 
@@ -45,15 +45,15 @@ impl Closing {
         }
     }
 
-    /// Tells the callers that the endpoint has closed.
+    /// Tells the callers that the endpoint is closed.
     pub(super) fn tell(self) {
         for reply in self.replies {
-            // A caller that was cancelled has dropped the other half.
+            // A cancelled caller has dropped the receiver.
             let _ = reply.send(());
         }
     }
 
-    /// The endpoint is closed a second time: the earlier deadline counts, with its code and reason.
+    /// Merges a second close: the earlier deadline counts, with its code and reason.
     fn join(&mut self, other: Self) {
         if let Stage::InOrder(until) = &mut self.stage
             && other.deadline() < *until
@@ -84,7 +84,7 @@ impl Driver {
         self.closing = Some(closing);
     }
 
-    /// Goes on with the end of the endpoint, if it ends. Returns whether nothing is left to do.
+    /// Advances the close of the endpoint, if one is under way. Returns whether it is finished.
     pub(super) fn drive_closing(&mut self, now: Instant, context: &std::task::Context<'_>) -> bool {
         let Some(closing) = &mut self.closing else { return false };
         if self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending() {

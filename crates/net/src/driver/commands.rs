@@ -1,4 +1,4 @@
-//! What handles ask of the driver.
+//! Commands of the handles to the driver.
 
 use std::net::SocketAddr;
 use std::sync::Weak;
@@ -18,7 +18,7 @@ use crate::error::ConnectError;
 use crate::report::{Facts, PathReport};
 use crate::stream::{ReceiveStream, SendStream};
 
-/// A wish of an application.
+/// A command of an application.
 #[derive(Debug)]
 pub(crate) enum Command {
     Connect {
@@ -31,7 +31,7 @@ pub(crate) enum Command {
         link: Weak<Link>,
         reply: oneshot::Sender<(SendStream, ReceiveStream)>,
     },
-    /// A stream that had nothing to send has something, or its end.
+    /// A stream whose send queue was empty has data, or its end.
     Written {
         handle: ConnectionHandle,
         stream: StreamId,
@@ -91,7 +91,7 @@ pub(crate) enum Command {
         code: u64,
         reason: String,
     },
-    /// Ends a connection whose peer may not be here any longer.
+    /// Ends a connection whose peer's rights have ended.
     Revoke {
         handle: ConnectionHandle,
         reason: String,
@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Shutdown {
         code: u64,
         reason: String,
-        /// What has not arrived by then is given up.
+        /// The instant after which connections are aborted.
         until: TokioInstant,
         reply: oneshot::Sender<()>,
     },
@@ -117,7 +117,7 @@ impl Driver {
             Command::Drained { handle, stream } => connections.read(endpoint, handle, stream),
             Command::Stop { handle, stream, code } => {
                 if let Some(connection) = endpoint.connection(handle) {
-                    // A stream that ended meanwhile needs no stop.
+                    // The stream may have ended meanwhile; then no stop is needed.
                     let _ = connection.stop(stream, code);
                 }
                 connections.forget_receiver(handle, stream);
@@ -203,7 +203,7 @@ impl Driver {
         }
     }
 
-    /// Whether the policy allows addresses of that family.
+    /// Whether the policy allows the family of that address.
     pub(super) fn allows(&self, remote: &SocketAddr) -> bool {
         match &self.locals {
             Locals::Interfaces(policy) => policy.allows(remote.ip()),
@@ -229,7 +229,7 @@ impl Driver {
         Some(facts.report())
     }
 
-    /// `None` once the end was told, although the protocol machine may remember the connection a while longer.
+    /// `None` once the end was reported, although the protocol machine may keep the connection a while longer.
     fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
         let entry = self.connections.entries.get(&handle)?;
         let connection = self.endpoint.connection(handle)?;

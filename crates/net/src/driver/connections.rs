@@ -1,4 +1,4 @@
-//! The connections as their applications see them: handles, waiting calls, events, the end.
+//! The connections as the applications see them: handles, waiting callers, events, the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -27,24 +27,24 @@ use crate::stream::{ReceiveStream, SendStream};
 pub(super) type StreamReply = oneshot::Sender<(SendStream, ReceiveStream)>;
 pub(super) type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
 
-/// How long writers' queues may take to reach the protocol machine after a close; it takes as long again to flush.
+/// Longest time for writers' queues to reach the protocol machine after a close; flushing may take as long again.
 const HAND_OVER: Duration = Duration::from_secs(30);
 
-/// So many connections that depart are kept without a look whether they have ended.
+/// Number of departing connections that are kept without checking whether they have ended.
 const FEW_DEPARTING: usize = 64;
 
 /// One connection.
 pub(super) struct Entry {
     pub(super) driver: LinkDriver,
     pub(super) streams: BTreeMap<StreamId, Arc<Pipes>>,
-    /// Callers that wait for a stream. They hold the connection, not the other way round.
+    /// Callers that wait for a stream. A waiting caller keeps the connection alive, not the other way round.
     pub(super) openers: VecDeque<(Weak<Link>, StreamReply)>,
     pub(super) budget: Arc<Budget>,
     pub(super) pings: Pings,
     closing: Option<Closing>,
 }
 
-/// The application closed the connection, and not all that it wrote is handed over.
+/// The application closed the connection, but its writers' queues are not handed over yet.
 struct Closing {
     code: u64,
     reason: String,
@@ -56,11 +56,11 @@ struct Closing {
 /// The peer of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    /// Its names, to be resolved again.
+    /// Its host names, for resolving them again.
     pub(super) hosts: Vec<HostPort>,
     /// Its addresses.
     pub(super) remotes: Vec<SocketAddr>,
-    /// While no interface leads to it: one over which nothing more may go, and until when.
+    /// The exhausted cap and its renewal, while no interface leads to the peer because of it.
     pub(super) cap_reached: Option<String>,
 }
 
@@ -69,7 +69,8 @@ impl Peer {
         Self { hosts, remotes, cap_reached: None }
     }
 
-    /// The end of a connection to it; who waited for an interface in vain is told which one a cap kept out.
+    /// Explains the end of a connection to this peer: a caller that waited for an interface learns which cap excluded
+    /// it.
     fn explain(&self, error: ConnectionError) -> ConnectionError {
         let in_vain = matches!(
             error,
@@ -82,7 +83,7 @@ impl Peer {
     }
 }
 
-/// A client whose set-up is not complete.
+/// A client connection whose handshake is not complete.
 struct Attempt {
     peer: Peer,
     reply: ConnectReply,
@@ -91,27 +92,27 @@ struct Attempt {
 pub(super) struct Connections {
     pub(super) entries: BTreeMap<ConnectionHandle, Entry>,
     attempts: BTreeMap<ConnectionHandle, Attempt>,
-    /// Whom clients are connected to.
+    /// The peers of client connections.
     peers: BTreeMap<ConnectionHandle, Peer>,
-    /// Clients whose paths changed since it was last asked.
+    /// Client connections whose paths changed since the last call.
     path_news: BTreeSet<ConnectionHandle>,
-    /// Connections that the peer closed and that may still have a last word to say.
+    /// Connections that the peer closed and whose close may still be in progress.
     departing: BTreeSet<ConnectionHandle>,
-    /// With more of them those that have ended are forgotten.
+    /// Above this number, ended ones are removed.
     most_departing: usize,
-    /// Closed by the application, and not all that was written is handed over.
+    /// Connections closed by the application whose writers' queues are not handed over yet.
     hand_overs: BTreeSet<ConnectionHandle>,
-    /// A server's sockets, from which it goes to its rendezvous servers.
+    /// The sockets of a server, from which it reaches its rendezvous servers.
     pub(super) listening: Vec<LocalCandidate>,
-    /// Where clients are told to come beside the address they know, if that changed since the start.
+    /// The addresses advertised to clients, if they changed since the start.
     pub(super) advertised: Option<Vec<SocketAddr>>,
-    /// Client connections whose peer named or took back addresses.
+    /// Client connections whose peer advertised or withdrew addresses.
     address_news: BTreeSet<ConnectionHandle>,
     streams: StreamConfig,
     commands: mpsc::WeakUnboundedSender<Command>,
-    /// `None` once no more clients are taken.
+    /// `None` once the endpoint accepts no more clients.
     incoming: Option<mpsc::Sender<Connection>>,
-    /// A server's, which hears of clients that were refused.
+    /// Of a server: it is told of refused clients.
     pub(super) authoriser: Option<Arc<dyn Authoriser>>,
 }
 
@@ -143,7 +144,7 @@ impl Connections {
         self.attempts.insert(handle, Attempt { peer, reply });
     }
 
-    /// Client connections, those in set-up included.
+    /// Client connections, including those in the handshake.
     pub(super) fn clients(&self) -> Vec<ConnectionHandle> {
         self.attempts.keys().chain(self.peers.keys()).copied().collect()
     }
@@ -157,12 +158,12 @@ impl Connections {
         attempt.or_else(|| self.peers.get_mut(&handle))
     }
 
-    /// Clients whose paths changed since the last call.
+    /// Takes the clients whose paths changed since the last call.
     pub(super) fn take_path_news(&mut self) -> BTreeSet<ConnectionHandle> {
         std::mem::take(&mut self.path_news)
     }
 
-    /// Gives up set-ups that nobody waits for any more.
+    /// Aborts handshakes whose caller has gone.
     pub(super) fn poll_abandoned(
         &mut self,
         endpoint: &mut Endpoint,
@@ -188,16 +189,16 @@ impl Connections {
 
     fn forget_departed(&mut self, endpoint: &Endpoint) {
         self.departing.retain(|handle| endpoint.contains(*handle));
-        // Looked through again once there are twice as many, so that each costs a few steps in all.
+        // The next scan follows when the number has doubled, so that each entry costs a few steps in total.
         self.most_departing = (self.departing.len() * 2).max(FEW_DEPARTING);
     }
 
-    /// Client connections whose peer named or took back addresses since the last call.
+    /// Takes the client connections whose peer advertised or withdrew addresses since the last call.
     pub(super) fn take_address_news(&mut self) -> BTreeSet<ConnectionHandle> {
         std::mem::take(&mut self.address_news)
     }
 
-    /// Passes on what the protocol machine has to tell.
+    /// Passes on the events of the protocol machine.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     pub(super) fn tell_events(&mut self, endpoint: &mut Endpoint, now: Instant) {
         while let Some((handle, event)) = endpoint.poll_event() {
@@ -239,7 +240,7 @@ impl Connections {
         }
     }
 
-    /// Asks on a path; the reply comes with the answer.
+    /// Sends a ping on a path; the reply carries the round-trip time.
     pub(super) fn ping(
         &mut self,
         endpoint: &mut Endpoint,
@@ -287,7 +288,7 @@ impl Connections {
         };
         self.entries.insert(handle, entry);
         let application = Connection::new(link);
-        // If nobody takes the connection, dropping it closes it.
+        // If there is no receiver for the connection, dropping it closes it.
         match connection.side() {
             Side::Client => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
@@ -314,7 +315,7 @@ impl Connections {
         }
     }
 
-    /// Starts the close of a connection: what writers queued goes out before.
+    /// Starts the close of a connection: the writers' queues are sent first.
     pub(super) fn close(
         &mut self,
         endpoint: &mut Endpoint,
@@ -330,7 +331,7 @@ impl Connections {
         for pipes in entry.streams.values() {
             pipes.send().refuse(WriteError::Connection(end.clone()));
         }
-        // Their callers look for the connection's end.
+        // Their callers then check for the end of the connection.
         entry.openers.clear();
         let waiting: BTreeSet<_> =
             entry.streams.iter().filter(|(_, pipes)| !pipes.send().is_drained()).map(|(id, _)| *id).collect();
@@ -352,7 +353,7 @@ impl Connections {
             self.close(endpoint, now, handle, farewell);
         }
         for handle in endpoint.handles() {
-            // In set-up.
+            // The handshake is not complete.
             if !self.entries.contains_key(&handle)
                 && let Some(connection) = endpoint.connection(handle)
             {
@@ -361,7 +362,7 @@ impl Connections {
         }
     }
 
-    /// A stream of a closing connection has handed over what was queued, or can not.
+    /// A stream of a closing connection has handed over its queue, or cannot.
     pub(super) fn note_handed_over(
         &mut self,
         endpoint: &mut Endpoint,
@@ -391,7 +392,7 @@ impl Connections {
         }
     }
 
-    /// When a close waits no longer for its writers.
+    /// When a close stops waiting for its writers.
     pub(super) fn deadline(&self) -> Option<TokioInstant> {
         self.hand_overs.iter().filter_map(|handle| self.entries.get(handle)?.hand_over_ends()).min()
     }
@@ -423,7 +424,7 @@ impl Connections {
                 self.forget_departed(endpoint);
             }
         }
-        // What arrived before the end may still be taken and read.
+        // What arrived before the end can still be taken and read.
         self.accept_streams(endpoint, handle);
         let peer = self.peers.remove(&handle);
         let error = peer.iter().fold(error, |error, peer| peer.explain(error));
@@ -440,7 +441,7 @@ impl Connections {
 }
 
 impl Entry {
-    /// Stream bytes that the peer has not acknowledged, of which the protocol machine holds so many.
+    /// Stream bytes that the peer has not acknowledged; `held` of them are in the protocol machine.
     pub(super) fn unacknowledged(&self, held: ByteCount) -> ByteCount {
         held + ByteCount(self.streams.values().map(|pipes| pipes.send().queued()).sum())
     }
@@ -449,8 +450,8 @@ impl Entry {
         self.closing.as_ref().map(|closing| closing.until)
     }
 
-    /// Tells everybody who waits for anything of the connection; the reason first, since who is told by a stream asks for
-    /// it.
+    /// Wakes every caller that waits on the connection. The reason is set first, since a caller that is woken through a
+    /// stream reads it.
     fn end(self, error: &ConnectionError, unacknowledged: ByteCount) {
         self.driver.closed.send_replace(Some(Ended { error: error.clone(), unacknowledged }));
         for pipes in self.streams.values() {
@@ -460,7 +461,7 @@ impl Entry {
     }
 }
 
-/// The driver ends, perhaps by a panic: nobody may wait for it any longer.
+/// The driver ends, perhaps by a panic: no caller may wait any longer.
 impl Drop for Connections {
     fn drop(&mut self) {
         let failed = std::thread::panicking();
@@ -477,7 +478,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_in_vain_is_told_of_the_cap_and_who_was_told_something_else_is_not() {
+    fn a_caller_that_waits_for_an_interface_learns_of_the_cap_and_other_errors_stay_as_they_are() {
         let mut peer = Peer::new(Vec::new(), Vec::new());
         assert_eq!(peer.explain(ConnectionError::NoPath), ConnectionError::NoPath);
         let reason = "wwan0: cap of 5 GB reached".to_owned();

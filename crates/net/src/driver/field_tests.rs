@@ -1,4 +1,4 @@
-//! Cases from the field: what systems refuse, before and in the middle of a transfer.
+//! Cases from the field: systems that refuse, before and during a transfer.
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::process::Command;
@@ -33,7 +33,7 @@ fn ticket(hosts: &[&str]) -> Ticket {
     Ticket::new(identity().public_key().hash(), SECRET, hosts).unwrap()
 }
 
-/// A client that uses every path for everything.
+/// Options of a client that uses every path for all data.
 fn client_options() -> EndpointOptions {
     let mut connection = ConnectionConfig::default();
     connection.set_scheduler("round-robin").unwrap();
@@ -44,7 +44,7 @@ fn here(test: &str) -> String {
     format!("driver::field_tests::{test}")
 }
 
-/// Runs a test in a thread of its own, so that what the system is told to refuse hurts no other test.
+/// Runs a test in a thread of its own, so that the seccomp filter of that thread affects no other test.
 fn in_own_thread(test: impl Future<Output = ()> + Send + 'static) {
     let run = || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -58,7 +58,7 @@ async fn connect(client: &Endpoint, server: &Endpoint, ticket: &Ticket) -> (Conn
     (connected.unwrap(), accepted.unwrap())
 }
 
-/// Sends without end until it is dropped; the receiver checks every byte.
+/// Sends until it is dropped; the receiver checks every byte.
 struct Traffic {
     tasks: [tokio::task::JoinHandle<()>; 2],
     read: std::sync::Arc<std::sync::atomic::AtomicU64>,
@@ -83,7 +83,7 @@ impl Traffic {
         Self { tasks: [writer, reader], read }
     }
 
-    /// Waits until so many more bytes have arrived.
+    /// Waits until this many more bytes have arrived.
     async fn until_more(&self, bytes: u64) {
         let wanted = self.read.load(std::sync::atomic::Ordering::Relaxed) + bytes;
         let start = Instant::now();
@@ -103,7 +103,7 @@ impl Drop for Traffic {
 #[test]
 fn a_receive_buffer_that_the_system_limits_is_told_once_with_the_command_that_changes_it() {
     in_own_thread(async {
-        // Only root gets more than the limit, and nobody does from now on.
+        // Only root gets more than the limit, and from now on not even root does.
         refuse_socket_option(libc::SO_RCVBUFFORCE);
         refuse_socket_option(libc::SO_SNDBUFFORCE);
         let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
@@ -128,7 +128,7 @@ fn a_receive_buffer_that_the_system_limits_is_told_once_with_the_command_that_ch
 }
 
 sockopt_impl!(
-    /// Sends without checksums, which the kernel refuses to do for a batch: EINVAL.
+    /// Disables checksums, with which the kernel refuses batches: EINVAL.
     NoChecksum,
     SetOnly,
     libc::SOL_SOCKET,
@@ -136,7 +136,7 @@ sockopt_impl!(
     bool
 );
 
-/// The socket of this process that is bound to an address.
+/// The socket of this process that is bound to the address.
 fn socket_at(local: LocalAddress) -> BorrowedFd<'static> {
     let numbers = std::fs::read_dir("/proc/self/fd").unwrap();
     let numbers: Vec<RawFd> =
@@ -174,7 +174,8 @@ fn a_system_that_begins_to_refuse_batches_gets_single_datagrams_and_none_is_lost
         traffic.until_more(10_000_000).await;
         let after = connected.info().await.unwrap().paths[0].statistics;
         assert_eq!(after.state, PathState::Active);
-        // The receiver's queue may be full for a while, which is another matter; a refused batch has dozens of datagrams.
+        // The receiver's queue may overflow for a while, which is no failure here; a refused batch has dozens of
+        // datagrams.
         let lost = after.packets_lost - before.packets_lost;
         let dropped = dropped_at(before.tuple.remote.port()) - dropped_before;
         let sent = after.packets_sent - before.packets_sent;
@@ -182,7 +183,7 @@ fn a_system_that_begins_to_refuse_batches_gets_single_datagrams_and_none_is_lost
     });
 }
 
-/// How many datagrams the system dropped because the queue of the socket at this port was full.
+/// Number of datagrams that the system dropped because the queue of the socket at this port was full.
 fn dropped_at(port: u16) -> u64 {
     let table = std::fs::read_to_string("/proc/self/net/udp").unwrap();
     let port = format!(":{port:04X}");
@@ -190,8 +191,8 @@ fn dropped_at(port: u16) -> u64 {
     table.lines().find(is_local).unwrap().split_whitespace().next_back().unwrap().parse().unwrap()
 }
 
-/// Where sockets can not be tied to interfaces, only routes by source address lead packets through all networks: the
-/// advice has the very commands, and with them it works.
+/// Where sockets cannot be bound to interfaces, only routes by source address lead packets through all networks. The
+/// advice holds exactly these commands, and they work.
 #[test]
 fn sockets_that_may_not_be_tied_use_every_network_once_the_advice_is_followed() {
     in_namespace(&here("sockets_that_may_not_be_tied_use_every_network_once_the_advice_is_followed"), || {
@@ -216,7 +217,7 @@ fn sockets_that_may_not_be_tied_use_every_network_once_the_advice_is_followed() 
     });
 }
 
-/// A firewall of this host: the path is told dead with that reason, is asked now and then, and returns.
+/// A firewall of this host blocks a path: it is reported dead with that reason, is probed now and then, and returns.
 #[test]
 fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
     in_namespace(&here("a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin"), || {
@@ -255,8 +256,8 @@ fn a_path_that_the_own_firewall_forbids_is_told_so_and_does_not_spin() {
     });
 }
 
-/// A host that refuses with ICMP what comes over one network: the sender suspects that path at once, by these words, and
-/// the other one, which leaves through the same socket at a server, goes on.
+/// A host rejects packets from one network with ICMP. The sender suspects that path at once for this reason, and the
+/// other path, which at a server uses the same socket, goes on.
 #[test]
 fn a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone() {
     let name = "a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone";
@@ -265,7 +266,8 @@ fn a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone(
             let there = two_networks_to_one_address();
             let mut options = server_options();
             options.connection.set_scheduler("round-robin").unwrap();
-            // At an address of one network, what the host says of the other would leave with a source that is refused.
+            // With one address of one network, the host's answers for the other network would have a source that is
+            // dropped.
             options.server.as_mut().unwrap().listen = vec!["10.9.9.9:4455".parse().unwrap()];
             let server = there.run(|| Endpoint::bind(options)).unwrap();
             let client = Endpoint::bind(client_options()).unwrap();
@@ -307,8 +309,8 @@ fn a_path_that_is_called_unreachable_is_suspected_and_the_others_are_left_alone(
 
 const REMOVE: &str = "delete table inet r";
 
-/// Lays the rule that refuses one path, and waits until the sender suspects that path by the words of who refuses. On a
-/// busy machine a path may be silent for a moment of itself; then it has another try.
+/// Installs the rule that rejects one path, and waits until the sender suspects that path because of the ICMP error. On
+/// a busy machine a path may be suspected for silence first; then the rule is tried again.
 async fn suspected_by_words(sender: &Connection, rule: impl Fn(bool)) -> crate::PathEvent {
     for _ in 0..4 {
         until_all_active(sender).await;
@@ -336,7 +338,7 @@ async fn until_all_active(connection: &Connection) {
     }
 }
 
-/// The next change of a path that is more than an attempt.
+/// The next state change of a path that is no mere attempt.
 async fn first_change(events: &mut tokio::sync::broadcast::Receiver<Event>) -> crate::PathEvent {
     loop {
         let event = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
@@ -348,8 +350,8 @@ async fn first_change(events: &mut tokio::sync::broadcast::Receiver<Event>) -> c
     }
 }
 
-/// A translator that forgets what is idle for a second. The client's next word opens it again, from another port and on
-/// the same path; a keep-alive holds it open, so that the server may speak first.
+/// A NAT that forgets a flow after a second of silence. The client's next packet opens it again, from another port on
+/// the same path; a keep-alive holds it open, so that the server can send first.
 #[test]
 fn a_translator_that_forgets_an_idle_connection_ends_nothing_and_a_keep_alive_holds_it_open() {
     in_namespace(
@@ -379,7 +381,7 @@ fn a_translator_that_forgets_an_idle_connection_ends_nothing_and_a_keep_alive_ho
     );
 }
 
-/// Sends a word over a new stream and waits until it has arrived.
+/// Sends a short text over a new stream and waits until it has arrived.
 async fn say(from: &Connection, to: &Connection) {
     let (mut send, _receive) = from.open().await.unwrap();
     send.write_chunk(Bytes::from_static(b"word")).await.unwrap();
@@ -388,7 +390,7 @@ async fn say(from: &Connection, to: &Connection) {
     assert_eq!(receive.read_chunk(10).await.unwrap().unwrap(), "word");
 }
 
-/// A translator of addresses, and a host at 10.97.0.2 behind it.
+/// A NAT, and a host at 10.97.0.2 behind it.
 fn behind_a_translator() -> (There, There) {
     let (router, there) = (There::new(), There::new());
     router.lay_cable(1);
@@ -412,7 +414,7 @@ fn behind_a_translator() -> (There, There) {
     (router, there)
 }
 
-/// Two cables to a host with one address behind both, which takes from each only what has the right source.
+/// Two links to a host with one address on both, which accepts from each only packets with the right source.
 fn two_networks_to_one_address() -> There {
     let there = There::new();
     there.lay_cable(1);
@@ -447,7 +449,7 @@ fn nft(script: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// How many datagrams the rule dropped so far.
+/// Number of datagrams that the rule has dropped so far.
 fn denied() -> u64 {
     let rules = nft("list ruleset");
     let words: Vec<_> = rules.split_whitespace().collect();

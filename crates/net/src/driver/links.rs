@@ -1,4 +1,4 @@
-//! Which links below a server's paths are lost, and which are back.
+//! Tracks which links below a server's paths are lost, and which are back.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,11 +14,11 @@ use crate::interfaces::{Interface, LinkState, Snapshot};
 pub(super) struct Links {
     up: BTreeSet<u32>,
     own: BTreeSet<IpAddr>,
-    /// Addresses that were own ones and are none any more.
+    /// Addresses that this host had and has lost.
     gone: BTreeSet<IpAddr>,
 }
 
-/// Most addresses that are remembered when they are gone.
+/// Most lost addresses that are remembered.
 const MOST_GONE: usize = 1024;
 
 impl Links {
@@ -32,7 +32,7 @@ impl Links {
         }
     }
 
-    /// With what is gone since others.
+    /// Adds the addresses lost since `before`.
     fn after(mut self, before: &Self) -> Self {
         self.gone = before.own.union(&before.gone).filter(|ip| !self.own.contains(ip)).copied().collect();
         while self.gone.len() > MOST_GONE {
@@ -41,9 +41,9 @@ impl Links {
         self
     }
 
-    /// What became of the link of what goes over an interface from an own address since `self`. Packets for an address may
-    /// come in at another interface than its own, and what was never seen may be routed here all the same: so only what
-    /// was there is lost.
+    /// The change since `self` of the link that carries packets over an interface from a local address. Packets for an
+    /// address may arrive on another interface than its own, and packets of an unknown address may be routed here. So
+    /// only a link that was present can be lost.
     fn news(&self, now: &Self, interface: u32, own: IpAddr) -> Option<LinkNews> {
         let was_and_is = [
             (self.up.contains(&interface), now.up.contains(&interface)),
@@ -58,7 +58,8 @@ impl Links {
 }
 
 impl Driver {
-    /// Tells every server connection which of its paths lost their link or have it again, and where the server is now.
+    /// Tells every server connection which of its paths lost or regained their link, and the server's current
+    /// addresses.
     pub(super) fn tell_links(&mut self, now: Instant) {
         let links = Links::new(self.watcher.snapshot()).after(&self.links);
         if links == self.links {
@@ -78,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// From where this server can speak to others now.
+    /// The local addresses from which this server can send now.
     fn homes(&self) -> Vec<LocalAddress> {
         let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
         let spent = self.spent_addresses();
@@ -90,7 +91,7 @@ impl Driver {
         addresses.into_iter().filter(is_open).map(local).collect()
     }
 
-    /// Keeps in mind by which interface the paths of connections come in, whoever else sends from anywhere.
+    /// Keeps the arrival interfaces of the pairs that connections use, and drops those of unknown senders.
     pub(super) fn sort_out_arrivals(&mut self) {
         if !self.sockets.split().1.any(|socket| socket.traffic.is_crowded()) {
             return;
@@ -112,7 +113,7 @@ mod tests {
     use crate::interfaces::InterfaceAddress;
 
     #[test]
-    fn only_what_was_there_is_lost_and_comes_back() {
+    fn only_a_link_that_was_present_is_lost_and_returns() {
         let interface = |state, hosts: &[u8]| Interface {
             state,
             addresses: hosts
@@ -127,12 +128,12 @@ mod tests {
         let ip = |host| IpAddr::from([192, 0, 2, host]);
         assert_eq!(up.news(&down, 3, ip(1)), Some(LinkNews::Lost));
         assert_eq!(down.news(&up, 3, ip(1)), Some(LinkNews::Back));
-        // Over another interface, or none that is known, it goes on.
+        // Over another interface, or an unknown one, it goes on.
         assert_eq!((up.news(&down, 4, ip(1)), up.news(&down, 0, ip(1))), (None, None));
         assert_eq!(up.news(&fewer, 3, ip(2)), Some(LinkNews::Lost));
         assert_eq!((up.news(&fewer, 3, ip(1)), up.news(&fewer, 3, ip(9))), (None, None));
         assert_eq!(fewer.news(&up, 3, ip(2)), Some(LinkNews::Back));
-        // What was never seen is not gone, and what came back is not either.
+        // An address that was never seen is not lost, and neither is one that returned.
         let fewer = fewer.after(&up);
         assert_eq!(fewer.gone, BTreeSet::from([ip(2)]));
         assert_eq!(down.after(&fewer).gone, BTreeSet::new());

@@ -1,7 +1,7 @@
-//! One thread that owns its sockets and its connections: no locks and no channel for a packet.
+//! One thread that owns its sockets and its connections: no lock and no channel per packet.
 //!
-//! Each turn does some of everything that waits (commands, datagrams, timers, news of interfaces), then sends what the
-//! protocol machine has ready and tells applications what happened.
+//! Each turn handles some of everything that is pending (commands, datagrams, timers, interface changes), then sends
+//! what the protocol machine has ready and passes its events to the applications.
 
 mod addresses;
 mod advise;
@@ -64,24 +64,24 @@ use crate::interfaces::InterfaceWatcher;
 use crate::key_log::KeyLog;
 use crate::udp::{BindError, ReceiveBuffer, Unreachable};
 
-/// Commands taken in one turn.
+/// Commands handled in one turn.
 const COMMANDS: usize = 64;
 /// Receive calls on one socket in one turn, each of up to 256 KiB.
 const RECEIVES: usize = 4;
 /// Batches sent in one turn, each of up to 64 KiB.
 const BATCHES: usize = 64;
-/// Until an address that could not be bound is tried again.
+/// Interval of retries for an address that could not be bound.
 const BIND_RETRY: Duration = Duration::from_secs(5);
-/// A refusal to send between two addresses is told to the connections once in this time.
+/// Least interval between two reports of the same send error to the connections.
 const REFUSAL_REPEAT: Duration = Duration::from_millis(100);
-/// Most refusals that are remembered.
+/// Most send errors that are remembered.
 const REFUSALS: usize = 256;
-/// Receive errors in a row after which a socket no longer keeps the driver awake.
+/// Successive receive errors after which a socket stops waking the driver at once.
 const RECEIVE_ERRORS: u32 = 64;
-/// Turns in a row that found nothing to do although one was due, after which the driver breathes.
+/// Successive turns with nothing to do although one was due, after which the driver pauses.
 const IDLE_TURNS: u32 = 16;
 
-/// What the driver starts with.
+/// What the driver thread is started with.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) options: EndpointOptions,
@@ -92,7 +92,7 @@ pub(crate) struct Start {
     pub(crate) advice: AdviceBoard,
 }
 
-/// Starts the thread; returns the addresses it listens on.
+/// Starts the thread; returns its listening addresses.
 pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::JoinHandle<()>), BindFailure> {
     let (ready, answer) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new()
@@ -116,7 +116,7 @@ pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::Joi
                     }
                 }
             });
-            // A look-up of a name may hang for half a minute: nobody needs its answer.
+            // A name look-up may take half a minute, and its result is not needed any more.
             runtime.shutdown_background();
         })
         .map_err(BindFailure::System)?;
@@ -132,13 +132,13 @@ struct Driver {
     sockets: Sockets,
     connections: Connections,
     clock: Clock,
-    /// What the machine was told last of the sizes that interfaces carry.
+    /// The interface MTUs as last given to the protocol machine.
     mtus: Vec<(IpAddr, u32)>,
     links: Links,
     locals: Locals,
-    /// Which interfaces there are, and what they carry.
+    /// Reports the interfaces and their MTUs.
     watcher: InterfaceWatcher,
-    /// Whether the server names its addresses by itself.
+    /// Whether the server advertises its addresses by itself.
     advertises: bool,
     commands: mpsc::UnboundedReceiver<Command>,
     buffer: Vec<u8>,
@@ -149,16 +149,16 @@ struct Driver {
     suspend: SuspendWatch,
     advice: AdviceBoard,
     standstill: Standstill,
-    /// What the system refused to send, and when that was told last.
+    /// The send errors, and when each was last reported.
     refusals: BTreeMap<Refusal, Instant>,
     /// When addresses that could not be bound are tried again.
     bind_retry: Option<TokioInstant>,
-    /// Turns in a row in which a deadline was past but nothing happened.
+    /// Successive turns in which a deadline had passed but nothing happened.
     idle_turns: u32,
     usage: Usage,
 }
 
-/// Listens on `addresses`; without any on the default port of each family that this host has.
+/// Listens on `addresses`; if empty, on the default port of each family that this host supports.
 fn listen(sockets: &mut Sockets, addresses: &[SocketAddr]) -> Result<(), BindError> {
     if addresses.is_empty() {
         let (v4, v6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
@@ -167,7 +167,7 @@ fn listen(sockets: &mut Sockets, addresses: &[SocketAddr]) -> Result<(), BindErr
     addresses.iter().try_for_each(|address| sockets.listen(*address))
 }
 
-/// Listens on those of `addresses` that this host can have; fails if that is none.
+/// Listens on those of `addresses` that this host supports; fails if that is none.
 fn listen_where_possible<const N: usize>(
     sockets: &mut Sockets,
     addresses: [SocketAddr; N],
@@ -185,7 +185,7 @@ fn listen_where_possible<const N: usize>(
     missing.filter(|_| sockets.listening().is_empty()).map_or(Ok(()), Err)
 }
 
-/// Whether this host has no such address, or not even its family.
+/// Whether this host lacks that address, or even its family.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
         97
@@ -289,7 +289,7 @@ impl Driver {
             self.follow_addresses(now, handle);
         }
         if self.is_stopped(context) {
-            // Before anything leaves, all paths are asked.
+            // All paths are probed before anything else is sent.
             return Poll::Pending;
         }
         let unsent = self.transmit(context);
@@ -312,7 +312,7 @@ impl Driver {
         Poll::Pending
     }
 
-    /// True if the process was stopped in the middle of this turn; the next one comes at once then, and treats that.
+    /// Whether the process was stopped in the middle of this turn; then the next one comes at once and handles that.
     fn is_stopped(&mut self, context: &Context<'_>) -> bool {
         let is_stopped = self.standstill.is_stopped(TokioInstant::now());
         if is_stopped {
@@ -321,13 +321,13 @@ impl Driver {
         is_stopped
     }
 
-    /// True if more commands wait.
+    /// Returns true if more commands are pending.
     fn poll_commands(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         for _ in 0..COMMANDS {
             match self.commands.poll_recv(context) {
                 Poll::Ready(Some(command)) => self.execute(now, command),
                 Poll::Ready(None) => {
-                    // Every handle is gone: nobody waits for anything but the farewells.
+                    // Every handle is gone: only the closes have to finish.
                     let until = TokioInstant::now() + CLOSE_TIME;
                     self.start_closing(now, Closing::new(0, String::new(), until, None));
                     return false;
@@ -338,8 +338,8 @@ impl Driver {
         true
     }
 
-    /// Notices what happens around the process: interfaces that come and go, time that was slept through, by the whole
-    /// system or, because it was stopped, by the process alone.
+    /// Detects changes around the process: interfaces that come and go, and time that passed while the system was
+    /// suspended or the process stopped.
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
         let stood_still = self.standstill.begin(TokioInstant::now());
         let woke = self.suspend.has_slept(now) || stood_still;
@@ -367,8 +367,8 @@ impl Driver {
         self.standstill.go_on(TokioInstant::now(), woke);
     }
 
-    /// True if datagrams still wait. Each batch has its own time: what arrives on several paths at once is not older on
-    /// the one that is read first.
+    /// Returns true if datagrams are pending. Each batch has its own timestamp: datagrams that arrive on several paths
+    /// at once must not look older on the one that is read first.
     fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
         let Self { sockets, endpoint, receive_buffer, clock, .. } = self;
@@ -390,7 +390,8 @@ impl Driver {
         more
     }
 
-    /// True if more could be sent at once. Each batch has its own time: a round trip begins when its packet leaves.
+    /// Returns true if more could be sent at once. Each batch has its own timestamp: a round trip begins when its
+    /// packet leaves.
     fn transmit(&mut self, context: &mut Context<'_>) -> bool {
         let now = self.clock.now();
         if self.sockets.has_pending() {
@@ -411,8 +412,8 @@ impl Driver {
         true
     }
 
-    /// Tells the connections what the system refuses to send. All are asked whether it is theirs, so that is done now
-    /// and then only.
+    /// Reports a send error to the connections. Every connection checks whether the path is its own, so the reports are
+    /// rate-limited.
     fn send_refused(&mut self, now: Instant, refusal: &Refusal) {
         self.refusals.retain(|_, told_at| now - *told_at < REFUSAL_REPEAT);
         if self.refusals.len() >= REFUSALS || self.refusals.contains_key(refusal) {
@@ -438,12 +439,12 @@ impl Driver {
             self.rescue.poll(context, |handle| hosts_of(&mut self.connections, handle))
         {
             self.add_remotes(now, handle, addresses);
-            // What that made due is sent in the next turn.
+            // Packets that become due by this are sent in the next turn.
             context.waker().wake_by_ref();
         }
     }
 
-    /// The names of a server led to `addresses`, while no path to it works.
+    /// Handles new addresses of a server that were resolved while no path to it works.
     fn add_remotes(
         &mut self,
         now: Instant,
@@ -457,7 +458,7 @@ impl Driver {
             return;
         }
         tracing::info!(?addresses, "the server has new addresses");
-        // What the names led to before may still be right, but comes behind.
+        // The earlier addresses may still be right, but come last.
         let before = std::mem::replace(&mut peer.remotes, addresses.clone());
         peer.remotes.extend(before.into_iter().filter(|address| !addresses.contains(address)));
         peer.remotes.truncate(crate::resolve::MAX_ADDRESSES);
@@ -474,7 +475,7 @@ impl Driver {
         let mut deadline = self.endpoint.poll_timeout().into_iter().chain(held).min();
         match deadline {
             Some(at) if at <= now => {
-                // Due again although it was just served: only a mistake asks for that for ever.
+                // The deadline is due again right after it was served: only a bug repeats that for ever.
                 self.idle_turns = self.idle_turns.saturating_add(1);
                 if self.idle_turns > IDLE_TURNS {
                     deadline = Some(now + Duration::from_millis(1));
@@ -505,7 +506,7 @@ fn works(state: PathState) -> bool {
     state.carries_data() || state == PathState::Suspect
 }
 
-/// Takes what one receive call gives.
+/// Handles the datagrams of one receive call.
 fn receive(
     socket: &mut Socket,
     spent: &[u32],
@@ -519,7 +520,8 @@ fn receive(
             socket.errors = 0;
             for mut datagram in datagrams {
                 if !socket.listens {
-                    // A client that is bound to no address has the path that it opened, whatever address the system gave it.
+                    // A client without a bound address uses the address with which it opened the path, whatever the
+                    // system reports.
                     datagram.tuple.local = socket.udp.local();
                 }
                 socket.traffic.on_received(&datagram.tuple, datagram.payload.len(), datagram.interface);
@@ -530,7 +532,7 @@ fn receive(
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        // An error of an earlier datagram, such as ICMP's: `take_unreachable` tells which.
+        // An error of an earlier datagram, such as ICMP's: `take_unreachable` reports which.
         Err(error) => {
             socket.errors = socket.errors.saturating_add(1);
             tracing::debug!(local = %socket.udp.local(), %error, "receive");
@@ -545,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // Set aside for documentation: no host has it.
+        // Reserved for documentation: no host has it.
         let elsewhere = SocketAddr::from(([192, 0, 2, 1], 0));
         let mut sockets = Sockets::default();
         listen_where_possible(&mut sockets, [here, elsewhere]).unwrap();

@@ -1,4 +1,4 @@
-//! Callers that wait for the answer to a ping.
+//! Callers that wait for the response to a ping.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 pub(super) type PingReply = oneshot::Sender<Option<Duration>>;
 
-/// So many questions of a path wait at the protocol machine; the oldest is forgotten first (spec 6.37).
+/// Most pings of a path that are outstanding at the protocol machine; the oldest is dropped first (spec 6.37).
 const MOST: usize = 256;
 
-/// The questions of one connection that wait for their answers, in the order of asking.
+/// The outstanding pings of one connection, in the order of sending.
 #[derive(Debug, Default)]
 pub(super) struct Pings {
     waiting: VecDeque<(PathId, PingToken, PingReply)>,
@@ -33,12 +33,12 @@ impl Pings {
     pub(super) fn answer(&mut self, path: PathId, token: PingToken, rtt: Duration) {
         let found = self.waiting.iter().position(|(other, number, _)| (*other, *number) == (path, token));
         if let Some((_, _, reply)) = found.and_then(|index| self.waiting.remove(index)) {
-            // Nobody may wait for it any more.
+            // The caller may have gone.
             let _ = reply.send(Some(rtt));
         }
     }
 
-    /// The path is closed: no answer comes any more.
+    /// The path is closed: no response can arrive any more.
     pub(super) fn forget(&mut self, path: PathId) {
         while let Some(index) = self.waiting.iter().position(|(other, ..)| *other == path) {
             if let Some((_, _, reply)) = self.waiting.remove(index) {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_answer_reaches_its_caller_and_a_closed_path_tells_all() {
+    fn each_response_reaches_its_caller_and_a_closed_path_ends_all_waits() {
         let mut pings = Pings::default();
         let mut ask = |path, token| {
             let (reply, answer) = oneshot::channel();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_questions_of_one_path_push_out_the_oldest_of_that_path() {
+    fn too_many_pings_of_one_path_drop_the_oldest_of_that_path() {
         let mut pings = Pings::default();
         let mut answers = Vec::new();
         for token in 0..=MOST as u64 {

@@ -1,4 +1,4 @@
-//! When no path of a client works: its server may have moved, so its names are resolved again.
+//! Re-resolves the names of a client's server while no path works, since the server may have moved.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::resolve::resolve;
 use crate::{Host, HostPort};
 
-/// From the loss of the last path, or from the last answer, to the next question; then always the last.
+/// Waits from the loss of the last path, or from the last result, to the next look-up; then the last value repeats.
 const WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -25,7 +25,7 @@ const WAITS: [Duration; 5] = [
 
 type Lookup = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
 
-/// The connections without a working path, and the questions under way.
+/// The connections without a working path, and the look-ups in progress.
 pub(super) struct Rescue {
     patients: BTreeMap<ConnectionHandle, Patient>,
     lookups: JoinSet<(ConnectionHandle, Vec<SocketAddr>)>,
@@ -34,7 +34,7 @@ pub(super) struct Rescue {
 
 struct Patient {
     tries: usize,
-    /// `None` while a question is under way.
+    /// `None` while a look-up is in progress.
     next_at: Option<Instant>,
 }
 
@@ -47,7 +47,7 @@ impl Rescue {
         Self { patients: BTreeMap::new(), lookups: JoinSet::new(), resolve }
     }
 
-    /// The paths of a connection changed.
+    /// Records whether the connection has a working path.
     pub(super) fn update(&mut self, handle: ConnectionHandle, pathless: bool) {
         if pathless {
             let next_at = || Some(Instant::now() + WAITS[0]);
@@ -57,20 +57,20 @@ impl Rescue {
         }
     }
 
-    /// When to call [`Self::poll`] at the latest.
+    /// When [`Self::poll`] is due at the latest.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.patients.values().filter_map(|patient| patient.next_at).min()
     }
 
-    /// Asks for what is due, and returns the next answer. `hosts_of` tells the names of a connection's server, `None`
-    /// once it has ended.
+    /// Starts the look-ups that are due, and returns the next result. `hosts_of` returns the names of a connection's
+    /// server, `None` once the connection has ended.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
         mut hosts_of: impl FnMut(ConnectionHandle) -> Option<Vec<HostPort>>,
     ) -> Option<(ConnectionHandle, Vec<SocketAddr>)> {
         if self.patients.is_empty() {
-            // Late answers concern nobody any more.
+            // Late results are of no use to any connection.
             self.lookups.abort_all();
             while let Poll::Ready(Some(_)) = self.lookups.poll_join_next(context) {}
             return None;
@@ -79,7 +79,7 @@ impl Rescue {
         let due = |patient: &Patient| patient.next_at.is_some_and(|at| at <= now);
         let handles: Vec<_> = self.patients.iter().filter(|(_, p)| due(p)).map(|(h, _)| *h).collect();
         for handle in handles {
-            // An address that was given as such does not change.
+            // A literal address does not change.
             let hosts = hosts_of(handle).filter(|h| h.iter().any(|h| matches!(h.host(), Host::Name(_))));
             let Some(hosts) = hosts else {
                 self.patients.remove(&handle);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn names_are_asked_for_again_with_growing_waits() {
+    async fn names_are_resolved_again_with_growing_waits() {
         let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
         let handle = handle();
         rescue.update(handle, true);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_is_not_asked_for() {
+    async fn an_address_is_not_resolved() {
         let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
         rescue.update(handle(), true);
         tokio::time::sleep_until(rescue.deadline().unwrap()).await;

@@ -1,4 +1,4 @@
-//! The size of datagrams on real interfaces, between network namespaces.
+//! Datagram sizes on real interfaces, between network namespaces.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ impl Ends {
         Self { connection: connection.unwrap(), accepted: accepted.unwrap(), client, server }
     }
 
-    /// Sends so many megabytes from the client to the server, whole.
+    /// Sends this many megabytes from the client to the server and waits until all have arrived.
     async fn transfer(&self, megabytes: usize) {
         let (mut send, _receive) = self.connection.open().await.unwrap();
         let writer = async {
@@ -61,7 +61,7 @@ impl Ends {
     }
 }
 
-/// Waits until the one path of a connection uses datagrams of one of these sizes.
+/// Waits until the only path of a connection uses a datagram size in this range.
 async fn until_size(connection: &Connection, wanted: std::ops::RangeInclusive<u16>) {
     let start = Instant::now();
     loop {
@@ -149,7 +149,8 @@ async fn black_hole() {
     let ends = Ends::connect(&server, "10.98.2.2").await;
     until_size(&ends.connection, 8972..=8972).await;
     ends.transfer(20).await;
-    // The client's own interface still carries 9000 bytes; only the router knows better, and its word is dropped.
+    // The client's own interface still carries 9000 bytes; only the router knows the smaller MTU, and its ICMP error is
+    // dropped.
     router.run(|| ip("link set dev mwr2 mtu 1400"));
     ends.transfer(20).await;
     until_size(&ends.connection, 1200..=1372).await;

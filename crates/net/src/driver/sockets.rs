@@ -1,8 +1,8 @@
-//! The sockets of a driver: those that listen, and one for each address that clients use.
+//! The sockets of a driver: the listening ones, and one for each local address of clients.
 //!
-//! A full socket keeps what could not be sent and asks to be woken. While it is the only one in use, nothing new is
-//! built for a moment: that holds the sender back without any loss. Beside others it must not stop them: it goes on
-//! queueing up to [`MOST_PENDING`] bytes, and what is beyond is dropped as any full queue on the way would drop it.
+//! A full socket keeps what could not be sent and asks to be woken. While it is the only one in use, no packets are
+//! built for a moment, which slows the sender without loss. Beside other sockets it must not block them: it keeps
+//! queueing up to [`MOST_PENDING`] bytes and drops what is beyond, as any full queue on the way would.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,20 +15,20 @@ use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
 use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket, Unreachable};
 
-/// With so many bytes waiting a socket counts as full.
+/// A socket with this many pending bytes counts as full.
 const FULL: usize = 256 * 1024;
-/// The most bytes that wait for a full socket.
+/// Most bytes that are pending at a full socket.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
-/// A firewall that lets so much pass and no more denies now and then; one that denies so often in a row means it.
+/// A rate-limiting firewall drops a datagram now and then (EPERM); this many in a row are a rule against the path.
 const DENIALS: u32 = 3;
-/// Most address pairs whose denials are counted.
+/// Most address pairs whose EPERM errors are counted.
 const MOST_DENIED: usize = 256;
-/// Words about undelivered datagrams are looked for once in this time on each socket.
+/// Least interval between two reads of the error queue of a socket.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
-/// A socket that sent nothing for so long is not in use.
+/// A socket that sent nothing for this long is not in use.
 const IN_USE: Duration = Duration::from_secs(1);
 
-/// A socket and what it could not send yet.
+/// A socket and its pending datagrams.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) udp: UdpSocket,
@@ -36,32 +36,32 @@ pub(super) struct Socket {
     pending_bytes: usize,
     used_at: Option<Instant>,
     pub(super) listens: bool,
-    /// Receive errors in a row.
+    /// Successive receive errors.
     pub(super) errors: u32,
-    /// When words about undelivered datagrams were looked for last.
+    /// When the error queue was last read.
     asked_at: Option<Instant>,
     pub(super) traffic: Traffic,
 }
 
-/// The longest that full sockets hold everything back: another one may be idle just because it has to wait for them.
+/// Longest time for which full sockets hold everything back: another one may be idle only because it waits for them.
 const HOLD: Duration = Duration::from_millis(20);
 
-/// What the system does not send.
+/// A send error to be reported to the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Refusal {
-    /// Anything between these addresses.
+    /// Nothing can be sent between these addresses.
     Addresses(FourTuple, SendRefusal),
-    /// Datagrams of so many bytes between these addresses.
+    /// Datagrams of this size cannot be sent between these addresses.
     TooLarge(FourTuple, usize),
 }
 
-/// What became of a batch.
+/// The outcome of sending a batch.
 #[derive(Debug, PartialEq, Eq)]
 enum Sent {
     Done,
-    /// The rest waits, and the task is woken when the socket has room.
+    /// The rest is pending, and the task is woken when the socket is writable.
     Waits,
-    /// The system refuses to send it.
+    /// The system refuses the batch.
     Refused(Refusal),
 }
 
@@ -69,11 +69,11 @@ enum Sent {
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
     buffers: BufferSizes,
-    /// Whether somebody wants to know what goes over them.
+    /// Whether the traffic over them is counted.
     counts: bool,
-    /// Numbers of interfaces over which nothing more may go.
+    /// Indices of interfaces whose quota is used up.
     spent: Vec<u32>,
-    /// What the system granted to new sockets, until it is asked for.
+    /// What the system granted to new sockets, until it is taken.
     granted: Vec<(LocalAddress, Capabilities)>,
     failure: Option<BindError>,
     denials: Denials,
@@ -81,12 +81,12 @@ pub(super) struct Sockets {
     full_since: Option<Instant>,
 }
 
-/// How often in a row the system forbade to send between two addresses.
+/// Counts successive EPERM errors for each address pair.
 #[derive(Debug, Default)]
 struct Denials(BTreeMap<FourTuple, u32>);
 
 impl Denials {
-    /// The system forbade it; `Some` if it means it.
+    /// Counts an EPERM error; returns `Some` once they amount to a refusal.
     fn on_denied(&mut self, tuple: FourTuple) -> Option<SendRefusal> {
         if self.0.len() >= MOST_DENIED && !self.0.contains_key(&tuple) {
             self.0.clear();
@@ -104,17 +104,17 @@ impl Denials {
 }
 
 impl Sockets {
-    /// No sockets yet; those to come ask for buffers of these sizes, and count what goes over them if that is wanted.
+    /// Starts without sockets; later ones request buffers of these sizes, and count their traffic if `counts`.
     pub(super) fn new(buffers: BufferSizes, counts: bool) -> Self {
         Self { buffers, counts, ..Self::default() }
     }
 
-    /// What went over all of them since the last call.
+    /// Takes the traffic of all sockets since the last call.
     pub(super) fn take_traffic(&mut self) -> impl Iterator<Item = (Way, u64)> {
         self.sockets.iter_mut().flat_map(|socket| socket.traffic.take())
     }
 
-    /// Over the interfaces of these numbers nothing is sent or heard from now on.
+    /// From now on nothing is sent or received over the interfaces with these indices.
     pub(super) fn set_spent(&mut self, interfaces: Vec<u32>) {
         self.spent = interfaces;
     }
@@ -124,7 +124,7 @@ impl Sockets {
         self.spent.retain(|interface| still.contains(interface));
     }
 
-    /// The number of the interface that carries what goes between these addresses; 0 if it is not known.
+    /// Index of the interface that carries packets of this address pair; 0 if unknown.
     pub(super) fn interface(&self, tuple: &FourTuple) -> u32 {
         self.sockets.iter().map(|socket| socket.traffic.interface(tuple)).find(|it| *it != 0).unwrap_or(0)
     }
@@ -134,12 +134,12 @@ impl Sockets {
         (&self.spent, self.sockets.iter_mut())
     }
 
-    /// The sizes of buffers that sockets ask for.
+    /// The buffer sizes that sockets request.
     pub(super) fn buffers(&self) -> BufferSizes {
         self.buffers
     }
 
-    /// What the system granted to the sockets that were made since the last call.
+    /// Takes what the system granted to the sockets made since the last call.
     pub(super) fn take_granted(&mut self) -> Vec<(LocalAddress, Capabilities)> {
         std::mem::take(&mut self.granted)
     }
@@ -172,7 +172,7 @@ impl Sockets {
         self.sockets.iter().filter(|socket| socket.listens).map(|socket| socket.udp.local()).collect()
     }
 
-    /// Finds or binds a socket for each wanted address; those that can not be bound are left out.
+    /// Finds or binds a socket for each wanted address; leaves out those that cannot be bound.
     pub(super) fn candidates(&mut self, wanted: Vec<(LocalAddress, Role)>) -> Vec<LocalCandidate> {
         self.failure = None;
         let mut found = Vec::new();
@@ -201,7 +201,7 @@ impl Sockets {
         self.bind(local, false)
     }
 
-    /// Why an address of the last call of [`Self::candidates`] was left out.
+    /// Takes the reason why the last call of [`Self::candidates`] left out an address.
     pub(super) fn take_failure(&mut self) -> Option<BindError> {
         self.failure.take()
     }
@@ -210,8 +210,8 @@ impl Sockets {
         self.failure.is_some()
     }
 
-    /// Closes sockets whose address or interface this host does not have any more. An interface that was made anew has
-    /// another number, and a socket that is bound to the old one is dead.
+    /// Closes sockets whose address or interface is gone. A recreated interface has another index, and a socket bound
+    /// to the old one is dead.
     pub(super) fn drop_gone(&mut self, snapshot: &Snapshot) {
         self.sockets.retain(|socket| {
             let local = socket.udp.local();
@@ -227,8 +227,8 @@ impl Sockets {
         });
     }
 
-    /// Sends what waited for full sockets, unless nothing more may go over the interface now. Returns what the system
-    /// refuses to send.
+    /// Sends the pending datagrams of full sockets, unless the quota of the interface is used up. Returns the send
+    /// errors.
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<Refusal> {
         let mut refused = Vec::new();
         let Self { sockets, denials, spent, .. } = self;
@@ -248,7 +248,7 @@ impl Sockets {
         refused
     }
 
-    /// Sends a batch; keeps it if the socket is full. Returns what the system refuses to send.
+    /// Sends a batch; keeps it if the socket is full. Returns a send error.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -261,7 +261,7 @@ impl Sockets {
         let exact = sockets.iter().position(|socket| socket.udp.local() == local);
         let index = exact.or_else(|| sockets.iter().position(|socket| socket.serves(&local)));
         let Some(socket) = index.and_then(|index| sockets.get_mut(index)) else {
-            // The socket closed with its address; the path follows when the connection is told.
+            // The socket was closed with its address; the path follows when the connection learns of it.
             return Some(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
         if socket.traffic.is_over(&transmit.tuple, spent) {
@@ -278,7 +278,7 @@ impl Sockets {
         }
     }
 
-    /// Until when nothing more should be built: every socket in use is full.
+    /// Until when no packets should be built: every socket in use is full.
     pub(super) fn held_until(&mut self, now: Instant) -> Option<Instant> {
         let is_full = |socket: &Socket| socket.pending_bytes >= FULL;
         let in_use = |socket: &&Socket| socket.used_at.is_some_and(|at| now - at < IN_USE);
@@ -291,14 +291,14 @@ impl Sockets {
         (until > now).then_some(until)
     }
 
-    /// Something waits for a full socket.
+    /// Whether a full socket has pending datagrams.
     pub(super) fn has_pending(&self) -> bool {
         self.sockets.iter().any(|socket| !socket.pending.is_empty())
     }
 }
 
 impl Socket {
-    /// Takes what routers and hosts say of undelivered datagrams, now and then: anybody can say so.
+    /// Takes the ICMP errors for undelivered datagrams, at a limited rate: anyone can forge one.
     pub(super) fn take_unreachable(&mut self, now: Instant) -> impl Iterator<Item = Unreachable> {
         let is_due = self.asked_at.is_none_or(|at| now - at >= ASK_AGAIN);
         if is_due {
@@ -344,7 +344,7 @@ impl Socket {
                 SendFailure::WouldBlock => {
                     transmit = error.rest(&transmit);
                     bytes = bytes.get(error.sent..).unwrap_or_default();
-                    // Ready again already: the readiness was stale.
+                    // The socket is writable after all: the readiness was stale.
                     if let Poll::Ready(Ok(())) = self.udp.poll_writable(context) {
                         continue;
                     }
@@ -364,7 +364,7 @@ impl Socket {
                 SendFailure::TooLarge => {
                     return Sent::Refused(Refusal::TooLarge(transmit.tuple, transmit.segment));
                 }
-                // As if lost on the way: recovery knows what to do.
+                // Treated as a loss on the way, which recovery handles.
                 SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
                 SendFailure::Other => {
                     tracing::debug!(tuple = %transmit.tuple, %error, "send");
@@ -383,9 +383,10 @@ mod tests {
 
     use super::*;
 
-    /// What is in the queue of the first of two sockets comes to the second, unless its interface was spent meanwhile.
+    /// A datagram in the queue of the first socket reaches the second, unless the quota of its interface is used up
+    /// meanwhile.
     #[tokio::test]
-    async fn what_waits_for_a_full_socket_is_dropped_once_nothing_more_may_go() {
+    async fn pending_datagrams_of_a_full_socket_are_dropped_once_the_quota_is_used_up() {
         let mut sockets = Sockets::new(BufferSizes::default(), true);
         let here = LocalAddress { interface: 0, address: ([127, 0, 0, 1], 0).into() };
         let from = sockets.bind(here, false).unwrap();
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn three_denials_in_a_row_are_a_refusal_and_fewer_are_losses() {
+    fn three_eperm_errors_in_a_row_are_a_refusal_and_fewer_are_losses() {
         let tuple = |port| FourTuple {
             local: LocalAddress { interface: 0, address: ([127, 0, 0, 1], 1).into() },
             remote: ([127, 0, 0, 1], port).into(),

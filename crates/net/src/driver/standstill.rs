@@ -1,21 +1,21 @@
-//! Notices that the process stood still, as after SIGSTOP: the system's clocks go on, but turns come late or take long.
+//! Detects that the process was stopped, as by SIGSTOP: the system's clocks go on, but turns begin late or take long.
 
 use tokio::time::Instant;
 
 use crate::clock::SuspendWatch;
 
-/// Compares when turns should happen with when they do.
+/// Compares when turns are due with when they happen.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
-    /// When the next turn is to begin at the latest; `None` while nothing is due.
+    /// When the next turn is due at the latest; `None` while nothing is due.
     due_at: Option<Instant>,
-    /// From when on this turn is measured; `None` if it need not be.
+    /// Start of the interval that is measured in this turn; `None` if it is not measured.
     measured_from: Option<Instant>,
 }
 
 impl Standstill {
-    /// The next turn is due at the earliest of `deadlines`. What was due before is due now: counted from then, the next
-    /// turn would look like one that comes late. Returns when it is due.
+    /// Sets the due time of the next turn to the earliest of `deadlines`, and returns it. An overdue deadline counts as
+    /// due now: counted from its own time, the next turn would look late.
     pub(super) fn expect(
         &mut self,
         deadlines: impl IntoIterator<Item = Option<Instant>>,
@@ -25,18 +25,19 @@ impl Standstill {
         self.due_at
     }
 
-    /// A turn begins; true if it comes so late that the process must have stood still.
+    /// Begins a turn; returns true if it is so late that the process must have been stopped.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
         self.due_at.take().is_some_and(|due_at| is_noticeable(due_at, now))
     }
 
-    /// What is treated of a standstill is treated. A turn that `woke` is not measured: on a system that is so slow that
-    /// every turn takes long, each would start all detectors anew, and none would ever find anything.
+    /// Marks a stop up to this instant as handled. A turn that `woke` is not measured: on a system where every turn
+    /// takes long, each would reset all detectors, and none would ever fire.
     pub(super) fn go_on(&mut self, now: Instant, woke: bool) {
         self.measured_from = Some(now).filter(|_| !woke);
     }
 
-    /// True if the process stood still since [`Self::go_on`]; then the next turn is as late as if it had been due since.
+    /// Returns true if the process was stopped since [`Self::go_on`]; then the next turn counts as late from that time
+    /// on.
     pub(super) fn is_stopped(&mut self, now: Instant) -> bool {
         let Some(from) = self.measured_from.filter(|from| is_noticeable(*from, now)) else { return false };
         self.due_at = Some(from);
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_that_is_overdue_is_due_now() {
+    fn an_overdue_turn_is_due_now() {
         let now = Instant::now();
         let (past, soon) = (now - Duration::from_secs(3), now + Duration::from_secs(3));
         let mut turns = Standstill::default();
@@ -66,24 +67,24 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_noticed_once_wherever_it_falls() {
+    fn a_stop_is_detected_once_wherever_it_falls() {
         let (start, stop) = (Instant::now(), Duration::from_secs(1));
         let mut turns = Standstill::default();
-        // Between two turns.
+        // The stop falls between two turns.
         turns.expect([Some(start)], start);
         assert!(turns.begin(start + stop));
         turns.go_on(start + stop, true);
         assert!(!turns.is_stopped(start + stop));
         turns.expect([Some(start + stop)], start + stop);
         assert!(!turns.begin(start + stop));
-        // In the middle of one.
+        // The stop falls into a turn.
         turns.go_on(start + stop, false);
         assert!(turns.is_stopped(start + 2 * stop));
         assert!(turns.begin(start + 2 * stop));
     }
 
     #[test]
-    fn where_every_turn_takes_long_some_are_taken_as_they_are() {
+    fn where_every_turn_takes_long_some_are_not_measured() {
         let (mut now, mut turns) = (Instant::now(), Standstill::default());
         let mut woken = Vec::new();
         for _ in 0..6 {

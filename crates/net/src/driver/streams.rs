@@ -1,4 +1,4 @@
-//! The streams as their applications see them: bytes between the protocol machine and the pipes.
+//! The streams as their applications see them: moves bytes between the protocol machine and the pipes.
 
 use std::sync::{Arc, Weak};
 
@@ -17,7 +17,7 @@ impl Connections {
     pub(super) fn open_stream(&mut self, endpoint: &mut Endpoint, link: Weak<Link>, reply: StreamReply) {
         let Some(handle) = link.upgrade().map(|link| link.handle()) else { return };
         if let Some(entry) = self.entries.get_mut(&handle) {
-            // Callers that gave up would pile up.
+            // Callers that gave up would accumulate.
             entry.openers.retain(|(_, reply)| !reply.is_closed());
             entry.openers.push_back((link, reply));
             self.serve_openers(endpoint, handle);
@@ -36,14 +36,14 @@ impl Connections {
                 Ok(stream) => {
                     let pipes = Arc::new(Pipes::new(stream, &entry.budget));
                     entry.streams.insert(stream, Arc::clone(&pipes));
-                    // If the caller goes now, its halves are dropped, which resets and stops the stream.
+                    // If the caller has gone, its halves are dropped, which resets and stops the stream.
                     let _ = reply.send(halves(&link, &pipes));
                 }
                 Err(Misuse::NoStreamCredit { .. }) => {
                     entry.openers.push_front((Arc::downgrade(&link), reply));
                     return;
                 }
-                // Dropping the replies tells the callers to look for the connection's end.
+                // Dropping the replies makes the callers check for the end of the connection.
                 Err(_) => entry.openers.clear(),
             }
         }
@@ -56,7 +56,7 @@ impl Connections {
         while let Some(stream) = connection.accept_stream() {
             let pipes = Arc::new(Pipes::new(stream, &entry.budget));
             entry.streams.insert(stream, Arc::clone(&pipes));
-            // A connection that nobody holds any more is closing.
+            // A connection without any handle is closing.
             let _ = entry.driver.accepted.send(pipes);
             accepted.push(stream);
         }
@@ -69,7 +69,7 @@ impl Connections {
         self.entries.get(&handle)?.streams.get(&stream)
     }
 
-    /// Moves bytes from the protocol machine to the reader's queue, while there is room.
+    /// Moves bytes from the protocol machine to the reader's queue, as far as it has room.
     pub(super) fn read(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId) {
         let Some(pipes) = self.pipes(handle, stream) else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
@@ -88,7 +88,7 @@ impl Connections {
         self.forget_if_over(handle, stream);
     }
 
-    /// Moves bytes and the end from the writer's queue to the protocol machine, as far as it takes them.
+    /// Moves bytes and the end from the writer's queue to the protocol machine, as far as it accepts them.
     pub(super) fn write(
         &mut self,
         endpoint: &mut Endpoint,
@@ -103,7 +103,7 @@ impl Connections {
             match give(connection, now, stream, chunk) {
                 Given::Taken => {}
                 Given::Left(chunk) => {
-                    // StreamWritable follows: the writer need not wake the driver until then.
+                    // StreamWritable follows: the writer need not wake the driver before.
                     pipe.unpop(chunk);
                     pipe.wake_if_roomy();
                     return;
@@ -118,7 +118,7 @@ impl Connections {
                 Err(error) => pipe.fail(write_error(error)),
             },
             Ending::Resetting(code) => {
-                // The stream may have ended by itself meanwhile.
+                // The stream may have ended meanwhile.
                 let _ = connection.reset(stream, code);
                 pipe.set_ending(Ending::Reset);
             }
@@ -151,7 +151,7 @@ impl Connections {
         self.note_handed_over(endpoint, now, handle, stream);
     }
 
-    /// The application wants no more of a stream.
+    /// Handles a stream that the application has stopped reading.
     pub(super) fn forget_receiver(&mut self, handle: ConnectionHandle, stream: StreamId) {
         if let Some(pipes) = self.pipes(handle, stream) {
             pipes.receive().end(Err(ReadError::Stopped));
@@ -168,14 +168,14 @@ impl Connections {
     }
 }
 
-/// Moves all that arrived to the reader's queue: its connection is at its end, and the windows bound it.
+/// Moves everything that arrived to the reader's queue: the connection has ended, and the windows bound the amount.
 pub(super) fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId, pipes: &Pipes) {
     let Some(connection) = endpoint.connection(handle) else { return };
     let mut pipe = pipes.receive();
     while !pipe.has_ended() && take(connection, stream, usize::MAX, &mut pipe) {}
 }
 
-/// Moves the next bytes, at most `room`, or the next message to the reader's queue; false if there is nothing now.
+/// Moves the next bytes, at most `room`, or the next message to the reader's queue; returns false if there is none now.
 fn take(connection: &mut Connection, stream: StreamId, room: usize, pipe: &mut ReceivePipe) -> bool {
     if connection.carries(stream) == Ok(Carries::Messages) {
         if connection.next_message(stream).is_some_and(|size| pipe.holds_back(size, room)) {
@@ -198,10 +198,10 @@ fn take(connection: &mut Connection, stream: StreamId, room: usize, pipe: &mut R
     true
 }
 
-/// What became of a chunk.
+/// The outcome of handing over a chunk.
 enum Given {
     Taken,
-    /// There is no room for it, or for the rest of it.
+    /// The send buffer is full; this is what is left of the chunk.
     Left(Chunk),
     Failed(WriteError),
 }
@@ -212,7 +212,7 @@ fn give(connection: &mut Connection, now: Instant, stream: StreamId, chunk: Chun
         Chunk::Bytes(mut bytes) => match connection.write(stream, bytes.clone()) {
             Ok(taken) if taken >= bytes.len() => Given::Taken,
             Ok(taken) => Given::Left(Chunk::Bytes(bytes.split_off(taken))),
-            // Its end is about to be told.
+            // The end of the connection is about to be reported.
             Err(manyway_proto::WriteError::Misuse(Misuse::ConnectionClosed)) => {
                 Given::Left(Chunk::Bytes(bytes))
             }

@@ -1,4 +1,4 @@
-//! What it costs to use an interface and what share it has, by the wish of the user, and how much may still go over it.
+//! Cost, weight and remaining quota of each interface, by the user's settings and the ledger.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::interfaces::InterfaceKind;
 use crate::ledger::CAP_REACHED;
 
 impl Driver {
-    /// Keeps an account for each interface of this host, and leaves out those without anything left.
+    /// Keeps an account for each interface of this host, and excludes those without quota.
     pub(super) fn follow_accounts(&mut self) {
         let Self { usage, watcher, .. } = self;
         let outward = watcher.snapshot().interfaces.iter().filter(|it| it.kind != InterfaceKind::Loopback);
@@ -24,8 +24,8 @@ impl Driver {
         }
     }
 
-    /// Counts what went over the interfaces in this turn, and acts on what is left; true if there is more to send now.
-    /// `unsent` tells whether the turn left anything to be sent.
+    /// Counts the traffic of this turn, and acts on the remaining quota. Returns true if there is more to send now.
+    /// `unsent` says whether the turn left anything unsent.
     pub(super) fn poll_usage(&mut self, now: Instant, unsent: bool) -> bool {
         if !self.usage.counts() {
             return false;
@@ -51,14 +51,14 @@ impl Driver {
             News::Spent => {
                 self.lift_spent();
                 self.follow_spent(now);
-                // Peers are told of it before the interface falls silent.
+                // Peers learn of the closed paths before the interface falls silent.
                 self.usage.await_last_words();
             }
         }
         self.usage.awaits_last_words()
     }
 
-    /// Interfaces have nothing left, or have something again.
+    /// Handles interfaces whose quota is used up or renewed.
     fn follow_spent(&mut self, now: Instant) {
         self.follow_interfaces(now);
         for handle in self.connections.clients() {
@@ -75,7 +75,7 @@ impl Driver {
         for handle in self.connections.servers() {
             let Some(connection) = self.endpoint.connection(handle) else { continue };
             let paths = connection.statistics().paths;
-            // An old path that is dead keeps nobody from being told.
+            // Old dead paths do not count: one of them must not keep a peer from being told.
             let live = paths.iter().filter(|it| !matches!(it.state, PathState::Dead | PathState::Closed));
             let tuples = live.map(|path| path.tuple);
             let names = tuples.map(|tuple| self.interface_name(self.sockets.interface(&tuple)));
@@ -90,13 +90,13 @@ impl Driver {
         }
     }
 
-    /// Keeps packets off the interfaces over which nothing more may go, and off no other.
+    /// Blocks packets on exactly those interfaces whose quota is used up.
     pub(super) fn keep_out_spent(&mut self) {
         let numbers = self.spent_numbers();
         self.sockets.set_spent(numbers);
     }
 
-    /// Lets packets go again over interfaces that have something left; the first are probes.
+    /// Unblocks interfaces that have quota again; the first packets are probes.
     fn lift_spent(&mut self) {
         let numbers = self.spent_numbers();
         self.sockets.lift_spent(&numbers);
@@ -108,7 +108,7 @@ impl Driver {
         interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect()
     }
 
-    /// The own addresses of interfaces over which nothing more may go.
+    /// The local addresses of interfaces whose quota is used up.
     pub(super) fn spent_addresses(&self) -> Vec<IpAddr> {
         let spent = self.usage.spent();
         let interfaces = &self.watcher.snapshot().interfaces;
@@ -116,8 +116,8 @@ impl Driver {
         silent.flat_map(|interface| interface.addresses.iter().map(|own| own.prefix.address)).collect()
     }
 
-    /// Tells a client connection what its interfaces cost, which shares they have and how much is left of them: those that
-    /// it may use, and those that its paths use still.
+    /// Tells a client connection the cost, weight and remaining quota of its interfaces: of those that it may use, and
+    /// of those that its paths still use.
     pub(super) fn tell_terms(&mut self, handle: ConnectionHandle, locals: &[LocalCandidate]) {
         let Some(connection) = self.endpoint.connection(handle) else { return };
         let paths = connection.statistics().paths;
@@ -138,7 +138,7 @@ impl Driver {
         }
     }
 
-    /// The name of the interface that carried something, unless it stayed on this host.
+    /// Name of the interface that carried the traffic, unless it stayed on this host.
     fn name_of(&self, way: &Way) -> Option<String> {
         if way.interface != 0 {
             return self.interface_name(way.interface);

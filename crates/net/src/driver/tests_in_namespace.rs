@@ -1,4 +1,4 @@
-//! Interfaces that come and go under a running transfer, between two network namespaces.
+//! Interfaces that come and go during a transfer, between two network namespaces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use crate::test_namespace::{in_namespace, ip};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
-/// A thread in a network namespace of its own; what it starts, driver threads above all, is there, too.
+/// A thread in a network namespace of its own; threads that it starts, such as drivers, are there too.
 pub(super) struct There {
     pub(super) thread: String,
     orders: mpsc::Sender<Order>,
@@ -39,7 +39,7 @@ impl There {
         answer.recv().unwrap()
     }
 
-    /// Lays a cable between here and there, with addresses that end in 1 and 2.
+    /// Creates a veth pair between here and there, with addresses that end in 1 and 2.
     pub(super) fn lay_cable(&self, number: u8) {
         ip(&format!("link add mwhere{number} type veth peer name mwthere{number} netns {}", self.thread));
         ip(&format!("address add 10.98.{number}.1/24 dev mwhere{number}"));
@@ -51,7 +51,7 @@ impl There {
     }
 }
 
-/// Waits until the active paths are on just these interfaces.
+/// Waits until the active paths use exactly these interfaces.
 pub(super) async fn until_active(connection: &Connection, interfaces: &[&str]) {
     let start = Instant::now();
     loop {
@@ -120,13 +120,13 @@ async fn transfer() {
     // A second network appears.
     there.lay_cable(2);
     until_active(&connection, &["mwhere1", "mwhere2"]).await;
-    // The first vanishes with its socket …
+    // The first disappears with its socket …
     ip("link delete dev mwhere1");
     until_active(&connection, &["mwhere2"]).await;
-    // … and comes back as another interface of the same name and address.
+    // … and returns as another interface of the same name and address.
     there.lay_cable(1);
     until_active(&connection, &["mwhere1", "mwhere2"]).await;
-    // Switched off, it stays, but leads nowhere.
+    // Set down, it stays, but carries nothing.
     ip("link set dev mwhere2 down");
     until_active(&connection, &["mwhere1"]).await;
     ip("link set dev mwhere2 up");

@@ -1,4 +1,4 @@
-//! What went over a socket, as networks count it: with the headers of IP and UDP.
+//! Counts the traffic of a socket as networks do: with IP and UDP headers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,29 +8,31 @@ use manyway_proto::FourTuple;
 const UDP_HEADER: usize = 8;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-/// So many address pairs of which it is known where datagrams come in are a crowd; or twice those in use, if that is more.
+/// Above this number of address pairs with a known arrival interface, unused ones are dropped; or above twice those in
+/// use, if that is more.
 const MOST_PAIRS: usize = 16_384;
 
-/// Which way something went.
+/// The key under which traffic is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Way {
-    /// Number of the interface; 0 if only the addresses tell.
+    /// Index of the interface; 0 if only the addresses identify it.
     pub(super) interface: u32,
     pub(super) local: IpAddr,
     pub(super) remote: IpAddr,
 }
 
-/// Bytes in both directions since they were taken last; none unless somebody wants to know. And where datagrams came in.
+/// Bytes in both directions since the last call of `take`, if counting is on; and the interfaces on which datagrams
+/// arrived.
 ///
-/// A socket of a server serves all interfaces. What it sends is taken to leave where the peer's datagrams come in.
+/// A server's socket serves all interfaces. Its packets are assumed to leave where the peer's datagrams arrive.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     is_wanted: bool,
     bytes: BTreeMap<Way, u64>,
-    /// Where datagrams came in last between addresses that no interface belongs to.
+    /// The latest arrival interface of each address pair whose local address belongs to no known interface.
     arrivals: BTreeMap<FourTuple, u32>,
     last_arrival: Option<(FourTuple, u32)>,
-    /// As many were in use, over all sockets, when they were sorted out last.
+    /// Number of pairs in use, over all sockets, at the last clean-up.
     used: usize,
 }
 
@@ -39,7 +41,7 @@ impl Traffic {
         Self { is_wanted, ..Self::default() }
     }
 
-    /// Counts a datagram, which came in at `interface` if the system tells.
+    /// Counts a datagram, and its arrival interface if the system reports it.
     pub(super) fn on_received(&mut self, tuple: &FourTuple, payload: usize, interface: Option<u32>) {
         if let Some(interface) = interface.filter(|_| tuple.local.interface == 0) {
             self.note_arrival(tuple, interface);
@@ -50,7 +52,7 @@ impl Traffic {
     }
 
     fn note_arrival(&mut self, tuple: &FourTuple, interface: u32) {
-        // Most follow one of the same kind, and cost no search.
+        // Most datagrams resemble the one before, and need no search.
         if self.last_arrival == Some((*tuple, interface)) {
             return;
         }
@@ -58,26 +60,26 @@ impl Traffic {
         self.arrivals.insert(*tuple, interface);
     }
 
-    /// Whether so many pairs are known that those in use have to be sorted out: anybody can send from anywhere.
+    /// Whether so many pairs are known that unused ones have to be dropped: anyone can send from any address.
     pub(super) fn is_crowded(&self) -> bool {
         self.arrivals.len() >= MOST_PAIRS.max(self.used * 2)
     }
 
-    /// Forgets where datagrams came in between all others than these.
+    /// Drops the arrival interfaces of all other pairs than these.
     pub(super) fn keep(&mut self, used: &BTreeSet<FourTuple>) {
         self.arrivals.retain(|tuple, _| used.contains(tuple));
         self.last_arrival = None;
         self.used = used.len();
     }
 
-    /// Counts a payload that went in datagrams of `segment` bytes.
+    /// Counts a payload that was sent in datagrams of `segment` bytes.
     pub(super) fn on_sent(&mut self, tuple: &FourTuple, payload: usize, segment: usize) {
         if self.is_wanted && payload > 0 {
             self.add(tuple, payload, segment);
         }
     }
 
-    /// The number of the interface that carries what goes between these addresses; 0 if it is not known.
+    /// Index of the interface that carries packets of this address pair; 0 if unknown.
     pub(super) fn interface(&self, tuple: &FourTuple) -> u32 {
         match tuple.local.interface {
             0 => self.arrivals.get(tuple).copied().unwrap_or(0),
@@ -85,7 +87,7 @@ impl Traffic {
         }
     }
 
-    /// Whether one of these interfaces carries what goes between the addresses.
+    /// Whether one of these interfaces carries packets of this address pair.
     pub(super) fn is_over(&self, tuple: &FourTuple, interfaces: &[u32]) -> bool {
         !interfaces.is_empty() && interfaces.contains(&self.interface(tuple))
     }
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_answers_where_it_was_asked() {
+    fn a_server_answers_over_the_interface_of_the_request() {
         let (asked, other) = (tuple(0, "10.0.0.1:1", "10.0.0.2:2"), tuple(0, "10.0.0.1:1", "10.0.0.3:2"));
         let mut traffic = Traffic::new(true);
         traffic.on_received(&asked, 100, Some(7));
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_push_out_where_those_in_use_come_in() {
+    fn unknown_senders_do_not_displace_the_pairs_in_use() {
         let from = |port: usize| tuple(0, "10.0.0.1:1", &format!("10.0.0.2:{port}"));
         let mut traffic = Traffic::default();
         let mut used = BTreeSet::from([from(9)]);

@@ -1,9 +1,10 @@
-//! What went over each interface, as the ledger is told, and what is left.
+//! Traffic of each interface as reported to the ledger, and the remaining quota.
 //!
-//! The ledger is told after a 64th of what was left when it was asked last, 64 KiB at the least, or after a second, and
-//! at once when all of it is used. So each of several processes may run over a cap by as much as it has not told: what it
-//! moves in a second, but no more than that 64th and a turn of the driver. One alone runs over by that turn, and by those
-//! in which peers are told. Beside this is what is on its way to this host when they are told to stop.
+//! Traffic is reported after a 64th of the quota that was left at the last report, 64 KiB at least, or after a second,
+//! and at once when all of it is used. So each of several processes may exceed a cap by what it has not reported: the
+//! traffic of a second, but no more than that 64th and one turn of the driver. A single process exceeds it by that
+//! turn, and by the turns in which peers are told. Packets that are on their way to this host when the peers are told
+//! to stop come on top.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,20 +16,20 @@ use tokio::time::Instant;
 
 use crate::ledger::{Allowance, Ledger};
 
-/// The ledger is told of anything within this time.
+/// Traffic is reported within this time.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
-/// It is asked again so soon about an interface without anything left: a user may have raised the cap.
+/// Interval of reports for an interface whose quota is used up: the user may have raised the cap.
 const SPENT_AGAIN: Duration = Duration::from_secs(5);
-/// It is asked again so soon about a quiet interface: other processes may have used it.
+/// Interval of reports for an idle interface: other processes may have used its quota.
 const QUIET_AGAIN: Duration = Duration::from_secs(30);
-/// It is asked again so soon after it could not answer.
+/// Interval of reports after a failure.
 const FAILED_AGAIN: Duration = Duration::from_millis(50);
-/// Bytes that it need not be told of at once, and the part of what is left that it need not be.
+/// Traffic that need not be reported at once, and the divisor of the remaining quota that need not be.
 const LITTLE: u64 = 64 * 1024;
 const PART: u64 = 64;
-/// Turns within which peers are told before an interface without anything left falls silent.
+/// Turns within which peers are told before an interface without quota falls silent.
 const LAST_TURNS: u32 = 3;
-/// How often it is told at the end if it can not take it.
+/// Most attempts of the last report if the ledger cannot take it.
 const LAST_TRIES: u32 = 10;
 
 /// The accounts of the interfaces of this host.
@@ -38,36 +39,37 @@ pub(super) struct Usage {
     accounts: BTreeMap<String, Account>,
     /// Interfaces without a limit, which need no account.
     unlimited: BTreeSet<String>,
-    /// Turns until interfaces without anything left fall silent; 0 if they are.
+    /// Turns until interfaces without quota fall silent; 0 if they are silent.
     last_turns: u32,
 }
 
 /// One interface.
 #[derive(Debug)]
 struct Account {
-    /// `None` if it has no limit, or while the ledger was only busy so far.
+    /// `None` if the interface has no limit, or while the ledger has only been busy so far.
     allowance: Option<Allowance>,
-    /// Bytes that the ledger does not know of.
+    /// Bytes not reported yet.
     untold: u64,
-    /// When the ledger was asked last.
+    /// When the ledger was last called.
     asked_at: Instant,
-    /// It could not answer then.
+    /// The last call failed.
     has_failed: bool,
-    /// The user was told so, unless it was just busy.
+    /// The user was warned of the failure, unless the ledger was merely busy.
     is_warned: bool,
 }
 
-/// What may go over an interface of which the ledger could not tell anything: what can not be counted must not go.
+/// The allowance of an interface for which the ledger has failed so far: traffic that cannot be counted must not be
+/// sent.
 const UNKNOWN: Allowance = Allowance { cap: ByteCount::ZERO, left: ByteCount::ZERO, renewal: None };
 
-/// What a look at the accounts found.
+/// The result of settling the accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum News {
-    /// Nothing.
+    /// No change.
     None,
-    /// Something else is left than before.
+    /// The remaining quota changed.
     Left,
-    /// An interface has nothing left, or has something again.
+    /// The quota of an interface is used up, or available again.
     Spent,
 }
 
@@ -76,19 +78,19 @@ impl Usage {
         Self { ledger, accounts: BTreeMap::new(), unlimited: BTreeSet::new(), last_turns: 0 }
     }
 
-    /// Whether anybody counts.
+    /// Whether there is a ledger.
     pub(super) fn counts(&self) -> bool {
         self.ledger.is_some()
     }
 
-    /// Something went over an interface.
+    /// Counts traffic of an interface.
     pub(super) fn add(&mut self, interface: &str, bytes: u64) {
         if let Some(account) = self.accounts.get_mut(interface) {
             account.untold = account.untold.saturating_add(bytes);
         }
     }
 
-    /// Opens accounts for these interfaces, and closes those of interfaces that are gone once all is told.
+    /// Opens accounts for these interfaces, and closes those of removed interfaces once everything is reported.
     pub(super) fn follow<'a>(&mut self, now: Instant, interfaces: impl Iterator<Item = &'a str>) {
         let Self { ledger, accounts, unlimited, .. } = self;
         let Some(ledger) = ledger.as_deref() else { return };
@@ -116,7 +118,7 @@ impl Usage {
         }
     }
 
-    /// Tells the ledger what is due, and asks it.
+    /// Makes the reports that are due.
     pub(super) fn settle(&mut self, now: Instant) -> News {
         let mut news = News::None;
         let Some(ledger) = self.ledger.as_deref() else { return news };
@@ -138,19 +140,19 @@ impl Usage {
         news
     }
 
-    /// What may go over an interface; `None` without a limit.
+    /// The remaining quota of an interface; `None` without a limit.
     pub(super) fn allowance(&self, interface: &str) -> Option<Allowance> {
         self.accounts.get(interface).and_then(|account| account.allowance)
     }
 
-    /// The interfaces over which nothing more may go.
+    /// The interfaces whose quota is used up.
     pub(super) fn spent(&self) -> BTreeMap<String, Allowance> {
         let limited = self.accounts.iter().filter_map(|(name, account)| Some((name, account.allowance?)));
         let spent = limited.filter(|(_, allowance)| is_spent(allowance));
         spent.map(|(name, allowance)| (name.clone(), allowance)).collect()
     }
 
-    /// An interface has nothing left, and what peers are to be told of it is not sent yet.
+    /// Starts the turns in which peers are told that an interface has no quota left.
     pub(super) fn await_last_words(&mut self) {
         self.last_turns = LAST_TURNS;
     }
@@ -159,7 +161,8 @@ impl Usage {
         self.last_turns > 0
     }
 
-    /// A turn sent all it could, unless something is `unsent`; true if the interfaces are to fall silent now.
+    /// Ends a turn that sent everything, unless something is `unsent`; returns true if the interfaces are to fall
+    /// silent now.
     pub(super) fn are_last_words_out(&mut self, unsent: bool) -> bool {
         if self.last_turns == 0 {
             return false;
@@ -168,12 +171,12 @@ impl Usage {
         self.last_turns == 0
     }
 
-    /// When the ledger is to be asked.
+    /// When the next report is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.accounts.values().filter_map(Account::deadline).min()
     }
 
-    /// Tells the ledger the rest; waits for it a little, since nothing else is left to do.
+    /// Makes the last report; retries for a short time, since nothing else is left to do.
     pub(super) fn finish(&mut self) {
         let Some(ledger) = self.ledger.as_deref() else { return };
         for _ in 0..LAST_TRIES {
@@ -208,7 +211,7 @@ impl Account {
                     self.allowance.get_or_insert(UNKNOWN);
                 }
                 self.has_failed = true;
-                // What is known of counts all the same, so that a full disk lifts no cap.
+                // The reported bytes count here all the same, so that a full disk lifts no cap.
                 if let Some(allowance) = self.allowance.as_mut().filter(|it| it.left.get() <= self.untold) {
                     allowance.left = ByteCount::ZERO;
                 }
@@ -244,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// A cap of one interface, with what was told of it; busy if asked to be.
+    /// A ledger with the cap of one interface that records its reports; busy on demand.
     #[derive(Debug, Default)]
     struct Book(Mutex<Page>);
 
@@ -300,7 +303,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn the_ledger_is_told_the_sooner_the_less_is_left() {
+    fn reports_are_more_frequent_the_less_quota_is_left() {
         let book = Book::new(64 << 20);
         let (mut usage, now) = usage(&book);
         usage.add("wwan0", 1 << 19);
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_without_anything_left_is_asked_about_until_there_is_more() {
+    fn an_interface_without_quota_is_polled_until_it_has_some_again() {
         let book = Book::new(0);
         let (mut usage, now) = usage(&book);
         assert_eq!(usage.spent().len(), 1);
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_an_interface_that_is_gone_is_closed_once_all_is_told() {
+    fn the_account_of_a_removed_interface_is_closed_once_everything_is_reported() {
         let book = Book::new(100_000);
         let (mut usage, now) = usage(&book);
         usage.add("wwan0", 500);
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_without_a_limit_is_not_asked_about_again() {
+    fn an_interface_without_a_limit_is_reported_once() {
         let (mut usage, now) = usage(&Book::new(100_000));
         usage.add("eth0", 1 << 30);
         assert!(usage.accounts.keys().eq(["wwan0"]) && usage.unlimited.iter().eq(["eth0"]));
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_whose_count_can_not_be_read_has_nothing_left_until_it_can() {
+    fn an_interface_whose_count_cannot_be_read_has_no_quota_until_it_can() {
         for (error, spent) in [(io::ErrorKind::WouldBlock, 0), (io::ErrorKind::InvalidData, 1)] {
             let book = Book::new(100_000);
             book.set(|page| page.error = Some(error));
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn last_words_have_three_turns_or_until_all_is_sent() {
+    fn the_closes_have_three_turns_or_until_everything_is_sent() {
         let (mut usage, _) = usage(&Book::new(0));
         assert!(!usage.are_last_words_out(true) && !usage.awaits_last_words());
         usage.await_last_words();
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_busy_ledger_does_not_take_is_told_again_and_counts_all_the_same() {
+    fn reports_to_a_busy_ledger_are_repeated_and_count_all_the_same() {
         let book = Book::new(100_000);
         let (mut usage, now) = usage(&book);
         book.set(|page| page.error = Some(io::ErrorKind::WouldBlock));

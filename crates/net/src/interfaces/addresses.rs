@@ -1,4 +1,4 @@
-//! The addresses of one interface from which a peer can be reached, and how well each fits.
+//! The addresses of one interface from which a peer can be reached, ranked.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -11,7 +11,7 @@ use super::snapshot::{
 };
 
 impl Snapshot {
-    /// The addresses of an interface from which a peer can be reached, the fittest first; at least one.
+    /// The addresses of an interface from which a peer can be reached, the best first; at least one.
     pub(super) fn addresses_towards(
         &self,
         interface: &Interface,
@@ -53,15 +53,15 @@ impl Snapshot {
     }
 }
 
-/// How well an own address fits a peer; the order of the fields is the policy.
+/// How well a local address fits a peer; the order of the fields is the policy.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 #[expect(clippy::struct_excessive_bools, reason = "a ranking: each question is answered by yes or no")]
 struct Fitness {
-    /// The administrator chose it.
+    /// The route of the administrator names it as source.
     preferred_by_route: bool,
-    /// No router between.
+    /// No router lies between.
     on_link: bool,
-    /// Both lead equally far.
+    /// Both have the same scope.
     same_reach: bool,
     /// A connection should outlive a temporary address.
     lasting: bool,
@@ -69,13 +69,13 @@ struct Fitness {
     common_bits: Option<u32>,
 }
 
-/// How far an address leads.
+/// The scope of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     World,
     /// Unique local addresses (RFC 4193) do not leave a site.
     Site,
-    /// Those that IPv4 hosts give themselves (RFC 3927) do not leave the link.
+    /// IPv4 link-local addresses (RFC 3927) do not leave the link.
     Link,
 }
 
@@ -102,7 +102,7 @@ fn first_and(
     taken.map(|(_, own)| local(own)).collect()
 }
 
-/// Packets to an own address never leave the host; the system finds the way.
+/// Packets to a local address never leave the host; the system chooses the route.
 fn on_this_host(peer: IpAddr) -> LocalAddress {
     let own = match peer {
         IpAddr::V4(v4) if v4.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -112,8 +112,8 @@ fn on_this_host(peer: IpAddr) -> LocalAddress {
 }
 
 impl Snapshot {
-    /// Those of `peers` that are link-local and name no interface stand for one address behind each interface that may lead
-    /// to them; the others stay as they are.
+    /// Replaces each link-local peer without a zone by one address for each interface that may lead to it; the others
+    /// stay as they are.
     pub fn with_scopes(&self, peers: &[SocketAddr]) -> Vec<SocketAddr> {
         let links = || self.interfaces.iter().filter(|interface| !link_locals(interface).is_empty());
         let scoped = |peer: &SocketAddr| match *peer {
@@ -126,7 +126,7 @@ impl Snapshot {
         peers.iter().flat_map(scoped).collect()
     }
 
-    /// The link-local addresses of this host (IPv6), by which others on its links reach it.
+    /// The link-local addresses of this host (IPv6), by which hosts on its links reach it.
     pub(crate) fn link_locals(&self) -> impl Iterator<Item = Ipv6Addr> {
         self.interfaces.iter().flat_map(link_locals)
     }
@@ -145,7 +145,7 @@ fn link_locals(interface: &Interface) -> Vec<Ipv6Addr> {
     addresses.filter_map(ready).collect()
 }
 
-/// A link-local peer is reached through the interface that its scope names, from a link-local address.
+/// A link-local peer is reached through the interface of its zone, from a link-local address.
 fn link_local_address(interface: &Interface, peer: SocketAddrV6) -> Result<LocalAddress, Exclusion> {
     if peer.scope_id() != 0 && peer.scope_id() != interface.index {
         return Err(Exclusion::NoRoute);
@@ -159,7 +159,7 @@ fn link_local_address(interface: &Interface, peer: SocketAddrV6) -> Result<Local
     Ok(LocalAddress { interface: interface.index, address })
 }
 
-/// The addresses of the family of `like` by which others may reach this host, those that last and lead far first; at
+/// The addresses of the family of `like` by which others may reach this host, lasting ones with a wide scope first; at
 /// least one.
 pub(super) fn any_addresses(interface: &Interface, like: IpAddr) -> Result<Vec<LocalAddress>, Exclusion> {
     if interface.kind == InterfaceKind::Loopback {

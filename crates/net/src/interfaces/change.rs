@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use super::snapshot::{AddressState, Interface, LinkState, Prefix, Snapshot};
 
-/// One thing that is different now.
+/// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// There is a new interface; its addresses are not told apart.
+    /// A new interface; its addresses are not reported separately.
     Appeared {
         /// The system's number for it.
         index: u32,
         /// Its name.
         name: String,
     },
-    /// An interface is gone with all its addresses.
+    /// An interface was removed with all its addresses.
     Vanished {
         /// The system's number for it.
         index: u32,
@@ -28,35 +28,35 @@ pub enum Change {
         index: u32,
         /// Its name.
         name: String,
-        /// What it is now.
+        /// Its state now.
         state: LinkState,
     },
-    /// An address may be used now.
+    /// An address became usable.
     AddressAdded {
         /// The system's number for the interface.
         index: u32,
         /// The address.
         address: Prefix,
     },
-    /// An address is gone or may no longer be used.
+    /// An address was removed or may no longer be used.
     AddressRemoved {
         /// The system's number for the interface.
         index: u32,
         /// The address.
         address: Prefix,
     },
-    /// Something else about an interface is new: its name, kind or MTU, or what it is a part of.
+    /// Another property of an interface changed: its name, kind or MTU, or its bridge or bond.
     Properties {
         /// The system's number for it.
         index: u32,
         /// Its name now.
         name: String,
     },
-    /// The routes are different.
+    /// The routes changed.
     Routes,
 }
 
-/// What is different in `new`, removals first.
+/// The differences of `new`, removals first.
 pub(super) fn between(old: &Snapshot, new: &Snapshot) -> Vec<Change> {
     let by_index = |snapshot: &'_ Snapshot| -> BTreeMap<u32, Interface> {
         snapshot.interfaces.iter().map(|i| (i.index, i.clone())).collect()

@@ -25,7 +25,7 @@ impl fmt::Display for Excluded {
     }
 }
 
-/// Several interfaces in one text: those with the same reason together, and first those that the user can do most about.
+/// Several interfaces in one text: those with the same reason together, and first those that the user can change.
 #[derive(Debug)]
 pub(crate) struct ExcludedList<'a>(pub(crate) &'a [Excluded]);
 
@@ -51,40 +51,40 @@ impl fmt::Display for ExcludedList<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Exclusion {
-    /// It was asked for but does not exist.
+    /// The user named it but it does not exist.
     NotThere,
-    /// The system does not tell its interfaces, so none can be chosen or left out.
+    /// The system does not list its interfaces, so none can be chosen or left out.
     NotListed,
-    /// The user said no.
+    /// The user excluded it.
     ByUser,
     /// The user named others.
     NotNamed,
     /// The user wants addresses of the other family only.
     FamilyNotWanted,
-    /// This program itself carries it.
+    /// A tunnel of this program itself.
     OwnTunnel,
-    /// What may go over it is used up.
+    /// Its cap is reached.
     CapReached {
-        /// How much that was.
+        /// The cap.
         cap: ByteCount,
-        /// When there is more.
+        /// When the cap is renewed.
         renewal: Option<Date>,
     },
-    /// Switched off.
+    /// Set down.
     Down,
     /// No cable, or no radio network.
     NoCarrier,
-    /// A bridge or bond has it.
+    /// A port of a bridge or bond.
     PartOf {
-        /// Its name.
+        /// Name of the bridge or bond.
         whole: String,
     },
-    /// It rides on other interfaces and was not named.
+    /// A tunnel over other interfaces, not named by the user.
     Tunnel {
-        /// The system's word for it.
+        /// The system's name for its kind.
         kind: String,
     },
-    /// It carries smaller packets than every path must (spec 6.33).
+    /// Its MTU is below the datagram size that every path must carry (spec 6.33).
     MtuTooSmall {
         /// The largest IP packet that it carries, in bytes.
         mtu: u32,
@@ -97,9 +97,9 @@ pub enum Exclusion {
     NoAddress,
     /// It has no address of a family that the peer has.
     NoAddressOfFamily,
-    /// The system still checks whether its address is free, or no longer wants it used.
+    /// The system still checks its address for duplicates, or has deprecated it.
     AddressNotReady,
-    /// The address is good for the link alone, and the peer is not on it.
+    /// The address is link-local, and the peer is not on the link.
     LinkLocal,
     /// Another address of the interface fits better.
     OtherAddress,
@@ -108,7 +108,7 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// The command that may bring the interface back, if one does.
+    /// The command that may make the interface usable, if there is one.
     pub fn remedy(&self, interface: &str) -> Option<String> {
         match self {
             Self::Down => Some(format!("`ip link set dev {interface} up`")),
@@ -134,7 +134,7 @@ impl Exclusion {
         }
     }
 
-    /// The reason, and the command that may bring the interface back.
+    /// The reason, and the command that may make the interface usable.
     pub fn with_remedy(&self, interface: &str) -> String {
         match self.remedy(interface) {
             Some(remedy) => format!("{self}; {remedy}"),
@@ -142,7 +142,7 @@ impl Exclusion {
         }
     }
 
-    /// Where it stands in a list: first what is a fault, last what the user chose.
+    /// Order in a list: faults first, choices of the user last.
     fn rank(&self) -> u8 {
         match self {
             Self::PeerIsLocal => 1,
@@ -167,8 +167,8 @@ impl Exclusion {
         }
     }
 
-    /// Whether the interface stays out as long as the wishes of the user, the peer and the period of a cap are the same.
-    /// Any other interface may come back at any moment.
+    /// Whether the interface stays excluded as long as the settings of the user, the peer and the period of a cap are
+    /// the same. Any other interface may become usable at any moment.
     pub(crate) fn lasts(&self) -> bool {
         match self {
             Self::ByUser
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_the_interface_that_it_is_about() {
+    fn remedies_name_the_interface() {
         let wg = || Exclusion::Tunnel { kind: "wireguard".to_owned() };
         let several = [
             ("lo", Exclusion::Loopback),

@@ -1,7 +1,7 @@
-//! The network interfaces of this host: which there are, which lead to a peer, and when that changes.
+//! The network interfaces of this host: which exist, which lead to a peer, and when that changes.
 //!
-//! [`InterfaceWatcher`] keeps a [`Snapshot`] up to date; [`Snapshot::usable`] picks those that a connection uses and
-//! says of each other one why not.
+//! [`InterfaceWatcher`] keeps a [`Snapshot`] up to date; [`Snapshot::usable`] selects the interfaces for a connection
+//! and gives the reason for each other one.
 //!
 //! ```
 //! use manyway::interfaces::{InterfacePolicy, InterfaceWatcher};

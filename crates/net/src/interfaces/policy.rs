@@ -1,4 +1,4 @@
-//! What the user wants of the interfaces.
+//! The user's settings for the interfaces.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::ledger::Allowance;
 pub struct InterfacePattern(String);
 
 impl InterfacePattern {
-    /// Whether it means the interface of that name.
+    /// Whether the pattern matches the interface of that name.
     pub fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');
         let Some(mut rest) = parts.next().and_then(|head| name.strip_prefix(head)) else { return false };
@@ -52,25 +52,25 @@ impl FromStr for InterfacePattern {
     }
 }
 
-/// A wish for an interface, written as `IF`, `IF,role=primary|secondary|backup|never`, `IF,cost=N` or `IF,weight=N`, or
+/// A rule for interfaces, written as `IF`, `IF,role=primary|secondary|backup|never`, `IF,cost=N` or `IF,weight=N`, or
 /// with several of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceRule {
-    /// Which interfaces.
+    /// The interfaces.
     pub pattern: InterfacePattern,
-    /// What for.
+    /// Their role.
     pub role: Role,
-    /// Class of its price: 0 is free, the default; a higher one costs more. The schedulers `cost` and `primary` avoid
-    /// what costs more.
+    /// Cost class: 0 is free, the default; a higher one costs more. The schedulers `cost` and `primary` avoid higher
+    /// cost.
     pub cost: u8,
-    /// Its share of what is sent with the scheduler `weighted=fixed`, from 1, the default, to 1000; others count as the
-    /// nearest of these.
+    /// Its share of what is sent with the scheduler `weighted=fixed`, from 1, the default, to 1000; other values are
+    /// clamped.
     pub weight: u32,
 }
 
 impl InterfaceRule {
-    /// Makes a rule for an interface that costs nothing and has the weight 1.
+    /// A rule with cost 0 and weight 1.
     pub fn new(pattern: InterfacePattern, role: Role) -> Self {
         Self { pattern, role, cost: 0, weight: 1 }
     }
@@ -114,7 +114,7 @@ fn parse_weight(text: &str) -> Result<u32, InterfaceRuleError> {
     weight.ok_or_else(|| InterfaceRuleError::Weight { weight: text.into() })
 }
 
-/// Which interfaces may be used, and what for. The default allows all that lead to the peer.
+/// Which interfaces may be used, and in which role. The default allows all that lead to the peer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InterfacePolicy {
     rules: Vec<InterfaceRule>,
@@ -124,7 +124,7 @@ pub struct InterfacePolicy {
     spent: BTreeMap<String, Allowance>,
 }
 
-/// One of the two kinds of addresses.
+/// An address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressFamily {
     /// IPv4.
@@ -139,30 +139,30 @@ impl InterfacePolicy {
         Self::default()
     }
 
-    /// Names an interface. The first rule that matches counts. As soon as one is named for any use, those that are not
-    /// named are left out; rules with [`Role::Never`] alone leave the others in.
+    /// Adds a rule. The first rule that matches an interface counts. As soon as one rule allows an interface, those
+    /// without a rule are excluded; rules with [`Role::Never`] alone leave the others in.
     #[must_use]
     pub fn with(mut self, rule: InterfaceRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Leaves interfaces out, also if a rule names them.
+    /// Excludes interfaces, even if a rule names them.
     #[must_use]
     pub fn without(mut self, pattern: InterfacePattern) -> Self {
         self.excluded.push(pattern);
         self
     }
 
-    /// Leaves out a tunnel that this program itself carries: its packets would go round in circles.
+    /// Excludes a tunnel that this program itself carries: its packets would loop.
     #[must_use]
     pub fn without_own_tunnel(mut self, name: impl Into<String>) -> Self {
         self.own_tunnels.push(name.into());
         self
     }
 
-    /// Leaves out these interfaces, over which nothing more may go, and no longer those of the call before. An endpoint with
-    /// a [`Ledger`](crate::Ledger) does this by itself.
+    /// Excludes these interfaces, whose quota is used up, and no longer those of the call before. An endpoint with a
+    /// [`Ledger`](crate::Ledger) does this by itself.
     pub fn set_spent(&mut self, spent: BTreeMap<String, Allowance>) {
         self.spent = spent;
     }
@@ -183,12 +183,12 @@ impl InterfacePolicy {
         }
     }
 
-    /// What it costs to use the interface of that name.
+    /// The cost class of the interface of that name.
     pub(crate) fn cost(&self, name: &str) -> u8 {
         self.rule(name).map_or(0, |rule| rule.cost)
     }
 
-    /// The share of the interface of that name.
+    /// The weight of the interface of that name.
     pub(crate) fn weight(&self, name: &str) -> u32 {
         self.rule(name).map_or(1, |rule| rule.weight)
     }
@@ -217,12 +217,12 @@ impl InterfacePolicy {
         spent.map_or(verdict, |allowance| Verdict::Spent(*allowance))
     }
 
-    /// The patterns that ask for an interface.
+    /// The patterns that select an interface.
     pub(super) fn wanted(&self) -> impl Iterator<Item = &InterfacePattern> {
         self.rules.iter().filter(|rule| rule.role != Role::Never).map(|rule| &rule.pattern)
     }
 
-    /// The patterns of all interfaces of which the user said anything.
+    /// All patterns of the policy.
     pub(super) fn named(&self) -> impl Iterator<Item = &InterfacePattern> {
         self.rules.iter().map(|rule| &rule.pattern).chain(&self.excluded)
     }
@@ -232,20 +232,20 @@ impl InterfacePolicy {
     }
 }
 
-/// What the policy says to a name.
+/// The decision of the policy for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Asked for.
+    /// Selected by name.
     Named(Role),
-    /// Neither asked for nor refused.
+    /// Neither selected nor excluded.
     Open,
-    /// Others were asked for.
+    /// Others were selected.
     NotNamed,
-    /// Refused.
+    /// Excluded.
     Excluded,
     /// Carried by this program.
     OwnTunnel,
-    /// Nothing more may go over it.
+    /// Its quota is used up.
     Spent(Allowance),
 }
 
@@ -255,33 +255,33 @@ impl Verdict {
     }
 }
 
-/// What is wrong with a text that should be an [`InterfaceRule`].
+/// Why a text is no [`InterfaceRule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InterfaceRuleError {
-    /// Not a name of an interface.
+    /// Not a valid interface name.
     Name {
         /// Its first 80 characters.
         name: String,
     },
-    /// There is no such role.
+    /// Unknown role.
     Role {
-        /// What was written.
+        /// The text.
         role: String,
     },
-    /// Not a class of price.
+    /// Not a cost class.
     Cost {
-        /// What was written.
+        /// The text.
         cost: String,
     },
-    /// Not a share.
+    /// Not a weight.
     Weight {
-        /// What was written.
+        /// The text.
         weight: String,
     },
-    /// There is no such key.
+    /// Unknown key.
     Key {
-        /// What was written.
+        /// The text.
         key: String,
     },
 }
@@ -340,7 +340,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_name_is_matched_by_itself_and_by_any_part_of_it_as_a_star(
+        fn a_name_matches_itself_and_with_any_part_replaced_by_a_star(
             name in "[a-z0-9]{2,12}",
             (from, to) in (0_usize..12, 0_usize..12),
         ) {
@@ -355,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_the_reader_of_rules_panic(text in "\\PC*", rule in "[a-z*,=/ ]{0,40}", name in "[a-z*]{0,9}") {
+        fn no_text_makes_the_rule_parser_panic(text in "\\PC*", rule in "[a-z*,=/ ]{0,40}", name in "[a-z*]{0,9}") {
             for text in [text, rule] {
                 drop(text.parse::<InterfaceRule>());
                 if let Ok(pattern) = text.parse::<InterfacePattern>() {

@@ -1,4 +1,4 @@
-//! The interfaces as every system tells them, by `getifaddrs` or its like.
+//! The interfaces as every system reports them, by `getifaddrs` or its like.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use super::snapshot::{Interface, InterfaceAddress, InterfaceKind, LinkState, Snapshot};
 use super::watcher::{Hint, InterfaceSource};
 
-/// Knows names, addresses and whether an interface runs, but neither routes nor MTU, and learns of changes only when
-/// asked. Interfaces without an address are not seen.
+/// Knows names, addresses and whether an interface runs, but neither routes nor MTU, and learns of changes only by
+/// polling. Interfaces without an address are not seen.
 #[derive(Debug, Default)]
 pub struct PortableSource {}
 
@@ -43,7 +43,7 @@ impl InterfaceSource for PortableSource {
     }
 }
 
-/// Without a word from the system, the name must tell.
+/// The system reports no kind, so the name decides.
 fn kind_of(found: &if_addrs::Interface) -> InterfaceKind {
     if found.is_loopback() {
         return InterfaceKind::Loopback;
@@ -54,7 +54,7 @@ fn kind_of(found: &if_addrs::Interface) -> InterfaceKind {
 fn state_of(status: &if_addrs::IfOperStatus) -> LinkState {
     use if_addrs::IfOperStatus as Status;
     match status {
-        // Where the system knows no better, the interface has an address, so somebody means to use it.
+        // Where the state is unknown, the address suggests that the interface is in use.
         Status::Up | Status::Unknown => LinkState::Up,
         Status::Down | Status::NotPresent => LinkState::Down,
         Status::Testing | Status::Dormant | Status::LowerLayerDown => LinkState::NoCarrier,

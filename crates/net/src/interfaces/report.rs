@@ -24,15 +24,15 @@ pub struct AddressReport {
     pub mtu: Option<u32>,
     /// The address; `None` if the interface has none.
     pub address: Option<Prefix>,
-    /// What the address is used for; `None` if it is not.
+    /// Its role; `None` if it is not used.
     pub role: Option<Role>,
     /// Why it is not used.
     pub excluded: Option<Exclusion>,
 }
 
 impl Snapshot {
-    /// Says of every address, and of every interface without one, whether a connection to `peers` uses it: what
-    /// [`usable`](Self::usable) picks, and the reason for each that it does not.
+    /// Reports for every address, and every interface without one, whether a connection to `peers` uses it: the
+    /// selection of [`usable`](Self::usable), and the reason for each that it leaves out.
     pub fn addresses(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Vec<AddressReport> {
         let selection = self.usable(policy, peers);
         let mut report = Vec::new();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_is_told_once_with_its_reason() {
+    fn every_address_is_reported_once_with_its_reason() {
         insta::assert_snapshot!(told(&InterfacePolicy::new().with("wwan0".parse().unwrap()).with("*".parse().unwrap()), &[]), @r"
         lo 127.0.0.1/8: loopback
         lo ::1/128: loopback
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_family_that_was_asked_for_leaves_the_other_out() {
+    fn the_selected_family_excludes_the_other() {
         let policy = InterfacePolicy::new().only(AddressFamily::V6);
         insta::assert_snapshot!(told(&policy, &["198.51.100.1:4455", "[2001:db8::1]:4455"]), @r"
         lo 127.0.0.1/8: loopback

@@ -1,4 +1,4 @@
-//! From a snapshot and a policy to the addresses that a connection uses.
+//! Selects the addresses that a connection uses, from a snapshot and a policy.
 //!
 //! The rules, for each interface:
 //! 1. The policy may forbid it, or not ask for it.
@@ -20,13 +20,13 @@ use super::policy::{InterfacePolicy, Verdict};
 use super::snapshot::{Interface, InterfaceKind, LinkState, Snapshot};
 use crate::ledger::Allowance;
 
-/// An own address that a connection may use.
+/// A local address that a connection may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Candidate {
     /// Address and interface, with port 0. The interface is 0 for a peer on this host.
     pub local: LocalAddress,
-    /// What it is to be used for.
+    /// Its role.
     pub role: Role,
     /// Name of the interface.
     pub name: String,
@@ -34,21 +34,21 @@ pub struct Candidate {
     pub mtu: Option<u32>,
 }
 
-/// Most addresses of an interface that are taken.
+/// Most addresses of one interface that are selected.
 const MOST_OF_AN_INTERFACE: usize = 8;
 
-/// What a connection uses, and what not and why.
+/// The selected addresses, and the reasons for the others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Selection {
-    /// By interface; of each the one that fits each peer best, in the order of the peers, then the next ones.
+    /// By interface; of each the address that fits each peer best, in the order of the peers, then the next ones.
     pub candidates: Vec<Candidate>,
     /// Every interface that gave no candidate.
     pub excluded: Vec<Excluded>,
 }
 
 impl Snapshot {
-    /// Picks the addresses from which at least one of the peers can be reached.
+    /// Selects the addresses from which at least one of the peers can be reached.
     ///
     /// Without peers, every address by which another host may reach this one.
     pub fn usable(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Selection {
@@ -110,7 +110,7 @@ impl Snapshot {
     }
 }
 
-/// The first of each ranking, then the second ones, and so on, each address once and not too many.
+/// The first of each ranking, then the second ones, and so on, each address once, up to the limit.
 fn by_turns(rankings: &[Vec<LocalAddress>]) -> Vec<LocalAddress> {
     let mut locals: Vec<LocalAddress> = Vec::new();
     for turn in 0..rankings.iter().map(Vec::len).max().unwrap_or(0) {
@@ -124,7 +124,7 @@ fn by_turns(rankings: &[Vec<LocalAddress>]) -> Vec<LocalAddress> {
     locals
 }
 
-/// Rules 1 to 3: whether the interface may be used at all, and what for.
+/// Rules 1 to 3: whether the interface may be used, and in which role.
 fn permission(interface: &Interface, policy: &InterfacePolicy) -> Result<Role, Exclusion> {
     let (role, named) = match policy.verdict(&interface.name) {
         Verdict::Named(role) => (role, true),

@@ -1,4 +1,4 @@
-//! What the system says about its interfaces at one moment.
+//! The state of the interfaces at one moment.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,15 +9,15 @@ use std::net::IpAddr;
 pub struct Snapshot {
     /// In the order of their indices.
     pub interfaces: Vec<Interface>,
-    /// Where unicast packets may go; `None` if the system was not asked, then each interface with an address is taken
-    /// to lead everywhere.
+    /// Where unicast packets may go; `None` if unknown, then each interface with an address is taken to lead
+    /// everywhere.
     pub routes: Option<Vec<Route>>,
-    /// Where the system does not tell its interfaces: the addresses that its routes choose for other hosts.
+    /// Where the system does not list its interfaces: the source addresses that its routes choose for other hosts.
     pub unlisted: Option<Vec<IpAddr>>,
 }
 
 impl Snapshot {
-    /// Makes a snapshot and brings the interfaces into order.
+    /// Makes a snapshot and sorts the interfaces.
     pub fn new(mut interfaces: Vec<Interface>, routes: Option<Vec<Route>>) -> Self {
         interfaces.sort_by_key(|interface| interface.index);
         Self { interfaces, routes, unlisted: None }
@@ -44,7 +44,7 @@ impl Snapshot {
         self.interfaces.iter().find(has)
     }
 
-    /// The router for everything that has no route of its own, behind an interface.
+    /// The default router behind an interface.
     pub fn gateway(&self, interface: u32, like: IpAddr) -> Option<IpAddr> {
         let routes = self.routes.iter().flatten();
         let mut defaults =
@@ -64,7 +64,7 @@ impl Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interface {
-    /// The system's number for it, never 0. A number is not given to another interface soon.
+    /// The system's index, never 0. An index is not reused soon.
     pub index: u32,
     /// Its name, which may change.
     pub name: String,
@@ -72,7 +72,7 @@ pub struct Interface {
     pub state: LinkState,
     /// What it is, as far as the system tells.
     pub kind: InterfaceKind,
-    /// The bridge or bond that it is a part of; then packets go through that one.
+    /// The bridge or bond that owns it; packets go through that one.
     pub part_of: Option<String>,
     /// The largest IP packet in bytes, if known.
     pub mtu: Option<u32>,
@@ -98,32 +98,32 @@ impl Interface {
 /// Whether an interface can carry packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Switched off.
+    /// Set down.
     Down,
-    /// Switched on, but the cable is out, or the radio has no network.
+    /// Up, but without cable or radio network.
     NoCarrier,
-    /// It can.
+    /// It can carry packets.
     Up,
 }
 
-/// What an interface is.
+/// The kind of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InterfaceKind {
     /// Packets come back to this host.
     Loopback,
-    /// Ethernet, Wi-Fi, a modem, one end of a virtual cable: whatever counts without a question.
+    /// Ethernet, Wi-Fi, a modem, a veth: used without being named.
     Ordinary,
     /// TUN or TAP: a program carries the packets, often the only way out of a container.
     Tun,
-    /// Packets travel inside packets of other interfaces: using it beside them uses them twice.
+    /// Its packets travel inside packets of other interfaces: using it beside them would use those twice.
     Tunnel {
-        /// The system's word for it, for example `wireguard`.
+        /// The system's name for its kind, for example `wireguard`.
         kind: String,
     },
 }
 
-/// What the name of an interface tells about it: well-known programs for private networks give theirs such names.
+/// Guesses the kind from the name: well-known VPN programs use such names.
 pub(super) fn kind_by_name(name: &str) -> Option<InterfaceKind> {
     const FOREIGN: [&str; 10] = [
         "tailscale",
@@ -147,7 +147,7 @@ pub(super) fn kind_by_name(name: &str) -> Option<InterfaceKind> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceAddress {
-    /// The address, and how much of it all hosts on the link share.
+    /// The address, and the length of the prefix that all hosts on the link share.
     pub prefix: Prefix,
     /// Whether it may be used.
     pub state: AddressState,
@@ -156,7 +156,7 @@ pub struct InterfaceAddress {
 }
 
 impl InterfaceAddress {
-    /// A lasting address that may be used.
+    /// A permanent address that may be used.
     pub fn new(address: IpAddr, length: u8) -> Self {
         Self { prefix: Prefix { address, length }, state: AddressState::Ready, temporary: false }
     }
@@ -165,18 +165,18 @@ impl InterfaceAddress {
 /// Whether an address may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressState {
-    /// Yes.
+    /// May be used.
     Ready,
-    /// The system still looks whether another host has it, or found that one does (RFC 4862, section 5.4).
+    /// Duplicate address detection runs, or has failed (RFC 4862, section 5.4).
     Tentative,
-    /// For what began with it only, not for anything new (RFC 4862, section 5.5.4).
+    /// Only for existing connections, not for new ones (RFC 4862, section 5.5.4).
     Deprecated,
 }
 
 /// An address and a number of leading bits, printed as `192.0.2.7/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
-    /// The address; bits beyond the length are kept but do not count.
+    /// The address; bits beyond the length are kept but ignored.
     pub address: IpAddr,
     /// How many leading bits count.
     pub length: u8,
@@ -195,7 +195,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// How many leading bits two addresses share; `None` if they are of different families.
+/// Number of leading bits that two addresses share; `None` if they are of different families.
 pub(super) fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
     match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => Some((one.to_bits() ^ other.to_bits()).leading_zeros()),
@@ -204,22 +204,22 @@ pub(super) fn common_bits(one: IpAddr, other: IpAddr) -> Option<u32> {
     }
 }
 
-/// Unicast packets to `destination` may leave through `interface`.
+/// A route: unicast packets to `destination` may leave through `interface`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
     /// Index of the interface.
     pub interface: u32,
-    /// Where to; of length 0 for everywhere.
+    /// Destination; length 0 means everywhere.
     pub destination: Prefix,
-    /// The address that packets should come from, if the route says so.
+    /// The preferred source address, if the route names one.
     pub source: Option<IpAddr>,
-    /// The router that packets go to first, if there is one.
+    /// The router, if there is one.
     pub gateway: Option<IpAddr>,
 }
 
 impl Route {
-    /// A route that leaves the choice of the source to the host.
+    /// A route without a preferred source address.
     pub fn new(interface: u32, destination: Prefix) -> Self {
         Self { interface, destination, source: None, gateway: None }
     }

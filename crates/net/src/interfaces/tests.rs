@@ -89,7 +89,7 @@ fn an_interface_below_the_least_size_is_left_out_and_its_mtu_is_named() {
 }
 
 #[test]
-fn several_peers_of_a_family_need_one_address() {
+fn peers_of_one_family_need_one_local_address() {
     let selection = host().usable(&InterfacePolicy::new(), &[peer("198.51.100.1"), peer("198.51.100.2")]);
     assert_eq!(locals(&selection), ["eth0 192.0.2.10:0%2", "wwan0 10.64.0.9:0%3"]);
 }
@@ -223,7 +223,7 @@ fn the_address_that_fits_the_peer_best_comes_first_and_others_that_last_and_lead
     );
 }
 
-/// One interface with so many addresses that their number is what is tested.
+/// An interface with enough addresses to reach the limit on their number.
 fn crowded(addresses: &[String]) -> Snapshot {
     let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
     let eth0 = interface(2, "eth0", &addresses);
@@ -231,7 +231,7 @@ fn crowded(addresses: &[String]) -> Snapshot {
 }
 
 #[test]
-fn of_an_interface_with_many_addresses_the_fittest_are_taken_for_each_peer_in_turn() {
+fn of_an_interface_with_many_addresses_the_best_are_selected_for_each_peer_in_turn() {
     let many: Vec<_> =
         (1..=9).map(|n| format!("2001:db8:{n}::1/64")).chain(["192.0.2.10/24".to_owned()]).collect();
     let peers = [peer("198.51.100.1"), peer("2001:db8:7::99"), peer("2001:db8:9::99")];
@@ -246,7 +246,7 @@ fn of_an_interface_with_many_addresses_the_fittest_are_taken_for_each_peer_in_tu
 }
 
 #[test]
-fn an_address_that_leads_less_far_than_the_peer_or_will_be_replaced_is_taken_only_for_want_of_a_better_one() {
+fn an_address_of_smaller_scope_or_a_temporary_one_is_used_only_without_a_better_one() {
     let addresses = ["169.254.3.4/16", "192.0.2.10/24", "fd00::10/64", "2001:db8::77/64", "2001:db8::10/64"];
     let mut snapshot = crowded(&addresses.map(str::to_owned));
     snapshot.interfaces[1].addresses[3].temporary = true;
@@ -262,7 +262,7 @@ fn an_address_that_leads_less_far_than_the_peer_or_will_be_replaced_is_taken_onl
 }
 
 #[test]
-fn a_server_is_reached_at_every_address_one_of_each_family_and_interface_first() {
+fn a_server_is_reachable_at_every_address_one_of_each_family_and_interface_first() {
     let addresses = ["169.254.3.4/16", "192.0.2.10/24", "192.0.2.11/24", "fd00::10/64", "2001:db8::77/64"];
     let addresses = [&addresses[..], &["2001:db8::10/64", "fe80::1/64"]].concat();
     let mut snapshot = crowded(&addresses.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -280,7 +280,7 @@ fn a_server_is_reached_at_every_address_one_of_each_family_and_interface_first()
 }
 
 #[test]
-fn a_link_local_peer_is_met_from_a_link_local_address_of_its_link() {
+fn a_link_local_peer_is_reached_from_a_link_local_address_of_its_link() {
     let mut snapshot = host();
     snapshot.interfaces.push(interface(7, "eth1", &["fe80::7/64"]));
     let at = |scope| SocketAddr::V6(std::net::SocketAddrV6::new("fe80::99".parse().unwrap(), 4455, 0, scope));
@@ -290,7 +290,7 @@ fn a_link_local_peer_is_met_from_a_link_local_address_of_its_link() {
 }
 
 #[test]
-fn without_knowledge_of_routes_every_address_counts() {
+fn without_known_routes_every_address_counts() {
     let mut snapshot = host();
     snapshot.routes = None;
     let selection = snapshot.usable(&InterfacePolicy::new(), &[peer("198.51.100.1")]);
@@ -324,7 +324,7 @@ async fn both_sources_see_the_same_addresses() {
     assert_eq!(all(InterfaceWatcher::new().unwrap()), all(InterfaceWatcher::portable().unwrap()));
 }
 
-/// Answers with prepared snapshots and hints.
+/// Returns prepared snapshots and hints.
 #[derive(Debug, Clone, Default)]
 struct Script(Arc<Mutex<(Snapshot, VecDeque<Hint>)>>);
 
@@ -351,7 +351,7 @@ async fn time_until_told(hint: Option<Hint>, before: Snapshot, after: Snapshot) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_new_is_told_after_a_moment() {
+async fn additions_are_reported_after_the_debounce_time() {
     let mut before = host();
     before.interfaces.pop();
     let (time, changes) = time_until_told(Some(Hint::Gained), before, host()).await;
@@ -360,7 +360,7 @@ async fn what_is_new_is_told_after_a_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_told_at_once() {
+async fn removals_are_reported_at_once() {
     let mut after = host();
     after.interfaces.pop();
     let (time, changes) = time_until_told(Some(Hint::Lost), host(), after).await;
@@ -369,7 +369,7 @@ async fn what_is_gone_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_news_the_slow_poll_finds_the_change() {
+async fn without_hints_the_slow_poll_finds_the_change() {
     let mut after = host();
     after.interfaces[1].addresses[0] = InterfaceAddress::new(ip("192.0.2.77"), 24);
     let (time, changes) = time_until_told(None, host(), after).await;
@@ -384,7 +384,7 @@ async fn without_news_the_slow_poll_finds_the_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_that_goes_down_is_told_before_other_changes() {
+async fn a_link_that_goes_down_is_reported_before_other_changes() {
     let mut after = host();
     after.interfaces[2].state = LinkState::NoCarrier;
     after.interfaces[1].mtu = Some(1400);

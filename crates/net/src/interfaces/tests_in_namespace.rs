@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::test_namespace::{in_namespace, ip};
 
-/// Well below the slow poll, so that only news can make it.
+/// Well below the slow poll, so that only a netlink message can explain it.
 const PROMPT: Duration = Duration::from_millis(1500);
 
 fn here(test: &str) -> String {
@@ -14,7 +14,7 @@ fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-/// Waits until the selection towards `peer` fits, and says how long that took.
+/// Waits until the selection towards `peer` fits, and returns how long that took.
 async fn until(watcher: &mut InterfaceWatcher, peer: &str, fits: impl Fn(&Selection) -> bool) -> Duration {
     let peer = format!("{peer}:4455").parse().unwrap();
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! A host that does not tell its interfaces: sandboxes, Android and service managers may forbid netlink, on which
-//! `getifaddrs` stands too.
+//! A host that does not list its interfaces: sandboxes, Android and service managers may forbid netlink, which
+//! `getifaddrs` needs too.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,13 +13,13 @@ use super::select::{Candidate, Selection};
 use super::snapshot::Snapshot;
 use super::watcher::{Hint, InterfaceSource};
 
-/// Knows only which address the system's own routes choose.
+/// Knows only the source address that the system's own routes choose.
 #[derive(Debug, Default)]
 pub(super) struct UnlistedSource;
 
 impl InterfaceSource for UnlistedSource {
     fn snapshot(&mut self) -> io::Result<Snapshot> {
-        // Set aside for documentation, so the default route leads there if there is one.
+        // Reserved for documentation, so the default route leads there if there is one.
         let far =
             [IpAddr::from([192, 0, 2, 1]), IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
         Ok(Snapshot {
@@ -34,8 +34,8 @@ impl InterfaceSource for UnlistedSource {
 }
 
 impl Snapshot {
-    /// As [`usable`](Self::usable), where nothing is known but `sources`: sockets that are bound to no address, so that the
-    /// system chooses the route of each packet.
+    /// As [`usable`](Self::usable), where only `sources` are known: sockets without a bound address, so that the system
+    /// routes each packet.
     pub(super) fn unbound(policy: &InterfacePolicy, peers: &[SocketAddr], sources: &[IpAddr]) -> Selection {
         let excluded = |pattern: &InterfacePattern| Excluded {
             interface: pattern.to_string(),
@@ -73,10 +73,10 @@ impl Snapshot {
     }
 }
 
-/// What stands where an interface has its name.
+/// Replaces the name of an interface.
 const NAME: &str = "the system's route";
 
-/// The address from which the system's routes lead to another one; nothing is sent.
+/// The source address of the system's route to another address; nothing is sent.
 fn source_towards(ip: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_tells_no_interfaces_has_one_unbound_address_towards_a_peer() {
+    fn a_host_that_lists_no_interfaces_has_one_unbound_address_towards_a_peer() {
         let peers: [SocketAddr; 2] = [([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()];
         let selection = unlisted().usable(&InterfacePolicy::new(), &peers);
         let locals: Vec<_> = selection.candidates.iter().map(|candidate| candidate.local).collect();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_was_named_can_not_be_chosen_where_none_is_told() {
+    fn a_named_interface_cannot_be_selected_where_none_is_listed() {
         let peers = [([127, 0, 0, 1], 1).into()];
         let named = InterfacePolicy::new().with("eth0".parse().unwrap());
         let left_out = InterfacePolicy::new().without("wwan0".parse().unwrap());

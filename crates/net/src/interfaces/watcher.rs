@@ -1,4 +1,4 @@
-//! Keeping a snapshot up to date.
+//! Keeps a snapshot up to date.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,31 +18,31 @@ use super::select::Selection;
 use super::snapshot::Snapshot;
 use super::unlisted::UnlistedSource;
 
-/// What the system says between two snapshots.
+/// A message of the system between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hint {
-    /// Something may have been added or changed: there is time.
+    /// Something may have been added or changed: not urgent.
     Gained,
-    /// Something is gone, or the system lost count: look at once.
+    /// Something was removed, or messages were lost: read at once.
     Lost,
 }
 
-/// Where the figures come from: one implementation for each kind of system.
+/// The source of snapshots: one implementation for each kind of system.
 pub trait InterfaceSource: fmt::Debug + Send {
-    /// Asks the system for its interfaces.
+    /// Reads the interfaces from the system.
     ///
     /// # Errors
     /// If the system refuses.
     fn snapshot(&mut self) -> io::Result<Snapshot>;
 
-    /// Waits for news. A source that gets none is always pending, and its user asks every few seconds.
+    /// Waits for a message. A source without messages is always pending and is polled every few seconds.
     fn poll_hint(&mut self, context: &mut Context<'_>) -> Poll<Hint>;
 }
 
 /// Watches the interfaces of this host.
 ///
-/// What is new is told 50 ms after the first sign of it, since news come in bursts; what is gone is told at once.
-/// Every 5 s all is read again, in case that news got lost.
+/// Additions are reported 50 ms after the first message, since messages come in bursts; removals are reported at once.
+/// Every 5 s everything is read again, in case a message was lost.
 #[derive(Debug)]
 pub struct InterfaceWatcher {
     source: Box<dyn InterfaceSource>,
@@ -53,15 +53,15 @@ pub struct InterfaceWatcher {
 }
 
 impl InterfaceWatcher {
-    /// From the first sign of something new until it is told.
+    /// Time from the first message about an addition until it is reported.
     pub const DEBOUNCE: Duration = Duration::from_millis(50);
-    /// From one reading to the next when there are no news: where the system tells of none, this is how late they come.
+    /// Interval of polling; where the system sends no messages, this is the delay of reports.
     pub const POLL: Duration = Duration::from_secs(if cfg!(target_os = "linux") { 5 } else { 1 });
-    /// Losses that follow each other closer than this are told together.
+    /// Removals that follow each other closer than this are reported together.
     const BREATH: Duration = Duration::from_millis(10);
 
-    /// Starts to watch, by netlink on Linux, elsewhere by asking now and then. Of a system that tells nothing only the
-    /// address is known that its own routes choose ([`Snapshot::unlisted`]).
+    /// Starts to watch, by netlink on Linux, elsewhere by polling. On a system that lists nothing, only the address
+    /// that its own routes choose is known ([`Snapshot::unlisted`]).
     ///
     /// # Errors
     /// None so far.
@@ -72,7 +72,7 @@ impl InterfaceWatcher {
         #[cfg(all(target_os = "linux", not(manyway_portable)))]
         match super::netlink::NetlinkSource::new().and_then(|source| Self::with_source(Box::new(source))) {
             Ok(watcher) => return Ok(watcher),
-            // Some containers and Android forbid it.
+            // Some containers and Android forbid netlink.
             Err(error) => {
                 tracing::info!(reason = %error, "netlink is not available, asking every few seconds");
             }
@@ -89,7 +89,7 @@ impl InterfaceWatcher {
         })
     }
 
-    /// Starts to watch with what every system has: no routes, no kinds, no news but by asking.
+    /// Starts to watch with what every system offers: no routes, no kinds, no messages.
     ///
     /// # Errors
     /// If the system does not tell its interfaces.
@@ -109,24 +109,24 @@ impl InterfaceWatcher {
         Ok(Self { source, snapshot, refreshed_at: now, due_at, timer })
     }
 
-    /// The interfaces as they were last read.
+    /// The last snapshot.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Shorthand for [`Snapshot::usable`] of the present snapshot.
+    /// Shorthand for [`Snapshot::usable`] of the last snapshot.
     pub fn usable(&self, policy: &InterfacePolicy, peers: &[SocketAddr]) -> Selection {
         self.snapshot.usable(policy, peers)
     }
 
-    /// Waits until something changes, and says what; the [`snapshot`](Self::snapshot) is the new one then. Never empty.
+    /// Waits for a change and returns it; the [`snapshot`](Self::snapshot) is up to date then. Never empty.
     ///
-    /// It may be dropped and called again at any time without missing anything.
+    /// The future may be dropped and the call repeated at any time without missing anything.
     pub async fn changed(&mut self) -> Vec<Change> {
         poll_fn(|context| self.poll_changed(context)).await
     }
 
-    /// As [`changed`](Self::changed), for a task that polls many things. Cheap when there are no news.
+    /// As [`changed`](Self::changed), for a task that polls many things. Cheap without messages.
     pub fn poll_changed(&mut self, context: &mut Context<'_>) -> Poll<Vec<Change>> {
         loop {
             while let Poll::Ready(hint) = self.source.poll_hint(context) {
@@ -143,8 +143,8 @@ impl InterfaceWatcher {
         }
     }
 
-    /// Reads all interfaces now, for example after a suspend, and says what is different. A failure is logged and the
-    /// old snapshot kept.
+    /// Reads all interfaces now, for example after a suspend, and returns the differences. A failure is logged, and the
+    /// old snapshot is kept.
     pub fn refresh(&mut self) -> Vec<Change> {
         self.refreshed_at = Instant::now();
         self.due_at = self.refreshed_at + Self::POLL;

@@ -1,4 +1,4 @@
-//! Logs of connections in qlog, a file for each; see [`observe::qlog`](crate::observe::qlog) for what stands in them.
+//! Logs connections in qlog, a file for each; [`observe::qlog`](crate::observe::qlog) describes the content.
 //!
 //! ```no_run
 //! use manyway::{Endpoint, EndpointOptions, qlog};
@@ -25,31 +25,31 @@ use manyway_proto::{ConnectionError, Instant};
 
 use writer::{FileId, Writer};
 
-/// Records are handed to the thread in such pieces.
+/// Records are passed to the thread in blocks of this size.
 const PIECE: usize = 16 * 1024;
-/// More than that waits for a disk that can't keep up only in its queue; further records are dropped and counted.
+/// Above this amount, records wait for a slow disk only in its queue; further ones are dropped and counted.
 const MOST_WAITING: usize = 4 * PIECE;
-/// Records do not wait longer than that for the next event of their connection.
+/// Longest wait of a record for the next event of its connection.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Set-ups at a server that did not complete are logged up to this number: anybody can begin one. Later ones are held
-/// back until they complete.
+/// Most incomplete handshakes at a server that are logged: anyone can begin one. Later ones are held back until they
+/// complete.
 const MOST_INCOMPLETE: usize = 1000;
 
-/// Logs every connection into a file of its own in `directory`, which is made if it is not there. Give it to
-/// [`ConnectionConfig::set_observers`](crate::ConnectionConfig::set_observers).
+/// Logs every connection into a file of its own in `directory`, which is created if it does not exist. Pass the result
+/// to [`ConnectionConfig::set_observers`](crate::ConnectionConfig::set_observers).
 ///
-/// A file is named by the connection's first destination id, the same at both ends, and the end that writes it:
+/// The name of a file is the original destination connection ID, the same at both ends, and the side of the writer:
 /// `0102030405060708_client.sqlog`. An existing file is never changed: a number is added to the name.
 ///
-/// A thread of its own writes. Its queue is bounded: when the disk does not keep up, records are dropped, and a record
-/// says how many. When a file can't be written, one warning goes to the log of the program, and everything else goes on.
-/// When the last endpoint with these observers ends, it waits up to 2 s until all is written. Of the set-ups at a server
-/// that do not complete, the first 1000 are logged.
+/// A separate thread writes. Its queue is bounded: when the disk does not keep up, records are dropped, and a record
+/// states how many. When a file cannot be written, one warning goes to the log of the program, and everything else goes
+/// on. When the last endpoint with these observers ends, it waits up to 2 s until everything is written. Of the
+/// handshakes at a server that do not complete, the first 1000 are logged.
 ///
-/// Whoever reads the files learns addresses, ids, and how much went when; no keys and no content.
+/// The files reveal addresses, IDs, sizes and times; no keys and no content.
 ///
 /// # Errors
-/// If the directory can not be made, or the thread not be started.
+/// If the directory cannot be created, or the thread cannot be started.
 pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
     let writer = Arc::new(Writer::start(directory.as_ref())?);
     let incomplete = Arc::new(AtomicUsize::new(0));
@@ -72,12 +72,12 @@ pub fn directory(directory: impl AsRef<Path>) -> io::Result<Observers> {
     }))
 }
 
-/// Whether the set-up completed, and how many at a server did not.
+/// Whether the handshake completed, and the count of those at a server that did not.
 #[derive(Debug)]
 struct Proof {
-    /// Where this set-up is counted.
+    /// The counter that includes this handshake.
     counted: Option<Arc<AtomicUsize>>,
-    /// Nothing is written yet, and nothing at all if it does not complete: there are too many others.
+    /// Nothing is written yet, and nothing at all if the handshake does not complete: there are too many others.
     is_held: Arc<AtomicBool>,
 }
 
@@ -124,13 +124,13 @@ impl Observer for Log {
     }
 }
 
-/// Gathers the records of one file.
+/// Collects the records of one file.
 #[derive(Debug)]
 struct FileSink {
     writer: Arc<Writer>,
     id: FileId,
     waiting: String,
-    /// When the oldest of them came.
+    /// When the oldest of them was recorded.
     since: Option<Instant>,
     is_held: Arc<AtomicBool>,
 }
@@ -140,7 +140,7 @@ impl FileSink {
         if self.waiting.is_empty() || self.is_held.load(Ordering::Relaxed) {
             return;
         }
-        // The queue has room again some time, or the records are counted as dropped.
+        // The queue has room again later, or the records are counted as dropped.
         if let Err(back) = self.writer.append(self.id, std::mem::take(&mut self.waiting)) {
             self.waiting = back;
         } else {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_is_not_changed_and_all_is_written_when_the_last_owner_goes() {
+    fn an_existing_file_is_not_changed_and_everything_is_written_when_the_last_owner_goes() {
         let home = tempfile::tempdir().unwrap();
         let logs = home.path().join("a/b");
         for _ in 0..2 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_vanishes_stops_nothing() {
+    fn a_removed_directory_stops_nothing() {
         let home = tempfile::tempdir().unwrap();
         let writer = Writer::start(home.path()).unwrap();
         drop(home);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn set_ups_that_do_not_complete_are_logged_up_to_a_limit() {
+    fn incomplete_handshakes_are_logged_up_to_a_limit() {
         let incomplete = Arc::new(AtomicUsize::new(MOST_INCOMPLETE - 1));
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let tuple = FourTuple { local: LocalAddress { interface: 0, address }, remote: address };
@@ -228,7 +228,7 @@ mod tests {
         let mut beyond = Proof::begin(&server, &incomplete);
         assert!(!is_held(&last) && is_held(&beyond));
 
-        // What is held back is written once the set-up completes, and never if it does not.
+        // Held records are written once the handshake completes, and never if it does not.
         let home = tempfile::tempdir().unwrap();
         let writer = Arc::new(Writer::start(home.path()).unwrap());
         for name in ["completes", "ends"] {

@@ -1,4 +1,4 @@
-//! A thread that appends to files, so that nobody else waits for a disk.
+//! A thread that appends to files, so that no other thread waits for a disk.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::Duration;
 
-/// Names and pieces that may wait.
+/// Most names and blocks in the queue.
 const QUEUE: usize = 512;
-/// How long the end waits for what is queued.
+/// Longest wait at the end for the queue to be written.
 const LAST_WAIT: Duration = Duration::from_secs(2);
-/// Files of one name.
+/// Most files with the same base name.
 const MOST_COPIES: u32 = 1000;
 
 /// Names a file of the writer.
@@ -28,17 +28,17 @@ enum Order {
 }
 
 impl Order {
-    /// Whether it takes a place in the queue.
+    /// Whether it occupies a place in the queue.
     fn counts(&self) -> bool {
         !matches!(self, Self::Close(_))
     }
 }
 
-/// Hands orders to the thread.
+/// Sends orders to the thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     orders: Option<Sender<Order>>,
-    /// Names and pieces that wait. The ends of files do not count: each file has one, and a lost one would leave its
+    /// Names and blocks in the queue. The ends of files do not count: each file has one, and a lost one would leave its
     /// entry behind.
     waiting: Arc<AtomicUsize>,
     done: std::sync::Mutex<Receiver<()>>,
@@ -62,21 +62,21 @@ impl Writer {
                     executed.fetch_sub(1, Ordering::Relaxed);
                 }
             }
-            // Nobody may wait.
+            // There may be no receiver.
             let _ = ended.send(());
         })?;
         Ok(Self { orders: Some(orders), waiting, done: done.into(), next: AtomicU64::new(0) })
     }
 
-    /// Names a file; it is made when the first piece is written.
+    /// Registers a file; it is created when its first block is written.
     pub(super) fn open(&self, name: String) -> FileId {
         let id = FileId(self.next.fetch_add(1, Ordering::Relaxed));
-        // Without room nothing of that file will be written, and its records are dropped.
+        // Without room in the queue nothing of that file is written, and its records are dropped.
         let _ = self.order(Order::Open(id, name));
         id
     }
 
-    /// Appends to a file; gives the text back if there is no room now.
+    /// Appends to a file; returns the text if there is no room now.
     pub(super) fn append(&self, id: FileId, text: String) -> Result<(), String> {
         match self.order(Order::Append(id, text)) {
             Err(Order::Append(_, text)) => Err(text),
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// Nothing more comes for a file.
+    /// Ends a file.
     pub(super) fn close(&self, id: FileId) {
         let _ = self.order(Order::Close(id));
     }
@@ -107,16 +107,16 @@ impl Drop for Writer {
     }
 }
 
-/// The files, in the thread.
+/// The files, as the thread keeps them.
 struct Files {
     directory: PathBuf,
     files: BTreeMap<FileId, Entry>,
     has_failed: bool,
 }
 
-/// Where a file is. It is open only while something is written, so that any number of connections needs no handles.
+/// The place of a file. It is open only during a write, so that any number of connections needs no descriptors.
 enum Entry {
-    /// The name that it would like.
+    /// The requested name.
     Wanted(String),
     Made(PathBuf),
 }
@@ -156,7 +156,7 @@ impl Files {
     }
 }
 
-/// Makes a file that was not there: who begins a connection chooses its name.
+/// Creates a file that did not exist: a client chooses its name.
 fn create(directory: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     for copy in 1..=MOST_COPIES {
         let number = if copy == 1 { String::new() } else { format!("-{copy}") };
@@ -175,9 +175,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_file_finds_a_place_however_full_the_queue_is() {
+    fn the_end_of_a_file_is_accepted_even_by_a_full_queue() {
         let home = tempfile::tempdir().unwrap();
-        // Nobody takes the orders yet, as behind a disk that stands still.
+        // The orders are not read yet, as behind a blocked disk.
         let (orders, receiver) = channel();
         let (_, done) = sync_channel(1);
         let (waiting, next) = (Arc::default(), AtomicU64::new(0));

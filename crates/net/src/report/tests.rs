@@ -1,4 +1,4 @@
-//! What is said of a path in each situation.
+//! The reasons that a report gives in each situation.
 
 use super::*;
 use crate::{Endpoint, EndpointOptions, Identity, LocalAddress, Locals, ServerOptions, Ticket};
@@ -6,7 +6,7 @@ use crate::{Endpoint, EndpointOptions, Identity, LocalAddress, Locals, ServerOpt
 const MS: Duration = Duration::from_millis(1);
 const NOW: Instant = Instant::from_nanos(100_000_000_000);
 
-/// Two paths of a connection, to be changed, that work and never carried anything.
+/// Two working paths of a connection that never carried anything, to be modified.
 async fn two_paths() -> [PathStatistics; 2] {
     let identity = Identity::from_seed(&[1; 32]);
     let mut server = ServerOptions::new(identity.clone(), &[2; 16]);
@@ -27,7 +27,7 @@ async fn two_paths() -> [PathStatistics; 2] {
     [path, other]
 }
 
-/// What is said of paths that a scheduler has for these purposes, or not in use.
+/// The reasons for paths with these purposes; `None` is a path not in use.
 fn why(paths: &[PathStatistics; 2], purposes: [impl Into<Option<Purpose>>; 2]) -> [String; 2] {
     let in_use = |(id, purpose): (u32, Option<Purpose>)| Some((PathId(id), purpose?));
     let purposes: Vec<_> = (0..).zip(purposes.map(Into::into)).filter_map(in_use).collect();
@@ -40,7 +40,7 @@ fn why(paths: &[PathStatistics; 2], purposes: [impl Into<Option<Purpose>>; 2]) -
     })
 }
 
-/// Data left on it so long ago.
+/// Marks that data was sent on the path this long ago.
 fn sent(path: &mut PathStatistics, ago: Duration) {
     path.data_sent_at = Some(NOW - ago);
     path.data_at = path.data_at.max(path.data_sent_at);
@@ -51,18 +51,18 @@ fn received(path: &mut PathStatistics, ago: Duration) {
 }
 
 const ANY: [Purpose; 2] = [Purpose::Any; 2];
-/// The second one is in reserve.
+/// The second path is in reserve.
 const FIRST: [Option<Purpose>; 2] = [Some(Purpose::Any), None];
 
 #[tokio::test]
-async fn a_path_that_works_goes_by_what_the_scheduler_has_it_for() {
+async fn a_working_path_has_the_reason_of_the_scheduler() {
     let mut paths = two_paths().await;
     let purposes = [Purpose::Nearest, Purpose::Dearer];
-    // Nothing is sent: both would carry if there were enough.
+    // Without load both would carry data.
     let idle = why(&paths, purposes);
     assert_eq!(idle[0], "used nearest: has the shortest round trip");
     assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths do not");
-    // But not this one.
+    // The second path would not.
     let idle = why(&paths, [Purpose::Primary, Purpose::Repeats]);
     assert_eq!(idle[1], "unused repeats: not the primary path: only for what goes again; no data yet");
     sent(&mut paths[0], 10 * MS);
@@ -79,7 +79,7 @@ fn idle_words(purpose: Purpose) -> String {
 }
 
 #[tokio::test]
-async fn what_the_peer_decides_is_not_laid_to_the_scheduler_of_this_end() {
+async fn decisions_of_the_peer_are_not_attributed_to_the_scheduler_of_this_end() {
     let mut paths = two_paths().await;
     received(&mut paths[0], 10 * MS);
     received(&mut paths[1], 4000 * MS);
@@ -93,7 +93,7 @@ async fn what_the_peer_decides_is_not_laid_to_the_scheduler_of_this_end() {
 }
 
 #[tokio::test]
-async fn a_path_that_carries_because_others_fail_says_so() {
+async fn a_path_that_carries_data_because_others_fail_says_so() {
     let mut paths = two_paths().await;
     sent(&mut paths[1], 10 * MS);
     paths[0].state = PathState::Dead;
@@ -116,7 +116,7 @@ async fn a_path_that_carries_because_others_fail_says_so() {
     paths[1].role = Role::Secondary;
     paths[0].state = PathState::Active;
     assert_eq!(why(&paths, ANY)[1], "used any: the scheduler gives it data");
-    // The other one is on probation: it counts, but is no primary that works.
+    // The other path is on probation: it counts, but it is no working primary.
     paths[0].state = PathState::Probation;
     assert_eq!(why(&paths, ANY)[1], "used secondary: role secondary: none of the primaries works");
     assert_eq!(why(&paths, ANY)[0], "unused probation: answers again, on probation");
@@ -125,7 +125,7 @@ async fn a_path_that_carries_because_others_fail_says_so() {
 }
 
 #[tokio::test]
-async fn two_backups_stand_in_for_each_other_as_long_as_nothing_better_works() {
+async fn two_backups_stand_in_for_each_other_while_nothing_better_works() {
     let mut paths = two_paths().await;
     (paths[0].state, paths[0].role) = (PathState::Backup, Role::Backup);
     paths[1].peer_says = PathAvailability::Backup;
@@ -140,7 +140,7 @@ async fn two_backups_stand_in_for_each_other_as_long_as_nothing_better_works() {
 }
 
 #[tokio::test]
-async fn a_reserve_that_stands_in_for_a_path_that_needs_leave_is_used() {
+async fn a_reserve_that_stands_in_for_a_path_without_permission_is_used() {
     let mut paths = two_paths().await;
     let purposes = [Purpose::NeedsLeave, Purpose::StandIn];
     let stands_in = idle_words(Purpose::StandIn);
@@ -160,11 +160,11 @@ async fn a_reserve_that_stands_in_for_a_path_that_needs_leave_is_used() {
         sent(&mut busy[1], 10 * MS);
         assert_eq!(why(&busy, purposes)[1], stands_in);
     }
-    // The peer knows nothing of what its packets cost here.
+    // The peer does not know what its packets cost here.
     let mut other = paths;
     received(&mut other[0], 10 * MS);
     assert_eq!(why(&other, purposes)[0], "used by-peer: the peer sends on it");
-    // It answers again, and nothing that may be used is better.
+    // The path answers again, and no better path may be used.
     (paths[1].state, paths[1].role) = (PathState::Probation, Role::Backup);
     assert_eq!(why(&paths, purposes)[1], "used probation: answers again, on probation");
 }
@@ -175,13 +175,13 @@ async fn a_reserve_on_which_the_peer_sends_is_used() {
     (paths[1].state, paths[1].role) = (PathState::Backup, Role::Backup);
     received(&mut paths[1], 10 * MS);
     assert_eq!(why(&paths, FIRST)[1], "used by-peer: the peer sends on it");
-    // This end has just left it.
+    // This end has just stopped using it.
     sent(&mut paths[1], 10 * MS);
     assert_eq!(why(&paths, FIRST)[1], "unused backup: role backup: only when none of the others works");
 }
 
 #[tokio::test]
-async fn the_guard_is_quoted_with_both_rates() {
+async fn the_reason_parked_has_both_rates_of_the_guard() {
     let mut paths = two_paths().await;
     sent(&mut paths[0], 10 * MS);
     let mbit = |rate: u64| manyway_proto::Rate::from_bits_per_second(rate * 1_000_000);
@@ -194,7 +194,7 @@ async fn the_guard_is_quoted_with_both_rates() {
 }
 
 #[tokio::test]
-async fn a_dead_path_tells_of_what_it_died() {
+async fn a_dead_path_has_the_reason_of_its_death() {
     let mut paths = two_paths().await;
     paths[1].state = PathState::Dead;
     let mut of = |reason| {

@@ -1,4 +1,4 @@
-//! The reasons: a word for programs, a sentence for people.
+//! The reasons: a keyword for programs, a sentence for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use manyway_proto::{Date, FourTuple, PathReason, text};
 
 use crate::interfaces::Exclusion;
 
-/// Whether a pair of addresses is used, and why.
+/// Whether an address pair is used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It carries data, or would if there were any.
+    /// It carries data, or would under load.
     Used(Used),
     /// It carries none.
     Unused(Unused),
 }
 
 impl Why {
-    /// Whether it carries data, or would if there were any.
+    /// Whether it carries data, or would under load.
     pub fn is_used(&self) -> bool {
         matches!(self, Self::Used(_))
     }
 
-    /// The reason in one word, for programs.
+    /// The reason as a keyword, for programs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Used(reason) => reason.word(),
@@ -32,7 +32,7 @@ impl Why {
     }
 }
 
-/// The reason, for people.
+/// The reason as a sentence, for people.
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,26 +46,26 @@ impl fmt::Display for Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Used {
-    /// The scheduler of this end has it for that.
+    /// The scheduler's purpose.
     For(Purpose),
     /// The peer sends on it, this end does not.
     ByPeer,
     /// No other path works.
     Alone,
-    /// Its role is backup, and none of the others works.
+    /// Its role is backup, and no other path works.
     Backup,
-    /// The peer wants it as a backup, and none of the others works.
+    /// The peer wants it as a backup, and no other path works.
     PeerWantsBackup,
-    /// Its role is secondary, and none of the primaries works.
+    /// Its role is secondary, and no primary works.
     Secondary,
-    /// Using it would not pay, but none of the others works.
+    /// Parked, but no other path works.
     Parked,
-    /// It answers again and proves itself.
+    /// On probation.
     Probation,
 }
 
 impl Used {
-    /// The reason in one word, for programs.
+    /// The reason as a keyword, for programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::For(purpose) => purpose.word(),
@@ -95,60 +95,60 @@ impl fmt::Display for Used {
     }
 }
 
-/// Why a pair of addresses carries no data.
+/// Why an address pair carries no data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unused {
-    /// The interface or the address is not to be used.
+    /// The interface or the address is excluded.
     Excluded(Exclusion),
-    /// Nobody answers.
+    /// No answer arrives.
     NoAnswer {
-        /// Time since the last packet, or since the first question.
+        /// Time since the last packet, or since the first probe.
         waited: Duration,
     },
-    /// Silent with data in flight, or called unreachable; it is being questioned.
+    /// Silent with data in flight, or reported unreachable; it is being probed.
     Suspect {
         /// Time since the last packet.
         silent: Duration,
-        /// What made it suspect.
+        /// The reason of the suspicion.
         reason: PathReason,
     },
-    /// The peer hears nothing on it.
+    /// The peer receives nothing on it.
     PeerHearsNothing,
-    /// The system refuses to send: it has no route.
+    /// The system has no route.
     NoRoute,
-    /// A firewall of this host forbids to send.
+    /// A firewall of this host blocks it.
     Denied,
     /// Its address is gone.
     AddressGone,
-    /// What may go over its interface is used up.
+    /// The cap of its interface is reached.
     CapReached {
-        /// When there is more.
+        /// When the cap is renewed.
         renewal: Option<Date>,
     },
     /// It answers, but drops datagrams of 1200 bytes, which every path must carry.
     OnlySmall,
-    /// It answers, but lately it died soon after each return; it is left alone for some seconds.
+    /// It answers, but lately it died soon after each return; it is not used for some seconds.
     Flaps {
-        /// How many returns of the last minute did not last.
+        /// Number of such returns in the last minute.
         times: u8,
     },
-    /// It answers again and has to prove itself.
+    /// On probation.
     Probation,
-    /// Using it would make the paths together slower; it is tried again later.
+    /// Its use would slow down all paths together; it is tried again later.
     Parked(PathReason),
     /// Its role is backup, and another path works.
     Backup,
     /// The peer wants it as a backup, and another path works.
     PeerWantsBackup,
-    /// The scheduler of this end gives it nothing.
+    /// The scheduler of this end gives it no data.
     NotNeeded {
-        /// What it has the path for.
+        /// Its purpose.
         purpose: Purpose,
         /// Time since it last carried data; `None` if it never did.
         idle: Option<Duration>,
     },
-    /// Only the peer sends, and it sends on other paths.
+    /// Only the peer sends, on other paths.
     PeerSendsElsewhere {
         /// Time since it last carried data; `None` if it never did.
         idle: Option<Duration>,
@@ -158,19 +158,19 @@ pub enum Unused {
         /// That pair.
         chosen: FourTuple,
     },
-    /// Other pairs were chosen.
+    /// Other pairs were selected.
     LeftOut {
-        /// Its round-trip time when it was asked last; `None` if it does not answer.
+        /// Its last measured round-trip time; `None` if it does not answer.
         rtt: Option<Duration>,
     },
     /// The application closed the path over this interface.
     Closed,
-    /// Both ends allow no more paths.
+    /// The limit on paths is reached.
     NoRoom,
 }
 
 impl Unused {
-    /// The reason in one word, for programs.
+    /// The reason as a keyword, for programs.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Excluded(Exclusion::CapReached { .. }) | Self::CapReached { .. } => "cap-reached",
@@ -237,7 +237,7 @@ impl fmt::Display for Unused {
     }
 }
 
-/// How long a path has carried none.
+/// How long a path has carried no data.
 struct NoData(Option<Duration>);
 
 impl fmt::Display for NoData {
@@ -249,7 +249,7 @@ impl fmt::Display for NoData {
     }
 }
 
-/// A time that people wait.
+/// A duration as people write it.
 struct Span(Duration);
 
 impl fmt::Display for Span {

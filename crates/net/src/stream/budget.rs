@@ -1,38 +1,38 @@
 //! How many bytes may wait for readers, over all streams of a connection.
 //!
 //! Reading a stream gives the peer new credit, so what the driver has read ahead for the application is memory that the
-//! peer can fill beside its windows. A stream may hold a large share as long as few do; when many fill up, each keeps a
-//! small one that nobody can take from it, so that a stream which nobody reads never stops another.
+//! peer can fill beside its windows. A stream may hold a large share while few streams hold data. When many fill up,
+//! each keeps a small guaranteed share, so that an unread stream never blocks another.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use manyway_proto::StreamConfig;
 
-/// The most that waits between a writer and the driver.
+/// Most bytes between a writer and the driver.
 const SEND_LIMIT: usize = 512 << 10;
-/// So many writers may have it at once; more share what these have.
+/// Number of writers that may have this much each; more of them share the total.
 const WRITERS: usize = 32;
-/// What each may have all the same.
+/// Guaranteed minimum of each writer.
 const LEAST_SEND: usize = 64 << 10;
 
-/// The share of a connection's readers, and what writers may leave.
+/// The shares of a connection's readers, and of its writers.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// For all streams together, beside the least of each.
+    /// For all streams together, beside the guaranteed minimum of each.
     limit: usize,
-    /// The most for one stream.
+    /// Maximum of one stream.
     most: usize,
-    /// What a stream may always hold.
+    /// Guaranteed minimum of a stream.
     least: usize,
-    /// What a stream may hold at most that the driver did not take yet.
+    /// Most bytes of a stream that the driver has not taken yet.
     send: usize,
     streams: AtomicUsize,
     held: AtomicUsize,
 }
 
 impl Budget {
-    /// A quarter of the largest window for all, of it 1 MiB for one and 64 KiB for each at least; less where the windows
-    /// are smaller.
+    /// A quarter of the largest window for all streams, of it 1 MiB for one and 64 KiB guaranteed for each; less where
+    /// the windows are smaller.
     pub(crate) fn new(streams: &StreamConfig) -> Self {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let most = size(streams.max_window / 4).min(1 << 20);
@@ -46,29 +46,29 @@ impl Budget {
         }
     }
 
-    /// How much may wait between the writer of a stream and the driver.
+    /// How many bytes may wait between the writer of a stream and the driver.
     pub(crate) fn send_limit(&self) -> usize {
         let share = self.send * WRITERS / self.streams.load(Ordering::Relaxed).max(1);
         share.clamp(LEAST_SEND.min(self.send), self.send)
     }
 
-    /// One stream more takes part.
+    /// Adds a stream.
     pub(crate) fn join(&self) {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One stream less does.
+    /// Removes a stream.
     pub(crate) fn leave(&self) {
         self.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How much a stream may hold in all that holds `own` bytes now.
+    /// How many bytes a stream may hold in total if it holds `own` bytes now.
     pub(crate) fn allowance(&self, own: usize) -> usize {
         let others = self.held().saturating_sub(own);
         self.limit.saturating_sub(others).clamp(self.least, self.most)
     }
 
-    // The figure steers nothing but later allowances, so no order with other memory is needed.
+    // The value affects only later allowances, so it needs no ordering with other memory.
     pub(crate) fn take(&self, bytes: usize) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_full_streams_leave_each_its_least() {
+    fn each_of_many_full_streams_keeps_its_minimum() {
         let budget = Budget::new(&StreamConfig::default());
         assert_eq!(budget.allowance(0), 1 << 20);
         for _ in 0..16 {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn many_writers_share_what_a_few_may_have() {
+    fn many_writers_share_what_a_few_may_have_each() {
         let budget = Budget::new(&StreamConfig::default());
         let mut most = 0;
         for streams in 1..=320 {
@@ -121,7 +121,7 @@ mod tests {
         let budget = Budget::new(&streams);
         assert_eq!(budget.allowance(0), 16 << 10);
         assert_eq!(budget.send_limit(), 512 << 10);
-        // What 16 streams that nobody serves keep, and one that few others crowd.
+        // What 16 unread streams keep, and what one stream among few may have.
         let small = Budget::new(&StreamConfig::small());
         assert_eq!((small.send_limit(), small.allowance(0)), (2 << 10, 12 << 10));
         small.take(12 << 10);

@@ -1,6 +1,6 @@
-//! Between an application's stream handle and the driver: a bounded queue of chunks in each direction.
+//! A bounded queue of chunks in each direction, between an application's stream handle and the driver.
 //!
-//! A lock is taken for a chunk of up to 64 KiB, never for a packet, and the driver is woken only when a queue that it
+//! A lock is taken for each chunk of up to 64 KiB, never for a packet. The driver is woken only when a queue that it
 //! had emptied (or found full) changes.
 
 use std::collections::VecDeque;
@@ -22,15 +22,15 @@ pub(crate) struct Pipes {
     receive: Mutex<ReceivePipe>,
 }
 
-/// What the application wrote at once.
+/// One write of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Chunk {
     Bytes(Bytes),
-    /// A message; how long it is of use counts from the given moment.
+    /// A message; its lifetime counts from the given instant.
     Message(Bytes, MessageOptions, Instant),
 }
 
-/// What arrived at once.
+/// One unit of received data.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Arrived {
     Bytes(Bytes),
@@ -44,13 +44,13 @@ pub(crate) enum Kind {
     Messages,
 }
 
-/// What a message takes beside its bytes.
+/// Overhead of a message beside its bytes.
 const MESSAGE_OVERHEAD: usize = 128;
 
-/// What the application wrote and the driver did not take yet.
+/// Data that the application wrote and the driver has not taken yet.
 #[derive(Debug)]
 pub(crate) struct SendPipe {
-    /// Says how many bytes may wait between a writer and the driver.
+    /// Limits the bytes between a writer and the driver.
     budget: Arc<Budget>,
     chunks: VecDeque<Chunk>,
     kind: Option<Kind>,
@@ -58,10 +58,10 @@ pub(crate) struct SendPipe {
     bytes: usize,
     ending: Ending,
     failure: Option<WriteError>,
-    /// The connection is closing: what is queued still goes out, nothing more is taken.
+    /// The connection is closing: queued data is still sent, new data is refused.
     refusal: Option<WriteError>,
     writer: Option<Waker>,
-    /// The driver knows that there is something to take.
+    /// The driver knows that there is data to take.
     scheduled: bool,
 }
 
@@ -74,14 +74,14 @@ pub(crate) enum Ending {
     Finishing,
     /// The driver passed the end on.
     Finished,
-    /// The peer has everything.
+    /// The peer has acknowledged everything.
     Delivered,
-    /// The application gave up with this code.
+    /// The application reset the half with this code.
     Resetting(u64),
     Reset,
 }
 
-/// What the driver read and the application did not take yet.
+/// Data that the driver read and the application has not taken yet.
 #[derive(Debug)]
 pub(crate) struct ReceivePipe {
     chunks: VecDeque<Arrived>,
@@ -90,7 +90,7 @@ pub(crate) struct ReceivePipe {
     end: Option<Result<(), ReadError>>,
     stopped: bool,
     reader: Option<Waker>,
-    /// The driver stopped because the queue was full, and wants to be told when so many bytes are left.
+    /// The driver stopped because the queue was full; it is woken when this many bytes are left.
     full_until: Option<usize>,
 }
 
@@ -130,13 +130,13 @@ impl Pipes {
         self.receive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection ended: both halves fail, after what was read before.
+    /// The connection ended: both halves fail, after the data read before.
     pub(crate) fn fail(&self, write: &WriteError, read: &ReadError) {
         self.send().fail(write.clone());
         self.receive().end(Err(read.clone()));
     }
 
-    /// Nothing more can pass through in either direction.
+    /// Nothing can pass in either direction any more.
     pub(crate) fn is_over(&self) -> bool {
         self.send().is_over() && self.receive().has_ended()
     }
@@ -162,7 +162,7 @@ impl SendPipe {
         Poll::Ready(Ok(room))
     }
 
-    /// The half carries what it carried first.
+    /// Checks that the half carries the same kind as before.
     fn mismatch(&self, kind: Kind) -> Option<WriteError> {
         match self.kind? {
             carried if carried == kind => None,
@@ -171,7 +171,7 @@ impl SendPipe {
         }
     }
 
-    /// Why nothing more is taken.
+    /// Why no data is accepted any more.
     fn closed(&self) -> Option<WriteError> {
         if let Some(error) = self.failure.as_ref().or(self.refusal.as_ref()) {
             return Some(error.clone());
@@ -183,9 +183,9 @@ impl SendPipe {
         }
     }
 
-    /// Queues a chunk; true if the driver has to be woken.
+    /// Queues a chunk; returns true if the driver has to be woken.
     pub(crate) fn push(&mut self, chunk: Bytes) -> bool {
-        // It may have failed since there was room.
+        // The half may have failed since there was room.
         if self.failure.is_some() {
             return false;
         }
@@ -193,7 +193,7 @@ impl SendPipe {
         self.add(Chunk::Bytes(chunk))
     }
 
-    /// Queues a message; its name, and whether the driver has to be woken.
+    /// Queues a message; returns its token, and whether the driver has to be woken.
     pub(crate) fn push_message(&mut self, data: Bytes, options: MessageOptions) -> (MessageToken, bool) {
         let token = MessageToken(self.messages);
         if self.failure.is_some() {
@@ -210,7 +210,7 @@ impl SendPipe {
         !std::mem::replace(&mut self.scheduled, true)
     }
 
-    /// Marks the end; true if the driver has to be woken.
+    /// Marks the end; returns true if the driver has to be woken.
     ///
     /// # Errors
     /// If the half has ended already.
@@ -224,8 +224,8 @@ impl SendPipe {
         }
     }
 
-    /// Gives up and drops what is queued; true if the driver has to be told. It is told even if it waits for the
-    /// protocol machine to take more: that may need credit which never comes.
+    /// Resets and drops the queue; returns true if the driver has to be told. It is told even if it waits for the
+    /// protocol machine to take more: that may need credit that never comes.
     pub(crate) fn reset(&mut self, code: u64) -> bool {
         let too_late = matches!(self.ending, Ending::Delivered | Ending::Resetting(_) | Ending::Reset);
         if too_late || self.failure.is_some() {
@@ -245,7 +245,7 @@ impl SendPipe {
         self.wake();
     }
 
-    /// Waits until the peer has everything.
+    /// Waits until the peer has acknowledged everything.
     pub(crate) fn poll_delivered(&mut self, context: &Context<'_>) -> Poll<Result<(), WriteError>> {
         match (self.ending, &self.failure) {
             (Ending::Delivered, _) => Poll::Ready(Ok(())),
@@ -279,22 +279,22 @@ impl SendPipe {
         self.scheduled = false;
     }
 
-    /// The driver has nothing more to take now.
+    /// The driver has nothing to take now.
     pub(crate) fn is_drained(&self) -> bool {
         !self.scheduled
     }
 
-    /// Wakes the writer once there is room worth waking for.
+    /// Wakes the writer once there is enough room.
     pub(crate) fn wake_if_roomy(&mut self) {
         if self.bytes <= self.budget.send_limit() / 2 {
             self.wake();
         }
     }
 
-    /// Takes nothing more; what is queued still goes out.
+    /// Refuses new data; queued data is still sent.
     pub(crate) fn refuse(&mut self, refusal: WriteError) {
         self.refusal.get_or_insert(refusal);
-        // A writer that waits for room learns of it; one that waits for the delivery waits on.
+        // A writer that waits for room learns of it; one that waits for delivery keeps waiting.
         self.wake();
     }
 
@@ -307,7 +307,7 @@ impl SendPipe {
         self.wake();
     }
 
-    /// The driver has nothing more to do with it.
+    /// The driver has nothing left to do for it.
     fn is_over(&self) -> bool {
         self.failure.is_some() || matches!(self.ending, Ending::Delivered | Ending::Reset)
     }
@@ -325,7 +325,7 @@ impl SendPipe {
 }
 
 impl ReceivePipe {
-    /// How many bytes the driver may add; with none it is told when there is room again.
+    /// How many bytes the driver may add; if 0, it is woken when there is room again.
     pub(crate) fn room(&mut self) -> usize {
         if self.stopped {
             return 0;
@@ -338,8 +338,8 @@ impl ReceivePipe {
         room
     }
 
-    /// Whether a message stays where it is for now, since it needs more than this room. A reader who waits and has nothing
-    /// else gets any; the driver is told when that is so, or when there is room.
+    /// Whether a message has to wait because it needs more room than this. A waiting reader with an empty queue gets a
+    /// message of any size; the driver is woken when that is so, or when there is room.
     pub(crate) fn holds_back(&mut self, message: usize, room: usize) -> bool {
         let size = message + MESSAGE_OVERHEAD;
         if size <= room || (self.chunks.is_empty() && self.reader.is_some()) {
@@ -349,7 +349,7 @@ impl ReceivePipe {
         true
     }
 
-    /// Whether the driver left something for want of room and was not told yet that there is some. Asking counts as telling.
+    /// Whether the driver stopped for lack of room and was not woken since. The call counts as waking it.
     pub(crate) fn was_full(&mut self) -> bool {
         self.full_until.take().is_some()
     }
@@ -379,7 +379,7 @@ impl ReceivePipe {
         }
     }
 
-    /// Takes the next chunk, of at most `max` bytes; `None` at the end. The flag says that the driver waits for room.
+    /// Takes the next chunk, of at most `max` bytes; `None` at the end. The flag is true if the driver waits for room.
     pub(crate) fn poll_chunk(
         &mut self,
         context: &Context<'_>,
@@ -397,7 +397,7 @@ impl ReceivePipe {
         self.poll_end(context)
     }
 
-    /// Takes the next message; `None` at the end. The flag says that the driver waits for room.
+    /// Takes the next message; `None` at the end. The flag is true if the driver waits for room.
     pub(crate) fn poll_message(
         &mut self,
         context: &Context<'_>,
@@ -415,7 +415,7 @@ impl ReceivePipe {
         }
     }
 
-    /// The application took so many bytes; whether the driver waits for their room.
+    /// The application took this many bytes; returns whether the driver waits for their room.
     fn give_back(&mut self, taken: usize) -> bool {
         self.bytes -= taken;
         self.budget.give_back(taken);
@@ -426,7 +426,7 @@ impl ReceivePipe {
         wake
     }
 
-    /// What there is to take when nothing waits.
+    /// The result for a reader of an empty queue.
     fn poll_end<T>(&mut self, context: &Context<'_>) -> Poll<Result<Option<T>, ReadError>> {
         match &self.end {
             // Bytes before the end may have been dropped.
@@ -440,7 +440,7 @@ impl ReceivePipe {
         }
     }
 
-    /// The application wants no more; true if the peer has to be told.
+    /// The application stops reading; returns true if the peer has to be told.
     pub(crate) fn stop(&mut self) -> bool {
         let first = !self.stopped && self.end.is_none();
         self.stopped = true;

@@ -1,4 +1,4 @@
-//! The reading half of a stream.
+//! The receiving half of a stream.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,12 +15,12 @@ use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::ReadError;
 
-/// The reading half of a stream. Dropping it before the end tells the peer to stop sending, with code 0.
+/// The receiving half of a stream. Dropping it before the end sends the peer a stop with code 0.
 ///
-/// A reader that does not read stops the writer: at most 1 MiB is read ahead, 64 KiB where many streams wait, and less
-/// where [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the
-/// [stream's window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by
-/// dropping their futures; nothing is lost.
+/// A reader that does not read stops the writer: at most 1 MiB is read ahead, 64 KiB if many streams have data, and
+/// less if [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the [stream's
+/// window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by dropping their
+/// futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {
     link: Arc<Link>,
@@ -32,7 +32,7 @@ impl ReceiveStream {
         Self { link, pipes }
     }
 
-    /// The number of the stream.
+    /// The ID of the stream.
     pub fn id(&self) -> StreamId {
         self.pipes.stream
     }
@@ -69,7 +69,7 @@ impl ReceiveStream {
         }))
     }
 
-    /// Asks the pipe; if it has nothing, the driver brings what it held back.
+    /// Polls the pipe; if it is empty, the driver delivers what it held back.
     fn ask<T>(&self, ask: impl FnOnce(&mut ReceivePipe) -> Poll<T>) -> Poll<T> {
         let mut pipe = self.pipes.receive();
         let answer = ask(&mut pipe);
@@ -92,8 +92,8 @@ impl ReceiveStream {
         Poll::Ready(Ok(Some(chunk)))
     }
 
-    /// Tells the peer that nothing more of the stream is wanted, and why. What has arrived is dropped; reading fails
-    /// from now on.
+    /// Tells the peer to stop sending on the stream, with a code. Data that has arrived is dropped; reading fails from
+    /// now on.
     pub fn stop(&mut self, code: u64) {
         if self.pipes.receive().stop() {
             self.link.send(Command::Stop { handle: self.link.handle(), stream: self.id(), code });

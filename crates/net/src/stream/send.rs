@@ -1,4 +1,4 @@
-//! The writing half of a stream.
+//! The sending half of a stream.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,18 +15,20 @@ use crate::connection::Link;
 use crate::driver::Command;
 use crate::error::WriteError;
 
-/// The most that one call of `poll_write` copies: a chunk that fits a processor's cache.
+/// Most bytes that one call of `poll_write` copies: a chunk that fits a processor's cache.
 const CHUNK: usize = 64 * 1024;
 
-/// The writing half of a stream.
+/// The sending half of a stream.
 ///
-/// What is written is sent in order and as soon as the paths allow; [`finish`](Self::finish) marks the end. A half that
-/// is dropped unfinished is reset with code 0, so that a reader never takes a cut stream for a whole one.
+/// Written data is sent in order and as soon as the paths allow; [`finish`](Self::finish) marks the end. A half that is
+/// dropped unfinished is reset with code 0, so that a reader never takes a truncated stream for a complete one.
 ///
-/// A write waits while 512 KiB (a 24th of [`max_send_buffer`](manyway_proto::StreamConfig::max_send_buffer), if that is less;
-/// of more than 32 streams a smaller part, 64 KiB at least) wait for the driver, which takes what the [send buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds.
-/// A single chunk or message may be of any length beyond that. All methods may be cancelled by dropping
-/// their futures: a chunk is then taken whole or not at all.
+/// A write waits while 512 KiB are queued for the driver (a 24th of
+/// [`max_send_buffer`](manyway_proto::StreamConfig::max_send_buffer), if that is less; with more than 32 streams a
+/// smaller part, 64 KiB at least). The driver takes as much as the [send
+/// buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds. A single chunk or message may be of any
+/// length beyond that. All methods may be cancelled by dropping their futures: a chunk is then taken whole or not at
+/// all.
 #[derive(Debug)]
 pub struct SendStream {
     link: Arc<Link>,
@@ -38,7 +40,7 @@ impl SendStream {
         Self { link, pipes }
     }
 
-    /// The number of the stream.
+    /// The ID of the stream.
     pub fn id(&self) -> StreamId {
         self.pipes.stream
     }
@@ -54,10 +56,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sends a message: the peer gets it as a whole with [`receive_message`](crate::ReceiveStream::receive_message) or, if
-    /// `options` allow it, not at all. Waits for room. The first message decides that this half carries messages and no
-    /// bytes ever. The name that is returned comes back in [`Event::MessageAbandoned`](crate::Event::MessageAbandoned) if
-    /// the message is given up.
+    /// Sends a message: the peer gets it as a whole with [`receive_message`](crate::ReceiveStream::receive_message) or,
+    /// if `options` allow it, not at all. Waits for room. The first message decides that this half carries messages and
+    /// never bytes. If the message is abandoned, [`Event::MessageAbandoned`](crate::Event::MessageAbandoned) has the
+    /// token that is returned here.
     ///
     /// ```
     /// # use manyway::{Class, MessageOptions, Order, SendStream, WriteError};
@@ -103,17 +105,16 @@ impl SendStream {
         Ok(())
     }
 
-    /// Waits until the peer has every byte and the end of a stream. Finish it before: until then this waits for the
-    /// peer to stop the stream or for the connection to end.
+    /// Waits until the peer has acknowledged every byte and the end of the stream. Finish it before: until then this
+    /// waits for the peer to stop the stream or for the connection to end.
     ///
     /// # Errors
-    /// If the peer stopped the stream, this end gave it up, or the connection ended before.
+    /// If the peer stopped the stream, this end reset it, or the connection ended before.
     pub async fn delivered(&mut self) -> Result<(), WriteError> {
         poll_fn(|context| self.pipes.send().poll_delivered(context)).await
     }
 
-    /// Gives the stream up: what was not sent is dropped, the reader learns `code`. Changes nothing once all is
-    /// delivered.
+    /// Resets the stream: unsent data is dropped, the reader learns `code`. Has no effect once everything is delivered.
     pub fn reset(&mut self, code: u64) {
         let wake = self.pipes.send().reset(code);
         self.wake_driver(wake);
@@ -124,9 +125,9 @@ impl SendStream {
         self.link.send(Command::Priority { handle: self.link.handle(), stream: self.id(), priority });
     }
 
-    /// Sets what the stream is for: among equal priorities the more urgent class goes first, and what is interactive or
-    /// has a deadline goes by the path on which it arrives first. Of messages it counts for later ones that have no
-    /// class of their own. Default [`Class::Bulk`].
+    /// Sets the class of the stream: among equal priorities the more urgent class goes first, and data of the classes
+    /// interactive and deadline goes by the path on which it arrives first. On a stream of messages it applies to later
+    /// ones without a class of their own. Default [`Class::Bulk`].
     pub fn set_class(&mut self, class: Class) {
         self.link.send(Command::Class { handle: self.link.handle(), stream: self.id(), class });
     }
@@ -152,7 +153,7 @@ impl AsyncWrite for SendStream {
         Poll::Ready(Ok(now.len()))
     }
 
-    /// Nothing waits here longer than it must: always ready.
+    /// Nothing is held back here: always ready.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Where a server is: an address or a name, and a port.
+//! The place of a server: an address or a name, and a port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::DEFAULT_PORT;
 use crate::resolve::interface_name;
 
-/// An IP address, or a name that is looked up.
+/// An IP address, or a name to resolve.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// An address.
@@ -35,8 +35,8 @@ impl fmt::Display for HostName {
 }
 
 impl Host {
-    /// Checks a name and turns it into lower case; an internationalised one (`bücher.example`) into the form that DNS
-    /// knows (`xn--bcher-kva.example`, UTS #46).
+    /// Checks a name and turns it into lower case; an internationalised one (`bücher.example`) into its DNS form
+    /// (`xn--bcher-kva.example`, UTS #46).
     ///
     /// # Errors
     /// [`HostPortError::Name`] unless it is a DNS name (RFC 1123, section 2.1, and underscores).
@@ -53,7 +53,7 @@ impl Host {
                 && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         };
         let without_root = name.strip_suffix('.').unwrap_or(name);
-        // A last label of digits only would be a mistyped IPv4 address.
+        // A last label of digits alone would be a mistyped IPv4 address.
         let last_label = without_root.rsplit('.').next().unwrap_or_default();
         if name.len() > 253
             || !without_root.split('.').all(label_fits)
@@ -77,7 +77,7 @@ impl fmt::Display for Host {
 /// A host with its port: `192.0.2.7`, `192.0.2.7:5000`, `2001:db8::1`, `[2001:db8::1]:5000`, `example.org:5000`,
 /// `[fe80::1%eth0]:5000`.
 ///
-/// Without a port, [`DEFAULT_PORT`] is meant. A link-local address may have a zone, the name or number of the interface
+/// Without a port, [`DEFAULT_PORT`] is meant. A link-local address may have a zone, the name or index of the interface
 /// that leads to it (RFC 4007, section 11); without one every interface is tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
@@ -98,12 +98,12 @@ impl HostPort {
         Self { port, ..self }
     }
 
-    /// The interface of this host that leads to a link-local address, by name or number.
+    /// The zone of a link-local address: an interface of this host, by name or index.
     pub fn zone(&self) -> Option<&str> {
         self.zone.as_deref()
     }
 
-    /// The same without a zone, which means nothing to another host.
+    /// The same without a zone, which has no meaning on another host.
     #[must_use]
     pub fn without_zone(self) -> Self {
         Self { zone: None, ..self }
@@ -121,7 +121,7 @@ impl HostPort {
 }
 
 impl From<SocketAddr> for HostPort {
-    /// The zone of a link-local address is the name of its interface where this host has one of its number.
+    /// The zone of a link-local address is the name of its interface, if this host has one with its index.
     fn from(address: SocketAddr) -> Self {
         let zone = match address {
             SocketAddr::V6(v6) if v6.scope_id() != 0 => {
@@ -204,7 +204,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// What is wrong with a text that should be `HOST` or `HOST:PORT`.
+/// Why a text is no `HOST` or `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HostPortError {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_host_is_refused_and_named() {
+    fn an_invalid_host_is_refused_and_named() {
         for text in [
             "2001:db8::1%eth0",
             "fe80::1%",

@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_of_hosts_panic(text in "\\PC*", port in "[\\[\\]:0-9a-z.%-]{0,60}") {
+    fn no_text_makes_the_host_parser_panic(text in "\\PC*", port in "[\\[\\]:0-9a-z.%-]{0,60}") {
         for text in [text, port] {
             if let Ok(host) = text.parse::<HostPort>() {
                 prop_assert_eq!(host.to_string().parse::<HostPort>(), Ok(host));
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_ticket_is_never_accepted(ticket in ticket(), cut in any::<prop::sample::Index>()) {
+    fn a_truncated_ticket_is_never_accepted(ticket in ticket(), cut in any::<prop::sample::Index>()) {
         let text = ticket.to_string();
         let kept = &text[..cut.index(text.len())];
         prop_assert!(kept.parse::<Ticket>().is_err());
@@ -89,7 +89,7 @@ fn every_change_of_a_single_character_is_detected() {
 }
 
 #[test]
-fn every_swap_of_neighbours_is_detected() {
+fn every_swap_of_adjacent_characters_is_detected() {
     let text = sample().to_string();
     for place in 0..text.len() - 1 {
         let mut bytes = text.clone().into_bytes();
@@ -100,7 +100,7 @@ fn every_swap_of_neighbours_is_detected() {
 }
 
 #[test]
-fn the_error_says_what_is_wrong() {
+fn the_error_names_the_fault() {
     let text = sample().to_string();
     let parse = |text: &str| text.parse::<Ticket>().unwrap_err();
     assert_eq!(parse(""), TicketError::NotATicket);

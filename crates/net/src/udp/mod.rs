@@ -1,10 +1,10 @@
-//! UDP sockets as the driver needs them: many datagrams a call, bound to an address and an interface, each datagram
-//! with both of its addresses and its ECN mark.
+//! UDP sockets for the driver: many datagrams a call, bound to an address and an interface, each datagram with both of
+//! its addresses and its ECN mark.
 //!
 //! Two kinds of sockets:
 //! - bound to an address of one interface: a client has one for each network it uses;
-//! - bound to a wildcard address (`0.0.0.0`, `::`): a server has one for each family. A datagram then tells to which
-//!   address of this host it came, and the answer leaves from there.
+//! - bound to a wildcard address (`0.0.0.0`, `::`): a server has one for each family. A datagram then has the local
+//!   address to which it was sent, and the answer leaves from there.
 //!
 //! An IPv6 socket never carries IPv4, so that both wildcards can share a port and an address has one form only.
 //!

@@ -10,13 +10,12 @@ use tokio::io::Interest;
 
 use super::socket::UdpSocket;
 
-/// Bytes of a slab: the largest datagram, or the longest row of datagrams that the kernel joins.
+/// Bytes of a slab: the largest datagram, or the largest row of datagrams that the kernel coalesces.
 const SLAB: usize = 64 * 1024;
 /// Slabs filled by one call. With receive offload one is nearly enough; the others serve small packets from many peers.
 const SLABS: usize = 4;
 
-/// Memory that [`UdpSocket::try_receive`] fills, 256 KiB, to be used again and again; one is enough for all sockets of
-/// a thread.
+/// Memory that [`UdpSocket::try_receive`] fills, 256 KiB, reusable; one is enough for all sockets of a thread.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
     slabs: Box<[u8]>,
@@ -39,22 +38,22 @@ impl Default for ReceiveBuffer {
 /// One datagram in the receive buffer.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// To and from which address it came. On a wildcard socket, `local` is the address that the peer sent to.
+    /// Its source and destination. On a wildcard socket, `local` is the address to which the peer sent.
     pub tuple: FourTuple,
-    /// Its mark.
+    /// Its ECN mark.
     pub ecn: Ecn,
-    /// Number of the interface on which it came in, if the system tells.
+    /// Index of the interface on which it arrived, if the system reports it.
     pub interface: Option<u32>,
     /// Its content, which may be decrypted in place.
     pub payload: &'a mut [u8],
 }
 
 impl UdpSocket {
-    /// Receives what is there, up to 256 KiB, and does not wait. Call it until it would block, or until other work is
-    /// due: then [`readable`](Self::readable) is true at once.
+    /// Receives what has arrived, up to 256 KiB, and does not wait. Call it until it would block, or until other work
+    /// is due: then [`readable`](Self::readable) is ready at once.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing. Other errors concern earlier datagrams or the
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has arrived. Other errors concern earlier datagrams or the
     /// system as a whole; receiving may go on.
     pub fn try_receive<'a>(&self, buffer: &'a mut ReceiveBuffer) -> io::Result<Datagrams<'a>> {
         let ReceiveBuffer { slabs, metas } = buffer;
@@ -114,7 +113,7 @@ impl<'a> Iterator for Datagrams<'a> {
     }
 }
 
-/// The address that the peer sent to: on a wildcard socket the datagram says it.
+/// The address to which the peer sent: on a wildcard socket the datagram has it.
 fn local_of(socket: LocalAddress, meta: &RecvMeta) -> LocalAddress {
     if !socket.address.ip().is_unspecified() {
         return socket;

@@ -1,4 +1,4 @@
-//! Sending a batch of datagrams with one call, and what can go wrong.
+//! Sends a batch of datagrams with one call, and classifies the errors.
 
 use std::fmt;
 use std::io;
@@ -9,16 +9,16 @@ use tokio::io::Interest;
 
 use super::socket::{Segmentation, UdpSocket, offload_state};
 
-/// The largest UDP payload of IPv4: 65535 less both headers. Segmentation offload is held to it, too.
+/// Largest UDP payload of IPv4: 65535 less both headers. Segmentation offload has the same limit.
 const MAX_BATCH: usize = 65_535 - 20 - 8;
 
-/// Calls to send one batch; if words about earlier datagrams spoil all of them, it counts as lost on the way.
+/// Calls to send one batch; if errors of earlier datagrams fail all of them, it counts as lost on the way.
 const ATTEMPTS: usize = 4;
 
 impl UdpSocket {
-    /// The most datagrams of one size that a single call to the system sends; at least 1.
+    /// Most datagrams of one size that a single system call sends; at least 1.
     ///
-    /// Batches of this size are best; larger ones are cut.
+    /// Batches of this size are best; larger ones are split.
     pub fn max_segments(&self, segment: usize) -> usize {
         self.send_segments().min(MAX_BATCH / segment.max(1)).max(1)
     }
@@ -34,8 +34,7 @@ impl UdpSocket {
     ///
     /// From a wildcard socket they leave from `transmit.tuple.local`, unless that is a wildcard, too.
     ///
-    /// # Errors
-    /// [`SendError`] with the number of bytes whose datagrams the system took before. After
+    /// [`SendError`] with the number of bytes whose datagrams the system accepted before. After
     /// [`SendFailure::WouldBlock`], keep the rest, wait for [`writable`](Self::writable) and send
     /// [`rest`](SendError::rest) of it.
     pub fn try_send(&mut self, transmit: &Transmit, buffer: &[u8]) -> Result<(), SendError> {
@@ -63,15 +62,15 @@ impl UdpSocket {
         Ok(())
     }
 
-    /// Sends what the system takes with one call. A word about an earlier datagram (ICMP) comes as the failure of this
-    /// one, whose path has nothing to do with it: it is put aside, and this one sent again.
+    /// Sends what the system accepts with one call. The ICMP error of an earlier datagram is returned as the failure of
+    /// this one, whose path is not concerned: it is stored, and this one sent again.
     fn send_batch(&mut self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
         for attempt in 0..ATTEMPTS {
             let error = match self.send_call(transmit, contents, segment) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
                 result => return result,
             };
-            // The queue may have had no room for the word.
+            // The error queue may have had no room for the error.
             if !self.read_errors() && attempt > 0 {
                 return Err(error);
             }
@@ -79,7 +78,7 @@ impl UdpSocket {
         Err(io::ErrorKind::OutOfMemory.into())
     }
 
-    /// One system call; if the socket is full, once more through the runtime, so that it knows and will wake us.
+    /// One system call; if the socket is full, once more through the runtime, which then wakes the task.
     fn send_call(&self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
         let source = transmit.tuple.local.address.ip();
         let message = quinn_udp::Transmit {
@@ -98,10 +97,10 @@ impl UdpSocket {
         }
     }
 
-    /// Sends the datagrams one by one after a batch failed, and finds out whether offload was to blame.
+    /// Sends the datagrams one by one after a batch failed, and finds out whether offload was the cause.
     ///
-    /// A device without checksum offload refuses each batch: offload stays off. A batch of datagrams larger than the
-    /// device takes, or from an address that is gone, is refused in the same words, but then so are single ones.
+    /// A device without checksum offload refuses each batch: offload stays off. A batch of datagrams above the MTU, or
+    /// from an address that is gone, fails with the same error, but then so do single ones.
     fn send_singly(
         &mut self,
         transmit: &Transmit,
@@ -128,8 +127,8 @@ impl UdpSocket {
         Ok(())
     }
 
-    /// quinn-udp takes such a failure as a sign of an old kernel and does without offload and ECN marks from then on.
-    /// A new state starts afresh.
+    /// quinn-udp takes such a failure as a sign of an old kernel and stops using offload and ECN marks. A new state
+    /// starts afresh.
     fn forget_failure(&mut self) {
         if let Ok(state) = offload_state(&self.io) {
             self.state = state;
@@ -142,7 +141,7 @@ impl UdpSocket {
     }
 }
 
-/// How Linux refuses a batch that the device cannot cut: EIO, or EINVAL.
+/// The errors with which Linux refuses a batch that the device cannot segment: EIO, or EINVAL.
 fn is_offload_failure(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     const EINVAL: i32 = 22;
@@ -158,23 +157,23 @@ fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
-/// What kept a datagram from being sent, by what to do about it.
+/// Why a datagram was not sent, by the reaction that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendFailure {
     /// The socket's buffer is full: wait and send the same again.
     WouldBlock,
-    /// The own address, the interface or the route is gone: leave the path.
+    /// The local address, the interface or the route is gone: leave the path.
     Unreachable,
-    /// Larger than the interface carries: send smaller datagrams.
+    /// Larger than the interface's MTU: send smaller datagrams.
     TooLarge,
-    /// An earlier datagram was answered that nobody listens there.
+    /// An earlier datagram was answered with port unreachable.
     Refused,
-    /// A firewall of this host forbids it.
+    /// A firewall of this host blocks it.
     Denied,
-    /// A queue of this host is full, the datagram is lost: treat it as lost on the way.
+    /// A queue of this host is full and the datagram is lost: treat it as lost on the way.
     Dropped,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
@@ -188,7 +187,7 @@ impl SendFailure {
             match error.raw_os_error().map(Errno::from_raw) {
                 Some(Errno::ENODEV | Errno::ENXIO) => return Self::Unreachable,
                 Some(Errno::ENOBUFS) => return Self::Dropped,
-                // So Linux refuses to send from an address that is no longer there (ip(7), IP_PKTINFO).
+                // The error of Linux for a source address that is gone (ip(7), IP_PKTINFO).
                 Some(Errno::EINVAL) if has_source => return Self::Unreachable,
                 _ => {}
             }
@@ -217,7 +216,7 @@ impl SendFailure {
 /// Not everything was sent.
 #[derive(Debug)]
 pub struct SendError {
-    /// What to do about it.
+    /// The reaction that it needs.
     pub failure: SendFailure,
     /// Bytes of the buffer that were sent before.
     pub sent: usize,
@@ -226,7 +225,7 @@ pub struct SendError {
 }
 
 impl SendError {
-    /// What is still to be sent: it stands in the same buffer from [`sent`](Self::sent) on.
+    /// What is left to send: it begins at [`sent`](Self::sent) in the same buffer.
     pub fn rest(&self, transmit: &Transmit) -> Transmit {
         let length = transmit.length.saturating_sub(self.sent);
         Transmit { length, segment: transmit.segment.min(length), ..*transmit }
@@ -260,7 +259,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn system_errors_are_classified_by_what_to_do() {
+    fn system_errors_are_classified_by_the_reaction_they_need() {
         use nix::errno::Errno;
         let class = |errno: Errno| SendFailure::of(&errno.into(), false);
         for errno in [

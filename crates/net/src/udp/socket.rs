@@ -1,4 +1,4 @@
-//! Opening a socket, and what the system granted.
+//! Opens a socket, and reports what the system granted.
 
 use std::fmt;
 use std::io;
@@ -15,12 +15,12 @@ use super::unreachable::{self, Entry, Unreachable};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BindOptions {
-    /// Address and port; port 0 lets the system choose one. An interface other than 0 is bound to, so that what is
-    /// sent leaves through it whatever the routes say; if the system refuses, the address alone is bound.
+    /// Address and port; port 0 lets the system choose one. The socket is bound to an interface other than 0, so that
+    /// its packets leave through that regardless of the routes; if the system refuses, only the address is bound.
     pub local: LocalAddress,
     /// Sizes of its buffers.
     pub buffers: BufferSizes,
-    /// Whether the kernel may cut large buffers into datagrams. Default: where it can.
+    /// Whether the kernel may segment large buffers. Default: where it can.
     pub segmentation: Segmentation,
 }
 
@@ -31,12 +31,13 @@ impl BindOptions {
     }
 }
 
-/// Bytes to ask of the system for the buffers of a socket. It may give less: beyond its limit only root gets them.
+/// Sizes of a socket's buffers to request from the system, in bytes. It may grant less: above its limit only root gets
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSizes {
-    /// For what arrives faster than it is taken. Default 4 MiB.
+    /// For packets that arrive faster than they are read. Default 4 MiB.
     pub receive: usize,
-    /// For what is sent faster than the interface takes it. Default 4 MiB.
+    /// For packets that are sent faster than the interface takes them. Default 4 MiB.
     pub send: usize,
 }
 
@@ -47,7 +48,7 @@ impl Default for BufferSizes {
     }
 }
 
-/// Whether the kernel may cut one large buffer into many datagrams (generic segmentation offload).
+/// Whether the kernel may segment one large buffer into many datagrams (generic segmentation offload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segmentation {
     /// If it can; a socket on which it fails goes on without.
@@ -56,12 +57,12 @@ pub enum Segmentation {
     Off,
 }
 
-/// Whether a socket is tied to its interface.
+/// Whether a socket is bound to its interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceBinding {
     /// No interface was named.
     NotAsked,
-    /// Whatever is sent leaves through the interface.
+    /// All packets leave through the interface.
     Bound,
     /// Only the address is bound: the system's routes choose the interface.
     Refused {
@@ -74,25 +75,24 @@ pub enum DeviceBinding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The most datagrams that one call sends; 1 without segmentation offload. It falls to 1 if the network device
-    /// turns out not to do it.
+    /// Most datagrams that one call sends; 1 without segmentation offload. It falls to 1 if the network device turns
+    /// out not to support it.
     pub send_segments: usize,
-    /// The most datagrams that one receive buffer may hold; 1 without receive offload.
+    /// Most datagrams that one receive buffer may hold; 1 without receive offload.
     pub receive_segments: usize,
-    /// Usable bytes of the receive buffer. Too small a one loses packets in bursts.
+    /// Usable bytes of the receive buffer. A small one loses packets in bursts.
     pub receive_buffer: usize,
     /// Usable bytes of the send buffer.
     pub send_buffer: usize,
-    /// Whether the socket is tied to its interface.
+    /// Whether the socket is bound to its interface.
     pub device: DeviceBinding,
-    /// Whether too large datagrams may be cut into fragments on their way; if so, the search for the largest size
-    /// that a path carries finds nothing.
+    /// Whether datagrams above the path MTU may be fragmented; if so, the search for the path MTU finds nothing.
     pub may_fragment: bool,
 }
 
-/// Words of the error queue that are kept until they are taken.
+/// Most ICMP errors that are kept until they are taken.
 const MOST_UNREACHABLE: usize = 8;
-/// Entries of the error queue that are read at once.
+/// Most entries of the error queue that are read at once.
 const MOST_ERRORS: usize = 256;
 
 /// A UDP socket that sends and receives many datagrams a call.
@@ -103,7 +103,7 @@ pub struct UdpSocket {
     pub(super) local: LocalAddress,
     pub(super) segmentation: Segmentation,
     device: DeviceBinding,
-    /// What was read off the error queue and not taken yet.
+    /// Entries read from the error queue and not taken yet.
     pub(super) unreachable: Vec<Unreachable>,
 }
 
@@ -133,7 +133,7 @@ impl UdpSocket {
         let state = offload_state(&socket).map_err(failed(BindStep::Configure))?;
         let bound = socket.local_addr().map_err(failed(BindStep::Configure))?;
         let io = tokio::net::UdpSocket::from_std(socket).map_err(failed(BindStep::Register))?;
-        // The port may be new; the rest, above all the scope of a link-local address, stays as it was asked for.
+        // The port may be new; the rest, above all the scope of a link-local address, stays as requested.
         let address = SocketAddr::new(local.address.ip(), bound.port());
         let address = match local.address {
             SocketAddr::V6(mut v6) => {
@@ -149,7 +149,7 @@ impl UdpSocket {
         Ok(socket)
     }
 
-    /// The address with its port, and the interface that was asked for.
+    /// The address with its port, and the requested interface.
     pub fn local(&self) -> LocalAddress {
         self.local
     }
@@ -161,7 +161,7 @@ impl UdpSocket {
 
     /// What the system granted. Costs two system calls.
     pub fn capabilities(&self) -> Capabilities {
-        // Linux reports twice what is usable, to count its own bookkeeping (socket(7)).
+        // Linux reports twice the usable size, to count its own bookkeeping (socket(7)).
         let divisor = if cfg!(target_os = "linux") { 2 } else { 1 };
         let socket = SockRef::from(&self.io);
         Capabilities {
@@ -174,14 +174,14 @@ impl UdpSocket {
         }
     }
 
-    /// Takes what routers and hosts say of datagrams of this socket that they did not deliver, each path once; costs a
-    /// system call. The system tells only on Linux.
+    /// Takes the ICMP errors for undelivered datagrams of this socket, each path once; costs a system call. Only Linux
+    /// reports them.
     pub fn take_unreachable(&mut self) -> impl Iterator<Item = Unreachable> {
         self.read_errors();
         self.unreachable.drain(..)
     }
 
-    /// Empties the error queue, which takes room of the receive buffer; true if there was a word of another host.
+    /// Empties the error queue, which occupies the receive buffer; returns true if it held an error of another host.
     pub(super) fn read_errors(&mut self) -> bool {
         let mut any = false;
         for _ in 0..MOST_ERRORS {
@@ -209,7 +209,7 @@ impl UdpSocket {
         self.io.readable().await
     }
 
-    /// Waits until something can be sent, after [`try_send`](Self::try_send) said that it would block.
+    /// Waits until the socket is writable, after [`try_send`](Self::try_send) returned that it would block.
     ///
     /// # Errors
     /// If the runtime is shutting down.
@@ -234,17 +234,17 @@ impl UdpSocket {
     }
 }
 
-/// Switches on what the system offers for large batches.
+/// Enables what the system offers for large batches.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(UdpSockRef::from(socket))?;
-    // quinn-udp 0.6.3 also asks for a timestamp with each datagram. Together with the segment size it fills the
-    // room for such notes (96 bytes), the kernel drops the last one, and that is the ECN mark.
+    // quinn-udp 0.6.3 also requests a timestamp for each datagram. Together with the segment size it fills the room for
+    // control messages (96 bytes), the kernel drops the last one, and that is the ECN mark.
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)?;
     Ok(state)
 }
 
-/// Linux in the part of a system that joins nothing.
+/// Linux without receive offload.
 #[cfg(all(target_os = "linux", manyway_portable))]
 pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSocketState> {
     use nix::sys::socket::{setsockopt, sockopt};
@@ -254,7 +254,7 @@ pub(super) fn offload_state(socket: &impl std::os::fd::AsFd) -> io::Result<UdpSo
     Ok(state)
 }
 
-/// Switches on what the system offers for large batches.
+/// Enables what the system offers for large batches.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn offload_state<'s, S>(socket: &'s S) -> io::Result<UdpSocketState>
 where
@@ -263,7 +263,7 @@ where
     UdpSocketState::new(UdpSockRef::from(socket))
 }
 
-/// Ties the socket to the interface. Since Linux 5.7 that needs no privilege.
+/// Binds the socket to the interface. Since Linux 5.7 that needs no privilege.
 fn bind_device(socket: &Socket, local: LocalAddress) -> DeviceBinding {
     if local.interface == 0 {
         return DeviceBinding::NotAsked;
@@ -299,7 +299,7 @@ fn bind_device_by_index(_: &Socket, _: LocalAddress) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "not possible on this system"))
 }
 
-/// Asks for large buffers; beyond the system's limit only root gets them, others get the limit.
+/// Requests large buffers; above the system's limit only root gets them, others get the limit.
 fn enlarge_buffers(socket: &Socket, options: &BindOptions) {
     #[cfg(target_os = "linux")]
     let (receive_done, send_done) = {
@@ -311,7 +311,7 @@ fn enlarge_buffers(socket: &Socket, options: &BindOptions) {
     };
     #[cfg(not(target_os = "linux"))]
     let (receive_done, send_done) = (false, false);
-    // Refusal is no failure: the size that was given stands in the capabilities.
+    // Refusal is no failure: the capabilities report the granted size.
     if !receive_done && let Err(error) = socket.set_recv_buffer_size(options.buffers.receive) {
         tracing::debug!(reason = %error, "receive buffer not enlarged");
     }
@@ -320,25 +320,25 @@ fn enlarge_buffers(socket: &Socket, options: &BindOptions) {
     }
 }
 
-/// What was being done when opening a socket failed.
+/// The step at which opening a socket failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindStep {
-    /// Making the socket: the family may be switched off, or too many files are open.
+    /// Creating the socket: the family may be disabled, or too many files are open.
     Open,
-    /// Taking the address and port.
+    /// Binding the address and port.
     Bind,
     /// Setting or reading an option.
     Configure,
-    /// Handing the socket to the runtime.
+    /// Registering the socket with the runtime.
     Register,
 }
 
 /// A socket could not be opened.
 #[derive(Debug)]
 pub struct BindError {
-    /// What was to be bound.
+    /// The address to bind.
     pub local: LocalAddress,
-    /// What was being done.
+    /// The step that failed.
     pub step: BindStep,
     /// The system's reason.
     pub source: io::Error,

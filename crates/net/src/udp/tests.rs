@@ -75,7 +75,7 @@ async fn a_taken_port_and_a_foreign_address_are_named() {
 }
 
 #[tokio::test]
-async fn a_socket_is_tied_to_its_interface_or_says_why_not() {
+async fn a_socket_is_bound_to_its_interface_or_says_why_not() {
     let local = LocalAddress { interface: 1, address: "127.0.0.1:0".parse().unwrap() };
     let socket = UdpSocket::bind(&BindOptions::new(local)).unwrap();
     assert_eq!(socket.local().interface, 1);
@@ -89,7 +89,8 @@ async fn a_socket_is_tied_to_its_interface_or_says_why_not() {
     assert!(matches!(socket.capabilities().device, DeviceBinding::Refused { .. }));
 }
 
-/// As before Linux 5.7, and in strict containers. A filter holds for one thread, so that others are not disturbed.
+/// As before Linux 5.7, and in strict containers. A seccomp filter applies to one thread, so that others are not
+/// affected.
 #[test]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 fn a_socket_that_may_not_be_tied_to_its_interface_works_by_its_address() {
@@ -107,7 +108,7 @@ fn a_socket_that_may_not_be_tied_to_its_interface_works_by_its_address() {
     in_own_thread(test);
 }
 
-/// Others than root get the system's limit, whatever they ask for.
+/// Users other than root get the system's limit, whatever they request.
 #[test]
 #[cfg(target_os = "linux")]
 fn buffers_beyond_the_limit_of_the_system_are_granted_up_to_it() {
@@ -133,7 +134,7 @@ fn in_own_thread(test: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[tokio::test]
-async fn the_capabilities_tell_what_was_given() {
+async fn the_capabilities_report_what_was_granted() {
     let mut options = options("127.0.0.1:0");
     options.buffers.receive = 300_000;
     options.buffers.send = 200_000;
@@ -145,17 +146,17 @@ async fn the_capabilities_tell_what_was_given() {
 }
 
 #[tokio::test]
-async fn a_too_large_datagram_is_called_so() {
+async fn a_too_large_datagram_is_reported_as_such() {
     let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
     let payload = pattern(65_530);
     let error = here.try_send(&transmit(&here, &there, payload.len(), payload.len()), &payload).unwrap_err();
     assert_eq!(error.failure, SendFailure::TooLarge);
 }
 
-/// Nobody listens at one of two addresses. What is sent to the other arrives, also while that is told.
+/// One of two ports has no listener. Datagrams to the other arrive, even while the ICMP error is reported.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 #[tokio::test]
-async fn a_datagram_that_was_not_delivered_is_quoted_and_spoils_no_other() {
+async fn an_undelivered_datagram_is_quoted_and_fails_no_other() {
     for wildcard in ["0.0.0.0:0", "[::]:0"] {
         let is_v6 = wildcard.starts_with('[');
         if is_v6 && !has_ipv6() {
@@ -187,7 +188,7 @@ async fn a_datagram_that_was_not_delivered_is_quoted_and_spoils_no_other() {
 }
 
 #[tokio::test]
-async fn a_source_address_that_is_gone_is_called_unreachable_and_keeps_offload() {
+async fn a_source_address_that_is_gone_is_reported_unreachable_and_keeps_offload() {
     let mut socket = bound("0.0.0.0:0");
     let segments = socket.max_segments(1000);
     let local = LocalAddress { interface: 0, address: "192.0.2.77:1".parse().unwrap() };

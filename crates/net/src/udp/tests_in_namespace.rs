@@ -7,7 +7,7 @@ fn here(test: &str) -> String {
     format!("udp::tests_in_namespace::{test}")
 }
 
-/// A socket on one end of a virtual cable with an MTU of 1280.
+/// A socket on one end of a veth with an MTU of 1280.
 fn on_cable() -> (UdpSocket, FourTuple) {
     ip("link add mwa type veth peer name mwb");
     ip("address add 10.97.0.1/24 dev mwa");
@@ -21,7 +21,7 @@ fn on_cable() -> (UdpSocket, FourTuple) {
     (socket, tuple)
 }
 
-/// A slow queue on the cable makes the socket full.
+/// A slow queue on the link makes the socket full.
 #[test]
 fn a_full_socket_would_block_and_becomes_writable_again() {
     in_namespace(&here("a_full_socket_would_block_and_becomes_writable_again"), || {

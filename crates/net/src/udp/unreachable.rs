@@ -1,25 +1,25 @@
-//! What routers and hosts say of packets that they did not deliver (ICMP), from the error queue of a socket.
+//! ICMP errors for undelivered packets, from the error queue of a socket.
 
 use std::io;
 use std::net::SocketAddr;
 
 use manyway_proto::Undelivered;
 
-/// Somebody says that a datagram was not delivered. It need not be true.
+/// Report that a datagram was not delivered. It may be forged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreachable {
-    /// Where the datagram was sent.
+    /// The destination of the datagram.
     pub remote: SocketAddr,
-    /// The first bytes of its payload, as far as the destination id goes; perhaps fewer, or none.
+    /// The first bytes of its payload, up to the destination ID; perhaps fewer, or none.
     pub quoted: Vec<u8>,
-    /// What is said.
+    /// The kind of the report.
     pub undelivered: Undelivered,
 }
 
 impl Unreachable {
-    /// Whether both name the same connection and path.
+    /// Whether both concern the same connection and path.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        // Of the first byte only some bits can be told.
+        // Of the first byte only some bits are in the clear.
         self.remote == other.remote && self.quoted.get(1..9) == other.quoted.get(1..9)
     }
 }
@@ -33,17 +33,17 @@ impl Unreachable {
 pub(super) enum Entry {
     /// A datagram was not delivered.
     Unreachable(Unreachable),
-    /// Something else that routers and hosts say.
+    /// Another ICMP error.
     Foreign,
-    /// This host says that it did not send a datagram; the call to send it has told so.
+    /// This host did not send a datagram; the call to send it has reported that.
     Own,
 }
 
-/// Bytes of the payload that are read: as far as the destination id of a long header goes.
+/// Bytes of the payload that are read: up to the destination ID of a long header.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 const QUOTED: usize = 14;
 
-/// Has the system keep such words for the socket.
+/// Makes the system queue such errors for the socket.
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 pub(super) fn keep(socket: &impl std::os::fd::AsFd, is_ipv4: bool) {
     use nix::sys::socket::{setsockopt, sockopt};
@@ -57,7 +57,7 @@ pub(super) fn keep(socket: &impl std::os::fd::AsFd, is_ipv4: bool) {
     }
 }
 
-/// Reads the next entry of the error queue, and takes the error with it off the socket.
+/// Reads the next entry of the error queue, and clears the error of the socket with it.
 ///
 /// # Errors
 /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the queue is empty.
@@ -112,11 +112,11 @@ fn to_std(address: &nix::sys::socket::SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
 }
 
-/// Elsewhere nothing is asked for.
+/// Other systems report nothing.
 #[cfg(not(all(target_os = "linux", not(manyway_portable))))]
 pub(super) fn keep<S>(_socket: &S, _is_ipv4: bool) {}
 
-/// Elsewhere nothing is ever there.
+/// Other systems report nothing.
 #[cfg(not(all(target_os = "linux", not(manyway_portable))))]
 pub(super) fn read<S>(_socket: &S) -> io::Result<Entry> {
     Err(io::ErrorKind::WouldBlock.into())

@@ -21,7 +21,7 @@ pub fn identity() -> Identity {
     Identity::from_seed(&[7; 32])
 }
 
-/// Fails the test instead of hanging it.
+/// Fails the test after a timeout instead of hanging it.
 pub async fn soon<F: IntoFuture>(what: F) -> F::Output {
     within(20, what).await
 }
@@ -44,7 +44,7 @@ pub fn client(connection: ConnectionConfig) -> Endpoint {
     client_from(connection, &[[127, 0, 0, 1]])
 }
 
-/// A client that uses just these addresses.
+/// A client that uses exactly these addresses.
 pub fn client_from(connection: ConnectionConfig, locals: &[[u8; 4]]) -> Endpoint {
     let mut options = EndpointOptions::default();
     options.connection = connection;
@@ -66,9 +66,9 @@ pub fn ticket(hosts: &[SocketAddr]) -> Ticket {
 pub struct Pair {
     pub server: Endpoint,
     pub client: Endpoint,
-    /// At the server.
+    /// The server's handle.
     pub accepted: Connection,
-    /// At the client.
+    /// The client's handle.
     pub connected: Connection,
 }
 
@@ -88,7 +88,7 @@ impl Pair {
         Self { connected: connected.unwrap(), accepted: accepted.unwrap(), server, client }
     }
 
-    /// A stream that the client opened, with its first byte taken.
+    /// A stream that the client opened, with its first byte read.
     pub async fn stream(&self) -> ((SendStream, ReceiveStream), (SendStream, ReceiveStream)) {
         let (mut send, receive) = soon(self.connected.open()).await.unwrap();
         soon(send.write_chunk("!".into())).await.unwrap();
@@ -98,7 +98,7 @@ impl Pair {
     }
 }
 
-/// Bytes that differ from place to place.
+/// A byte pattern without repetition at short distance.
 pub fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x1234_5678_u32;
     let next = || {
@@ -117,7 +117,7 @@ pub async fn read_all(receive: &mut ReceiveStream) -> Vec<u8> {
     all
 }
 
-/// A server with a lasting key for resets, as one that keeps its keys in files.
+/// A server with a persistent key for resets, as one that keeps its keys in files.
 pub fn lasting_server(listen: SocketAddr) -> Endpoint {
     let mut server = ServerOptions::new(identity(), &SECRET);
     server.listen = vec![listen];
@@ -127,7 +127,7 @@ pub fn lasting_server(listen: SocketAddr) -> Endpoint {
     Endpoint::bind(options).unwrap()
 }
 
-/// Passes datagrams on between clients and a server, until it is told not to.
+/// Forwards datagrams between clients and a server, until it is told not to.
 pub struct Relay {
     pub address: SocketAddr,
     server: Arc<Mutex<SocketAddr>>,
@@ -151,7 +151,7 @@ impl Relay {
         Self { address, server, passes, upward, task }
     }
 
-    /// Another server takes the place of the one before.
+    /// Another server replaces the one before.
     pub fn redirect(&self, server: SocketAddr) {
         *self.server.lock().unwrap() = server;
     }

@@ -1,7 +1,7 @@
 //! MMSP/2 on the wire: packets, blocks and TLS parameters.
 //!
 //! - A datagram: [`decode_protected`] reads the header of its first packet, the owner of the keys decrypts it,
-//! [`Blocks`] iterates over its payload.
+//!   [`Blocks`] iterates over its payload.
 //! - A packet to send: [`LongHeader`] or [`encode_short`] into a [`Writer`](crate::Writer), then blocks, each by its own
 //!   `encode` after asking `encoded_len`. Each block has a file of its own (spec section 5).
 //! - The TLS extension: [`Parameters`].

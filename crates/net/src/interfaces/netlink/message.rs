@@ -4,8 +4,8 @@
 //! length u32 | kind u16 | flags u16 | sequence u32 | port u32 | header of the kind | attributes, each padded to 4
 //!   attribute: length u16 | kind u16 | value
 //! ```
-//! All in the byte order of the host. Attributes that are not known or have an odd size are passed over, so that
-//! kernels of all ages are understood.
+//! All in the byte order of the host. Attributes that are unknown or have an unexpected size are skipped, so that
+//! kernels of all versions are understood.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ const RTM_DELROUTE: u16 = 25;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
     LinkSet(LinkMessage),
@@ -45,7 +45,7 @@ pub(super) struct Header {
     pub(super) error: i32,
 }
 
-/// The messages in a buffer, up to the first that is cut off.
+/// The messages in a buffer, up to the first truncated one.
 pub(super) fn messages(buffer: &[u8]) -> impl Iterator<Item = (Header, Message)> {
     const HEADER: usize = 16;
     let mut rest = buffer;
@@ -84,11 +84,11 @@ pub(super) struct LinkMessage {
     pub(super) name: String,
     flags: u32,
     pub(super) mtu: Option<u32>,
-    /// Index of the bridge, bond or the like that has it.
+    /// Index of the bridge, bond or the like that owns it.
     pub(super) master: Option<u32>,
-    /// Its driver's word for what it is.
+    /// Its driver's name for its kind.
     pub(super) kind: Option<String>,
-    /// The master's word for what it is there.
+    /// The master's name for its kind as a port.
     pub(super) port_kind: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl LinkMessage {
         const IFLA_MTU: u16 = 4;
         const IFLA_MASTER: u16 = 10;
         const IFLA_LINKINFO: u16 = 18;
-        // A bridge tells of its ports in messages of its own family, which lack the rest.
+        // A bridge reports its ports in messages of its own family, which lack the rest.
         if *body.first()? != AF_UNSPEC {
             return None;
         }
@@ -159,9 +159,9 @@ pub(super) struct AddressMessage {
     pub(super) interface: u32,
     pub(super) prefix: u8,
     flags: u32,
-    /// On a link between two, the other end.
+    /// On a point-to-point link, the remote address.
     pub(super) address: Option<IpAddr>,
-    /// The own address, if it differs.
+    /// The local address, if it differs.
     pub(super) local: Option<IpAddr>,
 }
 
@@ -199,7 +199,7 @@ impl AddressMessage {
         const IFA_F_OPTIMISTIC: u32 = 4;
         const IFA_F_DADFAILED: u32 = 8;
         const IFA_F_TENTATIVE: u32 = 0x40;
-        // RFC 4429: an optimistic address may be used while it is still being checked.
+        // RFC 4429: an optimistic address may be used while duplicate address detection runs.
         self.flags & IFA_F_DADFAILED != 0
             || self.flags & (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC) == IFA_F_TENTATIVE
     }
@@ -213,7 +213,7 @@ impl AddressMessage {
 /// A route, possibly over several interfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RouteMessage {
-    /// Packets may leave by it: it is not for this host, not a prohibition, not dead, no copy in a cache.
+    /// Packets may leave by it: not local, not a prohibition, not dead, not a cache entry.
     pub(super) is_unicast: bool,
     pub(super) destination: Prefix,
     pub(super) source: Option<IpAddr>,
@@ -274,10 +274,10 @@ fn next_hops(value: &[u8]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The attributes in a row of bytes, up to the first that is cut off.
+/// The attributes in a buffer, up to the first truncated one.
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     const HEADER: usize = 4;
-    /// The two highest bits say how the value is written, which each kind knows.
+    /// The two highest bits describe the encoding of the value, which each kind knows.
     const KIND: u16 = 0x3fff;
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prohibition_is_no_way_out() {
+    fn a_prohibition_is_no_route() {
         let header = [&[AF_INET, 0, 0, 0, 254, 3, 0, 7][..], &[0; 4]].concat();
         let Message::RouteSet(route) = only(&message(RTM_NEWROUTE, &[&header])) else {
             panic!("not a route")
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(messages(&bytes).next().unwrap().0.error, 13);
     }
 
-    /// Attributes that nobody knows.
+    /// Attributes of unknown kinds.
     fn unknown_attributes() -> impl Strategy<Value = Vec<u8>> {
         let one = (1000_u16..0x3fff, prop::collection::vec(any::<u8>(), 0..9));
         let one = one.prop_map(|(kind, value)| attribute(kind, &value));
@@ -423,7 +423,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_link_is_read_whatever_stands_between_its_attributes(
+        fn any_link_is_read_with_unknown_attributes_between_its_own(
             (index, flags, mtu) in (1..u32::MAX, any::<u32>(), any::<u32>()),
             name in "[a-z0-9]{1,15}",
             master in 1..u32::MAX,
@@ -443,7 +443,7 @@ mod tests {
         }
 
         #[test]
-        fn any_address_is_read_in_whatever_order_its_attributes_stand(
+        fn any_address_is_read_in_any_order_of_its_attributes(
             (interface, prefix) in (any::<u32>(), any::<u8>()),
             (far, near, long) in (any::<[u8; 4]>(), any::<[u8; 16]>(), any::<u32>()),
             order in any::<bool>(),
@@ -476,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_the_reader_panic_or_hang(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn no_input_makes_the_reader_panic_or_hang(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             prop_assert!(messages(&bytes).count() <= 400);
             for kind in 0..40 {
                 let whole = message(kind, &[&bytes]);

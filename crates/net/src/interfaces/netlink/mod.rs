@@ -1,4 +1,4 @@
-//! The interfaces as Linux tells them, by netlink (rtnetlink(7)).
+//! The interfaces as Linux reports them by netlink (rtnetlink(7)).
 
 mod message;
 mod socket;
@@ -16,21 +16,21 @@ use super::snapshot::{
 };
 use super::watcher::{Hint, InterfaceSource};
 
-/// A host with more routes is a router of the internet; then every interface counts as leading everywhere, and not
-/// each change of a route is worth reading them all.
+/// A host with more routes is an internet router. Then every interface counts as leading everywhere: reading all routes
+/// at each change would cost too much.
 const MAX_ROUTES: usize = 16 * 1024;
 
-/// Asks the kernel for links, addresses and routes, and is told of changes.
+/// Reads links, addresses and routes from the kernel, and subscribes to changes.
 #[derive(Debug)]
 pub(super) struct NetlinkSource {
     news: AsyncFd<NetlinkSocket>,
     buffer: Vec<u8>,
-    /// Routes are too many to be read.
+    /// There are too many routes to read.
     many_routes: bool,
 }
 
 impl NetlinkSource {
-    /// Subscribes to the news.
+    /// Subscribes to changes.
     pub(super) fn new() -> io::Result<Self> {
         // SAFETY: the socket owns its file descriptor, which stays the same and open until the socket is dropped, and
         // nothing takes it out.
@@ -71,7 +71,7 @@ impl InterfaceSource for NetlinkSource {
         loop {
             let mut ready = match self.news.poll_read_ready(context) {
                 Poll::Ready(Ok(ready)) => ready,
-                // The runtime is going away, or the file cannot be watched: the slow poll remains.
+                // The runtime is shutting down, or the descriptor cannot be watched: the slow poll remains.
                 Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
             };
             let buffer = &mut self.buffer;
@@ -82,7 +82,7 @@ impl InterfaceSource for NetlinkSource {
                         return Poll::Ready(hint);
                     }
                 }
-                // News came faster than they were read, and some are lost.
+                // Messages came faster than they were read, and some are lost.
                 Ok(Err(_)) => return Poll::Ready(Hint::Lost),
                 Err(_would_block) => {}
             }
@@ -90,7 +90,7 @@ impl InterfaceSource for NetlinkSource {
     }
 }
 
-/// The most urgent of several messages.
+/// The most urgent hint of several messages.
 fn hint_of(bytes: &[u8], ignore_routes: bool) -> Option<Hint> {
     let hint = |message: Message| match message {
         Message::LinkSet(link) if link.state() == LinkState::Up => Some(Hint::Gained),
@@ -155,7 +155,7 @@ impl LinkMessage {
         }
     }
 
-    /// The bridge or bond that has this link. A routing domain (VRF) also has links, but they keep their addresses.
+    /// The bridge or bond that owns this link. A routing domain (VRF) also owns links, but they keep their addresses.
     fn whole(&self, names: &BTreeMap<u32, String>) -> Option<String> {
         let master = self.master?;
         if self.port_kind.as_deref() == Some("vrf") {

@@ -1,4 +1,4 @@
-//! A netlink socket: asking for a list, and being told of changes.
+//! A netlink socket: reads lists and receives changes.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -26,7 +26,7 @@ const RTMGRP_IPV6_ROUTE: u32 = 0x400;
 pub(super) struct NetlinkSocket(OwnedFd);
 
 impl NetlinkSocket {
-    /// A socket that is told of changes and never blocks.
+    /// A non-blocking socket that is subscribed to changes.
     pub(super) fn subscribe() -> io::Result<Self> {
         let groups =
             RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE;
@@ -61,7 +61,7 @@ impl AsRawFd for NetlinkSocket {
     }
 }
 
-/// What to ask for.
+/// The list to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Dump {
     Links,
@@ -70,7 +70,7 @@ pub(super) enum Dump {
 }
 
 impl Dump {
-    /// `nlmsghdr`, the zeroed header of the kind, and for links the wish to leave out their counters.
+    /// `nlmsghdr`, the zeroed header of the kind, and for links the request to leave out their counters.
     fn request(self) -> Vec<u8> {
         const NLM_F_REQUEST: u16 = 1;
         const NLM_F_DUMP: u16 = 0x300;
@@ -99,13 +99,13 @@ impl Dump {
     }
 }
 
-/// Asks for a list and hands its entries on. The kernel answers at once, so this does not wait.
+/// Reads a list and passes its entries on. The kernel answers at once, so this does not wait.
 ///
-/// A list that changed while it was read may lack an entry. That is not worth another try: the change itself is among
-/// the news and makes the list be read again.
+/// A list that changed while it was read may lack an entry. That needs no retry: the change itself is among the
+/// messages and makes the list be read again.
 pub(super) fn dump(what: Dump, buffer: &mut [u8], entry: &mut impl FnMut(Message)) -> io::Result<()> {
     let socket = NetlinkSocket::open(SockFlag::empty(), 0)?;
-    // Only so that a kernel which does not answer cannot hold up the driver.
+    // A kernel that does not answer must not block the driver.
     setsockopt(&socket.0, sockopt::ReceiveTimeout, &TimeVal::new(1, 0))?;
     send(socket.as_raw_fd(), &what.request(), MsgFlags::empty())?;
     loop {

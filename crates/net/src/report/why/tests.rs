@@ -1,4 +1,4 @@
-//! The words of every reason.
+//! The texts of every reason.
 
 use manyway_proto::LocalAddress;
 

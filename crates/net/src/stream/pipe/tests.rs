@@ -31,7 +31,7 @@ fn a_reset_reaches_the_driver_although_it_waits_for_credit() {
 }
 
 #[test]
-fn nobody_waits_for_the_delivery_of_what_was_given_up() {
+fn a_reset_ends_the_wait_for_delivery() {
     let pipes = pipes();
     assert!(pipes.send().poll_delivered(&context()).is_pending());
     pipes.send().reset(7);
@@ -52,7 +52,7 @@ fn a_half_that_the_peer_stopped_is_over() {
 }
 
 #[test]
-fn what_is_queued_survives_the_refusal_of_more() {
+fn queued_data_survives_the_refusal_of_more() {
     let pipes = pipes();
     pipes.send().push(Bytes::from_static(b"before"));
     pipes.send().refuse(WriteError::Finished);
@@ -62,7 +62,7 @@ fn what_is_queued_survives_the_refusal_of_more() {
 }
 
 #[test]
-fn a_half_carries_bytes_or_messages_and_names_the_messages_in_their_order() {
+fn a_half_carries_bytes_or_messages_and_numbers_the_messages() {
     let pipes = pipes();
     let (first, wake) = pipes.send().push_message("one".into(), MessageOptions::default());
     let (second, again) = pipes.send().push_message("two".into(), MessageOptions::default());
@@ -76,7 +76,7 @@ fn a_half_carries_bytes_or_messages_and_names_the_messages_in_their_order() {
 }
 
 #[test]
-fn the_driver_hears_of_room_when_half_is_read() {
+fn the_driver_is_woken_when_half_of_the_queue_is_read() {
     let pipes = pipes();
     let room = pipes.receive().room();
     let half = Bytes::from(vec![0; room / 2]);
@@ -99,20 +99,20 @@ fn a_message_that_does_not_fit_waits_for_a_reader() {
     let mut pipe = pipes.receive();
     let room = pipe.room();
     assert!(!pipe.holds_back(room - MESSAGE_OVERHEAD, room));
-    // Nobody waits; then somebody does, and the driver hears of it once.
+    // Without a reader, nothing; then a reader waits, and the driver is woken once.
     assert!(pipe.holds_back(room, room));
     assert!(pipe.poll_message(&context()).is_pending());
     assert!(pipe.was_full() && !pipe.was_full());
     assert!(!pipe.holds_back(room, room));
     pipe.push(Arrived::Bytes(Bytes::from(vec![0; 100])));
-    // Behind something it waits until that is taken.
+    // Behind other data it waits until that is taken.
     let left = pipe.room();
     assert!(pipe.holds_back(room, left));
     assert!(matches!(pipe.poll_chunk(&context(), 100), Poll::Ready(Ok(Some((_, true))))));
 }
 
 #[test]
-fn dropping_unread_bytes_gives_their_room_to_others() {
+fn dropping_unread_bytes_returns_their_room_to_others() {
     let pipes = pipes();
     let all = pipes.receive().room();
     pipes.receive().push(Arrived::Bytes(Bytes::from(vec![0; all])));
