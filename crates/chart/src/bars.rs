@@ -1,4 +1,4 @@
-//! Contenders side by side: a bar for the median, a whisker from the least to the greatest value.
+//! Compares contenders: a bar for the median, a whisker from the least to the greatest value.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -6,10 +6,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::FigureError;
 use super::style::{SIZE, colours};
 
-/// What repeated measurements of one contender gave.
+/// The results of repeated measurements of one contender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Values {
-    /// The value in the middle, as long as the bar is.
+    /// The median, which is the length of the bar.
     pub median: f64,
     /// The smallest, where the whisker begins.
     pub least: f64,
@@ -20,7 +20,7 @@ pub struct Values {
 /// The bar of one contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Its name, which stands at the left.
+    /// Its name, printed at the left.
     pub name: String,
     /// Its values; `None` draws no bar, such as for a contender that could not run.
     pub value: Option<Values>,
@@ -29,9 +29,9 @@ pub struct Bar {
 /// The figure to draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
-    /// The line above it.
+    /// Its title.
     pub title: String,
-    /// What the values are, with the unit.
+    /// The meaning of the values, with the unit.
     pub unit: String,
     /// The bars from top to bottom.
     pub bars: Vec<Bar>,
@@ -41,7 +41,7 @@ impl BarChart {
     /// Draws an SVG document, 1000 wide and as high as the bars need.
     ///
     /// # Errors
-    /// The drawing library gives up.
+    /// The drawing library fails.
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;

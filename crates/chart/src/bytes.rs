@@ -1,4 +1,4 @@
-//! What arrived until each moment, one curve for each contender.
+//! Bytes that arrived over time, one curve for each contender.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::FigureError;
 use super::style::{SIZE, axes, curve, dashed, in_millions, legend};
 
-/// What arrived for one contender.
+/// The arrivals of one contender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BytesSeries {
     /// Its name in the legend.
@@ -19,7 +19,7 @@ pub struct BytesSeries {
 /// The figure to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BytesPlot {
-    /// The line above it.
+    /// Its title.
     pub title: String,
     /// The time that each bin covers; above zero.
     pub bin: Duration,
@@ -31,7 +31,7 @@ impl BytesPlot {
     /// Draws an SVG document, 1000 by 500.
     ///
     /// # Errors
-    /// The drawing library gives up.
+    /// The drawing library fails.
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// On which side of its column a text stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -65,7 +65,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// Columns of fixed width for rows that come one after the other. A cell that is wider pushes the rest of its row.
+/// Columns of fixed width for rows that are printed one by one. A wider cell shifts the rest of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     columns: Vec<(String, Align, usize)>,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_come_later_stand_in_the_same_columns() {
+    fn rows_that_are_printed_later_have_the_same_columns() {
         let columns =
             Columns::new([("seq", Align::Right, 4), ("path", Align::Left, 6), ("rtt", Align::Right, 8)]);
         let rows =

@@ -1,4 +1,4 @@
-//! Something over something else: a point for each pair of numbers, and lines between.
+//! Curves: a point for each pair of numbers, and lines between.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -18,11 +18,12 @@ pub struct Curve {
 /// The figure to draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvePlot {
-    /// The line above it.
+    /// Its title.
     pub title: String,
-    /// What the horizontal axis is, with the unit. It is logarithmic if the greatest value is twenty times the least.
+    /// The meaning of the horizontal axis, with the unit. It is logarithmic if the greatest value is twenty times the
+    /// least.
     pub horizontal: String,
-    /// What the vertical axis is, with the unit; logarithmic by the same rule, from 0 otherwise.
+    /// The meaning of the vertical axis, with the unit; logarithmic by the same rule, from 0 otherwise.
     pub vertical: String,
     /// The curves.
     pub curves: Vec<Curve>,
@@ -32,7 +33,7 @@ impl CurvePlot {
     /// Draws an SVG document, 1000 by 500.
     ///
     /// # Errors
-    /// The drawing library gives up.
+    /// The drawing library fails.
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
@@ -51,7 +52,7 @@ impl CurvePlot {
         Ok(())
     }
 
-    /// Coordinates are made linear or logarithmic before they are drawn, so that there is one kind of chart.
+    /// Coordinates are transformed to linear or logarithmic before they are drawn, so that there is one kind of chart.
     fn draw_on(
         &self,
         area: &DrawingArea<SVGBackend<'_>, Shift>,
@@ -98,7 +99,7 @@ impl CurvePlot {
     }
 }
 
-/// How values lie along an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     is_logarithmic: bool,

@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use super::FigureError;
 use super::style::{LEGEND, SIZE, axes, curve, dashed, in_millions, legend};
 
-/// What happened at a moment.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkKind {
     /// A link was cut.
@@ -24,7 +24,7 @@ pub struct Mark {
     pub at: Duration,
     /// What.
     pub kind: MarkKind,
-    /// The words beside it, such as `link 1 cut`.
+    /// Its label, such as `link 1 cut`.
     pub label: String,
 }
 
@@ -40,14 +40,14 @@ pub struct PathSeries {
 /// How far the axes of a picture reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
-    /// Since the start.
+    /// The latest time, from the start.
     pub time: Duration,
-    /// The largest rate, room for the legend not counted.
+    /// The largest rate, without room for the legend.
     pub rate: Rate,
 }
 
 impl Extent {
-    /// One that holds both.
+    /// The smallest extent that holds both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self { time: self.time.max(other.time), rate: self.rate.max(other.rate) }
@@ -57,13 +57,13 @@ impl Extent {
 /// The picture to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatePlot {
-    /// The line above the picture.
+    /// Its title.
     pub title: String,
     /// The time that each rate covers; above zero.
     pub bin: Duration,
     /// The paths.
     pub paths: Vec<PathSeries>,
-    /// What is drawn above them, such as what reached the application. Default the sum of all paths.
+    /// The curve drawn above them, such as what reached the application. Default the sum of all paths.
     pub total: Option<PathSeries>,
     /// The events.
     pub marks: Vec<Mark>,
@@ -73,7 +73,7 @@ impl RatePlot {
     /// Draws an SVG document, 1000 by 500.
     ///
     /// # Errors
-    /// The drawing library gives up.
+    /// The drawing library fails.
     pub fn to_svg(&self) -> Result<String, FigureError> {
         self.to_svg_within(Extent::default())
     }
@@ -81,14 +81,14 @@ impl RatePlot {
     /// The same with axes that reach to `extent` at least, so that several pictures can be compared.
     ///
     /// # Errors
-    /// The drawing library gives up.
+    /// The drawing library fails.
     pub fn to_svg_within(&self, extent: Extent) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document, extent).map_err(|error| FigureError(error.to_string()))?;
         Ok(document)
     }
 
-    /// How far its axes reach by themselves.
+    /// The extent of its own axes.
     pub fn extent(&self) -> Extent {
         let total = self.total();
         let bins = u32::try_from(self.bins(&total)).unwrap_or(u32::MAX);
@@ -152,7 +152,7 @@ impl RatePlot {
         Ok(())
     }
 
-    /// How many times higher than the highest point the frame is, so that the legend stands above the curves.
+    /// Height of the frame relative to the highest point, so that the legend lies above the curves.
     fn headroom(&self) -> f64 {
         let lines = u32::try_from(self.paths.len()).unwrap_or(u32::MAX);
         let legend = (f64::from(lines) + 2.0) * LEGEND_LINE;

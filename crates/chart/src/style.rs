@@ -1,5 +1,5 @@
-//! What all figures share: white background, so that they read on light and dark pages, colours that the colour-blind
-//! tell apart, and a dash pattern for each besides, for print without colours.
+//! The style of all figures: a white background, so that they are legible on light and dark pages, colours that the
+//! colour-blind can distinguish, and a dash pattern for each curve, for print without colours.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::DashedPathElement;
@@ -18,31 +18,31 @@ pub(super) struct DashedStyle {
     pub(super) gap: u32,
 }
 
-/// The styles of curves, in order. When the colours come again, each has another dash pattern than before.
+/// The styles of curves, in order. When the colours repeat, each has another dash pattern than before.
 pub(super) fn dashed() -> impl Iterator<Item = DashedStyle> {
     let rounds = (0..DASHES.len()).cycle();
     let styles = rounds.flat_map(|round| COLOURS.iter().zip(DASHES.iter().cycle().skip(round)));
     styles.map(|(colour, (dash, gap))| DashedStyle { style: colour.stroke_width(2), dash: *dash, gap: *gap })
 }
 
-/// The colours of bars, in order, again and again.
+/// The colours of bars, in order, cyclic.
 pub(super) fn colours() -> impl Iterator<Item = RGBColor> {
     COLOURS.into_iter().cycle()
 }
 
-/// A number as far as an axis shows it.
+/// A number as an axis shows it.
 #[expect(clippy::as_conversions, reason = "beyond 2^53 the last digits do not matter")]
 pub(super) fn in_millions(number: u64) -> f64 {
     number as f64 / 1e6
 }
 
-/// A chart of something over seconds.
+/// A chart of a value over seconds.
 pub(super) type Chart<'area, 'document> =
     ChartContext<'area, SVGBackend<'document>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws time, `what` is over it, and the lines between.
+/// Draws the axes: time, and `what` over it.
 pub(super) fn axes(chart: &mut Chart<'_, '_>, what: &str) -> Drawn {
     chart
         .configure_mesh()
@@ -56,7 +56,7 @@ pub(super) fn axes(chart: &mut Chart<'_, '_>, what: &str) -> Drawn {
         .map_err(|error| error.to_string().into())
 }
 
-/// Draws a curve and notes it for the legend.
+/// Draws a curve and registers it for the legend.
 pub(super) fn curve(
     chart: &mut Chart<'_, '_>,
     name: &str,

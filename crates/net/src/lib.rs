@@ -61,9 +61,9 @@
 //! - Everything asynchronous here needs a tokio runtime with I/O and time; it may be of any flavour. The packets are
 //!   handled by a thread of the endpoint's own, so an application that computes for long does not slow them down.
 //! - [`Connection::events`] tells which paths come, fail and return. [`Connection::info`] has their figures.
-//! - Dropping handles is safe at any time: a [`SendStream`] that was not finished is reset, a [`ReceiveStream`] that was
-//!   not read to its end is stopped, a connection that nobody holds is closed. Before the process ends, call
-//!   [`Endpoint::close`], which waits until what was written has arrived.
+//! - Dropping handles is safe at any time: a [`SendStream`] that was not finished is reset, a [`ReceiveStream`] that
+//!   was not read to its end is stopped, a connection without any handle is closed. Before the process ends, call
+//!   [`Endpoint::close`], which waits until written data has arrived.
 //! - Memory is bounded: a peer can fill the windows of [`StreamConfig`], a quarter of
 //!   [`max_window`](StreamConfig::max_window) that is read ahead, and 64 KiB for each open stream.
 

@@ -1,6 +1,6 @@
-//! What protocols over a connection need from it: a [`Session`] with streams that both sides may open.
+//! The interface between a connection and the protocols over it: a [`Session`] with streams that both sides may open.
 //!
-//! `manyway-transfer` and `manyway-egress` ask for nothing else, so the same code runs over a Manyway connection and, in
+//! `manyway-transfer` and `manyway-egress` need nothing else, so the same code runs over a Manyway connection and, in
 //! tests, over pipes in memory.
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A connection with streams that both sides may open.
 ///
-/// A stream's sending half ends in order by `shutdown`; dropping it before resets the stream. Dropping the receiving
+/// `shutdown` ends a stream's sending half in order; dropping the half before resets the stream. Dropping the receiving
 /// half tells the other side to stop.
 pub trait Session: Send + Sync {
     /// The sending half of a stream.
@@ -29,18 +29,18 @@ pub trait Session: Send + Sync {
     /// Waits for a stream that the other side opens; `None` when the connection has ended.
     fn accept(&self) -> impl Future<Output = Option<(Self::Send, Self::Receive)>> + Send;
 
-    /// What carries the streams, as far as measurements want to know. Default: it does not tell.
+    /// The transport below, for measurements. Default: none.
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         None
     }
 }
 
-/// What carries the streams of a [`Session`].
+/// The transport below the streams of a [`Session`].
 pub trait Transport: Send + Sync {
     /// Its figures; `None` once it has ended.
     fn facts(&self) -> Pin<Box<dyn Future<Output = Option<TransportFacts>> + Send + '_>>;
 
-    /// Changes how it avoids congestion when it sends; false if it knows no such way.
+    /// Changes its congestion control for sending; returns false if the name is unknown.
     fn set_congestion<'a>(&'a self, name: &'a str) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
     /// Opens a stream of messages. Default: there are none.
@@ -59,31 +59,31 @@ pub type MessageHalves = (Box<dyn MessageSender>, Box<dyn MessageReceiver>);
 
 /// Sends messages.
 pub trait MessageSender: Send {
-    /// Sends a message for which somebody waits, in no order: within its lifetime, or as long as it takes if it has none.
-    /// Waits for room.
+    /// Sends a message of the class interactive, unordered: within its lifetime, or reliably if it has none. Waits for
+    /// room.
     fn send(
         &mut self,
         message: Bytes,
         lifetime: Option<Duration>,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>>;
 
-    /// Nothing follows.
+    /// Ends the messages.
     fn finish(&mut self);
 }
 
 /// Receives messages.
 pub trait MessageReceiver: Send {
-    /// Takes the next message; `None` at the end. Nothing is lost if the wait is cancelled.
+    /// Takes the next message; `None` at the end. Cancelling the wait loses nothing.
     fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send + '_>>;
 }
 
-/// Figures of what carries the streams, since it began.
+/// Figures of the transport since it began.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransportFacts {
     /// Packets sent.
     pub packets_sent: u64,
     /// Of them, those that were lost.
     pub packets_lost: u64,
-    /// Name of its congestion control; at most 64 bytes of it travel.
+    /// Name of its congestion control; at most 64 bytes of it are transferred.
     pub congestion: String,
 }

@@ -1,8 +1,8 @@
-//! What the receiver of an announced file has of it already.
+//! What the receiver already has of an announced file.
 
 use crate::codec::{CodecError, Fields};
 
-/// A beginning of a file: how long it is, and its BLAKE3 hash.
+/// A prefix of a file: its length and its BLAKE3 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Bytes from the start of the file, at least 1.
@@ -11,12 +11,12 @@ pub(crate) struct Mark {
     pub(crate) hash: [u8; 32],
 }
 
-/// Answers an ENTRY. No marks: everything is wanted.
+/// Answers an ENTRY. Without marks the whole file is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// Which entry of the stream, counted from 0.
     pub(crate) entry: u64,
-    /// What is there, the shortest first; at most [`Answer::MAX_MARKS`].
+    /// The prefixes that the receiver has, the shortest first; at most [`Answer::MAX_MARKS`].
     pub(crate) marks: Vec<Mark>,
 }
 
@@ -44,7 +44,7 @@ impl Answer {
                 limit: Self::MAX_MARKS,
             });
         }
-        // The frame bounds what is read; nothing is reserved for a number that the peer only claims.
+        // The frame bounds what is read; no memory is reserved for a number that the peer merely claims.
         let mut marks: Vec<Mark> = Vec::new();
         for _ in 0..count {
             let mark = Mark { length: fields.u64("mark")?, hash: fields.array("hash of a mark")? };
@@ -57,10 +57,10 @@ impl Answer {
     }
 }
 
-/// Where the marks of a beginning of `length` bytes stand, ascending; the last is `length` itself.
+/// The lengths of the prefixes to hash of a prefix of `length` bytes, ascending; the last is `length` itself.
 ///
-/// Every 16 MiB; wider apart in a file of more than 4 GiB, so that the list stays short: what a wrong byte costs is at
-/// most 1/255 of what is there.
+/// Every 16 MiB; farther apart in a file of more than 4 GiB, so that the list stays short: a wrong byte costs at most
+/// 1/255 of the data that is there.
 // transfer 4.3
 pub(crate) fn places(length: u64) -> impl Iterator<Item = u64> {
     let step = (length / (Answer::MAX_MARKS as u64 - 1)).next_multiple_of(1 << 20).max(SHORTEST_STEP);
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_ascend_to_the_length_and_are_few(length in prop_oneof![0_u64..1 << 20, 0_u64..1 << 36, 0_u64..1 << 62]) {
+        fn lengths_ascend_to_the_whole_and_are_few(length in prop_oneof![0_u64..1 << 20, 0_u64..1 << 36, 0_u64..1 << 62]) {
             let places: Vec<_> = places(length).collect();
             prop_assert!(places.len() <= Answer::MAX_MARKS);
             prop_assert_eq!(places.last().copied().unwrap_or(0), length);

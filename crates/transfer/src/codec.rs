@@ -5,7 +5,7 @@ use std::fmt;
 use crate::link::LinkError;
 use crate::name::NameError;
 
-/// Why bytes from the other side were not understood.
+/// Why bytes from the other side could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -32,7 +32,7 @@ pub enum CodecError {
         /// The field.
         field: &'static str,
     },
-    /// A field has a value that means nothing.
+    /// A field has an undefined value.
     Value {
         /// The field.
         field: &'static str,
@@ -130,14 +130,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a text with its length. Texts are bounded where they are made, far below 64 KiB; a longer one is cut.
+/// Appends a text with its length. Texts are bounded by their callers, far below 64 KiB; a longer one is cut.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let text = cut(text, usize::from(u16::MAX));
     out.extend_from_slice(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The longest beginning of `text` that has at most `limit` bytes and ends between two characters.
+/// The longest prefix of `text` that has at most `limit` bytes and ends between two characters.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {

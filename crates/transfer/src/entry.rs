@@ -1,4 +1,4 @@
-//! What is told about a file or directory before its content.
+//! The metadata of a file or directory, sent before its content.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,8 +16,7 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link with this target.
     Link(LinkTarget),
-    /// Content whose length nobody knows before its end: standard input, a pipe, a file that the system makes up while
-    /// it is read.
+    /// Content of unknown length: standard input, a pipe, a file that the system generates while it is read.
     Stream,
 }
 
@@ -31,7 +30,7 @@ impl EntryKind {
     }
 }
 
-/// A moment as file systems keep it: seconds since 1970, possibly before, and nanoseconds.
+/// A time as file systems keep it: seconds since 1970, possibly negative, and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp {
     /// Seconds since the start of 1970, UTC; negative before.
@@ -41,7 +40,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The same moment for the standard library; the start of 1970 if it cannot be expressed there.
+    /// The same time for the standard library; the start of 1970 if it cannot be expressed there.
     pub fn to_system_time(self) -> SystemTime {
         let whole = Duration::from_secs(self.seconds.unsigned_abs());
         let base =
@@ -72,17 +71,17 @@ impl From<SystemTime> for Timestamp {
 /// A file or directory as it is announced and listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, relative to the directory it is taken from or put into.
+    /// Its name, relative to the directory it is read from or written to.
     pub path: RelativePath,
     /// What it is.
     pub kind: EntryKind,
     /// Bytes of content; 0 unless it is a file.
     pub size: u64,
-    /// Bytes that it takes on the sender's disk, at most its size: fewer where it has holes.
+    /// Bytes that it occupies on the sender's disk, at most its size: fewer if it has holes.
     pub room: u64,
     /// When the content last changed.
     pub modified: Timestamp,
-    /// Permission bits, `0o777` at most: no set-uid, set-gid or sticky bit travels.
+    /// Permission bits, `0o777` at most: set-uid, set-gid and sticky bits are not transferred.
     pub mode: u16,
 }
 
@@ -127,7 +126,7 @@ impl Entry {
             3 => EntryKind::Stream,
             value => return Err(CodecError::Value { field: "entry kind", value: value.into() }),
         };
-        // transfer 2.7: only a file has a size, and its room is no more
+        // transfer 2.7: only a file has a size, and its space on disk is no larger
         if kind != EntryKind::File && size > 0 {
             return Err(CodecError::Value { field: "size", value: size });
         }

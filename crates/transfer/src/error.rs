@@ -13,35 +13,35 @@ use crate::name::printable;
 pub enum TransferError {
     /// The connection or stream broke.
     Stream {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What the stream said.
+        /// The error of the stream.
         source: io::Error,
     },
-    /// The other side sent what cannot be understood: its fault.
+    /// The other side sent bytes that cannot be decoded: a fault of its own.
     Codec(CodecError),
-    /// The other side sent a frame that has no place here: its fault.
+    /// The other side sent a frame out of order: a fault of its own.
     Unexpected {
-        /// What was waited for.
+        /// The expected frame.
         wanted: &'static str,
     },
-    /// The other side told nothing in time.
+    /// The other side sent nothing in time.
     Silent {
-        /// What was waited for.
+        /// The expected frame.
         wanted: &'static str,
     },
     /// The other side refused the request.
     Refused(Failure),
     /// The request cannot be made, for a reason on this side.
     Local(Failure),
-    /// Only one file can be fetched so, and this is not one; the text says what to name instead.
+    /// This operation fetches exactly one file; the text says what to name instead.
     NotOneFile(String),
-    /// The stream ended early; what had been verified until then stays.
+    /// The stream ended early; files verified until then stay.
     Incomplete {
         /// Files verified.
         verified: u64,
     },
-    /// A worker thread of this process died: our bug.
+    /// A worker thread of this process died: a bug of this program.
     Internal,
 }
 
@@ -56,7 +56,7 @@ impl TransferError {
         }
     }
 
-    /// Whether it is worth to try again over a new connection.
+    /// Whether a retry over a new connection may succeed.
     pub fn is_resumable(&self) -> bool {
         match self {
             Self::Stream { .. } | Self::Incomplete { .. } => true,

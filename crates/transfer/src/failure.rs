@@ -1,4 +1,4 @@
-//! Why one file or one request failed, in a form that travels.
+//! Why one file or one request failed, in a form that can be transferred.
 
 use std::fmt;
 use std::io;
@@ -11,11 +11,11 @@ use crate::name::{NameError, printable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// An error of the system that has no kind of its own here.
+    /// A system error without a kind of its own here.
     Other,
     /// No such file or directory.
     NotFound,
-    /// The user who runs the program may not do this.
+    /// The user of the program lacks the permission.
     PermissionDenied,
     /// No space left on the device, or the quota is used up.
     DiskFull,
@@ -31,23 +31,23 @@ pub enum Reason {
     SymbolicLink,
     /// The name is not allowed.
     Name,
-    /// The content does not fit its hash.
+    /// The content does not match its hash.
     Hash,
-    /// The file became longer or shorter while it was sent.
+    /// The file grew or shrank while it was sent.
     Changed,
-    /// Somebody else is writing the same file.
+    /// Another request is writing the same file.
     Busy,
-    /// The other side gave the file up.
+    /// The other side abandoned the file.
     Abandoned,
-    /// The receiver did not ask for this file.
+    /// The receiver did not request this file.
     Unasked,
-    /// The version or verb of the request is not known.
+    /// The version or verb of the request is unknown.
     Unsupported,
-    /// The request was not understood.
+    /// The request could not be decoded.
     Malformed,
     /// The request asks for more than the server allows.
     Limit,
-    /// It is left out on purpose: a symbolic link, a device, a file that the receiver keeps. This is no failure.
+    /// Left out on purpose: a symbolic link, a device, a file that the receiver keeps. This is no failure.
     LeftOut,
     /// The file ended before its announced size.
     Shorter,
@@ -88,7 +88,7 @@ impl Reason {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Other)
     }
 
-    /// The reason in plain words.
+    /// The reason in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Other => "the system reports an error",
@@ -131,7 +131,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Most bytes of text that travel; longer ones are cut.
+    /// Most bytes of text that are transferred; longer ones are cut.
     pub const MAX_TEXT: usize = 512;
 
     /// A failure that its reason explains in full.
@@ -155,16 +155,16 @@ impl Failure {
         Self::with_text(self.reason, text)
     }
 
-    /// The failure as the reason why something is refused.
+    /// The failure as the reason of a refusal.
     pub fn refusal(&self) -> String {
-        // The text says itself what is read-only.
+        // The text itself says what is read-only.
         if self.reason == Reason::ReadOnly && !self.text.is_empty() {
             return printable(&self.text);
         }
         self.to_string()
     }
 
-    /// Translates an error of the system.
+    /// Translates a system error.
     pub fn from_io(error: &io::Error) -> Self {
         #[expect(
             clippy::wildcard_enum_match_arm,
@@ -215,7 +215,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An error of the system in the form of all messages: in lower case, without its number.
+/// A system error in the form of all messages: in lower case, without its number.
 fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = match (error.raw_os_error(), text.rsplit_once(" (os error ")) {
@@ -238,7 +238,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn errors_of_the_system_are_told_in_lower_case_and_without_their_number() {
+    fn system_errors_are_printed_in_lower_case_and_without_their_number() {
         let text = |code| Failure::from_io(&io::Error::from_raw_os_error(code)).to_string();
         assert_eq!(text(2), "no such file or directory");
         assert_eq!(text(28), "the disk is full");
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_said_plainly() {
+    fn a_full_disk_has_a_plain_message() {
         let Ok(mut full) = std::fs::File::options().write(true).open("/dev/full") else { return };
         let error = full.write_all(b"x").unwrap_err();
         assert_eq!(Failure::from_io(&error).to_string(), "the disk is full");
     }
 
     #[test]
-    fn a_failure_with_its_place_says_everything_once() {
+    fn a_failure_with_its_place_repeats_nothing() {
         let at = |failure: Failure| failure.at(Path::new("a/b")).to_string();
         assert_eq!(at(Failure::new(Reason::NotFound)), "no such file or directory: a/b");
         assert_eq!(at(Failure::with_text(Reason::Other, "odd")), "a/b: odd");

@@ -1,4 +1,4 @@
-//! Files over the two halves of a stream: the same for both who opened it and who accepted it.
+//! Transfers files over the two halves of a stream, in the same way for its opener and its acceptor.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::wire::{finish, read_acceptance, read_end, read_frame, write_frame};
 /// Which side of the stream sends the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The one that opened it: it learns first whether it may.
+    /// The opener: it learns first whether the request is accepted.
     Opener,
-    /// The one that accepted it.
+    /// The acceptor.
     Acceptor,
 }
 
-/// Sends files and waits for the receiver's word on each.
+/// Sends files and waits for the receiver's verdict on each.
 pub(crate) async fn send_over<W, R>(
     (send, receive): (&mut W, &mut R),
     side: Side,
@@ -75,7 +75,7 @@ where
     Ok(Report { verified: heard.report.verified, bytes: heard.report.bytes, ..report })
 }
 
-/// Receives files and tells the sender what becomes of them.
+/// Receives files and sends the verdicts.
 pub(crate) async fn receive_over<W, R>(
     (send, receive): (&mut W, &mut R),
     store: Arc<Store>,
@@ -95,7 +95,7 @@ where
     told?;
     read_end(receive).await?;
     write_frame(send, &Frame::Done(Totals { files: report.verified, bytes: report.bytes })).await?;
-    // A sender that heard this may close the connection before the end of the stream is done.
+    // After this the sender may close the connection before the stream has ended.
     let _ = finish(send).await;
     Ok(report)
 }
@@ -117,21 +117,21 @@ pub(crate) async fn tell<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// What the receiver said.
+/// What the receiver has sent.
 #[derive(Debug, Default)]
 struct Heard {
-    /// Entries that it takes or refuses.
+    /// Entries that it accepts or refuses.
     answered: u64,
     verdicts: u64,
     report: Report,
 }
 
-/// Reads what the receiver says.
+/// Reads the receiver's frames.
 struct Listener<'a> {
     progress: &'a dyn Progress,
     steering: &'a Steering,
     replies: mpsc::Sender<Reply>,
-    /// Where files go that are looked at once more.
+    /// Queue of files to be checked once more.
     verified: std::sync::mpsc::Sender<Sent>,
     heard: Heard,
 }
@@ -173,14 +173,14 @@ impl Listener<'_> {
         }
     }
 
-    /// Hands on what is said about the next entry that nothing was said about yet.
+    /// Passes on the reply to the next entry without one.
     // transfer 4.2
     fn reply(&mut self, reply: Reply) -> Result<(), TransferError> {
         if self.heard.answered >= self.steering.announced() {
             return Err(CodecError::Value { field: "answer", value: self.heard.answered }.into());
         }
         self.heard.answered += 1;
-        // There is room for every entry that may be ahead; whoever finds none has given up.
+        // There is room for every entry that may be ahead; without room the other thread has given up.
         let _ = self.replies.try_send(reply);
         Ok(())
     }
@@ -200,14 +200,14 @@ impl Listener<'_> {
             Ok(()) => {
                 self.heard.report.verified += 1;
                 if let Some(Ending::Sent(sent)) = ending {
-                    // It is taken as long as this end listens.
+                    // It is accepted as long as this end listens.
                     let _ = self.verified.send(sent);
                 }
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
             Err(failure) => {
                 self.steering.on_refused(verdict.index);
-                // What this end gave up the receiver repeats.
+                // The receiver repeats what this end abandoned.
                 let is_own = matches!(ending, Some(Ending::Abandoned(reason)) if reason == failure.reason);
                 let at = if is_own { Party::Local } else { Party::Peer };
                 self.heard.report.add_failure(self.progress, at, (name, failure));
@@ -217,8 +217,8 @@ impl Listener<'_> {
     }
 }
 
-/// Runs both directions. If the other side stops taking files, its answer says why, so that counts more than the
-/// error of our own writing.
+/// Runs both directions. If the other side stops receiving, its answer says why, so that answer takes precedence over
+/// the write error of this side.
 async fn join<A, B>(
     sending: impl Future<Output = Result<A, TransferError>>,
     listening: impl Future<Output = Result<B, TransferError>>,
@@ -238,7 +238,7 @@ async fn join<A, B>(
     Ok((sent, heard))
 }
 
-/// Answers and verdicts that may wait for a slow sender before its files do.
+/// Most answers and verdicts that wait for a slow sender before its files wait.
 const ANSWERS_WAITING: usize = 1024;
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
     use crate::progress::NoProgress;
 
     #[tokio::test]
-    async fn who_has_heard_the_last_frame_still_waits_for_the_end_of_the_stream() {
+    async fn the_receiver_of_the_last_frame_still_waits_for_the_end_of_the_stream() {
         let (mut near, mut far) = tokio::io::duplex(1024);
         let (replies, _queue) = mpsc::channel(1);
         let (progress, steering) = (NoProgress, Steering::default());

@@ -1,4 +1,4 @@
-//! Frames: `kind u8 | length u24 | body`, the only thing that stands in a stream (but for bench filler).
+//! Frames: `kind u8 | length u24 | body`. A stream consists of frames alone (but for bench filler).
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ pub(crate) const DATA_LIMIT: usize = 256 * 1024;
 // transfer 1.3
 pub(crate) const BODY_LIMIT: usize = 64 * 1024;
 
-/// Most bytes of one HOLE: their hash is a second of work at most, so a reader soon sees that a stream has ended.
+/// Most bytes of one HOLE: its hash takes a second at most, so a reader soon sees that a stream has ended.
 // transfer 3.6
 pub(crate) const HOLE_LIMIT: u64 = 1 << 30;
-/// Stands for "no entry" in ABANDONED.
+/// Means "no entry" in ABANDONED.
 const NO_ENTRY: u64 = u64::MAX;
 
 /// The kinds of frames.
@@ -98,7 +98,7 @@ impl Header {
     }
 }
 
-/// What the receiver of a file says about it.
+/// The receiver's verdict on a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Which entry of the stream, counted from 0.
@@ -109,29 +109,29 @@ pub(crate) struct Verdict {
     pub outcome: Result<(), Failure>,
 }
 
-/// What a bench receiver got in one interval.
+/// What a bench receiver received in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// Counted from 0, those that are omitted included.
+    /// Counted from 0, including omitted ones.
     pub index: u32,
-    /// Whether it lies in the beginning that does not count.
+    /// Whether it lies in the omitted beginning.
     pub omitted: bool,
-    /// Its start, since the measurement began or, if it is omitted, the run.
+    /// Its start, relative to that of the measurement or, if it is omitted, of the run.
     pub start: Duration,
-    /// Its end, since the same moment.
+    /// Its end, relative to the same.
     pub end: Duration,
     /// Bytes received in it.
     pub bytes: u64,
 }
 
-/// What a bench receiver got in all.
+/// What a bench receiver received in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BenchSummary {
     /// Bytes received.
     pub bytes: u64,
-    /// How long they took: the time that was asked for, or until the last byte.
+    /// Its duration: the requested time, or until the last byte.
     pub elapsed: Duration,
-    /// The longest time without a byte, the waits at both ends included.
+    /// The longest time without a byte, including the waits at both ends.
     pub worst_silence: Duration,
 }
 
@@ -148,19 +148,19 @@ pub(crate) enum Frame {
         read_only: bool,
     },
     Entry(Entry),
-    /// The content of an announced file follows, from this place on.
+    /// The content of an announced file follows, from this offset on.
     Start {
         entry: u64,
         offset: u64,
     },
-    /// So many zero bytes that take no room on the sender's disk; at least 1, at most [`HOLE_LIMIT`].
+    /// This many zero bytes that occupy no space on the sender's disk; at least 1, at most [`HOLE_LIMIT`].
     Hole {
         length: u64,
     },
     End {
         hash: [u8; 32],
     },
-    /// A file is given up: an announced one, or one that could not even be announced.
+    /// A file is abandoned: an announced one, or one that could not even be announced.
     Abandoned {
         entry: Option<u64>,
         name: String,
@@ -253,7 +253,7 @@ impl Frame {
     pub(crate) fn decode(kind: Kind, body: &[u8]) -> Result<Self, CodecError> {
         let mut fields = Fields::new(body);
         let frame = match kind {
-            // A request of another version has fields that are not known here.
+            // A request of another version has unknown fields.
             Kind::Request => return Ok(Self::Request(Request::decode(&mut fields)?)),
             Kind::Accepted => Self::Accepted(Totals::decode(&mut fields)?),
             Kind::Refused => Self::Refused(Failure::decode(&mut fields)?),
@@ -327,7 +327,7 @@ fn decode_hello(fields: &mut Fields<'_>) -> Result<Frame, CodecError> {
     Ok(Frame::Hello { application, oldest, newest, read_only })
 }
 
-/// A byte of which only the lowest bit has a meaning.
+/// A byte of which only the lowest bit is defined.
 fn decode_flag(fields: &mut Fields<'_>) -> Result<bool, CodecError> {
     match fields.u8("flags")? {
         0 => Ok(false),

@@ -1,12 +1,12 @@
-//! What the verbs of `manyway` speak over a connection: sending, fetching and listing files, and measuring throughput.
+//! The protocols of `manyway`'s verbs over a connection: sending, fetching and listing files, and measuring throughput.
 //!
-//! The crate knows no transport: it asks for a [`Session`] whose streams both sides may open. One side answers with a
-//! [`Server`], the other calls [`put`], [`get`], [`list`], [`bench()`] and [`hello`]. Each call is one stream (a bench
-//! run is one for each of its parallel streams), and each stream begins with a request that names the version of this
-//! protocol. The bytes are specified in `docs/specification/transfer.md`; comments cite its rules as `transfer 4.2`.
+//! The crate knows no transport: it needs a [`Session`] whose streams both sides may open. One side runs a [`Server`],
+//! the other calls [`put`], [`get`], [`list`], [`bench()`] and [`hello`]. Each call is one stream (a bench run is one
+//! for each of its parallel streams), and each stream begins with a request that has the version of this protocol.
+//! `docs/specification/transfer.md` specifies the bytes; comments cite its rules as `transfer 4.2`.
 //!
-//! A received file has its name only once it is complete, verified against its BLAKE3 hash and safe on the disk, and
-//! no name leads out of the directory it is received into.
+//! A received file gets its name only once it is complete, verified against its BLAKE3 hash and synced, and no name
+//! leads out of the directory that receives it.
 #![forbid(unsafe_code)]
 
 mod answer;

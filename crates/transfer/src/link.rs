@@ -1,4 +1,4 @@
-//! Targets of symbolic links: which ones may travel, and where they lead.
+//! Targets of symbolic links: which ones may be transferred, and where they lead.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::name::{RelativePath, printable};
 
 /// The target of a symbolic link, relative to the directory that holds the link.
 ///
-/// It begins with any number of `..` and then names components; a `..` after a name is refused. With that alone a chain
-/// of such links can be followed without looking at the file system: each one leads to where its text says, whatever
-/// the components in between are.
+/// It begins with any number of `..` and then names components; a `..` after a name is refused. So a chain of such
+/// links can be followed without reading the file system: each one leads to where its text says, whatever the
+/// components in between are.
 // transfer 2.5
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget(String);
@@ -18,7 +18,7 @@ impl LinkTarget {
     /// Most bytes of a target.
     pub const MAX_LENGTH: usize = 4095;
 
-    /// Checks a target that came from anywhere.
+    /// Checks a target from any source.
     ///
     /// # Errors
     /// The first rule that the target breaks.
@@ -68,7 +68,7 @@ impl LinkTarget {
     }
 }
 
-/// Components, without those that mean nothing.
+/// Components, without empty ones and dots.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split('/').filter(|part| !matches!(*part, "" | "."))
 }
@@ -80,15 +80,15 @@ impl fmt::Display for LinkTarget {
     }
 }
 
-/// Why a link's target may not travel.
+/// Why a link's target may not be transferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Nothing.
+    /// Empty.
     Empty,
     /// It starts with a slash or a drive letter.
     Absolute,
-    /// A `..` stands behind a name, where it may lead elsewhere than it seems to.
+    /// A `..` follows a name, where it may lead elsewhere than it seems to.
     UpAfterName,
     /// A NUL or a backslash.
     Character {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_stays_in_its_tree_or_does_not() {
+    fn a_target_is_inside_its_tree_or_outside() {
         let stays = |link, target, tree| LinkTarget::parse(target).unwrap().stays_below(&path(link), tree);
         assert!(stays("tree/a/link", "../b", 1));
         assert!(stays("tree/a/link", "..", 1));

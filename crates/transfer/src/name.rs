@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The name of a file or directory below the directory that is served or written to.
 ///
-/// Components are separated by `/`. A value of this type never leads outside: it has no `..`, no empty component,
-/// no root, no drive and no backslash, and it names no file that is still being received.
+/// Components are separated by `/`. A value of this type never leads outside: it has no `..`, no empty component, no
+/// root, no drive and no backslash, and it is no name of a temporary file.
 ///
 /// ```
 /// use manyway_transfer::RelativePath;
@@ -24,11 +24,11 @@ impl RelativePath {
     /// Most components in a name.
     pub const MAX_DEPTH: usize = 64;
 
-    /// Checks a name that came from anywhere.
+    /// Checks a name from any source.
     ///
     /// # Errors
     /// The first rule that the name breaks.
-    // transfer 2.1: what a name is
+    // transfer 2.1: the definition of a name
     pub fn parse(name: &str) -> Result<Self, NameError> {
         if name.is_empty() {
             return Err(NameError::Empty);
@@ -93,7 +93,7 @@ impl RelativePath {
     }
 }
 
-/// Prints the name with control and direction characters escaped, so that a stranger's name cannot move the cursor.
+/// Prints the name with control and direction characters escaped, so that a name from the peer cannot move the cursor.
 impl fmt::Display for RelativePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.0))
@@ -117,7 +117,7 @@ pub(crate) fn printable(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing, or nothing between two slashes.
+    /// Empty, or an empty component.
     Empty,
     /// Starts with a slash.
     Absolute,
@@ -130,7 +130,7 @@ pub enum NameError {
         /// The character.
         character: char,
     },
-    /// The name is kept for files that are still being received.
+    /// The name is reserved for files that are still being received.
     Reserved,
     /// The name or a component has too many bytes.
     TooLong {
@@ -170,19 +170,19 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The name under which a file is received until it is verified, in the directory of its final name.
+/// The name of a file until it is verified, in the directory of its final name.
 // transfer 5.1
 pub(crate) fn part_name(last: &str) -> String {
     let plain = format!(".{last}{PART_SUFFIX}");
     if plain.len() <= RelativePath::MAX_COMPONENT {
         return plain;
     }
-    // A long name leaves no room for the suffix; its hash stands for it, always the same one.
+    // A long name leaves no room for the suffix; its hash replaces it, always the same one.
     let hash = blake3::hash(last.as_bytes()).to_hex();
     format!(".{hash}{PART_SUFFIX}")
 }
 
-/// Whether a name of a directory is one of unfinished files.
+/// Whether a name is one of unfinished files.
 pub(crate) fn is_part(name: &str) -> bool {
     name.starts_with('.') && name.to_ascii_lowercase().ends_with(PART_SUFFIX)
 }
@@ -210,7 +210,7 @@ pub(crate) fn has_drive(name: &str) -> bool {
     characters.next().is_some_and(|c| c.is_ascii_alphabetic()) && characters.next() == Some(':')
 }
 
-/// Unicode characters that reorder what stands around them on a screen.
+/// Unicode characters that reorder text on a screen.
 fn changes_direction(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_name_cannot_move_the_cursor() {
+    fn a_name_from_the_peer_cannot_move_the_cursor() {
         let name = RelativePath::parse("a\u{1b}[2Jb\u{202e}c").unwrap();
         assert_eq!(name.to_string(), "a\\u{1b}[2Jb\\u{202e}c");
     }

@@ -1,5 +1,5 @@
-//! Joins blocking work on files to an asynchronous stream by short queues of large chunks, so that disk, hashing
-//! and network run at the same time in constant memory.
+//! Connects blocking work on files to an asynchronous stream by short queues of large chunks, so that disk, hashing and
+//! network run in parallel in constant memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn joined<T>(result: Result<Result<T, TransferError>, tokio::task::JoinError>) -
     result.unwrap_or(Err(TransferError::Internal))
 }
 
-/// The stream that the frames were meant for is gone.
+/// The stream for the frames is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
@@ -114,7 +114,7 @@ impl FrameSink {
         Self { buffer: vec![0; CHUNK], used: 0, content: 0, scratch: Vec::new(), chunks, spares }
     }
 
-    /// Adds a frame; tells how many bytes its body has.
+    /// Adds a frame; returns the size of its body.
     pub(crate) fn frame(&mut self, frame: &Frame) -> Result<usize, Closed> {
         self.scratch.clear();
         frame.encode(&mut self.scratch);
@@ -129,7 +129,7 @@ impl FrameSink {
         Ok(self.scratch.len() - HEADER)
     }
 
-    /// Adds a DATA frame of what `fill` puts into the space it is given; none if that is nothing.
+    /// Adds a DATA frame of what `fill` writes into the given space; none if it writes nothing.
     pub(crate) fn data(
         &mut self,
         fill: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -154,7 +154,7 @@ impl FrameSink {
         Ok(Ok(length))
     }
 
-    /// Sends what is collected.
+    /// Sends the collected frames.
     pub(crate) fn flush(&mut self) -> Result<(), Closed> {
         if self.used == 0 {
             return Ok(());
@@ -202,9 +202,9 @@ impl Read for ChunkSource {
     }
 }
 
-/// Bytes of a chunk: with its header a DATA frame just fills it.
+/// Bytes of a chunk: exactly one DATA frame with its header.
 const CHUNK: usize = DATA_LIMIT;
-/// Chunks that may wait between a thread and its stream.
+/// Most chunks between a thread and its stream.
 const QUEUE: usize = 4;
-/// A file is not read in pieces smaller than this for want of room in a chunk.
+/// The least room in a chunk for which a file is read; with less the chunk is sent first.
 const SMALLEST_READ: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! How a caller learns what goes on.
+//! Reports the progress of a transfer to the caller.
 
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -8,7 +8,7 @@ use crate::request::Totals;
 /// One of the two ends of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Party {
-    /// The one that tells it.
+    /// The one that reports.
     Local,
     /// The other one.
     Peer,
@@ -18,7 +18,7 @@ pub enum Party {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum ProgressEvent<'a> {
-    /// What will follow in all, as the sender counted it before it began.
+    /// The total that will follow, as the sender counted it before it began.
     Totals(Totals),
     /// A file or directory begins.
     Started {
@@ -27,17 +27,17 @@ pub enum ProgressEvent<'a> {
         /// Its announced size in bytes.
         size: u64,
     },
-    /// So many more bytes of content went out or came in.
+    /// This many more bytes of content were sent or received.
     Advanced {
         /// Bytes since the last such event.
         bytes: u64,
     },
-    /// So many bytes of content need not travel: the receiver has them from earlier, and they agree.
+    /// This many bytes of content need not be sent: the receiver has them from earlier, and they agree.
     Resumed {
         /// Bytes of one file.
         bytes: u64,
     },
-    /// So many bytes of content are a hole in the file, which travels as a number.
+    /// This many bytes of content are a hole in the file, of which only the length is sent.
     Hole {
         /// Bytes since the last such event.
         bytes: u64,
@@ -54,7 +54,7 @@ pub enum ProgressEvent<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// A file became longer while it was sent: its announced beginning was sent.
+    /// A file grew while it was sent: its announced beginning was sent.
     Grew {
         /// Its name, safe to print.
         name: &'a str,
@@ -70,30 +70,29 @@ pub enum ProgressEvent<'a> {
         /// At which end: the one that could not read, check or write it.
         at: Party,
     },
-    /// The transfer ended before this file did, or before its receiver had said what became of it; told by servers
-    /// alone.
+    /// The transfer ended before this file did, or before its receiver had sent the verdict; reported by servers only.
     BrokenOff {
         /// Its name, safe to print.
         name: &'a str,
-        /// Bytes of content that came in or went out, and those that were there from earlier.
+        /// Bytes of content received or sent, and those from earlier.
         bytes: u64,
         /// Why.
         error: &'a TransferError,
     },
-    /// A server did not do what a client asked for; told by servers alone.
+    /// A server refused a request; reported by servers only.
     Refused {
         /// Why, as the client was told.
         failure: &'a Failure,
     },
 }
 
-/// Is told each step of a transfer, from several threads; must not block.
+/// Receives each step of a transfer, from several threads; must not block.
 pub trait Progress: Send + Sync {
-    /// Takes note of a step.
+    /// Handles a step.
     fn on_progress(&self, event: ProgressEvent<'_>);
 }
 
-/// Takes no note of anything.
+/// Ignores everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProgress;
 
@@ -116,14 +115,14 @@ pub struct FailedFile {
     pub failure: Failure,
 }
 
-/// The end of a transfer that ran to its end.
+/// The result of a transfer that completed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Files and directories that the receiver verified.
     pub verified: u64,
     /// Bytes of content in them.
     pub bytes: u64,
-    /// Bytes of content that travelled.
+    /// Bytes of content that were transferred.
     pub moved: u64,
     /// Bytes of content that the receiver had from earlier.
     pub resumed: u64,
@@ -131,10 +130,10 @@ pub struct Report {
     pub holes: u64,
     /// Entries that were left out on purpose.
     pub left_out: u64,
-    /// Files of which only the announced beginning was sent, since they became longer meanwhile. Known to their sender.
+    /// Files of which only the announced beginning was sent, since they grew meanwhile. Known to their sender.
     pub grown: u64,
-    /// Names of files that have another name in the same transfer (hard links): each travels as a file of its own.
-    /// Known to their sender.
+    /// Names of files that have another name in the same transfer (hard links): each is transferred as a file of its
+    /// own. Known to their sender.
     pub hard_links: u64,
     /// Those that failed, the first [`Report::MAX_FAILED`] of them.
     pub failed: Vec<FailedFile>,
@@ -151,7 +150,7 @@ impl Report {
         self.failures == 0
     }
 
-    /// Takes note of what did not arrive because of one end, and tells `progress`.
+    /// Records a failure at one end, and reports it to `progress`.
     pub(crate) fn add_failure(
         &mut self,
         progress: &dyn Progress,

@@ -1,4 +1,4 @@
-//! The first frame of every stream: what its opener wants.
+//! The first frame of every stream: the request of its opener.
 
 use crate::bench::request::{AccountRequest, BenchRequest, MessagesRequest};
 use crate::codec::{CodecError, Fields, put_text};
@@ -8,7 +8,7 @@ use crate::rules::Rules;
 /// The newest version of the transfer protocol that this crate speaks, and the oldest.
 pub const VERSION: u8 = 3;
 
-/// Files and bytes that are about to follow; an announcement for progress displays, not a promise.
+/// Files and bytes that are about to follow: an announcement for progress displays, not a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Files and directories.
@@ -17,22 +17,22 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-/// What the opener of a stream wants.
+/// The request of the opener of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Request {
-    /// Tells the application's name and version, asks for the other side's.
+    /// Sends the application's name and version, and requests the other side's.
     Hello {
         /// Name and version, such as `manyway/0.1.0`; at most [`Request::MAX_APPLICATION`] bytes.
         application: String,
     },
     /// Files follow on this stream.
     Put(Totals),
-    /// Asks for files; an empty list asks for everything.
+    /// Requests files; an empty list requests everything.
     Get(GetRequest),
-    /// Asks what a directory holds; `None` is the served directory itself.
+    /// Requests the content of a directory; `None` is the served directory itself.
     List(Option<RelativePath>),
-    /// Moves bytes that nobody keeps.
+    /// Sends or receives bytes that are discarded.
     Bench(BenchRequest),
     /// Keeps the account of a bench run.
     Account(AccountRequest),
@@ -40,12 +40,12 @@ pub(crate) enum Request {
     Messages(MessagesRequest),
 }
 
-/// Which files are asked for.
+/// Which files are requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GetRequest {
-    /// What of them is sent.
+    /// Which parts of them are sent.
     pub(crate) rules: Rules,
-    /// Their names; none asks for everything.
+    /// Their names; empty requests everything.
     pub(crate) paths: Vec<RelativePath>,
 }
 
@@ -93,7 +93,7 @@ impl Request {
         }
     }
 
-    /// Reads a request. The outer error is nonsense, the inner one a version or verb that this side does not know.
+    /// Reads a request. The outer error is a malformed one, the inner one an unknown version or verb.
     // transfer 1.5: version and verb are read before anything else
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Result<Self, Unknown>, CodecError> {
         let version = fields.u8("version")?;
@@ -120,7 +120,7 @@ impl Request {
     }
 }
 
-/// What a request asks for that this side does not know.
+/// The unknown part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
     Version(u8),
@@ -143,7 +143,7 @@ fn decode_paths(fields: &mut Fields<'_>) -> Result<Vec<RelativePath>, CodecError
     if count > Request::MAX_PATHS {
         return Err(CodecError::TooLong { field: "list of paths", length: count, limit: Request::MAX_PATHS });
     }
-    // The frame bounds what is read; nothing is reserved for a number that the peer only claims.
+    // The frame bounds what is read; no memory is reserved for a number that the peer merely claims.
     let mut paths = Vec::new();
     for _ in 0..count {
         paths.push(RelativePath::parse(fields.text("path", RelativePath::MAX_LENGTH)?)?);

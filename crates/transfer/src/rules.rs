@@ -1,4 +1,4 @@
-//! What of a tree is sent.
+//! Which parts of a tree are sent.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Links {
     Skip,
 }
 
-/// What of a tree is sent. Default: everything, links as links.
+/// Which parts of a tree are sent. Default: everything, links as links.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// What happens to symbolic links.
@@ -31,10 +31,9 @@ pub struct Rules {
 
 /// Patterns of names that are left out.
 ///
-/// `*` and `?` stand for anything but a slash, `**` also for slashes, `[…]` for one of some characters, `{a,b}` for
-/// alternatives. A pattern fits a name that ends with it (`*.tmp`, `build`, `a/b`); one that begins with a slash fits
-/// only from the top. One that ends with a slash fits only directories. What is below an excluded directory is left
-/// out with it.
+/// `*` and `?` match anything but a slash, `**` also slashes, `[…]` one of some characters, `{a,b}` alternatives. A
+/// pattern matches a name that ends with it (`*.tmp`, `build`, `a/b`); one that begins with a slash matches only from
+/// the top. One that ends with a slash matches only directories. The content of an excluded directory is excluded too.
 #[derive(Debug, Clone, Default)]
 pub struct Excludes {
     patterns: Vec<String>,
@@ -51,7 +50,7 @@ impl Excludes {
     /// Reads patterns.
     ///
     /// # Errors
-    /// There are too many, one is too long, or one is no pattern; the text says what is wrong.
+    /// There are too many, one is too long, or one is invalid; the text says what is wrong.
     pub fn new<I: IntoIterator<Item = S>, S: Into<String>>(patterns: I) -> Result<Self, Failure> {
         let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
         if patterns.len() > Self::MAX_PATTERNS {
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fits_names_that_end_with_it() {
+    fn a_pattern_matches_names_that_end_with_it() {
         for (pattern, name) in [
             ("*.tmp", "tree/a.tmp"),
             ("build", "tree/deep/build"),
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_refused_and_named() {
+    fn an_invalid_pattern_is_refused_and_named() {
         let failure = Excludes::new(["a[b"]).unwrap_err();
         assert!(failure.to_string().contains("a[b"), "{failure}");
         assert!(Excludes::new(vec!["x"; 65]).is_err() && Excludes::new(["x".repeat(257)]).is_err());

@@ -16,7 +16,7 @@ pub(crate) async fn read_frame<R: AsyncRead + Unpin>(receive: &mut R) -> Result<
     if header.kind == Kind::Data {
         return Err(TransferError::Unexpected { wanted: "an answer" });
     }
-    // At most 64 KiB, and filled as the bytes come.
+    // At most 64 KiB, and filled as the bytes arrive.
     let mut body = vec![0; header.length];
     receive.read_exact(&mut body).await.map_err(TransferError::stream("waiting for an answer"))?;
     Ok(Frame::decode(header.kind, &body)?)
@@ -32,7 +32,7 @@ pub(crate) async fn write_frame<W: AsyncWrite + Unpin>(
     send.write_all(&bytes).await.map_err(TransferError::stream("sending"))
 }
 
-/// Writes a request, after a check that it can be understood.
+/// Writes a request, after a check that it can be decoded.
 pub(crate) async fn write_request<W: AsyncWrite + Unpin>(
     send: &mut W,
     request: Request,
@@ -52,17 +52,17 @@ pub(crate) async fn write_request<W: AsyncWrite + Unpin>(
     send.write_all(&bytes).await.map_err(TransferError::stream("sending the request"))
 }
 
-/// Ends the sending half in order.
+/// Finishes the sending half.
 pub(crate) async fn finish<W: AsyncWrite + Unpin>(send: &mut W) -> Result<(), TransferError> {
     send.shutdown().await.map_err(TransferError::stream("ending the stream"))
 }
 
-/// Reads the end of a half whose last frame has been read. Without this, letting the half go could overtake its end and
-/// tell a sender that has said everything to stop.
+/// Reads the end of a half after its last frame. Without this, dropping the half could overtake its end and tell a
+/// sender that has finished to stop.
 // transfer 1.8
 pub(crate) async fn read_end<R: AsyncRead + Unpin>(receive: &mut R) -> Result<(), TransferError> {
     match receive.read(&mut [0]).await {
-        // If the connection ended instead, everything was said all the same.
+        // If the connection ended instead, everything had been sent all the same.
         Ok(0) | Err(_) => Ok(()),
         Ok(_) => Err(TransferError::Unexpected { wanted: "the end of the stream" }),
     }

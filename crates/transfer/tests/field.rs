@@ -1,4 +1,4 @@
-//! Files as they are found in the field: links, files that grow, files without a length, names that are taken.
+//! Files as they occur in the field: links, growing files, files of unknown length, names that exist.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -28,7 +28,7 @@ async fn links_inside_the_tree_travel_and_others_are_left_out_without_a_failure(
     assert_eq!(noted.left_out(), ["tree/absolute", "tree/device", "tree/outside"]);
     assert_eq!(std::fs::read_link(there.path().join("tree/deep/inside")).unwrap(), Path::new("../file"));
     assert!(there.path().join("tree/outside").symlink_metadata().is_err());
-    // The same again changes nothing.
+    // A second transfer changes nothing.
     let again = put(&client, vec![tree.clone()], quiet()).await.unwrap();
     assert_eq!((again.moved, again.failures, again.verified), (0, 0, report.verified));
 
@@ -60,7 +60,7 @@ async fn links_are_followed_or_left_out_if_the_user_wants_it() {
     assert!(there.path().join("tree/deep/loop").symlink_metadata().is_err(), "no end to it");
 }
 
-/// A client can make a server follow links only as far as it serves.
+/// A client can make a server follow links only within the served directory.
 // transfer 5.7
 #[tokio::test]
 async fn a_server_follows_no_link_out_of_its_directory() {
@@ -78,19 +78,19 @@ async fn a_server_follows_no_link_out_of_its_directory() {
     let rules = Rules { links: Links::Follow, ..Rules::default() };
     let plan = GetPlan { into: back.path().to_owned(), rules, ..GetPlan::default() };
     let report = get_with(&client, plan.clone(), quiet()).await.unwrap();
-    // The one in the directory has two names by now.
+    // The file in the directory has two names by now.
     assert_eq!((report.failures, report.left_out), (0, 4), "{report:?}");
     assert_eq!(std::fs::read(back.path().join("in")).unwrap(), b"content");
     assert_eq!(std::fs::read(back.path().join("way/file")).unwrap(), b"content");
     assert!(!back.path().join("sly").exists() && !back.path().join("a/out").exists());
-    // By its name a link is followed, too, and no farther.
+    // A link given by name is followed, too, but only within the directory.
     for (name, failures) in [("in", 0), ("sly", 1), ("absolute", 1)] {
         let plan = GetPlan { paths: vec![path(name)], ..plan.clone() };
         assert_eq!(get_with(&client, plan, quiet()).await.unwrap().failures, failures, "{name}");
     }
 }
 
-/// Who offers files says what leaves his machine.
+/// The local user who offers files decides what leaves the host.
 // transfer 7.5
 #[tokio::test]
 async fn a_client_cannot_make_an_offer_follow_links() {
@@ -109,7 +109,7 @@ async fn a_client_cannot_make_an_offer_follow_links() {
 }
 
 #[tokio::test]
-async fn excluded_names_do_not_travel_either_way() {
+async fn excluded_names_are_not_transferred_either_way() {
     let (here, there, back) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
     let tree = tree_with_links(here.path());
     let client = serve(there.path());
@@ -139,11 +139,11 @@ async fn several_names_of_one_file_are_counted_and_each_arrives() {
     assert_eq!(std::fs::read(there.path().join("tree/c")).unwrap(), b"content");
 }
 
-/// Its size is said to be 0.
+/// Its reported size is 0.
 // transfer 3.7
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_that_the_system_makes_up_arrives_with_all_its_content() {
+async fn a_file_that_the_system_generates_arrives_with_all_its_content() {
     let there = TempDir::new().unwrap();
     let client = serve(there.path());
     let report = put(&client, vec!["/proc/version".into(), "/sys/kernel/mm".into()], quiet()).await.unwrap();
@@ -193,7 +193,7 @@ async fn of_a_file_that_only_grows_the_announced_beginning_arrives() {
 
 // transfer 4.6
 #[tokio::test]
-async fn a_file_that_is_shorter_than_announced_is_said_to_be() {
+async fn a_file_that_is_shorter_than_announced_is_reported() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = here.path().join("file");
     std::fs::write(&file, vec![5; 3_000_000]).unwrap();
@@ -232,14 +232,14 @@ async fn content_without_a_length_arrives_verified_and_can_be_offered() {
     let report = fetch(&client, None, &Outlet::new(written.clone()), quiet()).await.unwrap();
     assert_eq!(report.bytes, content.len() as u64);
     assert!(written.take() == content);
-    // It is gone now, and that is said.
+    // It is taken now, and the report says so.
     let report = fetch(&client, None, &Outlet::new(written.clone()), quiet()).await.unwrap();
     assert!(report.failed[0].failure.text.contains("only once"), "{report:?}");
 }
 
-/// What is written cannot be taken back, so the next attempt goes on behind it.
+/// Written content cannot be taken back, so the next attempt continues after it.
 #[tokio::test]
-async fn a_fetch_to_an_outlet_goes_on_behind_what_was_written() {
+async fn a_fetch_to_an_outlet_continues_after_what_was_written() {
     let there = TempDir::new().unwrap();
     let content: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 7).to_le_bytes()[0]).collect();
     std::fs::write(there.path().join("file"), &content).unwrap();
@@ -261,7 +261,7 @@ async fn a_fetch_to_an_outlet_goes_on_behind_what_was_written() {
         }
     }
     assert!(written.take() == content);
-    // A directory, nothing, and more than one.
+    // A directory, a missing file, and more than one file.
     std::fs::create_dir(there.path().join("dir")).unwrap();
     let fetched = async |name: Option<&str>| {
         fetch(&serve(there.path()), name.map(path), &Outlet::new(Vec::new()), quiet()).await
@@ -275,7 +275,7 @@ async fn a_fetch_to_an_outlet_goes_on_behind_what_was_written() {
 }
 
 #[tokio::test]
-async fn a_reader_that_has_closed_ends_the_fetch() {
+async fn a_closed_reader_ends_the_fetch() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -312,7 +312,7 @@ async fn one_path_can_get_another_name() {
     assert_eq!(std::fs::read(back.path().join("other/dir/file")).unwrap(), b"content");
     let two = GetPlan { paths: vec![path("dir"), path("x")], ..plan("dir") };
     assert!(matches!(get_with(&client, two, quiet()).await, Err(TransferError::Local(_))));
-    // And when it is sent.
+    // The same when it is sent.
     let named = PutItem::Path { path: back.path().join("other"), name: Some(path("sent")) };
     let plan = PutPlan { items: vec![named], ..PutPlan::default() };
     assert!(put(&client, plan, quiet()).await.unwrap().is_complete());
@@ -321,7 +321,7 @@ async fn one_path_can_get_another_name() {
 
 // transfer 5.11
 #[tokio::test]
-async fn a_file_whose_name_is_taken_is_kept_or_backed_up_or_replaced() {
+async fn an_existing_file_is_kept_or_backed_up_or_replaced() {
     let (there, back) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     std::fs::write(there.path().join("file"), "new").unwrap();
     std::fs::write(there.path().join("more"), "more").unwrap();
@@ -363,7 +363,7 @@ fn tree_with_links(place: &Path) -> std::path::PathBuf {
     tree
 }
 
-/// Events that a test looks at.
+/// The events of a test.
 #[derive(Clone, Default)]
 struct Noted(Arc<Mutex<Vec<(String, bool)>>>);
 

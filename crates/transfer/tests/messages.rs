@@ -1,4 +1,4 @@
-//! Measuring messages over a connection in memory that gives messages up.
+//! Measures messages over a connection in memory that abandons messages.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::future::Future;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The way on which messages are given up, if they have a lifetime.
+/// The direction in which messages with a lifetime are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bad {
     ToServer,
@@ -28,7 +28,7 @@ enum Bad {
 
 // transfer 6.10
 #[tokio::test(start_paused = true)]
-async fn only_what_is_lost_in_the_measured_direction_counts() {
+async fn only_losses_in_the_measured_direction_count() {
     let lost = async |reverse, bad| measure(reverse, bad).await.lost();
     assert_eq!((lost(false, Bad::ToServer).await, lost(false, Bad::FromServer).await), (SENT / 2, 0));
     assert_eq!((lost(true, Bad::FromServer).await, lost(true, Bad::ToServer).await), (SENT / 2, 0));
@@ -52,7 +52,7 @@ async fn the_other_side_uses_the_congestion_control_of_the_plan_or_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_other_side_goes_away_tells_what_it_measured() {
+async fn a_run_whose_other_side_goes_away_reports_what_it_measured() {
     let directory = TempDir::new().unwrap();
     let (client, server) = lossy_pair(Bad::ToServer);
     let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
@@ -88,7 +88,7 @@ struct Lossy {
 
 struct Messages {
     halves: Mutex<Option<MessageHalves>>,
-    /// Whether the congestion control is the known one.
+    /// Whether the congestion control was changed to the known one.
     is_changed: AtomicBool,
 }
 
@@ -143,15 +143,15 @@ impl Transport for Messages {
 }
 
 struct Sender {
-    /// Until the end.
+    /// `Some` until the end.
     queue: Option<mpsc::UnboundedSender<Bytes>>,
     gives_up: bool,
-    /// Messages with a lifetime.
+    /// Number of messages with a lifetime.
     sent: u64,
 }
 
 impl MessageSender for Sender {
-    /// Gives up each second message that may be given up, if this way is bad.
+    /// Drops each second message with a lifetime, if this direction is the bad one.
     fn send(&mut self, message: Bytes, lifetime: Option<Duration>) -> Later<'_, io::Result<()>> {
         Box::pin(async move {
             self.sent += u64::from(lifetime.is_some());

@@ -1,4 +1,4 @@
-//! What the observers of a server and of a client are told of files that do not arrive, or not as they are now.
+//! What the observers of a server and of a client learn of files that do not arrive, or that change.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::common::{MemorySession, breakable, pair};
 
-/// What was told of files, in order.
+/// The reported events of files, in order.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Tale>>>);
 
@@ -49,7 +49,7 @@ impl Progress for Told {
 struct Scene {
     here: TempDir,
     there: TempDir,
-    /// What the server is told.
+    /// The events at the server.
     told: Told,
 }
 
@@ -83,7 +83,7 @@ impl Scene {
 
 fn ignore(_: ProgressEvent<'_>) {}
 
-/// Makes the file shorter once it is being sent.
+/// Truncates the file once it is being sent.
 fn cut_when_started(file: &Path) -> impl Fn(ProgressEvent<'_>) + Send + Sync + 'static {
     let file = file.to_owned();
     move |event| {
@@ -94,7 +94,7 @@ fn cut_when_started(file: &Path) -> impl Fn(ProgressEvent<'_>) + Send + Sync + '
 }
 
 #[tokio::test]
-async fn a_server_is_told_of_the_file_that_a_broken_connection_leaves_unfinished_and_how_far_it_came() {
+async fn a_server_reports_the_file_that_a_broken_connection_leaves_unfinished_and_its_progress() {
     const BUDGET: u64 = 1_500_000;
     for is_sent in [true, false] {
         let scene = Scene::new();
@@ -119,7 +119,7 @@ async fn a_server_is_told_of_the_file_that_a_broken_connection_leaves_unfinished
 }
 
 #[tokio::test]
-async fn a_failure_is_told_with_the_end_at_which_it_happened() {
+async fn a_failure_is_reported_with_the_end_at_which_it_happened() {
     let scene = Scene::new();
     let failed = |name: &str, reason, at| vec![Tale::Failed(name.to_owned(), reason, at)];
     let client_told = Told::default();
@@ -143,7 +143,7 @@ async fn a_failure_is_told_with_the_end_at_which_it_happened() {
     assert_eq!(scene.told.take(), failed("cut", Reason::Shorter, Party::Peer));
     assert_eq!(client_told.take(), failed("cut", Reason::Shorter, Party::Local));
 
-    // The server cannot read it to its end, and hears that from the client again.
+    // The server cannot read it to its end, and receives that from the client again.
     let file = Scene::make(&scene.there, "file", 3_000_000);
     let (client, _serving) = scene.serve(pair(64 * 1024), cut_when_started(&file));
     let path = || vec![RelativePath::parse("file").unwrap()];
@@ -163,7 +163,7 @@ async fn a_failure_is_told_with_the_end_at_which_it_happened() {
 /// A small file has been read as a whole before its first byte is sent.
 // transfer 4.6
 #[tokio::test]
-async fn growth_after_the_last_byte_was_read_is_told_once() {
+async fn growth_after_the_last_read_is_reported_once() {
     let scene = Scene::new();
     let (client, _serving) = scene.serve(pair(64 * 1024), ignore);
     let told = Told::default();

@@ -1,4 +1,4 @@
-//! What an interruption costs: nothing that was verified is sent again, and nothing wrong gets a name.
+//! The cost of an interruption: no verified data is sent again, and no wrong data gets a name.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail")]
 
@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_transfer_that_is_cut_again_and_again_sends_no_byte_twice(
+    fn a_transfer_that_is_interrupted_repeatedly_sends_no_byte_twice(
         files in prop::collection::vec((0_usize..200_000, any::<bool>()), 1..6),
         cuts in prop::collection::vec(prop_oneof![1_u64..3_000, 1_000_u64..400_000], 1..8),
         is_put in any::<bool>(),
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_thousand_small_files_are_not_sent_again_but_those_that_changed() {
+async fn of_two_thousand_small_files_only_changed_ones_are_sent_again() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let tree = here.path().join("tree");
     std::fs::create_dir(&tree).unwrap();
@@ -84,7 +84,7 @@ async fn two_thousand_small_files_are_not_sent_again_but_those_that_changed() {
     assert_eq!((first.verified, first.moved), (2001, first.bytes));
     assert_same_tree(&tree, &there.path().join("tree"));
 
-    // The same size and the same time: only the content tells.
+    // The same size and the same time: only the content differs.
     let changed = tree.join("1000");
     let time = changed.metadata().unwrap().modified().unwrap();
     std::fs::write(&changed, vec![8; 1000]).unwrap();
@@ -102,7 +102,7 @@ async fn two_thousand_small_files_are_not_sent_again_but_those_that_changed() {
 }
 
 #[tokio::test]
-async fn a_torn_or_foreign_beginning_counts_as_far_as_it_agrees() {
+async fn a_torn_or_foreign_prefix_counts_as_far_as_it_agrees() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (file, part) = (here.path().join("big"), there.path().join(".big.manyway-part"));
     write_pattern(&file, 50 * MIB, false);
@@ -137,7 +137,7 @@ async fn a_torn_or_foreign_beginning_counts_as_far_as_it_agrees() {
 }
 
 #[tokio::test]
-async fn a_source_that_changed_between_two_attempts_is_noticed() {
+async fn a_source_that_changed_between_two_attempts_is_detected() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = here.path().join("big");
     write_pattern(&file, 40 * MIB, false);
@@ -182,7 +182,7 @@ async fn a_source_that_changes_while_it_is_sent_gets_no_name_and_its_beginning_s
 }
 
 #[tokio::test]
-async fn a_sparse_file_stays_sparse_and_only_its_data_travel() {
+async fn a_sparse_file_stays_sparse_and_only_its_data_is_sent() {
     let (here, there, back) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = here.path().join("sparse");
     let sparse = std::fs::File::create(&file).unwrap();
@@ -229,7 +229,7 @@ async fn permissions_and_times_of_directories_are_set_after_their_content() {
     }
 }
 
-/// Two requests for the same file: the later one waits for the earlier one, and never are the two mixed.
+/// Two requests for the same file: the later one waits for the earlier one, and the two are never mixed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_file_from_two_clients_is_one_or_the_other() {
     let there = TempDir::new().unwrap();
@@ -253,9 +253,9 @@ async fn the_same_file_from_two_clients_is_one_or_the_other() {
     assert!(content.len() == 3 * MIB && content.iter().all(|byte| *byte == content[0]));
 }
 
-/// A client that was killed leaves a stream that says nothing, and comes back over another one.
+/// A client that was killed leaves a silent stream, and reconnects over another one.
 #[tokio::test]
-async fn a_client_that_comes_back_gets_its_file_from_its_silent_former_self() {
+async fn a_client_that_reconnects_takes_its_file_over_from_its_silent_stream() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = here.path().join("big");
     write_pattern(&file, 3 * MIB, false);
@@ -291,10 +291,10 @@ async fn a_client_that_comes_back_gets_its_file_from_its_silent_former_self() {
     assert_same_tree(&file, &there.path().join("big"));
 }
 
-/// The first one that never fits is refused before a byte of it is written, so that others still fit.
+/// The first one that can never fit is refused before a byte of it is written, so that others still fit.
 // transfer 5.12
 #[tokio::test]
-async fn a_file_that_cannot_fit_takes_no_room_from_others() {
+async fn a_file_that_cannot_fit_takes_no_space_from_others() {
     let place = TempDir::new().unwrap();
     let Some(small) = SmallDisk::mount(place.path(), 8) else { return };
     let here = TempDir::new().unwrap();
@@ -318,10 +318,10 @@ async fn a_file_that_cannot_fit_takes_no_room_from_others() {
     assert_same_tree(&file, &place.path().join("big"));
 }
 
-/// As when others fill the disk meanwhile, or nobody can tell how long the content will be.
+/// As when others fill the disk meanwhile, or the length of the content is unknown.
 // transfer 5.12
 #[tokio::test]
-async fn a_part_that_fills_the_disk_gives_way_and_is_named() {
+async fn a_part_that_fills_the_disk_is_removed_and_named() {
     let place = TempDir::new().unwrap();
     let Some(_small) = SmallDisk::mount(place.path(), 8) else { return };
     let here = TempDir::new().unwrap();
@@ -341,7 +341,7 @@ async fn a_part_that_fills_the_disk_gives_way_and_is_named() {
 }
 
 #[tokio::test]
-async fn an_offer_gives_what_was_named_and_nothing_else() {
+async fn an_offer_gives_only_what_was_named() {
     let (here, back) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     std::fs::create_dir(here.path().join("open")).unwrap();
     std::fs::write(here.path().join("open/inside"), "inside").unwrap();
@@ -372,7 +372,7 @@ async fn an_offer_gives_what_was_named_and_nothing_else() {
     let inside = manyway_transfer::list(&client, Some(path("open"))).await.unwrap();
     assert_eq!(inside.iter().map(|e| e.path.as_str()).collect::<Vec<_>>(), ["open/inside"]);
 
-    // A part of it does not end the offer, all of it does.
+    // Fetching a part does not end the offer, fetching all of it does.
     get(&client, vec![path("open/inside")], back.path().to_owned(), quiet()).await.unwrap();
     let fetched = server.fetched();
     tokio::pin!(fetched);
@@ -391,7 +391,7 @@ async fn futures_poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Outpu
     }
 }
 
-/// Content bytes that came in.
+/// Content bytes received.
 #[derive(Default)]
 struct Counter(AtomicU64);
 
@@ -458,7 +458,7 @@ fn quiet() -> Arc<NoProgress> {
     Arc::new(NoProgress)
 }
 
-/// Content that differs everywhere; a sparse one has a hole in its second half.
+/// Content without repetition; a sparse one has a hole in its second half.
 fn write_pattern(path: &Path, size: usize, is_sparse: bool) {
     let mut bytes = vec![0; if is_sparse { size / 2 } else { size }];
     blake3::Hasher::new().update(path.as_os_str().as_encoded_bytes()).finalize_xof().fill(&mut bytes);

@@ -109,10 +109,10 @@ async fn a_read_only_server_says_so_even_to_a_big_file() {
     assert!(hello(&client, "test/1").await.unwrap().read_only);
 }
 
-/// Root may write to any directory that permissions close, but not into this one.
+/// Root may write to any directory regardless of permissions, but not into this one.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_target_that_cannot_be_written_is_said_plainly_and_stops_the_content() {
+async fn an_unwritable_target_has_a_plain_message_and_stops_the_content() {
     let here = TempDir::new().unwrap();
     std::fs::write(here.path().join("big"), vec![1; BIG]).unwrap();
     let client = serve(Path::new("/sys"), ServerConfig::default());
@@ -141,7 +141,7 @@ async fn two_paths_with_the_same_last_part_are_refused_before_anything_is_sent()
 }
 
 #[tokio::test]
-async fn a_directory_is_listed_without_what_lies_deeper() {
+async fn a_directory_is_listed_without_deeper_levels() {
     let there = TempDir::new().unwrap();
     make_tree(&there.path().join("tree"));
     let client = serve(there.path(), ServerConfig::default());
@@ -179,7 +179,7 @@ async fn a_bench_reports_every_byte_of_every_stream() {
 }
 
 #[tokio::test]
-async fn a_bench_by_time_measures_just_that_time() {
+async fn a_bench_by_time_measures_exactly_that_time() {
     let there = TempDir::new().unwrap();
     let client = serve(there.path(), ServerConfig::default());
     for flow in [BenchFlow::Upload, BenchFlow::Download, BenchFlow::Both] {
@@ -221,7 +221,7 @@ async fn a_congestion_control_that_the_other_side_lacks_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_other_side_is_silent_ends_five_seconds_after_its_time_with_what_is_known() {
+async fn a_run_with_a_silent_peer_ends_five_seconds_late_and_reports_what_is_known() {
     let (near, far) = pair(8 * 1024);
     tokio::spawn(async move {
         let mut kept = Vec::new();
@@ -238,7 +238,7 @@ async fn a_run_whose_other_side_is_silent_ends_five_seconds_after_its_time_with_
     assert_eq!((failure.partial.upload.len(), failure.partial.there.is_none()), (1, true));
 }
 
-/// A session on which only so many streams may be open.
+/// A session with a limit on open streams.
 struct Few(MemorySession, tokio::sync::Semaphore);
 
 impl Session for Few {
@@ -256,7 +256,7 @@ impl Session for Few {
 }
 
 #[tokio::test]
-async fn a_run_that_wants_more_streams_than_there_are_says_how_many_there_are_and_can_be_stopped() {
+async fn a_run_with_too_many_streams_reports_the_limit_and_can_be_stopped() {
     let there = TempDir::new().unwrap();
     let few = || Few(serve(there.path(), ServerConfig::default()), tokio::sync::Semaphore::new(5));
     let mut plan = BenchPlan::default();
@@ -273,7 +273,7 @@ async fn a_run_that_wants_more_streams_than_there_are_says_how_many_there_are_an
 }
 
 #[tokio::test]
-async fn nonsense_is_answered_and_harms_nobody() {
+async fn malformed_requests_are_answered_and_harm_no_other() {
     let there = TempDir::new().unwrap();
     let client = serve(there.path(), ServerConfig::default());
     for bytes in [&[0x01, 0, 0, 2, 9, 9][..], &[0x01, 0, 0, 2, 2, 99], &[0x14, 0, 0, 1, 0], &[0xff; 40]] {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use manyway_proto::{ByteCount, Date, text};
 
-/// The smallest MTU of an interface over which a path goes: 1200 bytes and the headers of IPv4 and UDP. (An interface with
-/// IPv6 has 1280 at least.)
+/// The smallest usable MTU of an interface: 1200 bytes and the headers of IPv4 and UDP. (An interface with IPv6 has at
+/// least 1280.)
 pub(super) const LEAST_MTU: u32 = 1228;
 
 /// An interface that is not used.

@@ -2,13 +2,13 @@
 //!
 //! The rules, for each interface:
 //! 1. The policy may forbid it, or not ask for it.
-//! 2. It must be up, carry packets as large as every path must, and not be a part of a bridge or bond: then that one has
+//! 2. It must be up, carry packets as large as every path must, and not be a port of a bridge or bond, which then has
 //!    the addresses.
-//! 3. A tunnel of somebody else must be named: its packets ride on other interfaces, which are used already.
+//! 3. A tunnel of another program must be named: its packets travel over other interfaces, which are used already.
 //! 4. A peer on this very host is reached over loopback, any other peer never.
 //! 5. For each peer there must be a usable address of its family and a route. The address that fits the peer best is
-//!    taken, and all others that last and reach as far as the peer's: up to 8 of an interface. What they are used for, the
-//!    pair mode of the connection decides; by default they only stand in for each other.
+//!    selected, and all others that last and reach as far as the peer's: up to 8 of an interface. The pair mode of the
+//!    connection decides about their use; by default they only stand in for each other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -76,8 +76,8 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// If it is larger than [`Connection::max_message`](crate::Connection::max_message), this half carries bytes, the peer
-    /// stopped the stream, the half was finished or reset, or the connection was closed.
+    /// If it is larger than [`Connection::max_message`](crate::Connection::max_message), this half carries bytes, the
+    /// peer stopped the stream, the half was finished or reset, or the connection was closed.
     pub async fn send_message(
         &mut self,
         data: Bytes,

@@ -1,4 +1,4 @@
-//! What one end did during a run, beside receiving.
+//! The account of a run: what one end did beside receiving.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,16 @@ use crate::codec::{CodecError, Fields, put_text};
 
 use super::request::micros;
 
-/// What one end did during a run.
+/// The account of one end for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BenchAccount {
-    /// Bytes that it gave to its bench streams, without the omitted beginning. Some of the last may not have arrived.
+    /// Bytes that it wrote to its bench streams, without the omitted beginning. Some of the last may not have arrived.
     pub bytes_sent: u64,
-    /// Processor time of its whole process; zero where the system does not tell.
+    /// Processor time of its whole process; zero where the system does not report it.
     pub cpu: Duration,
-    /// The longest time without a byte on any of the streams that it counted; zero if it counted none.
+    /// The longest time without a byte on any of the streams that it measured; zero if it measured none.
     pub longest_silence: Duration,
-    /// Packets and congestion control; zero and empty if its transport does not tell.
+    /// Packets and congestion control; zero and empty if its transport does not report them.
     pub transport: TransportFacts,
 }
 
@@ -52,7 +52,7 @@ impl BenchAccount {
     }
 }
 
-/// The figures, or none if nobody tells.
+/// The figures, or the defaults if the transport reports none.
 pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFacts {
     match transport {
         Some(transport) => transport.facts().await.unwrap_or_default(),
@@ -62,7 +62,7 @@ pub(crate) async fn facts_of(transport: Option<&dyn Transport>) -> TransportFact
 
 const MAX_NAME: usize = 64;
 
-/// Adds up what the bench streams of one connection do at one end, and has the clock of their run.
+/// Adds up what the bench streams of one connection do at one end, and holds the clock of their run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     sent: AtomicU64,
@@ -70,10 +70,10 @@ pub(crate) struct Tally {
     clock: Mutex<Clock>,
 }
 
-/// When the streams of a run began to count.
+/// When the streams of a run begin to count.
 #[derive(Debug, Clone, Copy, Default)]
 enum Clock {
-    /// No account is open: each stream has its own time.
+    /// No account is open: each stream has its own clock.
     #[default]
     None,
     /// The first stream of the run starts it.
@@ -92,7 +92,7 @@ impl Tally {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives the start of the run's clock to a stream that begins to count; the first one starts it.
+    /// Returns the start of the run's clock to a stream that begins to count; the first one starts the clock.
     // transfer 6.4
     pub(crate) fn start_clock(&self) -> Instant {
         let now = Instant::now();
@@ -111,10 +111,10 @@ impl Tally {
         *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }
 
-    /// Something arrived, or the time in which it could began or ended.
+    /// Records an arrival, or the start or end of a stream's measurement.
     pub(crate) fn on_sign(&self, now: Instant) {
         let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
-        // A stream that starts late gives the start of the clock, which lies before the last sign.
+        // A stream that starts late reports the start of the clock, which lies before the last arrival.
         let since = silence.since.map_or(now, |since| since.max(now));
         if let Some(before) = silence.since.replace(since) {
             silence.longest = silence.longest.max(since.saturating_duration_since(before));
@@ -125,14 +125,14 @@ impl Tally {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// The longest silence since the last call; begins anew.
+    /// Takes the longest silence since the last call and restarts the measurement.
     pub(crate) fn take_silence(&self) -> Duration {
         let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *silence).longest
     }
 }
 
-/// A run as one end sees it, from now on.
+/// A run as one end sees it, from its creation on.
 #[derive(Debug)]
 pub(crate) struct Bookkeeping<'a> {
     tally: &'a Tally,

@@ -1,4 +1,4 @@
-//! The side that did not ask: it sends or counts what it is told to, and keeps the account of a run.
+//! The side that accepts a run: it sends or counts as requested, and keeps the account of the run.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::measure::Meter;
 use super::request::{AccountRequest, BenchDirection, BenchRequest};
 use super::{FAR_AWAY, REPORTS_WAITING, Reports, StreamInterval};
 
-/// Answers one bench stream.
+/// Serves one bench stream.
 pub(crate) async fn answer<W, R>(
     request: BenchRequest,
     longest: Duration,
@@ -36,12 +36,12 @@ where
     match request.direction {
         BenchDirection::Download => match fill(&mut send, &request, longest, tally).await? {
             Filled::Complete => finish(&mut send).await,
-            // Dropped without an end: what waits in the stream is thrown away.
+            // Dropped without an end: data that is queued in the stream is discarded.
             Filled::Enough => Ok(()),
         },
         BenchDirection::Upload => {
             let (queue, mut reports) = mpsc::channel(REPORTS_WAITING);
-            // A client that goes on for ever is cut off with what was counted until then.
+            // A client that never ends is cut off; what was counted until then is reported.
             let until = Instant::now().checked_add(longest).unwrap_or_else(|| Instant::now() + FAR_AWAY);
             let counting = async {
                 let to_client = Reports { direction: request.direction, stream: 0, queue };
@@ -56,7 +56,7 @@ where
             let (summary, told) = tokio::join!(counting, telling);
             let summary = summary?;
             told?;
-            // The sender need not go on.
+            // Tells the sender to stop.
             drop(receive);
             write_frame(&mut send, &Frame::Summary(summary)).await?;
             finish(&mut send).await
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// Counts what comes on a stream until its end, the limit of the request, or `enough`.
+/// Counts the bytes of a stream until its end, the limit of the request, or `enough`.
 // transfer 6.4, 6.9
 pub(crate) async fn count<R: AsyncRead + Unpin>(
     receive: &mut R,
@@ -82,7 +82,7 @@ pub(crate) async fn count<R: AsyncRead + Unpin>(
         tally.on_sign(began);
     }
     loop {
-        // An interval without a byte is told when it is over, not when the next byte comes.
+        // An interval without a byte is reported when it ends, not when the next byte arrives.
         let at = began.checked_add(meter.deadline()).unwrap_or_else(|| began + FAR_AWAY);
         let (read, is_enough) = tokio::select! {
             biased;
@@ -90,7 +90,7 @@ pub(crate) async fn count<R: AsyncRead + Unpin>(
             read = timeout_at(at, receive.read(&mut buffer)) => (read.ok(), false),
         };
         let read = match read {
-            // An opener that has had enough throws away what waits.
+            // An opener that has had enough discards what is queued.
             Some(Err(error))
                 if request.direction == BenchDirection::Upload
                     && error.kind() == ErrorKind::ConnectionReset =>

@@ -1,4 +1,4 @@
-//! The side that asks for a run.
+//! The side that requests a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use super::partial::{BenchFailure, Figures};
 use super::request::{AccountRequest, BenchDirection, BenchLimit, BenchRequest};
 use super::{BenchAccount, BenchOutcome, BenchPlan, FAR_AWAY, REPORTS_WAITING, Reports, StreamInterval};
 
-/// Measures throughput. `on_interval` is told what the receiver got on each stream in each interval;
+/// Measures throughput. `on_interval` receives what arrived on each stream in each interval;
 /// [`IntervalMerger`](super::IntervalMerger) adds the streams up.
 ///
 /// # Errors
-/// The plan is out of range, the other side refuses or takes fewer streams at once, the connection broke, or the other
-/// side told nothing for 5 s after the time of the plan.
+/// The plan is out of range, the other side refuses or accepts fewer parallel streams, the connection broke, or the
+/// other side reported nothing for 5 s after the planned time.
 pub async fn bench<S: Session>(
     session: &S,
     plan: &BenchPlan,
@@ -36,8 +36,8 @@ pub async fn bench<S: Session>(
     bench_until(session, plan, std::future::pending(), on_interval).await
 }
 
-/// As [`bench()`], and ends the run early once `stop` is done: what was measured until then is the outcome, as soon as the
-/// other side has told it, for which it has a second.
+/// As [`bench()`], and ends the run early once `stop` completes. The outcome is then what was measured so far; the
+/// other side has one second to report it.
 ///
 /// # Errors
 /// As [`bench()`].
@@ -64,7 +64,7 @@ pub async fn bench_until<S: Session>(
     }
 }
 
-/// The whole run, with a limit to its time; gives the other side's account.
+/// Executes the run with a time limit; returns the other side's account.
 async fn run<S: Session>(
     session: &S,
     plan: &BenchPlan,
@@ -81,7 +81,7 @@ async fn run<S: Session>(
         account.close().await
     };
     tokio::pin!(work, stop);
-    // Sending bytes takes as long as it takes.
+    // A run by bytes has no time limit.
     let mut deadline = in_time(match plan.limit {
         BenchLimit::Duration(time) => time.saturating_add(plan.omit).min(FAR_AWAY) + GRACE,
         BenchLimit::Bytes(_) => FAR_AWAY,
@@ -108,7 +108,7 @@ async fn measure<S: Session>(
     on_interval: &mut impl FnMut(StreamInterval),
 ) -> Result<(), TransferError> {
     let (reports, mut queue) = mpsc::channel(REPORTS_WAITING);
-    // A set, since it ends its tasks when it is dropped.
+    // A set, since it aborts its tasks when it is dropped.
     let mut streams = JoinSet::new();
     {
         let opening = open_all(session, plan, (tally, stopped), reports, &mut streams);
@@ -116,7 +116,7 @@ async fn measure<S: Session>(
         let mut is_open = false;
         loop {
             tokio::select! {
-                // Streams that are open already tell their figures meanwhile, and wait while nobody takes them.
+                // Open streams report their figures meanwhile, and would block if they were not read.
                 opened = &mut opening, if !is_open => {
                     opened?;
                     is_open = true;
@@ -183,11 +183,11 @@ fn in_time(wait: Duration) -> Instant {
     Instant::now() + wait
 }
 
-/// From the time of a run to its end without figures of the other side.
+/// Time after the planned end within which the other side has to report.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same once this side has had enough.
+/// The same after an early end.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// For the other side to take one more stream; half of the time of a shorter run, but not less than the second.
+/// Time for the other side to accept one more stream; half of a shorter run, but at least one second.
 const OPEN_TIME: Duration = Duration::from_secs(3);
 const LEAST_OPEN_TIME: Duration = Duration::from_millis(500);
 
@@ -198,7 +198,7 @@ pub(super) struct Account<W, R> {
 }
 
 impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> Account<W, R> {
-    /// Opens it, and lets the other side use this congestion control if one is named.
+    /// Opens it, and makes the other side use this congestion control if one is named.
     // transfer 6.2
     pub(super) async fn open<S: Session<Send = W, Receive = R>>(
         session: &S,
@@ -251,7 +251,7 @@ impl Ask {
     {
         let Self { request, tally, mut stopped, reports } = self;
         write_request(&mut send, Request::Bench(request)).await?;
-        // One that tells nothing any more has gone with the run.
+        // If the sender of `stopped` is gone, so is the run.
         let enough = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
         match request.direction {
             BenchDirection::Download => {
@@ -265,7 +265,7 @@ impl Ask {
                             Filled::Complete => finish(&mut send).await,
                             Filled::Enough => Ok(()),
                         },
-                        // Dropped without an end: what waits in the stream is thrown away.
+                        // Dropped without an end: data that is queued in the stream is discarded.
                         () = enough => Ok(()),
                     }
                 };
@@ -274,7 +274,7 @@ impl Ask {
                     read_figures(&mut receive, &reports).await
                 };
                 tokio::pin!(listen);
-                // The receiver's word counts: it ends the stream, and it says why it refuses one.
+                // The receiver's frames decide: it ends the stream, and it says why it refuses one.
                 tokio::select! {
                     summary = &mut listen => summary,
                     _ = fill => listen.await,

@@ -1,4 +1,4 @@
-//! The sending side: filler, as fast as it goes or at a rate.
+//! The sending side: filler, as fast as possible or at a rate.
 
 use std::io;
 use std::sync::OnceLock;
@@ -13,12 +13,12 @@ use super::FAR_AWAY;
 use super::account::Tally;
 use super::request::{BenchLimit, BenchRequest};
 
-/// How a filler came to its end.
+/// How a filler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filled {
     /// Every byte was written; the stream is still to be ended.
     Complete,
-    /// The receiver has had enough, or the longest time is over: what waits is not worth sending.
+    /// The receiver has had enough, or the maximum time is over: queued data need not be sent.
     Enough,
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn fill<W: AsyncWrite + Unpin>(
     }
 }
 
-/// What may still be written.
+/// The bytes that may still be written.
 struct Budget {
     limit: BenchLimit,
     counted: u64,
@@ -76,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// Takes note of written bytes; gives those that count.
+    /// Records written bytes; returns those that count.
     fn on_written(&mut self, now: Instant, bytes: u64) -> u64 {
         let counted = if now >= self.counts_from { bytes } else { 0 };
         self.counted = self.counted.saturating_add(counted);
@@ -84,14 +84,14 @@ impl Budget {
     }
 }
 
-/// When the next piece may leave so that the rate holds on average; `None` for at once.
+/// When the next piece may be sent so that the average rate is kept; `None` for at once.
 fn departure(began: Instant, written: u64, rate: Option<u64>) -> Option<Instant> {
     let nanos = u128::from(written) * 8 * 1_000_000_000 / u128::from(rate?.max(1));
     let due = began.checked_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))?;
     (due > Instant::now()).then_some(due)
 }
 
-/// Bytes that do not compress, in case something on the way tries to; the same for all streams of the process.
+/// Incompressible bytes, in case a device on the way compresses; the same for all streams of the process.
 fn filler() -> &'static [u8] {
     static FILLER: OnceLock<Vec<u8>> = OnceLock::new();
     FILLER.get_or_init(|| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_holds_on_average() {
+    async fn the_average_rate_is_kept() {
         let (mut near, mut far) = tokio::io::duplex(1 << 20);
         let reader = tokio::spawn(async move { tokio::io::copy(&mut far, &mut tokio::io::sink()).await });
         let began = Instant::now();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_fills_for_longer_than_allowed() {
+    async fn filling_ends_at_the_maximum_time() {
         let (mut near, _far) = tokio::io::duplex(4096);
         let request = request(BenchLimit::Bytes(1 << 30), None);
         let filled = fill(&mut near, &request, Duration::from_secs(3), &Tally::default()).await;

@@ -1,4 +1,4 @@
-//! Counts received bytes by interval; told the time by its caller.
+//! Counts received bytes by interval; the caller supplies the time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::request::{BenchLimit, BenchRequest};
 pub(crate) struct Meter {
     interval: Duration,
     omit: Duration,
-    /// When nothing counts any more; `None` if bytes are the limit.
+    /// When counting ends; `None` if bytes are the limit.
     end: Option<Duration>,
     index: u32,
-    /// When the present interval began.
+    /// Start of the current interval.
     start: Duration,
     in_interval: u64,
     bytes: u64,
@@ -45,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// When [`Self::advance`] is due: an interval ends, or everything.
+    /// When [`Self::advance`] is due: an interval or the whole measurement ends.
     pub(crate) fn deadline(&self) -> Duration {
         let whole = self.start.saturating_add(self.interval);
         let whole = if self.start < self.omit { whole.min(self.omit) } else { whole };
@@ -57,7 +57,7 @@ impl Meter {
         self.end.is_some_and(|end| now >= end)
     }
 
-    /// Whether what comes now counts.
+    /// Whether bytes that arrive now count.
     pub(crate) fn counts(&self, now: Duration) -> bool {
         now >= self.omit && !self.is_over(now)
     }
@@ -69,7 +69,7 @@ impl Meter {
         }
     }
 
-    /// Takes bytes, after [`Self::advance`] to the same moment.
+    /// Counts bytes, after [`Self::advance`] to the same instant.
     pub(crate) fn on_bytes(&mut self, now: Duration, bytes: u64) {
         if self.is_over(now) {
             return;
@@ -83,12 +83,12 @@ impl Meter {
         }
     }
 
-    /// The next interval that has ended.
+    /// Takes the next completed interval.
     pub(crate) fn poll_interval(&mut self) -> Option<Interval> {
         self.closed.pop_front()
     }
 
-    /// The end of everything: closes the last, shorter interval if anything came in it.
+    /// Ends the measurement: closes the last, shorter interval if anything arrived in it.
     pub(crate) fn finish(&mut self, now: Duration) -> BenchSummary {
         self.advance(now);
         if self.in_interval > 0 {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_makes_empty_intervals_and_the_time_is_just_as_long_as_asked() {
+    fn a_silence_makes_empty_intervals_and_the_time_is_exactly_as_requested() {
         let mut meter = meter(BenchLimit::Duration(400 * MS), Duration::ZERO);
         meter.on_bytes(10 * MS, 5);
         meter.advance(350 * MS);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_omitted_is_told_apart_and_not_counted() {
+    fn omitted_bytes_are_marked_and_not_counted() {
         let mut meter = meter(BenchLimit::Duration(200 * MS), 150 * MS);
         for at in [20, 120, 170, 260] {
             meter.advance(at * MS);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_hears_nothing_at_all_was_silent_all_the_time() {
+    fn a_stream_without_any_byte_was_silent_all_the_time() {
         let mut meter = meter(BenchLimit::Duration(250 * MS), Duration::ZERO);
         let summary = meter.finish(300 * MS);
         assert_eq!(closed(&mut meter).len(), 3);

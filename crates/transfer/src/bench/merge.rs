@@ -6,10 +6,10 @@ use crate::frame::Interval;
 
 use super::request::BenchDirection;
 
-/// What one stream of a bench run got in one interval.
+/// What one stream of a bench run received in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamInterval {
-    /// Where the bytes went.
+    /// The direction of the bytes.
     pub direction: BenchDirection,
     /// The stream, counted from 0 in each direction.
     pub stream: u16,
@@ -32,7 +32,7 @@ impl IntervalMerger {
         Self { streams, open: BTreeMap::new() }
     }
 
-    /// Takes the figures of one stream; gives those of all if this was the last one missing.
+    /// Adds the figures of one stream; returns the sum if this was the last one missing.
     pub fn push(&mut self, report: StreamInterval) -> Option<Interval> {
         let index = report.interval.index;
         let (count, sum) = self.open.entry(index).or_insert((0, Interval { bytes: 0, ..report.interval }));
@@ -45,7 +45,7 @@ impl IntervalMerger {
         self.open.remove(&index).map(|(_, sum)| sum)
     }
 
-    /// What is left at the end: intervals that not every stream lived to see.
+    /// What is left at the end: intervals that not every stream reached.
     pub fn finish(self) -> impl Iterator<Item = Interval> {
         self.open.into_values().map(|(_, sum)| sum)
     }

@@ -1,4 +1,4 @@
-//! Measuring the latency of messages: one side sends them at a rate, the other answers each.
+//! Measures the latency of messages: one side sends them at a rate, the other answers each.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub struct MessagePlan {
     pub rate: u32,
     /// For how long messages are sent. Default 10 s.
     pub time: Duration,
-    /// After so long a message that is measured is of no use: it is given up, or counts as late. Default: each is
-    /// delivered, as are those of the other direction always.
+    /// Lifetime of each measured message: after it the message is abandoned, or counts as late. Default: every message
+    /// is delivered. Those of the other direction always are.
     pub deadline: Option<Duration>,
     /// Whether the other side's answers have the size, and are what is measured. Default: this side's messages.
     pub reverse: bool,
-    /// The congestion control that the other side is to use. Default: as it does already.
+    /// The congestion control that the other side is to use. Default: its current one.
     pub congestion: Option<String>,
 }
 
@@ -50,16 +50,16 @@ impl Default for MessagePlan {
 }
 
 impl MessagePlan {
-    /// The least that a message holds: its number, and when it was sent.
+    /// The smallest message: its number, and when it was sent.
     pub const MIN_SIZE: u32 = MessagesRequest::MIN_SIZE;
-    /// As much as a connection takes by default.
+    /// The default limit of a connection.
     pub const MAX_SIZE: u32 = MessagesRequest::MAX_SIZE;
     /// Most messages a second.
     pub const MAX_RATE: u32 = 100_000;
 
-    /// What is asked of the other side.
+    /// The request to the other side.
     ///
-    /// Only what is measured has a lifetime. Else a loss of the other direction would count as one of this.
+    /// Only measured messages have a lifetime. Otherwise a loss in the other direction would count as one in this.
     // transfer 6.10
     fn request(&self) -> MessagesRequest {
         if self.reverse {
@@ -69,7 +69,7 @@ impl MessagePlan {
         }
     }
 
-    /// Bytes and lifetime of this side's messages.
+    /// Size and lifetime of this side's messages.
     fn question(&self) -> (u32, Option<Duration>) {
         if self.reverse { (MessagesRequest::MIN_SIZE, None) } else { (self.size, self.deadline) }
     }
@@ -85,7 +85,7 @@ impl MessagePlan {
         Ok(())
     }
 
-    /// When message `number` is due, since the begin.
+    /// When message `number` is due, from the start of the run.
     fn due(&self, number: u64) -> Duration {
         let nanos = u128::from(number) * 1_000_000_000 / u128::from(self.rate.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -97,27 +97,27 @@ impl MessagePlan {
     }
 }
 
-/// What came of a run of messages.
+/// The outcome of a run of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MessageOutcome {
-    /// Messages that were due and handed over.
+    /// Messages that were due and passed to the transport.
     pub sent: u64,
-    /// One way, of those that arrived, the smallest first.
+    /// One-way latencies of those that arrived, the smallest first.
     pub latencies: Vec<Duration>,
     /// Of those that arrived, how many came after the deadline.
     pub late: u64,
-    /// From the first to the last that was sent.
+    /// From the first to the last message sent.
     pub elapsed: Duration,
 }
 
 impl MessageOutcome {
-    /// Those of the measured direction that never came.
+    /// Number of measured messages that never arrived.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.latencies.len() as u64)
     }
 
-    /// The latency that `per_mille` of a thousand of those that arrived kept; `None` if none arrived.
+    /// The latency that `per_mille` of a thousand arrived messages did not exceed; `None` if none arrived.
     ///
     /// ```
     /// use manyway_transfer::MessageOutcome;
@@ -154,14 +154,14 @@ struct Answer {
     back: u64,
 }
 
-/// Sends messages at a rate, and takes the answers. Ends early once `stop` is done.
+/// Sends messages at a rate, and receives the answers. Ends early once `stop` completes.
 ///
-/// The two clocks are set against each other by the answer that was fastest of all, of which half of the time is taken for
-/// each way.
+/// The offset of the two clocks is estimated by the fastest answer: half of its round-trip time is attributed to each
+/// direction.
 ///
 /// # Errors
-/// The plan is out of range, one of the sides knows no messages, the other refuses, or the connection broke. What was
-/// measured until then is with it.
+/// The plan is out of range, one of the sides supports no messages, the other refuses, or the connection broke. The
+/// error holds what was measured until then.
 // transfer 6.10
 pub async fn bench_messages<S: Session>(
     session: &S,
@@ -208,7 +208,7 @@ async fn exchange(
     record: &mut Record,
 ) -> Result<Duration, TransferError> {
     let failed = TransferError::stream("receiving messages");
-    // The other side says that it is there.
+    // The other side accepts.
     if from.receive().await.map_err(failed)?.is_none() {
         return Err(TransferError::Unexpected { wanted: "messages" });
     }
@@ -228,13 +228,13 @@ async fn exchange(
     tokio::pin!(receiving);
     let elapsed = tokio::select! {
         elapsed = sending => elapsed?,
-        // An end before the end of the messages: the other side gave up.
+        // The answers ended before the messages did: the other side gave up.
         ended = &mut receiving => {
             ended?;
             return Err(TransferError::Unexpected { wanted: "answers to messages" });
         }
     };
-    // What is not there by then counts as lost.
+    // What has not arrived by then counts as lost.
     if let Ok(ended) = timeout_at(Instant::now() + GRACE, receiving).await {
         ended?;
     }
@@ -258,7 +258,7 @@ async fn send_all(
             () = &mut stop => return Ok(()),
             () = sleep_until(due) => {}
         }
-        // The latency counts from when the message was due, whatever held its sender up.
+        // The latency counts from when the message was due, whatever delayed its sender.
         let message = filled(number, micros(plan.due(number)), size);
         to.send(message, lifetime).await.map_err(TransferError::stream("sending messages"))?;
         *sent = number + 1;
@@ -343,7 +343,7 @@ impl Answer {
     }
 }
 
-/// A message: its number, when it was due, filling.
+/// A message: its number, when it was due, filler.
 fn filled(number: u64, due: u64, size: u32) -> Bytes {
     let mut message = BytesMut::with_capacity(usize::try_from(size).unwrap_or(16));
     message.extend_from_slice(&number.to_be_bytes());
@@ -361,9 +361,9 @@ fn unsupported() -> TransferError {
     TransferError::Local(Failure::with_text(Reason::Unsupported, text))
 }
 
-/// How long answers are waited for after the last message.
+/// How long answers are awaited after the last message.
 const GRACE: Duration = Duration::from_secs(2);
-/// From the time of a run to its end, whatever the other side does.
+/// Latest end of a run, whatever the other side does.
 const LATEST_END: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -380,10 +380,10 @@ mod tests {
     }
 
     #[test]
-    fn one_way_is_measured_against_the_fastest_answer() {
+    fn one_way_latency_is_measured_against_the_fastest_answer() {
         let plan = MessagePlan { deadline: Some(Duration::from_millis(30)), ..MessagePlan::default() };
         let outcome = outcome(&plan, Duration::ZERO, &Record { sent: 4, answers: answers() });
-        // Half of the fastest round trip of 30 ms is taken for each way.
+        // Half of the fastest round-trip time of 30 ms is attributed to each direction.
         let millis: Vec<_> = outcome.latencies.iter().map(Duration::as_millis).collect();
         assert_eq!((millis, outcome.late, outcome.lost()), (vec![15, 15, 45], 1, 1));
         let record = Record { sent: 3, answers: answers() };

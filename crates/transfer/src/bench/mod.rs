@@ -1,4 +1,4 @@
-//! Measuring throughput: streams of bytes that nobody keeps.
+//! Measures throughput: streams of bytes that are discarded.
 
 mod account;
 mod answer;
@@ -33,28 +33,28 @@ use request::BenchRequest;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BenchPlan {
-    /// Who sends. Default: the side that asks.
+    /// The direction. Default: the requesting side sends.
     pub flow: BenchFlow,
     /// When the run ends; bytes are those of all streams of a direction together. Default after 10 s.
     pub limit: BenchLimit,
-    /// How often figures come. Default 1 s, at least 10 ms.
+    /// Length of a reporting interval. Default 1 s, at least 10 ms.
     pub interval: Duration,
     /// Streams at once in each direction. Default 1, at most [`BenchPlan::MAX_STREAMS`].
     pub streams: u16,
     /// The beginning that does not count. Default none, at most a minute.
     pub omit: Duration,
-    /// Bits a second of each stream, on average. Default as many as go.
+    /// Bits a second of each stream, on average. Default unlimited.
     pub rate: Option<u64>,
-    /// Bytes of each write, at most 1 MiB. Default 64 KiB, with a rate what goes in 10 ms of it.
+    /// Bytes of each write, at most 1 MiB. Default 64 KiB, with a rate the bytes of 10 ms.
     pub length: Option<u32>,
-    /// Name of the congestion control that the other side is to use. Default: what it uses.
+    /// Name of the congestion control that the other side is to use. Default: its current one.
     pub congestion: Option<String>,
 }
 
-/// Who sends in a bench run.
+/// Which side sends in a bench run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BenchFlow {
-    /// The side that asks.
+    /// The requesting side.
     Upload,
     /// The other side.
     Download,
@@ -63,7 +63,7 @@ pub enum BenchFlow {
 }
 
 impl BenchFlow {
-    /// Whether bytes go in a direction.
+    /// Whether bytes flow in a direction.
     pub fn has(self, direction: BenchDirection) -> bool {
         match self {
             Self::Upload => direction == BenchDirection::Upload,
@@ -72,13 +72,13 @@ impl BenchFlow {
         }
     }
 
-    /// The directions in which bytes go.
+    /// The directions in which bytes flow.
     pub fn directions(self) -> impl Iterator<Item = BenchDirection> {
         [BenchDirection::Upload, BenchDirection::Download].into_iter().filter(move |d| self.has(*d))
     }
 }
 
-/// What came of a bench run.
+/// The outcome of a bench run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BenchOutcome {
@@ -88,13 +88,13 @@ pub struct BenchOutcome {
     pub download: Vec<BenchSummary>,
     /// What this side did meanwhile.
     pub here: BenchAccount,
-    /// What the other side did meanwhile; `None` if it has not told.
+    /// What the other side did meanwhile; `None` if it did not report.
     pub there: Option<BenchAccount>,
 }
 
 impl BenchOutcome {
     /// What was received in a direction, the streams together: bytes of all, the longest time, and the longest time
-    /// without a byte on any, which is zero if the receiver has not told it.
+    /// without a byte on any, which is zero if the receiver did not report it.
     pub fn received(&self, direction: BenchDirection) -> BenchSummary {
         let (streams, receiver) = match direction {
             BenchDirection::Upload => (&self.upload, self.there.as_ref()),
@@ -113,7 +113,7 @@ impl BenchPlan {
     pub const MAX_STREAMS: u16 = 128;
     /// Most bytes of a write.
     pub const MAX_LENGTH: u32 = BenchRequest::MAX_LENGTH;
-    /// The longest beginning that does not count.
+    /// The longest beginning that may be omitted.
     pub const MAX_OMIT: Duration = Duration::from_secs(60);
 
     fn check(&self) -> Result<(), TransferError> {
@@ -138,7 +138,7 @@ impl BenchPlan {
         let streams = u64::from(self.streams);
         let limit = match self.limit {
             BenchLimit::Duration(time) => BenchLimit::Duration(time),
-            // The first streams take what is left over.
+            // The first streams take the remainder.
             BenchLimit::Bytes(bytes) => {
                 let rest = bytes.checked_rem(streams).unwrap_or(0);
                 let share = bytes.checked_div(streams).unwrap_or(0);
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_run_are_shared_out_among_its_streams() {
+    fn the_bytes_of_a_run_are_divided_among_its_streams() {
         let plan = BenchPlan { limit: BenchLimit::Bytes(10), streams: 4, ..BenchPlan::default() };
         let shares: Vec<_> = (0..4).map(|index| plan.request(BenchDirection::Upload, index).limit).collect();
         assert_eq!(shares, [3, 3, 2, 2].map(BenchLimit::Bytes));

@@ -1,4 +1,4 @@
-//! What is known of a run, whether or not it comes to its end.
+//! The figures of a run, whether or not it completes.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use crate::frame::BenchSummary;
 use super::request::BenchDirection;
 use super::{BenchOutcome, BenchPlan, MessageOutcome, StreamInterval};
 
-/// A run that did not come to its end, with the outcome `T` of what was measured.
+/// A run that did not complete, with the outcome `T` of what was measured.
 #[derive(Debug)]
 pub struct RunFailure<T> {
     /// Why not.
     pub error: TransferError,
-    /// What was measured until then. Of a stream of bytes without a summary it has what the intervals told, without the
+    /// What was measured until then. A stream of bytes without a summary has the sum of its intervals, without the
     /// longest silence.
     pub partial: Box<T>,
 }
 
-/// A run of streams that did not come to its end.
+/// A run of streams that did not complete.
 pub type BenchFailure = RunFailure<BenchOutcome>;
-/// A run of messages that did not come to its end.
+/// A run of messages that did not complete.
 pub type MessageFailure = RunFailure<MessageOutcome>;
 
 impl<T: Default> From<TransferError> for RunFailure<T> {
@@ -67,7 +67,7 @@ impl Figures {
         }
     }
 
-    /// Replaces what the intervals of a stream told.
+    /// Replaces the sum of the intervals of a stream.
     pub(super) fn on_summary(&mut self, direction: BenchDirection, stream: u16, summary: BenchSummary) {
         if let Some(place) = self.stream(direction, stream) {
             *place = summary;

@@ -1,10 +1,10 @@
-//! What the opener of a bench stream, or of a run, asks for.
+//! What the opener of a bench stream, or of a run, requests.
 
 use std::time::Duration;
 
 use crate::codec::{CodecError, Fields, put_text};
 
-/// Who sends the bytes of a bench stream.
+/// Which side sends the bytes of a bench stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BenchDirection {
     /// The opener of the stream.
@@ -16,24 +16,24 @@ pub enum BenchDirection {
 /// When a bench run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BenchLimit {
-    /// After so much time, in microseconds on the wire.
+    /// After this time, in microseconds on the wire.
     Duration(Duration),
-    /// After so many bytes.
+    /// After this many bytes.
     Bytes(u64),
 }
 
 /// One stream of a bench run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BenchRequest {
-    /// Who sends.
+    /// Which side sends.
     pub(crate) direction: BenchDirection,
     /// When it ends.
     pub(crate) limit: BenchLimit,
     /// How often the receiver reports; at least [`BenchRequest::MIN_INTERVAL`].
     pub(crate) interval: Duration,
-    /// What is sent in the beginning for so long is not counted.
+    /// Bytes of this initial time are not counted.
     pub(crate) omit: Duration,
-    /// Bits a second on average; `None` for as many as go.
+    /// Bits a second on average; `None` without a limit.
     pub(crate) rate: Option<u64>,
     /// Bytes of each write, from 1 to [`BenchRequest::MAX_LENGTH`].
     pub(crate) length: u32,
@@ -51,14 +51,14 @@ pub(crate) struct AccountRequest {
 pub(crate) struct MessagesRequest {
     /// Bytes of each answer, from [`MessagesRequest::MIN_SIZE`] to [`MessagesRequest::MAX_SIZE`].
     pub(crate) size: u32,
-    /// How long an answer is of use; `None` for ever.
+    /// Lifetime of an answer; `None` for ever.
     pub(crate) lifetime: Option<Duration>,
 }
 
 impl MessagesRequest {
-    /// A number and a moment.
+    /// A number and a time.
     pub(crate) const MIN_SIZE: u32 = 16;
-    /// As much as a connection takes by default.
+    /// The default limit of a connection.
     pub(crate) const MAX_SIZE: u32 = 256 << 10;
 
     pub(crate) fn encode(self, out: &mut Vec<u8>) {

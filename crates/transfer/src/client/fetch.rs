@@ -1,4 +1,4 @@
-//! Fetching one file to where it cannot be taken back: standard output, a pipe, a device.
+//! Fetches one file to an output that cannot be rewound: standard output, a pipe, a device.
 
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::request::{GetRequest, Request, Totals};
 use crate::rules::Rules;
 use crate::wire::{finish, read_acceptance, read_end, write_frame, write_request};
 
-/// Where the content of one file goes, over as many attempts as it takes. Clones are the same one.
+/// The output for the content of one file, over as many attempts as it takes. Clones share one output.
 #[derive(Clone)]
 pub struct Outlet(Arc<Mutex<State>>);
 
@@ -28,7 +28,7 @@ struct State {
     writer: Box<dyn Write + Send>,
     hasher: blake3::Hasher,
     written: u64,
-    /// Why nothing more can be written.
+    /// The error of the output, if it failed.
     broken: Option<std::io::Error>,
 }
 
@@ -39,7 +39,7 @@ impl Outlet {
         Self(Arc::new(Mutex::new(State { writer, hasher, written: 0, broken: None })))
     }
 
-    /// Why nothing more could be written, if that is so.
+    /// Takes the error of the output, if it failed.
     pub fn take_error(&self) -> Option<std::io::Error> {
         self.state().broken.take()
     }
@@ -55,14 +55,14 @@ impl std::fmt::Debug for Outlet {
     }
 }
 
-/// Fetches one file into `outlet`; no path fetches the only one that is served. After a broken connection the next call
-/// with the same outlet goes on behind what was written, if the file still begins with that.
+/// Fetches one file into `outlet`; without a path, the only one that is served. After a broken connection the next call
+/// with the same outlet continues after what was written, if the file still begins with that.
 ///
-/// What is written is verified only at its end: a reader has to look at the result.
+/// The content is verified only at its end: a reader has to check the result.
 ///
 /// # Errors
-/// The other side refuses, the path is a directory or there is more than one file, or the connection broke. A file that
-/// is not there fails in the report.
+/// The other side refuses, the path is a directory or there is more than one file, or the connection broke. A missing
+/// file fails in the report.
 pub async fn fetch<S: Session>(
     session: &S,
     path: Option<RelativePath>,
@@ -93,7 +93,7 @@ pub async fn fetch<S: Session>(
     Ok(report)
 }
 
-/// What is said of a directory, or of all that is served.
+/// The error for a directory, or for everything that is served.
 fn several(path: Option<&RelativePath>) -> TransferError {
     TransferError::NotOneFile(match path {
         Some(path) => {
@@ -112,14 +112,14 @@ struct Fetching {
     totals: Totals,
     report: Report,
     entries: u64,
-    /// The file that is taken.
+    /// The file that is received.
     file: Option<File>,
 }
 
 struct File {
     index: u64,
     entry: Entry,
-    /// Where it may be gone on with, beside its beginning.
+    /// The length at which it may be resumed, beside its beginning.
     mark: Option<u64>,
     course: Course,
 }
@@ -245,7 +245,7 @@ impl Fetching {
         Ok(())
     }
 
-    /// Lets a reader have what is there: the next piece may be long in coming.
+    /// Makes the data available to a reader: the next piece may take long.
     fn flush(&mut self, state: &mut State) {
         if let Err(error) = state.writer.flush() {
             let failure = Failure::from_io(&error);
@@ -271,7 +271,7 @@ impl Fetching {
         let Some(file) = &self.file else { return Err(TransferError::Unexpected { wanted: "a file" }) };
         match file.course {
             Course::Announced => return Err(TransferError::Unexpected { wanted: "the start of a file" }),
-            // Its verdict is out; what still comes is thrown away.
+            // Its verdict is sent; further content is discarded.
             Course::Ended => return Ok(()),
             Course::Writing => {}
         }
@@ -332,7 +332,7 @@ impl Fetching {
         }
     }
 
-    /// Ends the file that is taken, unless its verdict is out.
+    /// Fails the file that is received, unless its verdict is sent.
     fn fail(&mut self, failure: Failure) {
         self.fail_at(Party::Local, failure);
     }
@@ -361,12 +361,12 @@ impl Fetching {
         self.say(Frame::Verdict(Verdict { index, path: entry.path.clone(), outcome }));
     }
 
-    /// Tells the sender; one that is gone needs no answer, and the stream tells the rest.
+    /// Sends a frame to the sender; if it is gone, the error shows on the stream.
     fn say(&self, frame: Frame) {
         let _ = self.answers.blocking_send(frame);
     }
 }
 
-/// Answers that may wait.
+/// Most queued answers.
 const ANSWERS_WAITING: usize = 16;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];

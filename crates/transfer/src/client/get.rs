@@ -1,4 +1,4 @@
-//! Fetching files from the other side.
+//! Fetches files from the other side.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,19 +22,19 @@ use crate::wire::{read_acceptance, write_request};
 pub struct GetPlan {
     /// Files and directories; none: everything that is served.
     pub paths: Vec<RelativePath>,
-    /// What of them is left out.
+    /// Which parts of them are left out.
     pub rules: Rules,
-    /// The directory to put them in, which is there.
+    /// The directory to put them in, which exists.
     pub into: PathBuf,
-    /// Another name, if there is one path: a file gets it, a directory lies in a directory of this name.
+    /// Another name, if there is one path: a file gets it, a directory is put into a directory of this name.
     pub name: Option<RelativePath>,
-    /// What happens to files that are there.
+    /// What happens to existing files.
     pub existing: Existing,
 }
 
 /// Fetches files and directories into `into`; an empty list fetches everything that is served.
 ///
-/// As [`get_with`] with nothing else asked for.
+/// As [`get_with`] with defaults.
 ///
 /// # Errors
 /// Those of [`get_with`].
@@ -47,15 +47,15 @@ pub async fn get<S: Session>(
     get_with(session, GetPlan { paths, into, ..GetPlan::default() }, progress).await
 }
 
-/// Fetches what a plan says.
+/// Executes a plan.
 ///
-/// Each path arrives under its last component: `a/b` makes `b`. What is there from earlier is compared and not fetched
-/// again. A file that exists is replaced once the new one is verified, unless the plan says otherwise. Names that were
-/// not asked for are refused, and so are symbolic links that lead out of what was asked for.
+/// Each path arrives under its last component: `a/b` makes `b`. Data from earlier attempts is compared and not fetched
+/// again. An existing file is replaced once the new one is verified, unless the plan says otherwise. Names that were
+/// not requested are refused, and so are symbolic links that lead out of the requested paths.
 ///
 /// # Errors
-/// Two paths would become the same file, the directory is none, the other side refuses, or the connection broke;
-/// what arrived before stays and counts the next time.
+/// Two paths would become the same file, the directory is none, the other side refuses, or the connection broke; data
+/// that arrived before stays and is used the next time.
 pub async fn get_with<S: Session>(
     session: &S,
     plan: GetPlan,

@@ -1,4 +1,4 @@
-//! Asking what there is.
+//! Lists a directory of the other side.
 
 use manyway_session::Session;
 
@@ -10,11 +10,11 @@ use crate::name::RelativePath;
 use crate::request::Request;
 use crate::wire::{finish, read_acceptance, read_frame, write_request};
 
-/// Most entries that are taken from one answer.
+/// Most entries that are accepted from one answer.
 pub const MAX_LISTED: usize = 1_000_000;
 
-/// Lists a directory, `None` for the served one itself: its files and directories in order of their names, not what
-/// lies deeper. Names that cannot travel and links are left out.
+/// Lists a directory, `None` for the served one itself: its files and directories by name, without deeper levels. Names
+/// that cannot be transferred and links are left out.
 ///
 /// # Errors
 /// The other side refuses, for example because there is no such directory, or the connection broke.

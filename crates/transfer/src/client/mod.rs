@@ -1,4 +1,4 @@
-//! The side that asks.
+//! The side that sends requests.
 
 mod fetch;
 mod get;
@@ -17,23 +17,23 @@ use crate::frame::Frame;
 use crate::request::Request;
 use crate::wire::{finish, read_frame, write_request};
 
-/// What the other side says about itself.
+/// What the other side reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// Name and version of its application.
     pub application: String,
-    /// The oldest version of the transfer protocol that it speaks.
+    /// The oldest version of the transfer protocol that it supports.
     pub oldest: u8,
     /// The newest.
     pub newest: u8,
-    /// Whether it refuses to take files.
+    /// Whether it refuses to receive files.
     pub read_only: bool,
 }
 
-/// Tells the other side what this application is and asks the same.
+/// Exchanges name and version of the application with the other side.
 ///
 /// # Errors
-/// The connection is gone, or the other side makes no sense.
+/// The connection is gone, or the answer cannot be decoded.
 pub async fn hello<S: Session>(session: &S, application: &str) -> Result<Hello, TransferError> {
     let (mut send, mut receive) = session.open().await.map_err(TransferError::stream("opening a stream"))?;
     write_request(&mut send, Request::Hello { application: application.to_owned() }).await?;

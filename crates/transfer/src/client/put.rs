@@ -1,4 +1,4 @@
-//! Sending files to the other side.
+//! Sends files to the other side.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::progress::{Party, Progress, ProgressEvent, Report};
 use crate::request::{Request, Totals};
 use crate::wire::write_request;
 
-/// Sends files and directories; returns when the other side has verified each of them, or said why not.
+/// Sends files and directories; returns when the other side has verified each of them, or has reported why not.
 ///
-/// A list of paths is a plan. What the other side has from earlier is compared and not sent again. A link that is named
-/// is followed; links inside directories are sent as links unless the plan's rules say otherwise. A file that cannot be
-/// read or that changes meanwhile fails alone; of one that grows, the announced beginning is sent.
+/// A list of paths is a plan. Data that the other side has from earlier is compared and not sent again. A link given as
+/// a path is followed; links inside directories are sent as links unless the plan's rules say otherwise. A file that
+/// cannot be read or that changes meanwhile fails alone; of one that grows, the announced beginning is sent.
 ///
 /// # Errors
-/// Two files would get the same name, no file could be found at all, the other side refuses, or the connection broke;
-/// what arrived before stays there and counts the next time.
+/// Two files would get the same name, no file was found at all, the other side refuses, or the connection broke; data
+/// that arrived before stays there and is used the next time.
 pub async fn put<S: Session>(
     session: &S,
     plan: impl Into<PutPlan>,

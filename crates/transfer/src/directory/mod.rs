@@ -1,4 +1,4 @@
-//! A directory that files are taken from and put into, and that nothing leads out of.
+//! A directory that files are read from and written to, and that no name or link leads out of.
 //!
 //! Names are resolved one component after the other, and a symbolic link is never followed below the directory.
 //! On Unix this holds against other processes too (`openat` with `O_NOFOLLOW`); elsewhere each component is checked
@@ -24,25 +24,25 @@ pub(crate) use unix::{Directory, PartFile, umask};
 pub(crate) struct Facts {
     pub(crate) kind: EntryKind,
     pub(crate) size: u64,
-    /// Bytes that it takes on the disk, at most its size.
+    /// Bytes that it occupies on the disk, at most its size.
     pub(crate) room: u64,
-    /// By what it is known to be the same one under another name; zero where nobody tells.
+    /// Device and inode identify a file under any of its names; zero where the system does not report them.
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Names that it has.
+    /// Number of its names.
     pub(crate) links: u64,
     pub(crate) modified: Timestamp,
     pub(crate) mode: u16,
 }
 
-/// By what a file is known again, and known not to have been touched since.
+/// Identifies a file and shows whether it was modified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
     size: u64,
     modified: Timestamp,
-    /// When its facts or its content last changed; nobody can set it.
+    /// When its metadata or its content last changed; no program can set it.
     changed: Timestamp,
 }
 
@@ -53,62 +53,62 @@ impl Identity {
     }
 }
 
-/// Room on a file system, in bytes.
+/// Space on a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// What this user may still take.
+    /// What this user may still use.
     pub(crate) free: u64,
-    /// All there is, taken or not.
+    /// Total, used or not.
     pub(crate) total: u64,
 }
 
-/// What there is already of a file that is about to be received.
+/// What exists of a file that is about to be received.
 #[derive(Debug)]
 pub(crate) enum Existing {
-    /// Nothing that helps.
+    /// Nothing usable.
     Nothing,
-    /// An unfinished file from an earlier time, not empty.
+    /// An unfinished file from an earlier attempt, not empty.
     Part(File, Identity),
     /// A file of that name and of the announced size.
     Whole(File, Identity),
 }
 
-/// The facts that a file gets with its name.
+/// The metadata that a file gets with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attributes {
     pub(crate) mode: u16,
     pub(crate) modified: Timestamp,
 }
 
-/// What stood under the final name when a file was looked for.
+/// What stood under the final name when a file was looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Nothing. If something stands there in the end, another name means the same file here, as where the file system
-    /// does not tell upper from lower case, or somebody else made it.
+    /// Nothing. If the name exists in the end, another program made it, or another name means the same file here, as
+    /// where the file system ignores case.
     Free,
-    /// A file, or what else may be replaced.
+    /// A file, or another entry that may be replaced.
     Taken,
-    /// The same, and what stands there shall get another name first.
+    /// The same, and it shall be renamed to its backup name first.
     // transfer 5.11
     ToBackUp,
 }
 
-/// The name that a file gets which makes way for a new one.
+/// The name to which a file is renamed before a new one takes its place.
 fn backup_name(last: &str) -> String {
     format!("{last}~")
 }
 
-/// Whether a file's content is safe on the disk already.
+/// Whether a file's content is safe on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// It is.
     Safe,
-    /// It has to be made so before the file gets its name.
+    /// It has to be synced before the file gets its name.
     Unsafe,
 }
 
-/// The permissions for a directory once it is filled: those of its entry, if it is new; one that was there keeps its
-/// own, unless it looks like the one that an earlier attempt left behind.
+/// The permissions for a directory once it is filled. A new one gets those of its entry; an existing one keeps its own,
+/// unless it looks like one that an earlier attempt left behind.
 // transfer 5.8
 pub(crate) fn final_mode(entry: u16, before: Option<u16>) -> u16 {
     match before {
@@ -131,10 +131,10 @@ fn too_many_children() -> Failure {
 /// Most names in one directory: a walk keeps them in memory, about 100 bytes each.
 // transfer 3.1
 const MAX_CHILDREN: usize = 1_000_000;
-/// What its owner needs to fill a directory.
+/// The permissions that the owner needs to fill a directory.
 const OWNER: u16 = 0o700;
 
-/// The name of a directory's child: as text, or, where it is none, only fit to be shown.
+/// The name of a directory's child: as text, or, if it is none, only fit for display.
 pub(crate) type ChildName = Result<String, String>;
 
 #[cfg(test)]

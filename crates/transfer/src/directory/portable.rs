@@ -23,7 +23,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Finds a directory of the local user's choice; links on the way to it are followed.
+    /// Opens a directory of the local user's choice; links on the way to it are followed.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let root = path.canonicalize().map_err(|e| Failure::from_io(&e))?;
         if !root.is_dir() {
@@ -32,7 +32,7 @@ impl Directory {
         Ok(Self { root })
     }
 
-    /// Looks for what is there of `path` from earlier, for a file of `size` bytes. Makes nothing.
+    /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
     // transfer 4.3
     pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
@@ -57,8 +57,8 @@ impl Directory {
         }
     }
 
-    /// Opens the temporary file for `path`, with what it holds from earlier; makes it and the directories on the way if
-    /// they are not there.
+    /// Opens the temporary file for `path`, with its content from earlier; creates it and its parent directories if
+    /// they do not exist.
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
@@ -75,7 +75,8 @@ impl Directory {
         Ok(PartFile { file, temporary })
     }
 
-    /// Gives a complete, closed temporary file its permissions, time and name, if it is still the one that was closed.
+    /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
+    /// closed.
     // transfer 5.4
     pub(crate) fn settle(
         &self,
@@ -93,7 +94,7 @@ impl Directory {
         set_attributes(&file, attributes)
             .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
             .map_err(|error| Failure::from_io(&error))?;
-        // Some systems rename no open file.
+        // Some systems cannot rename an open file.
         drop(file);
         let is_there = target.symlink_metadata().is_ok();
         match expected {
@@ -113,7 +114,7 @@ impl Directory {
         if place.is_ok_and(|place| place.symlink_metadata().is_ok()) { Target::Taken } else { Target::Free }
     }
 
-    /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.
+    /// Gives an existing file the permissions and time of its entry, if it was not modified since it was looked up.
     pub(crate) fn adopt(
         &self,
         path: &RelativePath,
@@ -132,7 +133,7 @@ impl Directory {
         set_attributes(&file, attributes).map_err(|e| Failure::from_io(&e))
     }
 
-    /// Makes a directory and those on the way; tells the permissions of one that exists.
+    /// Creates a directory and its parents; returns the permissions of an existing one.
     // transfer 5.8
     pub(crate) fn make_directory(&self, path: &RelativePath, _mode: u16) -> Result<Option<u16>, Failure> {
         let directory = self.parent(path, Missing::Make)?.join(path.last());
@@ -142,17 +143,17 @@ impl Directory {
         Ok(before)
     }
 
-    /// Nothing here can be given to a directory on every system.
+    /// No metadata can be set on a directory on every system.
     pub(crate) fn finish_directory(&self, path: &RelativePath, _: Attributes) -> Result<(), Failure> {
         check_directory(&self.parent(path, Missing::Refuse)?.join(path.last()))
     }
 
-    /// Directories need nothing to be safe where this is used.
+    /// Directories need no sync where this is used.
     pub(crate) fn sync(&self, path: Option<&RelativePath>) -> Result<(), Failure> {
         path.map_or(Ok(()), |path| self.parent(path, Missing::Refuse).map(drop))
     }
 
-    /// There is no one call for that.
+    /// There is no single call for that.
     pub(crate) fn sync_everything(&self) -> Result<Durability, Failure> {
         check_directory(&self.root)?;
         Ok(Durability::Unsafe)
@@ -166,19 +167,19 @@ impl Directory {
         target.map_err(|_| Failure::with_text(Reason::Name, "the target of the link is not UTF-8"))
     }
 
-    /// Not every system makes links, and some make only those of one kind.
+    /// Some systems support no links, or links of one kind only.
     pub(crate) fn make_link(&self, path: &RelativePath, _: &LinkTarget, _: Target) -> Result<(), Failure> {
         self.parent(path, Missing::Refuse)?;
         Err(Failure::with_text(Reason::LeftOut, "symbolic link, which this system does not make"))
     }
 
-    /// How much room there is, is not known here.
+    /// The available space is unknown here.
     pub(crate) fn room(&self, _: &RelativePath) -> Result<Room, Failure> {
         check_directory(&self.root)?;
         Ok(Room { free: u64::MAX, total: u64::MAX })
     }
 
-    /// The largest unfinished file beside `path` other than its own: its name and the bytes that it takes.
+    /// The largest unfinished file beside `path` other than its own: its name and its size on disk.
     pub(crate) fn largest_part(&self, path: &RelativePath) -> Option<(String, u64)> {
         let parent = self.parent(path, Missing::Refuse).ok()?;
         let own = part_name(path.last());
@@ -190,7 +191,7 @@ impl Directory {
         parts.max_by_key(|(_, bytes)| *bytes)
     }
 
-    /// Whether files there are made up by the system while they are read: no such system is known here.
+    /// Whether files there are generated while they are read: no such file system is known here.
     #[expect(clippy::unused_self, reason = "elsewhere it depends on the directory")]
     pub(crate) fn is_made_up(&self, _: &RelativePath) -> bool {
         false
@@ -247,7 +248,7 @@ impl Directory {
     }
 }
 
-/// A file on its way under its temporary name. It stays when this is dropped, to be taken up later.
+/// A file in transfer under its temporary name. It stays when this is dropped, to be resumed later.
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
@@ -255,12 +256,12 @@ pub(crate) struct PartFile {
 }
 
 impl PartFile {
-    /// Where the content goes.
+    /// The file for the content.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// By what it is known now.
+    /// Its current identity.
     pub(crate) fn identity(&self) -> Result<Identity, Failure> {
         self.file.metadata().map(|metadata| identity(&metadata)).map_err(|e| Failure::from_io(&e))
     }
@@ -272,7 +273,7 @@ impl PartFile {
     }
 }
 
-/// What to do about a directory on the way that does not exist.
+/// What to do about a missing parent directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Make,

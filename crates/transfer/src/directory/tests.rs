@@ -25,7 +25,7 @@ macro_rules! laws {
 
             #[cfg(unix)]
             #[test]
-            fn a_pipe_or_socket_never_makes_way_for_a_file_or_link() {
+            fn a_pipe_or_socket_is_never_replaced_by_a_file_or_link() {
                 use std::os::unix::fs::FileTypeExt as _;
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();
@@ -65,7 +65,7 @@ macro_rules! laws {
             }
 
             #[test]
-            fn an_unfinished_file_stays_and_spares_the_old_one() {
+            fn an_unfinished_file_stays_and_leaves_the_old_one_unchanged() {
                 let place = tempfile::tempdir().unwrap();
                 std::fs::write(place.path().join("file"), "old").unwrap();
                 let directory = Directory::open(place.path()).unwrap();
@@ -85,7 +85,7 @@ macro_rules! laws {
             }
 
             #[test]
-            fn a_temporary_file_that_was_touched_gets_no_name() {
+            fn a_modified_temporary_file_gets_no_name() {
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();
                 let part = directory.open_part(&path("file")).unwrap();
@@ -119,7 +119,7 @@ macro_rules! laws {
             }
 
             #[test]
-            fn a_directory_is_filled_and_made_safe() {
+            fn a_directory_is_filled_and_synced() {
                 let place = tempfile::tempdir().unwrap();
                 let directory = Directory::open(place.path()).unwrap();
                 assert_eq!(directory.make_directory(&path("a/b"), 0o755).unwrap(), None);
@@ -199,7 +199,7 @@ macro_rules! laws {
             }
 
             #[test]
-            fn what_stands_in_the_way_is_named() {
+            fn an_obstacle_is_named() {
                 let place = tempfile::tempdir().unwrap();
                 std::fs::create_dir(place.path().join("directory")).unwrap();
                 std::fs::write(place.path().join("file"), "").unwrap();
@@ -211,7 +211,7 @@ macro_rules! laws {
             }
 
             #[test]
-            fn unfinished_files_and_links_are_looked_at_and_room_is_told() {
+            fn unfinished_files_and_links_are_found_and_free_space_is_reported() {
                 let place = tempfile::tempdir().unwrap();
                 std::fs::create_dir(place.path().join("d")).unwrap();
                 std::fs::write(place.path().join("d/.small.manyway-part"), vec![1; 9_000]).unwrap();
@@ -268,14 +268,14 @@ fn a_new_directory_has_the_permissions_of_its_entry_and_an_old_one_keeps_its_own
     };
     assert_eq!(fill(0o577), (0o777, 0o577));
     assert_eq!(fill(0o700), (0o777, 0o577));
-    // As an attempt leaves it that never came to its end.
+    // As an incomplete attempt leaves it.
     std::fs::set_permissions(place.path().join("new"), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(fill(0o555), (0o755, 0o555));
 }
 
 #[cfg(unix)]
 #[test]
-fn the_same_file_is_open_once() {
+fn a_file_can_be_opened_only_once_at_a_time() {
     let place = tempfile::tempdir().unwrap();
     let directory = Directory::open(place.path()).unwrap();
     let first = directory.open_part(&path("file")).unwrap();
@@ -284,7 +284,7 @@ fn the_same_file_is_open_once() {
     assert!(directory.open_part(&path("file")).is_ok());
 }
 
-/// A name for something that lies elsewhere would be written through.
+/// A link to a file elsewhere must not be written through.
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_place_of_a_temporary_file_is_refused() {
@@ -305,7 +305,7 @@ fn a_link_in_the_place_of_a_temporary_file_is_refused() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_pipe_does_not_hold_us_up() {
+fn a_pipe_does_not_block() {
     let place = tempfile::tempdir().unwrap();
     make_pipe(&place.path().join("pipe"));
     let directory = Directory::open(place.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The directory by file descriptors: no moment at which a name could be exchanged for a link.
+//! The directory by file descriptors: no race in which a name could be exchanged for a link.
 
 mod links;
 mod room;
@@ -34,7 +34,7 @@ impl Directory {
         Ok(Self { root })
     }
 
-    /// Looks for what is there of `path` from earlier, for a file of `size` bytes. Makes nothing.
+    /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
     // transfer 4.3
     pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
@@ -62,8 +62,8 @@ impl Directory {
         Ok(Existing::Nothing)
     }
 
-    /// Opens the temporary file for `path`, locked, with what it holds from earlier; makes it and the directories on
-    /// the way if they are not there.
+    /// Opens the temporary file for `path`, locked, with its content from earlier; creates it and its parent
+    /// directories if they do not exist.
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
@@ -73,7 +73,7 @@ impl Directory {
         for _ in 0..OPEN_ATTEMPTS {
             let file = match rustix::fs::openat(&parent, &*temporary, flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => file,
-                // One that has its final permissions, but not yet its name, may not be writable.
+                // A file that has its final permissions, but not yet its name, may be read-only.
                 Err(Errno::ACCESS)
                     if rustix::fs::unlinkat(&parent, &*temporary, AtFlags::empty()).is_ok() =>
                 {
@@ -90,7 +90,8 @@ impl Directory {
         Err(Failure::new(Reason::Busy))
     }
 
-    /// Gives a complete, closed temporary file its permissions, time and name, if it is still the one that was closed.
+    /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
+    /// closed.
     // transfer 5.4
     pub(crate) fn settle(
         &self,
@@ -128,7 +129,7 @@ impl Directory {
         if matches!(stat, Ok(Ok(_))) { Target::Taken } else { Target::Free }
     }
 
-    /// Gives a file that was there already the permissions and time of its entry, if it is still the one looked at.
+    /// Gives an existing file the permissions and time of its entry, if it was not modified since it was looked up.
     pub(crate) fn adopt(
         &self,
         path: &RelativePath,
@@ -148,7 +149,7 @@ impl Directory {
         set_attributes(&File::from(file), attributes).map_err(|error| Failure::from_io(&error))
     }
 
-    /// Makes a directory and those on the way, so that its owner can fill it; tells the permissions of one that exists.
+    /// Creates a directory and its parents, so that its owner can fill it; returns the permissions of an existing one.
     // transfer 5.8
     pub(crate) fn make_directory(&self, path: &RelativePath, mode: u16) -> Result<Option<u16>, Failure> {
         let parent = self.parent(path, Missing::Make)?;
@@ -160,7 +161,7 @@ impl Directory {
         let directory = step(&parent, path.last())?;
         let stat = rustix::fs::fstat(&directory).map_err(failure)?;
         let before = before.map(|()| number::<_, u16>(stat.st_mode & 0o7777) & MODE_MASK);
-        // What the umask takes away was taken from the entry already; here it may not take away what its owner needs.
+        // The umask was applied to the entry already; here it must not remove what the owner needs.
         let wanted = before.unwrap_or(mode & MODE_MASK) | OWNER;
         if before != Some(wanted) {
             let changed = rustix::fs::fchmod(&directory, Mode::from_raw_mode(wanted.into()));
@@ -171,7 +172,7 @@ impl Directory {
         Ok(before)
     }
 
-    /// Gives a directory that is filled its permissions and time.
+    /// Gives a filled directory its permissions and time.
     pub(crate) fn finish_directory(
         &self,
         path: &RelativePath,
@@ -181,20 +182,20 @@ impl Directory {
         set_attributes(&File::from(directory), attributes).map_err(|error| Failure::from_io(&error))
     }
 
-    /// Makes the names in a directory safe on the disk; `None` is the directory itself.
+    /// Syncs the names in a directory; `None` is the directory itself.
     pub(crate) fn sync(&self, path: Option<&RelativePath>) -> Result<(), Failure> {
         let directory = match path {
             Some(path) => step(&self.parent(path, Missing::Refuse)?, path.last())?,
             None => step(&self.root, ".")?,
         };
-        // Some file systems cannot do that and say so.
+        // Some file systems cannot sync directories and report an error.
         match rustix::fs::fsync(&directory) {
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
             Err(error) => Err(failure(error)),
         }
     }
 
-    /// Makes everything on the file system safe on the disk, where the system can do that in one call.
+    /// Syncs the whole file system, where the system has one call for that.
     pub(crate) fn sync_everything(&self) -> Result<Durability, Failure> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
@@ -263,7 +264,7 @@ impl Directory {
     }
 }
 
-/// A file on its way, locked, under its temporary name. It stays when this is dropped, to be taken up later.
+/// A file in transfer, locked, under its temporary name. It stays when this is dropped, to be resumed later.
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
@@ -272,12 +273,12 @@ pub(crate) struct PartFile {
 }
 
 impl PartFile {
-    /// Where the content goes.
+    /// The file for the content.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// By what it is known now.
+    /// Its current identity.
     pub(crate) fn identity(&self) -> Result<Identity, Failure> {
         rustix::fs::fstat(&self.file).map(|stat| identity(&stat)).map_err(failure)
     }
@@ -288,7 +289,7 @@ impl PartFile {
     }
 }
 
-/// What to do about a directory on the way that does not exist.
+/// What to do about a missing parent directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Make,
@@ -299,7 +300,7 @@ enum Missing {
 fn step(directory: &OwnedFd, component: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(directory, component, flags, Mode::empty()).map_err(|error| {
-        // A link under O_DIRECTORY | O_NOFOLLOW is reported as "not a directory" by some systems.
+        // Some systems report a link under O_DIRECTORY | O_NOFOLLOW as "not a directory".
         let stat = rustix::fs::statat(directory, component, AtFlags::SYMLINK_NOFOLLOW);
         match stat {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
@@ -310,7 +311,7 @@ fn step(directory: &OwnedFd, component: &str) -> Result<OwnedFd, Failure> {
     })
 }
 
-/// Refuses a name under which a directory, device, pipe or socket stands: only files and links make way for another one.
+/// Refuses a name under which a directory, device, pipe or socket stands: only files and links are replaced.
 // transfer 5.13
 fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
@@ -325,7 +326,7 @@ fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     }
 }
 
-/// Gives what stands under a name its backup name.
+/// Renames what stands under a name to its backup name.
 // transfer 5.11
 fn back_up(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     let backup = super::backup_name(last);
@@ -335,7 +336,7 @@ fn back_up(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
     }
 }
 
-/// Locks an open temporary file and checks that it is one, and not a name for something else.
+/// Locks an open temporary file and checks that it is a regular file with this one name.
 fn own_part(file: &OwnedFd, name: &str) -> Result<Identity, Failure> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -353,7 +354,7 @@ fn is_same(parent: &OwnedFd, name: &str, open: &Identity) -> bool {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|named| identity(&named) == *open)
 }
 
-/// Renames without replacing anything, where the file system can do that.
+/// Renames without replacing an existing file, where the file system supports that.
 // transfer 5.4
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
@@ -414,7 +415,7 @@ fn facts(stat: &Stat) -> Result<Facts, Failure> {
     })
 }
 
-/// Systems disagree about the types of these fields, not about their values.
+/// Systems differ in the types of these fields, not in their values.
 fn number<T: TryInto<U>, U: Default>(value: T) -> U {
     value.try_into().unwrap_or_default()
 }
@@ -422,17 +423,17 @@ fn number<T: TryInto<U>, U: Default>(value: T) -> U {
 fn failure(error: Errno) -> Failure {
     match error {
         Errno::LOOP => Failure::new(Reason::SymbolicLink),
-        // Opening a socket or a device without a driver.
+        // The error for opening a socket or a device without a driver.
         Errno::NXIO => Failure::new(Reason::NotFile),
         error => Failure::from_io(&error.into()),
     }
 }
 
-/// Reading without following a link, waiting for the other end of a pipe, or becoming attached to a terminal.
+/// Reading without following a link, waiting for the other end of a pipe, or acquiring a terminal.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
-/// How often a temporary file may be renamed under our hands before that counts as busy.
+/// How often a temporary file may be renamed during opening before that counts as busy.
 const OPEN_ATTEMPTS: usize = 4;

@@ -1,4 +1,4 @@
-//! Who writes which file, so that two requests never write the same one, and a client that comes back gets its own.
+//! Claims on files, so that two requests never write the same one, and a client that reconnects gets its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::directory::{Directory, PartFile};
 use crate::failure::{Failure, Reason};
 use crate::name::RelativePath;
 
-/// A directory that files are received into, and who writes what in it.
+/// A directory that receives files, and the claims on them.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) directory: Arc<Directory>,
@@ -17,13 +17,13 @@ pub(crate) struct Store {
     claims: Mutex<BTreeMap<RelativePath, Arc<Claim>>>,
 }
 
-/// When something last came in on a stream.
+/// When data last arrived on a stream.
 #[derive(Debug)]
 pub(crate) struct Activity {
     last: Mutex<Instant>,
 }
 
-/// The right to write a file; given back when it is dropped.
+/// The claim on a file; released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     store: Arc<Store>,
@@ -41,11 +41,11 @@ struct Claim {
 enum Slot {
     /// Nothing is open yet.
     Waiting,
-    /// Its content comes in.
+    /// Its content is arriving.
     Open(PartFile),
-    /// It is about to get its name: for a moment nobody else may have it.
+    /// It is about to get its name: no other request may take it now.
     Settling,
-    /// Somebody else has it now.
+    /// Another request has it now.
     Lost,
 }
 
@@ -54,10 +54,10 @@ impl Store {
         Self { directory: Arc::new(directory), umask: crate::directory::umask(), claims: Mutex::default() }
     }
 
-    /// Takes the right to write `path`, for a stream with this activity.
+    /// Claims `path`, for a stream with this activity.
     ///
-    /// Who writes it now keeps it while anything comes in on his stream. After [`SILENCE`] it goes to the next one: a
-    /// client that was killed comes back before the connection of its former life has run out.
+    /// The current owner keeps it as long as data arrives on its stream. After [`SILENCE`] the claim passes on: a
+    /// client that was killed reconnects before its former connection has timed out.
     // transfer 5.2
     pub(crate) fn claim(
         self: &Arc<Self>,
@@ -88,7 +88,7 @@ impl Store {
             if holder.activity.silence() < SILENCE || matches!(*slot, Slot::Settling) {
                 return Ok(None);
             }
-            // Closes its file, and with it gives the lock back.
+            // Closes its file, and releases the lock with it.
             *slot = Slot::Lost;
         }
         let claim = Arc::new(Claim { activity: Arc::clone(activity), slot: Mutex::new(Slot::Waiting) });
@@ -98,7 +98,7 @@ impl Store {
 }
 
 impl Held {
-    /// Keeps the open file, until somebody else gets it.
+    /// Keeps the open file, until another request takes it.
     pub(crate) fn put(&self, part: PartFile) -> Result<(), Failure> {
         let mut slot = lock(&self.claim.slot);
         if matches!(*slot, Slot::Lost) {
@@ -108,7 +108,7 @@ impl Held {
         Ok(())
     }
 
-    /// Does something to the open file.
+    /// Runs a function on the open file.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut PartFile) -> Result<T, Failure>,
@@ -119,7 +119,7 @@ impl Held {
         }
     }
 
-    /// Takes the file out, to close it and to give it its name: from now on it cannot be lost.
+    /// Takes the file out, to close it and to give it its name: from now on it cannot be taken over.
     pub(crate) fn settle(&self) -> Result<PartFile, Failure> {
         let mut slot = lock(&self.claim.slot);
         match std::mem::replace(&mut *slot, Slot::Settling) {
@@ -139,7 +139,7 @@ impl Drop for Held {
             claims.remove(&self.path);
         }
         drop(claims);
-        // Closes the file now, and not when the last one who looks at the claim lets it go.
+        // Closes the file now, and not when the last reference to the claim is dropped.
         *lock(&self.claim.slot) = Slot::Lost;
     }
 }
@@ -149,7 +149,7 @@ impl Activity {
         Arc::new(Self { last: Mutex::new(Instant::now()) })
     }
 
-    /// Something came in.
+    /// Records an arrival.
     pub(crate) fn touch(&self) {
         *lock(&self.last) = Instant::now();
     }
@@ -167,7 +167,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// After so long without a byte a stream loses its files to whoever asks for them.
+/// After this time without a byte a stream loses its files to the next request.
 const SILENCE: Duration = Duration::from_secs(3);
 /// How long a request waits for a file that another one writes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_goes_to_the_next_one_only_once_its_stream_is_silent() {
+    fn a_file_passes_to_the_next_request_only_once_its_stream_is_silent() {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::new(Directory::open(place.path()).unwrap()));
         let path = RelativePath::parse("file").unwrap();

@@ -1,4 +1,4 @@
-//! Files into frames and frames into files: plain blocking code, without a network in sight.
+//! Converts files into frames and frames into files: blocking code without any network.
 
 mod claims;
 mod receive;

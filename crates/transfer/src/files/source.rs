@@ -12,24 +12,24 @@ use crate::failure::{Failure, Reason};
 use crate::name::{NameError, RelativePath, printable};
 use crate::rules::Rules;
 
-/// What to send, and what of it to leave out.
+/// What to send, and what to leave out.
 #[derive(Debug, Clone, Default)]
 pub struct PutPlan {
     /// What to send.
     pub items: Vec<PutItem>,
-    /// What of it is left out.
+    /// Which parts of it are left out.
     pub rules: Rules,
 }
 
-/// A thing to send.
+/// One item to send.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PutItem {
     /// A file or directory of this host, under its own name or another one.
     Path {
-        /// Where it is. A link is followed.
+        /// Its path. A link is followed.
         path: PathBuf,
-        /// What the other side shall call it; `None`: as it is called here.
+        /// Its name at the other side; `None`: its name here.
         name: Option<RelativePath>,
     },
     /// Content of unknown length.
@@ -43,13 +43,13 @@ pub struct Feed {
     reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
 }
 
-/// A file or directory below a directory that nothing leads out of.
+/// A file or directory below a directory that no name or link leads out of.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pub(crate) directory: Arc<Directory>,
-    /// Where the directory is, if links may be followed out of it.
+    /// The path of the directory, if links may be followed out of it.
     pub(crate) real: Option<Arc<Path>>,
-    /// Its place below the directory; `None` is the directory itself, whose children go out under their own names.
+    /// Its path below the directory; `None` is the directory itself, whose children are sent under their own names.
     pub(crate) place: Option<RelativePath>,
     /// Its name on the wire; `None` only together with `place`.
     pub(crate) name: Option<RelativePath>,
@@ -76,18 +76,18 @@ impl From<&[PathBuf]> for PutPlan {
 }
 
 impl Feed {
-    /// What `reader` gives until its end, to be called `name`.
+    /// The content of `reader` until its end, under `name`.
     pub fn new(name: RelativePath, reader: impl Read + Send + 'static) -> Self {
         Self { name, reader: Arc::new(Mutex::new(Some(Box::new(reader)))) }
     }
 
-    /// As it is announced: as new as it can be, with the permissions of any new file.
+    /// Its announcement: the current time, and the permissions of any new file.
     pub(crate) fn entry(&self) -> Entry {
         let modified = std::time::SystemTime::now().into();
         Entry { path: self.name.clone(), kind: EntryKind::Stream, size: 0, room: 0, modified, mode: 0o666 }
     }
 
-    /// The content, the first time.
+    /// Takes the content, the first time.
     pub(crate) fn take(&self) -> Result<Box<dyn Read + Send>, Failure> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         reader.ok_or_else(|| Failure::with_text(Reason::Abandoned, "it can be read only once, and was"))
@@ -101,7 +101,7 @@ impl fmt::Debug for Feed {
 }
 
 impl PutItem {
-    /// Finds it.
+    /// Finds the item.
     pub(crate) fn source(&self) -> Result<Source, Failure> {
         match self {
             Self::Feed(feed) => Ok(Source::Feed(feed.clone())),
@@ -113,7 +113,7 @@ impl PutItem {
         }
     }
 
-    /// Where it is, to be told.
+    /// Its path, for messages.
     pub(crate) fn shown(&self) -> PathBuf {
         match self {
             Self::Path { path, .. } => path.clone(),

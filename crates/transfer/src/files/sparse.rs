@@ -1,11 +1,11 @@
-//! Reading files with holes: what takes no room on the disk is neither read nor sent.
+//! Reads files with holes: a hole is neither read nor sent.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::frame::HOLE_LIMIT;
 
-/// Reads a file from some place on to an announced end, holes apart.
+/// Reads a file from an offset to an announced end, without its holes.
 #[derive(Debug)]
 pub(crate) struct SparseReader {
     file: File,
@@ -21,7 +21,7 @@ impl SparseReader {
         Self { file, position, known: position, end }
     }
 
-    /// Reads `file` from its start, wherever it was read before.
+    /// Reads `file` from its start, wherever its position is.
     pub(crate) fn from_start(mut file: File, end: u64) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         Ok(Self::new(file, 0, end))
@@ -32,12 +32,12 @@ impl SparseReader {
         &self.file
     }
 
-    /// How far it was read.
+    /// The current offset.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Steps over a hole and tells its length, at most [`HOLE_LIMIT`]; 0 if data is next, or the end.
+    /// Skips a hole and returns its length, at most [`HOLE_LIMIT`]; 0 if data is next, or the end.
     pub(crate) fn skip_hole(&mut self) -> io::Result<u64> {
         if self.position < self.known || self.position >= self.end {
             return Ok(0);
@@ -46,13 +46,13 @@ impl SparseReader {
         let length = (data - self.position).min(HOLE_LIMIT);
         self.position += length;
         self.known = if self.position == data { hole } else { self.position };
-        // The search for holes moves the place at which the file is read.
+        // The search for holes moves the file position.
         self.file.seek(SeekFrom::Start(self.position))?;
         Ok(length)
     }
 
-    /// Reads data; 0 at the end, or where the file has become shorter than announced. Call
-    /// [`skip_hole`](Self::skip_hole) until it finds none before.
+    /// Reads data; returns 0 at the end, or where the file has become shorter than announced. Call
+    /// [`skip_hole`](Self::skip_hole) before until it finds none.
     pub(crate) fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.known.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let length = space.len().min(left);
@@ -61,7 +61,8 @@ impl SparseReader {
         Ok(read)
     }
 
-    /// Hashes up to `place`, which is not beyond the end. `false` if the file ends before, or nobody waits any more.
+    /// Hashes up to `place`, which is not beyond the end. Returns `false` if the file ends before, or the work was
+    /// cancelled.
     pub(crate) fn hash_to(
         &mut self,
         place: u64,
@@ -88,7 +89,7 @@ impl SparseReader {
     }
 }
 
-/// Adds so many zero bytes to a hash.
+/// Adds this many zero bytes to a hash.
 pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, mut length: u64) {
     while length > 0 {
         let piece = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
@@ -111,7 +112,7 @@ fn next_data(file: &File, from: u64, end: u64) -> io::Result<(u64, u64)> {
             let hole = seek(file, SeekFrom::Hole(data)).unwrap_or(end);
             Ok((data, if hole > data { hole.min(end) } else { end }))
         }
-        // No data any more: a hole to the end, unless the file has become shorter.
+        // No data follows: a hole to the end, unless the file has become shorter.
         Ok(_) | Err(Errno::NXIO) => {
             let length = file.metadata()?.len();
             if length >= end { Ok((end, end)) } else { Ok((from, end)) }
@@ -127,7 +128,7 @@ fn next_data(_: &File, from: u64, end: u64) -> io::Result<(u64, u64)> {
     Ok((from, end))
 }
 
-/// Reads once, whatever signals come.
+/// Reads once, and repeats after a signal.
 pub(super) fn read_some(file: &mut (impl Read + ?Sized), space: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read(space) {

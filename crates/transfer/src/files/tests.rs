@@ -30,7 +30,7 @@ fn a_file_with_a_wrong_hash_is_refused_and_the_old_one_stays() {
 
 // transfer 5.6
 #[test]
-fn a_truncated_stream_leaves_what_came_and_no_name() {
+fn a_truncated_stream_leaves_a_part_and_no_name() {
     let whole = Stream::new().file("first", b"1").file("second", &[5; 300]).done(2).0;
     let first_end = Stream::new().file("first", b"1").0.len();
     for length in (0..whole.len()).step_by(3) {
@@ -68,7 +68,7 @@ fn more_or_fewer_bytes_than_announced_are_refused() {
 }
 
 #[test]
-fn a_file_that_its_sender_gives_up_gets_no_name() {
+fn a_file_that_its_sender_abandons_gets_no_name() {
     let place = TempDir::new().unwrap();
     let failure = Failure::new(Reason::PermissionDenied);
     let stream = Stream::new()
@@ -91,7 +91,7 @@ fn a_file_that_its_sender_gives_up_gets_no_name() {
 
 // transfer 7.3
 #[test]
-fn a_file_that_nobody_asked_for_is_refused() {
+fn a_file_that_was_not_requested_is_refused() {
     let place = TempDir::new().unwrap();
     let admission = Admission::Below(["asked".to_owned()].into());
     let asked = Wanted { admission, ..Wanted::default() };
@@ -205,7 +205,7 @@ fn a_sender_that_announces_too_much_is_refused() {
 
 // transfer 4.3
 #[test]
-fn what_is_there_from_earlier_is_told_by_its_hash() {
+fn existing_data_is_reported_by_its_hash() {
     let place = TempDir::new().unwrap();
     std::fs::write(place.path().join(".part.manyway-part"), b"123").unwrap();
     std::fs::write(place.path().join("whole"), b"12345").unwrap();
@@ -236,7 +236,7 @@ fn what_is_there_from_earlier_is_told_by_its_hash() {
 
 // transfer 4.5
 #[test]
-fn a_sender_goes_on_where_both_agree_or_begins_anew() {
+fn a_sender_resumes_where_both_agree_or_starts_again() {
     let hash = *blake3::hash(b"12345").as_bytes();
     for (offset, rest, resumed) in [(3, &b"45"[..], 3), (0, b"12345", 0)] {
         let place = TempDir::new().unwrap();
@@ -249,7 +249,7 @@ fn a_sender_goes_on_where_both_agree_or_begins_anew() {
         assert_eq!(std::fs::read(place.path().join("part")).unwrap(), b"12345");
         assert_eq!(names(place.path()), ["part"]);
     }
-    // A whole file that agrees: only its facts are set.
+    // A whole file that agrees: only its metadata is set.
     let place = TempDir::new().unwrap();
     std::fs::write(place.path().join("whole"), b"12345").unwrap();
     let stream = Stream::new().announce("whole", 5).start(0, 5).end(hash).done(1);
@@ -260,7 +260,7 @@ fn a_sender_goes_on_where_both_agree_or_begins_anew() {
 
 // transfer 4.5
 #[test]
-fn holes_are_left_and_show_nothing_of_what_was_there() {
+fn holes_are_kept_and_show_no_old_content() {
     let place = TempDir::new().unwrap();
     std::fs::write(place.path().join(".sparse.manyway-part"), vec![9; 300_000]).unwrap();
     let mut content = vec![0; 1_000_000];
@@ -386,7 +386,7 @@ fn names(place: &Path) -> Vec<String> {
     names
 }
 
-/// The sender checks its links, and the receiver does not trust it with that.
+/// The sender checks its links, and the receiver does not trust that check.
 // transfer 2.6, 5.10
 #[cfg(unix)]
 #[test]
@@ -413,14 +413,14 @@ fn a_link_of_a_malicious_sender_leads_nowhere_and_nothing_is_written_through_one
     }
     assert!(!inner.join("tree/up").exists() && !inner.join("top").exists());
     assert!(!inner.join("tree/d").exists(), "nothing went through the link");
-    // The directory was made before the turn of the link, or the link refused what is below it: never both.
+    // The directory was created before the turn of the link, or the link refused what is below it: never both.
     let place = inner.join("tree/in").symlink_metadata().unwrap();
     assert!(place.is_symlink() != inner.join("tree/in/file").exists());
 }
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_through_a_link_that_was_received_before() {
+fn no_data_is_written_through_a_link_that_was_received_before() {
     let outer = TempDir::new().unwrap();
     let inner = outer.path().join("inner");
     std::fs::create_dir_all(inner.join("tree/real")).unwrap();

@@ -1,4 +1,4 @@
-//! Everything below some starting points, parents first, in order of names.
+//! Walks over everything below some starting points, parents first, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -31,13 +31,13 @@ pub(crate) enum Step {
         /// Whether the same file was found under another name before.
         is_again: bool,
     },
-    /// It is not sent; [`Reason::LeftOut`] if that is right so.
+    /// It is not sent; [`Reason::LeftOut`] if that is on purpose.
     Failed { name: String, failure: Failure },
 }
 
-/// Visits everything below the sources, each directory as it is reached.
+/// Visits everything below the sources, reading each directory when it is reached.
 ///
-/// Memory: the names in each directory on the way to the present place, and 16 bytes for each of at most
+/// Memory: the names in each directory on the way to the current entry, and 16 bytes for each of at most
 /// [`MOST_LINKED`] files with several names.
 // transfer 3.1
 #[derive(Debug)]
@@ -45,10 +45,10 @@ pub(crate) struct Walk {
     sources: std::vec::IntoIter<Source>,
     levels: Vec<Level>,
     rules: Rules,
-    /// File systems, and whether their files are made up while they are read.
+    /// File systems, and whether their files are generated while they are read.
     devices: BTreeMap<u64, bool>,
     linked: BTreeSet<(u64, u64)>,
-    /// Links that were followed: they can multiply what there is without end.
+    /// Number of followed links, which could multiply the files without end.
     followed: usize,
 }
 
@@ -73,7 +73,7 @@ impl Walk {
         }
     }
 
-    /// Looks at what has a name; a directory's children are next.
+    /// Visits an entry; a directory's children are next.
     fn visit(&mut self, tree: Tree) -> Option<Step> {
         let (Some(place), Some(name)) = (tree.place.clone(), tree.name.clone()) else {
             let entered = self.enter(tree, (0, 0));
@@ -114,14 +114,14 @@ impl Walk {
         Some(Step::Found { origin: Origin::Place(directory, place), entry, is_again })
     }
 
-    /// Takes note of a file with several names; whether it is new.
+    /// Records a file with several names; returns whether it is new.
     fn remember(&mut self, identity: (u64, u64)) -> bool {
         self.linked.len() >= MOST_LINKED || identity == (0, 0) || self.linked.insert(identity)
     }
 
     // transfer 3.2
     fn visit_link(&mut self, tree: Tree, place: &RelativePath, name: RelativePath) -> Option<Step> {
-        // A link that was asked for by its name is followed.
+        // A link given by name is followed.
         let is_named = self.levels.is_empty();
         if !is_named && self.rules.exclude.fits(&name, false) {
             return None;
@@ -168,13 +168,13 @@ impl Walk {
         Step::Found { origin, entry, is_again: false }
     }
 
-    /// Whether a directory is one of those that are being visited: following a link to it would never end.
+    /// Whether a directory is one of those being visited: following a link to it would never end.
     fn is_inside_itself(&self, facts: &Facts) -> bool {
         let identity = (facts.device, facts.inode);
         identity != (0, 0) && self.levels.iter().any(|level| level.identity == identity)
     }
 
-    /// Whether the size of a file says nothing: content comes though it is 0, or its file system makes it up.
+    /// Whether the size of a file is meaningless: it has content though its size is 0, or its file system generates it.
     // transfer 3.7
     fn is_of_unknown_length(&mut self, directory: &Directory, place: &RelativePath, facts: &Facts) -> bool {
         let is_made_up = *self.devices.entry(facts.device).or_insert_with(|| directory.is_made_up(place));
@@ -241,14 +241,14 @@ impl Tree {
         };
         match (extend(&self.place), extend(&self.name)) {
             (Ok(place), Ok(name)) => Ok(Some(Self { place: Some(place), name: Some(name), ..self.clone() })),
-            // transfer 5.1: what is still being received is not there yet
+            // transfer 5.1: files that are still being received are not sent
             (Err(NameError::Reserved), _) | (_, Err(NameError::Reserved)) => Ok(None),
             (Err(error), _) | (_, Err(error)) => Err(failed(&text, error)),
         }
     }
 }
 
-/// What a link leads to: anywhere on this host if the tree is the local user's, else below the served directory.
+/// The target of a link: anywhere on this host if the tree is the local user's, else below the served directory.
 // transfer 5.7
 fn follow(tree: &Tree, place: &RelativePath) -> Option<(Tree, Facts)> {
     if let Some(real) = &tree.real {
@@ -286,7 +286,7 @@ fn left_out(name: &RelativePath, why: &str) -> Step {
     failed(name, Failure::with_text(Reason::LeftOut, why))
 }
 
-/// Counts what a walk will find; what fails is not counted.
+/// Counts what a walk will find; failures are not counted.
 pub(crate) fn survey(sources: &[Source], rules: &Rules) -> Totals {
     let mut totals = Totals::default();
     for step in Walk::new(sources.to_vec(), rules.clone()) {
@@ -298,9 +298,9 @@ pub(crate) fn survey(sources: &[Source], rules: &Rules) -> Totals {
     totals
 }
 
-/// Links that one walk follows.
+/// Most links that one walk follows.
 const MOST_FOLLOWED: usize = 100_000;
-/// A chain of more links is taken for a loop.
+/// A longer chain of links counts as a loop.
 const MOST_LINKS: usize = 16;
-/// Files with several names that are remembered.
+/// Most files with several names that are remembered.
 const MOST_LINKED: usize = 100_000;

@@ -20,7 +20,7 @@ fn an_end_frame_has_the_bytes_of_the_specification() {
 
 // transfer 1.5
 #[test]
-fn a_request_of_another_version_is_understood_as_such() {
+fn a_request_of_another_version_is_recognised() {
     let decoded = Frame::decode(Kind::Request, &[9, 77, 1, 2, 3]);
     assert_eq!(decoded, Ok(Frame::Request(Err(Unknown::Version(9)))));
     let decoded = Frame::decode(Kind::Request, &[crate::request::VERSION, 200]);
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn decoding_never_panics_and_what_decodes_encodes_to_the_same_bytes(
+    fn decoding_never_panics_and_decoded_frames_encode_to_the_same_bytes(
         code in prop_oneof![Just(1_u8), Just(2), Just(3), Just(4), 0x10_u8..0x17, 0x20_u8..0x22, 0x30_u8..0x33],
         mut body in prop::collection::vec(any::<u8>(), 0..120),
         is_current in any::<bool>(),
@@ -232,7 +232,7 @@ proptest! {
         let mut out = Vec::new();
         frame.encode(&mut out);
         let is_unknown = matches!(frame, Frame::Request(Err(_)));
-        // Reasons that are not known fold into "other", whose number is another.
+        // Unknown reasons become "other", whose number is different.
         let has_reason = matches!(frame, Frame::Refused(_) | Frame::Abandoned { .. } | Frame::Verdict(_));
         prop_assert!(is_unknown || has_reason || out[HEADER..] == body[..]);
     }

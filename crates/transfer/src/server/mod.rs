@@ -1,4 +1,4 @@
-//! The side that answers.
+//! The side that serves requests.
 
 mod served;
 mod underway;
@@ -42,18 +42,18 @@ pub enum Access {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// Name and version of the application, told to clients. Default `manyway-transfer/VERSION`.
+    /// Name and version of the application, sent to clients. Default `manyway-transfer/VERSION`.
     pub application: String,
     /// What clients may do. Default: fetch and send.
     pub access: Access,
     /// Longest bench stream. Default one hour.
     pub longest_bench: Duration,
-    /// Requests of one connection that run at the same time; more wait. Default 320, at least 1.
+    /// Requests of one connection that run in parallel; more wait. Default 320, at least 1.
     pub parallel_requests: usize,
-    /// Requests of all connections that send or receive files at the same time; more wait. Each takes three threads and
-    /// a few megabytes. Default 64, at least 1.
+    /// Requests of all connections that send or receive files in parallel; more wait. Each takes three threads and a
+    /// few megabytes. Default 64, at least 1.
     pub parallel_transfers: usize,
-    /// How long a new stream may take to say what it wants. Default 30 s.
+    /// How long a new stream may take to send its request. Default 30 s.
     pub request_timeout: Duration,
 }
 
@@ -85,9 +85,9 @@ impl std::fmt::Debug for Server {
 struct Shared {
     served: Arc<Served>,
     config: ServerConfig,
-    /// Is told of files that come in.
+    /// Receives the progress of incoming files.
     incoming: Arc<dyn Progress>,
-    /// Is told of files that go out.
+    /// Receives the progress of outgoing files.
     outgoing: Arc<dyn Progress>,
     transfers: Arc<Semaphore>,
     fetched: watch::Sender<Option<Report>>,
@@ -102,7 +102,7 @@ impl Server {
         Self::with_progress(directory, config, Arc::new(NoProgress))
     }
 
-    /// As [`Server::new`], and tells `progress` what comes in and goes out.
+    /// As [`Server::new`], and reports incoming and outgoing files to `progress`.
     ///
     /// # Errors
     /// There is no such directory, or it cannot be read.
@@ -114,11 +114,11 @@ impl Server {
         Ok(Self::serving(Served::directory(directory)?, config, progress))
     }
 
-    /// Offers these files and directories for fetching, each under its last component, and nothing else: nothing beside
-    /// them can be read and nothing can be written.
+    /// Offers these files and directories for fetching, each under its last component, and nothing else: no other file
+    /// can be read and none can be written.
     ///
     /// # Errors
-    /// One of them is not there, or two have the same last component.
+    /// One of them does not exist, or two have the same last component.
     pub fn offer(
         plan: impl Into<PutPlan>,
         config: ServerConfig,
@@ -134,8 +134,8 @@ impl Server {
         Self { shared: Arc::new(Shared { served, config, incoming, outgoing, transfers, fetched }) }
     }
 
-    /// The same server, with the same limits, for one client: `incoming` is told of the files that come from it and of
-    /// what it is refused, `outgoing` of those that go to it.
+    /// The same server, with the same limits, for one client: `incoming` receives the progress of its files and the
+    /// refusals of its requests, `outgoing` that of files sent to it.
     #[must_use]
     pub fn observed_by(&self, incoming: Arc<dyn Progress>, outgoing: Arc<dyn Progress>) -> Self {
         let Shared { served, config, transfers, fetched, .. } = &*self.shared;
@@ -151,17 +151,17 @@ impl Server {
         }
     }
 
-    /// Waits until some client has fetched everything there is, and tells what it verified and what failed.
+    /// Waits until some client has fetched everything, and returns what it verified and what failed.
     pub async fn fetched(&self) -> Report {
         let mut fetched = self.shared.fetched.subscribe();
         match fetched.wait_for(Option::is_some).await {
             Ok(report) => report.clone().unwrap_or_default(),
-            // This value holds the sender, so it does not go away.
+            // This value holds the sender, so it cannot be dropped.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Answers the requests of one connection until it ends. Dropping the future gives them up.
+    /// Serves the requests of one connection until it ends. Dropping the future aborts them.
     pub async fn run<S: Session>(&self, session: &S) {
         let permits = Arc::new(Semaphore::new(self.shared.config.parallel_requests.max(1)));
         let mut requests = JoinSet::new();
@@ -182,7 +182,7 @@ impl Server {
     }
 }
 
-/// What the requests of one connection share.
+/// State shared by the requests of one connection.
 struct Run {
     tally: Arc<bench::Tally>,
     transport: Option<Arc<dyn Transport>>,

@@ -1,4 +1,4 @@
-//! What a server has to give, and whether it takes anything.
+//! What a server offers, and whether it accepts files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::rules::{Excludes, Links, Rules};
 /// What is served.
 #[derive(Debug)]
 pub(super) enum Served {
-    /// A directory with all that is in it.
+    /// A directory with all its content.
     Directory(Arc<Store>),
-    /// Some files and directories and nothing else, by the rules of who offers them.
+    /// Some files and directories and nothing else, under the rules of the local user.
     Offer(Vec<Source>, Rules),
 }
 
@@ -32,8 +32,8 @@ impl Served {
         Ok(Self::Offer(sources, plan.rules))
     }
 
-    /// By which rules a client is answered that wants these. Who offers files decides what leaves this host: a client
-    /// can leave out more, and not follow links.
+    /// The rules for a client that requests these. The local user decides what leaves this host: a client can leave out
+    /// more, and refuse to follow links.
     // transfer 7.5
     pub(super) fn rules(&self, wanted: Rules) -> Rules {
         let Self::Offer(_, own) = self else { return wanted };
@@ -43,7 +43,7 @@ impl Served {
         Rules { links, exclude }
     }
 
-    /// Where the files are that a client asks for; no names ask for everything.
+    /// The sources of the files that a client requests; no names request everything.
     pub(super) fn sources(&self, paths: Vec<RelativePath>) -> Result<Vec<Source>, Failure> {
         match (self, paths.is_empty()) {
             (Self::Directory(store), true) => {
@@ -54,7 +54,7 @@ impl Served {
         }
     }
 
-    /// Whether a client that asked for these names asked for all there is.
+    /// Whether a client that requested these names requested everything.
     pub(super) fn is_everything(&self, paths: &[RelativePath]) -> bool {
         match self {
             _ if paths.is_empty() => true,
@@ -72,7 +72,7 @@ impl Served {
         };
         let mut offered = sources.iter();
         let offered = offered.find(|source| source.name().is_some_and(|name| name.as_str() == path.first()));
-        // A name that is not offered is looked for nowhere, so it is not found.
+        // A name that is not offered is not looked up, so it is not found.
         let not_offered = || Failure::with_text(Reason::NotFound, format!("{path} is not offered"));
         let tree = match offered {
             Some(feed @ Source::Feed(_)) if path.parent().is_none() => return Ok(feed.clone()),
@@ -85,9 +85,9 @@ impl Served {
         Ok(Source::Tree(Tree { place: Some(place), name, ..tree.clone() }))
     }
 
-    /// What a directory holds, `None` for all that is served: not what lies deeper.
+    /// The content of a directory, `None` for everything that is served, without deeper levels.
     ///
-    /// Names that cannot travel are left out, as are links, devices and files that vanish meanwhile.
+    /// Names that cannot be transferred are left out, as are links, devices and files that vanish meanwhile.
     pub(super) fn list(&self, path: Option<&RelativePath>) -> Result<Vec<Entry>, Failure> {
         let (directory, place) = match (self, path) {
             (Self::Offer(sources, _), None) => return Ok(sources.iter().filter_map(offered).collect()),

@@ -1,4 +1,4 @@
-//! The files of one request that have begun and have not come to their end.
+//! The files of one request that have begun and not ended.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::TransferError;
 use crate::progress::{Progress, ProgressEvent};
 
-/// Hands everything on, and knows which files a request that breaks off leaves behind.
+/// Passes events on, and knows which files a broken request leaves behind.
 pub(super) struct Underway {
     progress: Arc<dyn Progress>,
-    /// In the order in which they began; `None` once the request has broken off: later events of its threads are
+    /// In the order in which they began; `None` once the request has broken off. Later events of its threads are
     /// dropped, since every file has been reported.
     files: Mutex<Option<VecDeque<File>>>,
 }
@@ -25,7 +25,7 @@ impl Underway {
         Arc::new(Self { progress: Arc::clone(progress), files: Mutex::new(Some(VecDeque::new())) })
     }
 
-    /// The request has ended early: so have its files.
+    /// The request has ended early, and so have its files.
     pub(super) fn break_off(&self, error: &TransferError) {
         let files = self.files().take();
         for File { name, done, .. } in files.into_iter().flatten() {
@@ -72,7 +72,7 @@ impl Progress for Underway {
     }
 }
 
-/// Content travels in the order of the files; the size of the last one may be unknown.
+/// Content arrives in the order of the files; the size of the last one may be unknown.
 fn advance(files: &mut VecDeque<File>, mut bytes: u64) {
     let is_complete = |file: &File| file.size > 0 && file.done >= file.size;
     let complete = files.iter().rposition(is_complete).map_or(0, |place| place + 1);
@@ -86,7 +86,7 @@ fn advance(files: &mut VecDeque<File>, mut bytes: u64) {
     }
 }
 
-/// Files of one request that are remembered: as many as a receiver collects.
+/// Most files of one request that are remembered: as many as a receiver collects.
 const MOST_FILES: usize = 4096;
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_breaks_off_leaves_the_files_that_have_begun_and_not_ended() {
+    fn a_broken_request_reports_the_files_that_have_begun_and_not_ended() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let progress: Arc<dyn Progress> = {
             let told = Arc::clone(&told);

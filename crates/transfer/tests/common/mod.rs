@@ -22,7 +22,7 @@ pub(crate) fn pair(buffer: usize) -> (MemorySession, MemorySession) {
     breakable(buffer, u64::MAX)
 }
 
-/// As [`pair`], and both ends break once they have written so many bytes together.
+/// As [`pair`], and both ends break once they have written this many bytes together.
 pub(crate) fn breakable(buffer: usize, budget: u64) -> (MemorySession, MemorySession) {
     let (to_right, from_left) = mpsc::unbounded_channel();
     let (to_left, from_right) = mpsc::unbounded_channel();
@@ -72,7 +72,7 @@ impl AsyncRead for Breakable {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What is on its way still arrives.
+        // Data in flight still arrives.
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         match (&polled, self.left()) {

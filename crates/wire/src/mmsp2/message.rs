@@ -110,8 +110,8 @@ impl<'a> MessageData<'a> {
     /// Reads the body.
     ///
     /// # Errors
-    /// [`DecodeError`] if a field is cut or out of range: payload protocol and the end of the piece have 32 bits, and only
-    /// a piece with B begins at 0.
+    /// [`DecodeError`] if a field is cut or out of range: payload protocol and the end of the piece have 32 bits, and
+    /// only a piece with B begins at 0.
     pub fn decode(flags: u8, mut body: Reader<'a>) -> Result<Self, DecodeError> {
         check_flags(flags, END | BEGIN | UNORDERED, &body)?;
         let stream = StreamId(body.varint()?);

@@ -2,8 +2,8 @@
 //!
 //! - A datagram: [`decode_protected`] reads the header of its first packet, the owner of the keys decrypts it,
 //!   [`Blocks`] iterates over its payload.
-//! - A packet to send: [`LongHeader`] or [`encode_short`] into a [`Writer`](crate::Writer), then blocks, each by its own
-//!   `encode` after asking `encoded_len`. Each block has a file of its own (spec section 5).
+//! - A packet to send: [`LongHeader`] or [`encode_short`] into a [`Writer`](crate::Writer), then blocks, each by its
+//!   own `encode` after asking `encoded_len`. Each block has a file of its own (spec section 5).
 //! - The TLS extension: [`Parameters`].
 
 mod ack_now;

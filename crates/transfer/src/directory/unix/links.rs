@@ -1,4 +1,4 @@
-//! Symbolic links: read, and made in the place of what stands there.
+//! Symbolic links: reads them, and creates them in place of an existing file or link.
 
 use std::os::fd::OwnedFd;
 
@@ -15,7 +15,7 @@ impl Directory {
     /// The target of a symbolic link.
     ///
     /// # Errors
-    /// There is no such link, or its target is no text.
+    /// There is no such link, or its target is not UTF-8.
     pub(crate) fn read_link(&self, path: &RelativePath) -> Result<String, Failure> {
         let parent = self.parent(path, Missing::Refuse)?;
         let target = rustix::fs::readlinkat(&parent, path.last(), Vec::new()).map_err(failure)?;
@@ -24,8 +24,8 @@ impl Directory {
             .map_err(|_| Failure::with_text(Reason::Name, "the target of the link is not UTF-8"))
     }
 
-    /// Makes a symbolic link in the place of the file or link that stands there. Nothing is ever written
-    /// through it: every other operation refuses a link on its way.
+    /// Creates a symbolic link in place of the file or link that stands there. No data is ever written through it:
+    /// every other operation refuses a link in a path.
     // transfer 5.10
     pub(crate) fn make_link(
         &self,

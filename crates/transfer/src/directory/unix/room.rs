@@ -1,4 +1,4 @@
-//! How much room there is, and what takes it.
+//! Free space, and the files that occupy it.
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
@@ -8,12 +8,12 @@ use crate::failure::Failure;
 use crate::name::{RelativePath, is_part, part_name};
 
 impl Directory {
-    /// The room on the file system on which `path` would be made.
+    /// The space on the file system on which `path` would be created.
     pub(crate) fn room(&self, path: &RelativePath) -> Result<Room, Failure> {
         let parent = self.parent(path, Missing::Refuse);
         let stat = match &parent {
             Ok(parent) => rustix::fs::fstatvfs(parent),
-            // Directories that are not there yet will be made on the file system of this one.
+            // Missing directories will be created on the file system of this one.
             Err(_) => rustix::fs::fstatvfs(&self.root),
         };
         let stat = stat.map_err(failure)?;
@@ -21,7 +21,7 @@ impl Directory {
         Ok(Room { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks) })
     }
 
-    /// The largest unfinished file beside `path` other than its own: its name and the bytes that it takes.
+    /// The largest unfinished file beside `path` other than its own: its name and its size on disk.
     pub(crate) fn largest_part(&self, path: &RelativePath) -> Option<(String, u64)> {
         let parent = self.parent(path, Missing::Refuse).ok()?;
         let own = part_name(path.last());
@@ -41,7 +41,7 @@ impl Directory {
         largest
     }
 
-    /// Whether files there are made up by the system while they are read, so that their sizes say nothing.
+    /// Whether files there are generated while they are read, so that their sizes are meaningless.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn is_made_up(&self, path: &RelativePath) -> bool {
         let parent = self.parent(path, Missing::Refuse);
@@ -49,7 +49,7 @@ impl Directory {
         MADE_UP.contains(&number::<_, u32>(stat.f_type & 0xffff_ffff))
     }
 
-    /// Whether files there are made up by the system while they are read: not known here.
+    /// Whether files there are generated while they are read: unknown here.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) fn is_made_up(&self, _: &RelativePath) -> bool {
         false
@@ -71,5 +71,5 @@ const MADE_UP: [u32; 11] = [
     0x6165_676c,
     0xde5e_81e4,
 ];
-/// Names of a directory that are looked at for unfinished files.
+/// Most names of a directory that are searched for unfinished files.
 const MOST_LOOKED_AT: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Which permissions the user wants new files not to have.
+//! The umask of the user.
 
 use std::sync::OnceLock;
 
@@ -7,14 +7,14 @@ use rustix::fs::Mode;
 use super::number;
 use crate::entry::MODE_MASK;
 
-/// The umask of this process, as it was when it was first asked for.
+/// The umask of this process at the time of the first call.
 // transfer 5.4
 pub(crate) fn umask() -> u16 {
     static UMASK: OnceLock<u16> = OnceLock::new();
     *UMASK.get_or_init(|| told_by_the_system().unwrap_or_else(exchanged) & MODE_MASK)
 }
 
-/// Linux tells it without a change.
+/// Linux reports it without changing it.
 fn told_by_the_system() -> Option<u16> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;

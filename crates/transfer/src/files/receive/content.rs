@@ -1,4 +1,4 @@
-//! The content of one file as it comes in.
+//! The content of one file as it arrives.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -14,7 +14,7 @@ use crate::files::claims::Held;
 use crate::files::sparse::{SparseReader, hash_zeros};
 use crate::progress::ProgressEvent;
 
-/// The file whose content comes in.
+/// The file whose content arrives.
 pub(super) struct Content<'a> {
     reception: &'a Reception,
     index: u64,
@@ -25,29 +25,29 @@ pub(super) struct Content<'a> {
 
 enum State {
     Writing(Writing),
-    /// The whole file was there already: nothing may come but its hash.
+    /// The whole file exists already: only its hash may follow.
     There {
         identity: Identity,
         hash: blake3::Hash,
     },
-    /// Its verdict is out; what still comes is thrown away.
+    /// Its verdict is sent; further content is discarded.
     Refused,
 }
 
 struct Writing {
     held: Held,
-    /// Its announced size; `None` if nobody knows it.
+    /// Its announced size; `None` if it is unknown.
     size: Option<u64>,
     hasher: Box<blake3::Hasher>,
     position: u64,
-    /// Bytes since the disk was last asked to keep them.
+    /// Bytes since the last sync request.
     unflushed: u64,
     trouble: Trouble,
 }
 
 impl<'a> Content<'a> {
-    /// Opens the file and goes on from `offset`; one that cannot be opened gets its verdict, and what comes of it is
-    /// thrown away.
+    /// Opens the file and continues at `offset`. A file that cannot be opened gets its verdict, and its content is
+    /// discarded.
     // transfer 4.5
     pub(super) fn start(
         reception: &'a Reception,
@@ -108,7 +108,7 @@ impl<'a> Content<'a> {
         self.check(result);
     }
 
-    /// What should be made safe now, so that a crash of the system loses little of a large file.
+    /// What should be synced now, so that a system crash loses little of a large file.
     // transfer 5.5
     pub(super) fn due_flush(&mut self) -> Option<Flush> {
         let State::Writing(writing) = &mut self.state else { return None };
@@ -120,7 +120,7 @@ impl<'a> Content<'a> {
         Some(Flush { file: file.ok()?, trouble: Trouble::clone(&writing.trouble) })
     }
 
-    /// The end of the content. A file that fits its hash is returned, to get its name.
+    /// Ends the content. Returns a file that matches its hash, to get its name.
     // transfer 5.3
     pub(super) fn end(mut self, hash: blake3::Hash) -> Option<Job> {
         match std::mem::replace(&mut self.state, State::Refused) {
@@ -149,7 +149,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The sender gives the file up. What is there stays for the next time.
+    /// Handles a file that the sender abandons. What exists stays for the next time.
     // transfer 5.6
     pub(super) fn abandon(mut self, failure: Failure) {
         if let State::Writing(writing) = std::mem::replace(&mut self.state, State::Refused) {
@@ -158,7 +158,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The stream ends here.
+    /// Handles the end of the stream in the middle of the file.
     // transfer 5.6
     pub(super) fn interrupt(self) {
         if let State::Writing(writing) = self.state {
@@ -166,7 +166,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    // transfer 4.8: a failure is told at once, so that the sender can stop
+    // transfer 4.8: a failure is reported at once, so that the sender can stop
     fn check(&mut self, result: Result<(), Failure>) {
         let Err(mut failure) = result else { return };
         if let State::Writing(mut writing) = std::mem::replace(&mut self.state, State::Refused) {
@@ -191,7 +191,7 @@ impl Writing {
         kept: Kept,
         offset: u64,
     ) -> Result<Self, Failure> {
-        // What came since it was looked at may have taken the room.
+        // Data that arrived since the look-up may have taken the space.
         room::check(reception, entry, &kept)?;
         let mut part = reception.store.directory.open_part(&entry.path)?;
         let mut hasher: Box<blake3::Hasher> = Box::default();
@@ -213,7 +213,7 @@ impl Writing {
                 }
             }
         }
-        // What follows is cut off: a hole that comes may not show what was there before.
+        // The rest is cut off: a hole must not show old content.
         part.file()
             .set_len(offset)
             .and_then(|()| part.file().seek(SeekFrom::Start(offset)))
@@ -267,7 +267,7 @@ impl Writing {
         Ok((self.held, closed, self.trouble))
     }
 
-    /// Gives room back on a full disk, so that other files have some.
+    /// Frees space on a full disk for other files.
     // transfer 5.12
     fn give_way(&mut self, reception: &Reception, entry: &Entry) -> Failure {
         let keep = room::kept_when_full(reception, entry, self.position);
@@ -278,7 +278,7 @@ impl Writing {
         room::full(reception, entry, self.position)
     }
 
-    /// Leaves the unfinished file behind, unless there is nothing in it or nobody can go on with it.
+    /// Leaves the unfinished file behind, unless it is empty or cannot be resumed.
     fn leave(self) {
         if (self.position == 0 || self.size.is_none())
             && let Ok(part) = self.held.settle()
@@ -288,5 +288,5 @@ impl Writing {
     }
 }
 
-/// Bytes between two requests to the disk to keep what is there.
+/// Bytes between two sync requests.
 const FLUSH: u64 = 64 << 20;

@@ -1,8 +1,8 @@
 //! Frames into files.
 //!
-//! Three threads share the work, so that looking, writing and syncing overlap: the one that reads the stream and writes
-//! content, one that looks ahead what is there already ([`probe`]), and one that makes bundles of complete files safe
-//! and gives them their names ([`settle`]).
+//! Three threads share the work, so that look-ups, writes and syncs overlap: one reads the stream and writes content,
+//! one looks ahead for data that exists already ([`probe`]), and one syncs bundles of complete files and gives them
+//! their names ([`settle`]).
 
 mod content;
 mod probe;
@@ -34,11 +34,11 @@ pub(crate) use wanted::{Admission, Naming, Wanted};
 /// Most entries that are announced and not yet done.
 // transfer 4.1
 pub(crate) const WINDOW: usize = 1024;
-/// Most bytes of ENTRY bodies that are announced and not yet done, but for a single one.
+/// Most bytes of ENTRY bodies that are announced and not yet done; a single larger one is allowed.
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 
-/// What the threads of one reception share.
+/// State shared by the threads of one reception.
 pub(crate) struct Reception {
     store: Arc<Store>,
     wanted: Wanted,
@@ -60,12 +60,11 @@ impl Reception {
         Self { store, wanted, progress, answers, activity, report, has_ended }
     }
 
-    /// Receives until DONE. After an early end what was verified stays, and so does the beginning of the file that was
-    /// on its way.
+    /// Receives until DONE. After an early end verified files stay, and so does the beginning of the file in transfer.
     pub(crate) fn run(self, source: &mut impl BufRead) -> Result<Report, TransferError> {
         let (announced, to_probe) = sync_channel(WINDOW);
         let (found, from_probe) = sync_channel(WINDOW);
-        // No place to wait in: a bundle is taken when the one before is done, and grows meanwhile.
+        // A channel without a buffer: the next bundle is taken when the one before is done, and grows meanwhile.
         let (bundles, to_settle) = sync_channel(0);
         let reception = &self;
         let result = std::thread::scope(|scope| {
@@ -88,17 +87,17 @@ impl Reception {
         }
     }
 
-    /// Tells the sender; one that is gone needs no answer, and the stream tells the rest.
+    /// Sends a frame to the sender; if it is gone, the error shows on the stream.
     fn say(&self, frame: Frame) {
         let _ = self.answers.blocking_send(frame);
     }
 
-    /// Whether the stream is still there, so that work for it makes sense.
+    /// Whether the stream still exists, so that work for it makes sense.
     fn is_wanted(&self) -> bool {
         !self.has_ended.load(Ordering::Relaxed) && !self.answers.is_closed()
     }
 
-    /// Why another thread has ended: nobody takes answers any more, or it died.
+    /// Why another thread has ended: the answers have no reader any more, or it panicked.
     fn gone(&self) -> TransferError {
         if self.answers.is_closed() {
             TransferError::Incomplete { verified: 0 }
@@ -111,12 +110,12 @@ impl Reception {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells what became of an entry at this end.
+    /// Reports the verdict of this end on an entry.
     fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
         self.conclude(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
     }
 
-    /// Takes note of an entry that the sender gave up.
+    /// Records an entry that the sender abandoned.
     fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
         self.conclude(index, entry, Err((Party::Peer, failure)));
     }
@@ -141,7 +140,7 @@ impl Reception {
     }
 }
 
-/// The ways between the threads.
+/// The queues between the threads.
 struct Queues {
     announced: SyncSender<Announced>,
     found: Queue<Found>,
@@ -152,13 +151,13 @@ struct Queues {
 struct Receiver<'a> {
     reception: &'a Reception,
     queues: Queues,
-    /// Entries that came.
+    /// Entries received.
     entries: u64,
-    /// Those of them that are done with, as far as the stream is concerned.
+    /// Entries that are done as far as the stream is concerned.
     passed: u64,
     /// Bytes of ENTRY bodies between the two.
     weight: usize,
-    /// The first that is not done with, once it was looked at.
+    /// The first entry that is not done, once it was looked up.
     front: Option<Found>,
     /// Directories that are being filled, each below the one before.
     directories: Vec<(u64, Entry, Option<u16>)>,
@@ -191,7 +190,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Hands over what is complete, whatever the reason of the end.
+    /// Passes on complete files, whatever the reason of the end.
     fn end(mut self) {
         if let Some(content) = self.current.take() {
             content.interrupt();
@@ -290,7 +289,7 @@ impl<'a> Receiver<'a> {
         reception.report().moved += bytes;
         reception.progress.on_progress(ProgressEvent::Advanced { bytes });
         if let Some(flush) = content.due_flush() {
-            // Only if nothing else is being made safe at the moment.
+            // Only if no sync is running at the moment.
             let _ = self.queues.bundles.try_send(Bundle::of_flush(flush));
         }
         Ok(())
@@ -339,7 +338,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Passes what stands before an announced entry, and takes the entry.
+    /// Passes the entries before an announced entry, and takes the entry.
     fn take(&mut self, entry: u64) -> Result<Found, TransferError> {
         if entry < self.passed || entry >= self.entries {
             return Err(CodecError::Value { field: "entry", value: entry }.into());
@@ -351,7 +350,7 @@ impl<'a> Receiver<'a> {
         Ok(found)
     }
 
-    /// Passes entries that need no content; a file that was asked for and left out is an error.
+    /// Passes entries that need no content; a requested file that was left out is an error.
     fn pass_below(&mut self, entry: u64) -> Result<(), TransferError> {
         while self.passed < entry {
             let found = self.next_found()?;
@@ -360,7 +359,7 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Passes what is known by now to need no content.
+    /// Passes entries that are known by now to need no content.
     fn pass_ready(&mut self) -> Result<(), TransferError> {
         loop {
             let found = match self.front.take() {
@@ -405,7 +404,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Directories that do not hold `next` are filled.
+    /// Completes the directories that do not hold `next`.
     fn close_directories(&mut self, next: Option<&RelativePath>) {
         while let Some((index, entry, before)) = self
             .directories

@@ -1,4 +1,4 @@
-//! Looks ahead what is there already of announced files, and tells the sender.
+//! Looks ahead for existing data of announced files, and answers the sender.
 
 use std::fs::File;
 use std::sync::mpsc::{Receiver as Queue, SyncSender};
@@ -13,7 +13,7 @@ use crate::files::sparse::SparseReader;
 use crate::frame::Frame;
 use crate::link::LinkTarget;
 
-/// An entry as it came.
+/// An entry as it arrived.
 pub(super) struct Announced {
     pub(super) index: u64,
     pub(super) entry: Entry,
@@ -21,7 +21,7 @@ pub(super) struct Announced {
     pub(super) weight: usize,
 }
 
-/// An entry that was looked at.
+/// An entry that was looked up.
 pub(super) struct Found {
     pub(super) index: u64,
     pub(super) entry: Entry,
@@ -29,22 +29,22 @@ pub(super) struct Found {
     pub(super) there: There,
 }
 
-/// What there is of it.
+/// What exists of it.
 pub(super) enum There {
-    /// It is not taken; its verdict is out.
+    /// It is refused, and its verdict is sent.
     Refused,
-    /// A symbolic link that is made when its turn comes.
+    /// A symbolic link that is created in its turn.
     Link { target: LinkTarget, expected: Target },
-    /// The directory, made or found with these permissions.
+    /// The directory, created, or found with these permissions.
     Directory { before: Option<u16> },
-    /// A file, and the right to write it.
+    /// A file, and the claim on it.
     File { held: Held, kept: Kept, target: Target },
 }
 
-/// What there is of a file from earlier.
+/// What exists of a file from earlier.
 pub(super) enum Kept {
     Nothing,
-    /// A beginning; the hash is the one of all of it that can be used, `places` is what the sender may go on from.
+    /// A prefix; the hash covers all of it that can be used, `places` are the lengths at which the sender may resume.
     Part {
         identity: Identity,
         hasher: Box<blake3::Hasher>,
@@ -71,7 +71,7 @@ pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &S
             }
             Err(failure) => (entry, Err(failure)),
         };
-        // What was found is in the queue before the sender can act on the answer.
+        // The result is queued before the sender can act on the answer.
         match looked {
             Ok((there, marks)) => {
                 if found.send(Found { index, entry, weight, there }).is_err() {
@@ -104,7 +104,7 @@ fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Fail
     }
 }
 
-/// What stands under the name, and what is to be done with it.
+/// What stands under the name, and what to do with it.
 // transfer 5.11
 fn expected(reception: &Reception, entry: &Entry) -> Result<Target, Failure> {
     match (reception.store.directory.target(&entry.path), reception.wanted.existing) {
@@ -123,7 +123,7 @@ fn look_at_file(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark
     let target = expected(reception, entry)?;
     let found = reception.store.directory.look(&entry.path, entry.size)?;
     let (kept, marks) = match found {
-        // transfer 4.11: nobody can go on with content that is read only once
+        // transfer 4.11: content that is read only once cannot be resumed
         _ if entry.kind == EntryKind::Stream => (Kept::Nothing, Vec::new()),
         Before::Nothing => (Kept::Nothing, Vec::new()),
         Before::Part(file, identity) => {
@@ -137,13 +137,13 @@ fn look_at_file(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark
             (Kept::Whole { identity, hash: hasher.finalize() }, marks)
         }
     };
-    // A file that can no longer be read is as good as none.
+    // A file that cannot be read any more counts as missing.
     let kept = if marks.is_empty() { Kept::Nothing } else { kept };
     room::check(reception, entry, &kept)?;
     Ok((There::File { held, kept, target }, marks))
 }
 
-/// Hashes the beginnings that end at `places`; none if the file cannot be read that far.
+/// Hashes the prefixes that end at `places`; none if the file cannot be read that far.
 fn hash(reception: &Reception, file: File, places: &[u64]) -> (Box<blake3::Hasher>, Vec<Mark>) {
     let mut hasher: Box<blake3::Hasher> = Box::default();
     let mut marks = Vec::with_capacity(places.len());

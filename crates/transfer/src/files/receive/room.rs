@@ -1,4 +1,4 @@
-//! Whether there is room for a file, before it is written and when there is none any more.
+//! Checks free space before a file is written, and frees space when the disk is full.
 
 use super::Reception;
 use super::probe::Kept;
@@ -7,10 +7,10 @@ use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::name::{part_name, printable};
 
-/// Refuses a file that does not fit into the room that is left.
+/// Refuses a file that does not fit into the free space.
 // transfer 5.12
 pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result<(), Failure> {
-    // A file system that does not tell is found to be full when it is.
+    // A file system that does not report its space fails when it is full.
     let Ok(room) = reception.store.directory.room(&entry.path) else { return Ok(()) };
     let there = match kept {
         Kept::Part { identity, .. } => identity.size().min(entry.size),
@@ -18,15 +18,15 @@ pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result
         Kept::Nothing => 0,
     };
     let needed = entry.room.saturating_sub(there);
-    // Some file systems hold nothing, and say so when something is written.
+    // Some file systems hold no data, and fail at the first write.
     if needed == 0 || room.total == 0 || needed.saturating_add(margin(room).min(needed)) <= room.free {
         return Ok(());
     }
     Err(full(reception, entry, there))
 }
 
-/// How much of an unfinished file stays on a disk that is full: all but what gives others room again, and nothing if
-/// the file can never fit.
+/// How much of an unfinished file stays on a full disk: all but what leaves space for others, and nothing if the file
+/// can never fit.
 // transfer 5.12
 pub(super) fn kept_when_full(reception: &Reception, entry: &Entry, position: u64) -> u64 {
     let Ok(room) = reception.store.directory.room(&entry.path) else { return position };
@@ -37,7 +37,7 @@ pub(super) fn kept_when_full(reception: &Reception, entry: &Entry, position: u64
     position.saturating_sub(given_back)
 }
 
-/// Tells what is missing and what takes it.
+/// The error with the missing space and what occupies it.
 pub(super) fn full(reception: &Reception, entry: &Entry, there: u64) -> Failure {
     let directory = &reception.store.directory;
     let Ok(room) = directory.room(&entry.path) else { return Failure::new(Reason::DiskFull) };
@@ -72,7 +72,7 @@ fn size(bytes: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Room that stays free: for names, for what others write, for the file system itself.
+/// Space that stays free: for names, for other writers, for the file system itself.
 fn margin(room: Room) -> u64 {
     (room.total / 100).clamp(LEAST_MARGIN, MOST_MARGIN)
 }

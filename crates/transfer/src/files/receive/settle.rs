@@ -1,4 +1,4 @@
-//! Makes bundles of complete files safe on the disk and gives them their names.
+//! Syncs bundles of complete files and gives them their names.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -35,10 +35,10 @@ pub(super) enum Job {
     Directory { index: u64, entry: Entry, before: Option<u16> },
 }
 
-/// The beginning of a large file, to be made safe meanwhile.
+/// The beginning of a large file, to be synced meanwhile.
 pub(super) struct Flush {
     pub(super) file: File,
-    /// Where its failure is told: the system tells it only once.
+    /// Where its failure is reported: the system reports it only once.
     pub(super) trouble: Trouble,
 }
 
@@ -62,7 +62,7 @@ impl Bundle {
         self.jobs.is_empty()
     }
 
-    /// Whether it is worth the cost of a sync, if the thread for that has nothing else to do.
+    /// Whether it is worth the cost of a sync if the thread is idle.
     pub(super) fn is_due(&self) -> bool {
         self.jobs.len() >= WORTHWHILE
             || self.bytes >= WORTHWHILE_BYTES
@@ -86,7 +86,7 @@ pub(super) fn run(reception: &Reception, bundles: &Queue<Bundle>) {
     }
 }
 
-// transfer 5.4: content safe, then the names, then the directories safe, then the verdicts
+// transfer 5.4: sync the content, then rename, then sync the directories, then send the verdicts
 fn settle(reception: &Reception, jobs: Vec<Job>) {
     let directory = &reception.store.directory;
     let files = jobs.iter().filter(|job| matches!(job, Job::File { .. })).count();
@@ -134,7 +134,7 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
     }
 }
 
-/// What a flush of the same file found meanwhile.
+/// The failure that a flush of the same file found meanwhile.
 fn told(trouble: &Trouble) -> Result<(), Failure> {
     let found = trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
     found.map_or(Ok(()), Err)
@@ -152,13 +152,13 @@ fn attributes(entry: &Entry, mode: u16) -> Attributes {
     Attributes { mode, modified: entry.modified }
 }
 
-/// Up to so many files or directories are synced one by one; more by one call for the whole file system.
+/// Up to this many files or directories are synced one by one; more by one call for the whole file system.
 const FEW: usize = 8;
 /// Jobs that are worth a sync.
 const WORTHWHILE: usize = 256;
 /// Bytes that are worth a sync.
 const WORTHWHILE_BYTES: u64 = 16 << 20;
-/// Complete files do not wait longer for others.
+/// Longest wait of a complete file for others.
 const OLD: Duration = Duration::from_millis(100);
-/// Jobs that wait at most, in memory and without a name: some 200 bytes and the names each.
+/// Most jobs that wait, in memory and without a name: some 200 bytes and the names each.
 const FULL: usize = 4096;

@@ -1,4 +1,4 @@
-//! What a receiver takes, under which name, and what it does with files that are there.
+//! What a receiver accepts, under which name, and what happens to existing files.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::name::RelativePath;
 
-/// What a receiver takes.
+/// What a receiver accepts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) admission: Admission,
@@ -14,20 +14,20 @@ pub(crate) struct Wanted {
     pub(crate) naming: Naming,
 }
 
-/// Which names a receiver takes.
+/// Which names a receiver accepts.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Admission {
-    /// Any name: the sender was invited to put what it likes.
+    /// Any name: the sender may put what it likes.
     #[default]
     Anything,
-    /// Any name: everything was asked for that is in a directory.
+    /// Any name: the whole directory was requested.
     Everything,
-    /// Names that begin with one of these components: what was asked for.
+    /// Names that begin with one of these components: the requested ones.
     // transfer 7.3
     Below(BTreeSet<String>),
 }
 
-/// What happens to a file whose name is taken at the receiver.
+/// What happens to a file whose name exists at the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {
     /// It is replaced once the new one is verified.
@@ -35,22 +35,22 @@ pub enum Existing {
     Replace,
     /// It stays, and the new one is left out.
     Keep,
-    /// It gets its name with `~` at the end, in the place of an earlier one of that name, and is then replaced.
+    /// It is renamed with `~` at the end, replacing an earlier backup, and then replaced.
     BackUp,
 }
 
-/// Under which name something is received.
+/// Under which name an entry is received.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Naming {
     /// Its own.
     #[default]
     AsSent,
-    /// One thing was asked for. If it is a file it gets this name; a directory lies in one of this name.
+    /// One thing was requested. A file gets this name; a directory is put into one of this name.
     Renamed { asked: RelativePath, to: RelativePath },
 }
 
 impl Wanted {
-    /// Checks an entry as it came.
+    /// Checks an entry as it arrived.
     pub(crate) fn check(&self, entry: &Entry) -> Result<(), Failure> {
         let tree = match &self.admission {
             Admission::Anything => 1,
@@ -59,7 +59,7 @@ impl Wanted {
             Admission::Below(_) => return Err(Failure::new(Reason::Unasked)),
         };
         match &entry.kind {
-            // transfer 2.6: the receiver does not trust the sender with that
+            // transfer 2.6: the receiver does not trust the sender's check
             EntryKind::Link(target) if !target.stays_below(&entry.path, tree) => {
                 let text = format!("a symbolic link that leads out of the tree, to {target}");
                 Err(Failure::with_text(Reason::Name, text))
@@ -68,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// The entry under the name that it gets here.
+    /// The entry under its name at the receiver.
     pub(crate) fn rename(&self, entry: &Entry) -> Result<Entry, Failure> {
         let Naming::Renamed { to, .. } = &self.naming else { return Ok(entry.clone()) };
         let is_file = entry.kind.has_content() && entry.path.parent().is_none();
@@ -80,7 +80,7 @@ impl Wanted {
         Ok(Entry { path, ..entry.clone() })
     }
 
-    /// The name by which the sender knows what is called `path` here.
+    /// The sender's name of what is called `path` here.
     pub(crate) fn sent_name(&self, path: &RelativePath) -> RelativePath {
         let Naming::Renamed { asked, to } = &self.naming else { return path.clone() };
         if path == to {

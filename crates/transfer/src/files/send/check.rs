@@ -1,4 +1,4 @@
-//! Compares what the receiver has with what is here, ahead of the sending.
+//! Compares the receiver's data with the local files, ahead of the sending.
 
 use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
@@ -10,7 +10,7 @@ use crate::entry::EntryKind;
 use crate::files::sparse::SparseReader;
 use crate::files::walk::Origin;
 
-/// An entry of which is known what to do.
+/// An entry for which it is decided what to do.
 pub(super) struct Checked {
     pub(super) pending: Pending,
     pub(super) course: Course,
@@ -18,9 +18,9 @@ pub(super) struct Checked {
 
 /// What to do.
 pub(super) enum Course {
-    /// Nothing: a directory, or the receiver does not take it.
+    /// Nothing: a directory, or the receiver refuses it.
     Skip,
-    /// Send from here on; the hash is the one of what comes before.
+    /// Send from this offset; the hasher has hashed what comes before.
     Send { offset: u64, hasher: Box<blake3::Hasher> },
 }
 
@@ -43,12 +43,12 @@ pub(super) fn run(
     }
 }
 
-/// Finds the longest beginning that both sides have. This comparison is what verifies it: a torn or foreign beginning
-/// and a source that has changed both end it.
+/// Finds the longest prefix that both sides have. This comparison verifies it: a torn or foreign prefix and a changed
+/// source both end it.
 // transfer 4.4
 fn compare(pending: &Pending, marks: &[Mark], is_wanted: &dyn Fn() -> bool) -> Course {
     let mut agreed: (u64, Box<blake3::Hasher>) = (0, Box::default());
-    // If the file cannot be read, whoever sends it will find out and say so.
+    // If the file cannot be read, the sending thread will find and report the error.
     if !marks.is_empty()
         && pending.entry.kind == EntryKind::File
         && let Origin::Place(directory, place) = &pending.origin

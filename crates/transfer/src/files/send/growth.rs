@@ -1,4 +1,4 @@
-//! Whether what was sent of a file is what it held: files are written while they are read.
+//! Checks whether the sent content is what the file held: files may be written while they are read.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::files::sparse::SparseReader;
 use crate::name::RelativePath;
 use crate::progress::{Progress, ProgressEvent};
 
-/// What became of a file while it was sent.
+/// What happened to a file while it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
     /// It has its announced size.
     Same,
-    /// It is longer, and begins with what was sent.
+    /// It is longer, and begins with the sent content.
     Grew,
 }
 
-/// Before anything is sent: a file that has grown since it was announced is sent as far as it was announced.
+/// Before sending: a file that has grown since it was announced is sent up to its announced size.
 // transfer 4.6
 pub(super) fn check_before(entry: &Entry, facts: &Facts) -> Result<(), Failure> {
     if facts.size < entry.size {
@@ -32,8 +32,8 @@ pub(super) fn check_before(entry: &Entry, facts: &Facts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// After all was read: what was sent must have been there at one moment. A file that was written meanwhile is read once
-/// more as far as it was sent; if that gives the same, it has only grown.
+/// After reading everything: the sent content must have existed at one moment. A file that was written meanwhile is
+/// read again as far as it was sent; if the content is the same, the file has only grown.
 // transfer 4.6
 pub(super) fn check_after(
     entry: &Entry,
@@ -66,7 +66,7 @@ pub(crate) struct Sent {
     pub(super) place: RelativePath,
     pub(super) name: String,
     pub(super) size: u64,
-    /// Device and number: another file of that name has not grown.
+    /// Device and inode: another file of that name has not grown.
     pub(super) identity: (u64, u64),
 }
 
@@ -77,8 +77,8 @@ impl Sent {
     }
 }
 
-/// Looks again at each file whose receiver has verified it: a whole file may have been read long before its last byte
-/// was sent. Tells how many have grown.
+/// Checks each file again once its receiver has verified it: a file may have been read as a whole long before its last
+/// byte was sent. Returns how many have grown.
 pub(crate) fn watch(verified: &Queue<Sent>, progress: &dyn Progress) -> u64 {
     let mut grown = 0;
     while let Ok(sent) = verified.recv() {

@@ -1,7 +1,7 @@
 //! Files into frames.
 //!
-//! Two threads share the work: the one that announces and sends, and one that compares ahead what the receiver has
-//! already with what is here ([`check`]).
+//! Two threads share the work: one announces and sends, and one compares ahead the receiver's data with the local files
+//! ([`check`]).
 
 mod check;
 mod growth;
@@ -35,22 +35,22 @@ use check::{Checked, Course};
 use growth::Growth;
 pub(crate) use growth::{Sent, watch};
 
-/// What the receiver says about the next entry.
+/// The receiver's reply to the next entry.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// It takes it, and this is what it has of it.
+    /// It accepts the entry, and has this much of it.
     Answer(Answer),
-    /// It does not take it.
+    /// It refuses the entry.
     Refused,
 }
 
-/// What the side that reads the receiver's words and the one that sends tell each other.
+/// Shared by the thread that reads the receiver's frames and the one that sends.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     announced: AtomicU64,
-    /// Files that need no more content; those that are done with are taken out.
+    /// Files that need no more content; those that are done are taken out.
     refused: Mutex<BTreeSet<u64>>,
-    /// Entries whose content has ended here and of which the receiver has not said what became of them.
+    /// Entries whose content has ended here and for which the verdict of the receiver is outstanding.
     ended: Mutex<BTreeMap<u64, Ending>>,
 }
 
@@ -59,27 +59,27 @@ pub(crate) struct Steering {
 pub(crate) enum Ending {
     /// It was sent to its end.
     Sent(Sent),
-    /// It was given up, for this reason.
+    /// It was abandoned, for this reason.
     Abandoned(Reason),
 }
 
 impl Steering {
-    /// How many entries the receiver can know of.
+    /// Number of entries that the receiver can know.
     pub(crate) fn announced(&self) -> u64 {
         self.announced.load(Ordering::Acquire)
     }
 
-    /// Takes note that the entry has failed at the receiver.
+    /// Records that the entry has failed at the receiver.
     pub(crate) fn on_refused(&self, index: u64) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(index);
-        // One that failed after its end matters no more; there are never more than a window ahead.
+        // A failure after the end of the content no longer matters; at most a window of them is ahead.
         if refused.len() > WINDOW {
             refused.pop_first();
         }
     }
 
-    /// How the content of an entry ended here, once the receiver has judged it.
+    /// Takes how the content of an entry ended here, once the receiver has sent its verdict.
     pub(crate) fn take_ending(&self, index: u64) -> Option<Ending> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&index)
     }
@@ -100,7 +100,7 @@ impl Steering {
     }
 }
 
-/// A file or directory that was announced and is not done with.
+/// A file or directory that was announced and is not done.
 struct Pending {
     index: u64,
     origin: Origin,
@@ -109,10 +109,9 @@ struct Pending {
     weight: usize,
 }
 
-/// Sends everything below the sources, as far as the receiver does not have it, and reports what could not be read
-/// here.
+/// Sends everything below the sources, except what the receiver has, and reports what could not be read here.
 ///
-/// `verified` and `bytes` of the report stay zero: only the receiver can tell.
+/// `verified` and `bytes` of the report stay zero: only the receiver knows them.
 pub(crate) fn send_files(
     sink: &mut FrameSink,
     (sources, rules): (Vec<Source>, Rules),
@@ -139,7 +138,7 @@ pub(crate) fn send_files(
     })
 }
 
-/// What was sent of an entry, from its beginning.
+/// The sent content of an entry, from its beginning.
 struct Content {
     bytes: u64,
     hash: blake3::Hash,
@@ -156,7 +155,7 @@ struct Sender<'a> {
     steering: &'a Steering,
     walk: Walk,
     queues: Queues,
-    /// Entries that were announced and are not done with, and the bytes of their ENTRY frames.
+    /// Entries that were announced and are not done, and the bytes of their ENTRY frames.
     ahead: usize,
     weight: usize,
     sent: Totals,
@@ -189,7 +188,7 @@ impl Sender<'_> {
         Ok((self.sent, self.report))
     }
 
-    /// Fills the window; `true` if there is nothing more to announce.
+    /// Fills the window; returns `true` if everything is announced.
     // transfer 4.1
     fn announce_ahead(&mut self) -> Result<bool, Closed> {
         while self.ahead < WINDOW && self.weight + LONGEST_ENTRY <= WINDOW_BYTES {
@@ -242,7 +241,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends a file of announced size, as far as the receiver does not have it.
+    /// Sends a file of announced size, except what the receiver has.
     fn send_sized(
         &mut self,
         pending: &Pending,
@@ -282,7 +281,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Sends what comes until its end. Each piece goes out at once: the next one may be long in coming.
+    /// Sends content of unknown length. Each piece is sent at once: the next one may take long.
     // transfer 4.11
     fn send_stream(
         &mut self,
@@ -357,7 +356,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Ends an entry that was announced; the receiver's verdict will say so.
+    /// Abandons an announced entry; the receiver's verdict will say so.
     fn abandon(&mut self, pending: &Pending, failure: Failure) -> Result<(), Closed> {
         self.steering.on_ended(pending.index, Ending::Abandoned(failure.reason));
         let name = pending.entry.path.as_str().to_owned();
@@ -367,13 +366,13 @@ impl Sender<'_> {
     /// Reports a name that cannot even be announced.
     fn give_up(&mut self, name: &str, failure: Failure) -> Result<(), Closed> {
         self.report.add_failure(self.progress, Party::Local, (printable(name), failure.clone()));
-        // A name from the file system may be longer than any that travels.
+        // A name from the file system may exceed the limit of the protocol.
         let name = cut(name, RelativePath::MAX_LENGTH).to_owned();
         self.sink.frame(&Frame::Abandoned { entry: None, name, failure }).map(drop)
     }
 }
 
-/// Entries that have ended and are not judged, of which is known how they ended: as many as a receiver collects.
+/// Most ended entries without a verdict whose ending is remembered: as many as a receiver collects.
 const MOST_ENDED: usize = 4096;
-/// No ENTRY has more bytes than this: its name, the target of a link and the fields before them.
+/// Upper bound of an ENTRY in bytes: its name, the target of a link and the fields before them.
 const LONGEST_ENTRY: usize = RelativePath::MAX_LENGTH + LinkTarget::MAX_LENGTH + 64;
