@@ -1,4 +1,4 @@
-//! What the server's end answers.
+//! The answer of the server's end.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,7 @@ use crate::codec::{CodecError, Fields};
 use crate::destination::{decode_ip, encode_ip};
 use crate::request::{Header, VERSION};
 
-/// Why there is no connection.
+/// Why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
@@ -27,13 +27,13 @@ pub enum Reason {
     NameNotFound,
     /// The name server did not answer, or not in time.
     LookupFailed,
-    /// The server lets no client out.
+    /// The server carries no connections of clients.
     NotEnabled,
-    /// Too many connections at the same time.
+    /// Too many parallel connections.
     TooMany,
     /// A version or request that the server does not know.
     Unsupported,
-    /// The server did not understand the request.
+    /// The server could not decode the request.
     Malformed,
 }
 
@@ -99,12 +99,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A reason, and what the server says beside it.
+/// A reason, and the server's text with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason.
     pub reason: Reason,
-    /// More for people; may be empty. It comes from the other side.
+    /// More for people; may be empty. It comes from the peer.
     pub text: String,
 }
 
@@ -117,7 +117,7 @@ impl Refusal {
         Self { reason, text: String::new() }
     }
 
-    /// A refusal with a text, of which [`Self::MAX_TEXT`] bytes travel.
+    /// A refusal with a text, of which [`Self::MAX_TEXT`] bytes are sent.
     pub fn with_text(reason: Reason, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
     }
@@ -130,7 +130,7 @@ impl fmt::Display for Refusal {
             return Ok(());
         }
         f.write_str(": ")?;
-        // It comes from the other side, so it may hold anything.
+        // It comes from the peer, so it may hold any characters.
         for character in self.text.chars() {
             if character.is_control() { f.write_str("\u{fffd}")? } else { write!(f, "{character}")? }
         }
@@ -140,12 +140,12 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The one frame of an answer.
+/// The single frame of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It may go on: a connection to this address, or a server that lets clients out.
+    /// Granted: a connection to this address, or a server that carries connections of clients.
     Done(Option<SocketAddr>),
-    /// There is no connection.
+    /// The connection was refused.
     Refused(Refusal),
 }
 
@@ -189,7 +189,7 @@ impl Answer {
     pub(crate) fn decode_body(header: Header, body: &[u8]) -> Result<Self, CodecError> {
         let mut fields = Fields::new(body);
         if header.kind != DONE {
-            // A newer server still says why, in a frame of its own version.
+            // A newer server still sends its reason, in a frame of its own version.
             let text =
                 std::str::from_utf8(fields.rest()).map_err(|_| CodecError::NotText { field: "text" })?;
             let reason = Reason::from_code(header.kind);
@@ -209,7 +209,7 @@ impl Answer {
     }
 }
 
-/// The longest beginning of `text` that has at most `limit` bytes and ends between two characters.
+/// The longest prefix of `text` that has at most `limit` bytes and ends between two characters.
 fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_reason_is_another_and_its_text_is_cut_and_clean() {
+    fn an_unknown_reason_becomes_other_and_its_text_is_cut_and_cleaned() {
         let decoded = Answer::decode(&[0x45, 7, 99, 0, 3, b'a', 0x1b, b'c']);
         let refusal = Refusal::with_text(Reason::Other, "a\u{1b}c");
         assert_eq!(decoded, Ok(Answer::Refused(refusal.clone())));
@@ -267,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_answer_survives_its_bytes(answer in answer()) {
+        fn every_answer_survives_its_encoding(answer in answer()) {
             prop_assert_eq!(Answer::decode(&encoded(&answer)), Ok(answer));
         }
 

@@ -1,4 +1,4 @@
-//! The side that asks.
+//! The side that requests connections.
 
 use std::net::SocketAddr;
 
@@ -17,13 +17,13 @@ use crate::wire::{read_answer, write_request};
 pub struct Opened<W, R> {
     /// The address that the other side is connected to.
     pub address: SocketAddr,
-    /// What is written here the destination gets.
+    /// Sends to the destination.
     pub send: W,
-    /// What the destination sends.
+    /// Receives from the destination.
     pub receive: R,
 }
 
-/// Asks the server to connect to `destination`, and waits for the answer.
+/// Requests a connection to `destination`, and waits for the answer.
 ///
 /// # Errors
 /// [`EgressError::Refused`] with the reason, or the stream broke.
@@ -40,7 +40,7 @@ pub async fn connect<S: Session>(
     }
 }
 
-/// Asks whether the server lets this client out at all.
+/// Asks whether the server carries connections of this client at all.
 ///
 /// # Errors
 /// [`EgressError::Refused`] if it does not, or the stream broke.
@@ -49,7 +49,7 @@ pub async fn check<S: Session>(session: &S) -> Result<(), EgressError> {
     let (mut send, mut receive) = session.open().await?;
     write_request(&mut send, &Request::Check).await?;
     let answer = answer_of(&mut receive).await?;
-    // The server is done with the stream.
+    // The server has finished with the stream.
     let _ = send.shutdown().await;
     match answer {
         Answer::Done(_) => Ok(()),
@@ -57,7 +57,7 @@ pub async fn check<S: Session>(session: &S) -> Result<(), EgressError> {
     }
 }
 
-/// An answer of another protocol comes from a server that does not know this one.
+/// An answer of another protocol comes from a server that does not support this one.
 async fn answer_of<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Answer, EgressError> {
     match read_answer(receive).await {
         Err(EgressError::Codec(CodecError::Value { field: "protocol", .. })) => {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::destination::DestinationError;
 
-/// Why bytes from the other side were not understood.
+/// Why bytes from the other side could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -24,7 +24,7 @@ pub enum CodecError {
         /// The most allowed.
         limit: usize,
     },
-    /// A field has a value that means nothing.
+    /// A field has an undefined value.
     Value {
         /// The field.
         field: &'static str,
@@ -41,7 +41,7 @@ pub enum CodecError {
         /// How many.
         left: usize,
     },
-    /// A destination that cannot exist.
+    /// An invalid destination.
     Destination(DestinationError),
 }
 

@@ -1,4 +1,4 @@
-//! Where a program wants to connect to.
+//! The destination of a program's connection.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ pub struct Destination {
     port: u16,
 }
 
-/// An address, or a name that the server's side finds.
+/// An address, or a name that the server resolves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// An address.
@@ -44,7 +44,7 @@ impl Name {
         Ok(Self(text.to_ascii_lowercase().into()))
     }
 
-    /// Reads a name as people write it: an internationalised one (`bücher.example`) becomes the one that DNS knows
+    /// Reads a name as people write it: an internationalised one (`bücher.example`) becomes its DNS form
     /// (`xn--bcher-kva.example`, UTS #46).
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Host {
         }
         match text.parse() {
             Ok(address) => Ok(Self::Ip(address)),
-            // A colon is in no name.
+            // No name contains a colon.
             Err(_) if text.contains(':') => Err(DestinationError::Address),
             Err(_) => Name::parse(text).map(Self::Name),
         }
@@ -142,7 +142,7 @@ impl Destination {
             Host::Ip(address) => encode_ip(*address, out),
             Host::Name(name) => {
                 out.push(NAME);
-                // At most 253, since it was checked.
+                // At most 253, which was checked.
                 out.push(u8::try_from(name.0.len()).unwrap_or(u8::MAX));
                 out.extend_from_slice(name.0.as_bytes());
             }
@@ -205,7 +205,7 @@ pub enum DestinationError {
         /// Its bytes.
         length: usize,
     },
-    /// A name has a character that no name has.
+    /// A name has an invalid character.
     NameCharacters,
     /// Not an IPv6 address.
     Address,

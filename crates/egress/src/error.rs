@@ -13,20 +13,20 @@ use crate::destination::Destination;
 pub enum EgressError {
     /// The connection to the other side, or the stream, broke.
     Stream(io::Error),
-    /// The other side sent what cannot be understood: its fault.
+    /// The other side sent bytes that cannot be decoded: a fault of its own.
     Codec(CodecError),
-    /// The other side did not say in time what it wants.
+    /// The other side did not send its request in time.
     Late,
-    /// There is no connection, for this reason.
+    /// The connection was refused, for this reason.
     Refused(Refusal),
 }
 
-/// Why a server did not do what a client asked for.
+/// Why a server did not serve a client's request.
 #[derive(Debug)]
 pub struct RequestError {
-    /// Where the client wanted a connection to; `None` if it asked for something else or was not understood.
+    /// The requested destination; `None` if the request was another one or could not be decoded.
     pub destination: Option<Destination>,
-    /// Why there is none, or why it broke.
+    /// Why the request was refused, or why the connection broke.
     pub error: EgressError,
 }
 

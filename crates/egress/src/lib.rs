@@ -1,12 +1,12 @@
 //! TCP connections of other programs over a connection of Manyway.
 //!
 //! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. The
-//! server's end, a [`Gateway`], finds names, keeps to its [`Rules`], connects with plain sockets of an ordinary user, and
-//! copies. [`relay`] copies both directions at either end: what ends in order ends in order at the other end
-//! (half-close), what breaks is reset at the other end, and a reader that does not read stops the writer.
+//! server's end, a [`Gateway`], resolves names, enforces its [`Rules`], connects with ordinary sockets of an
+//! unprivileged user, and copies. [`relay`] copies both directions at either end: an orderly end is passed on as such
+//! (half-close), a broken connection is reset at the other end, and a reader that does not read stops the writer.
 //!
-//! The crate knows no transport: it asks for a [`Session`](manyway_session::Session). The bytes are specified in
-//! `docs/specification/egress.md`; comments cite its rules as `egress 2.1`.
+//! The crate knows no transport: it needs a [`Session`](manyway_session::Session). `docs/specification/egress.md`
+//! specifies the bytes; comments cite its rules as `egress 2.1`.
 #![forbid(unsafe_code)]
 
 mod answer;

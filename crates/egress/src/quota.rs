@@ -1,11 +1,11 @@
-//! What one client may take of a server, over all its connections.
+//! The resources of a server that one client may use, over all its connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What one client may take, over all its connections. Clones share it.
+/// The resources that one client may use, over all its connections. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Quota {
     connections: Arc<Semaphore>,
@@ -19,8 +19,8 @@ struct Bytes {
 }
 
 impl Quota {
-    /// So many TCP connections and name look-ups at the same time, and so many bytes between their sockets and streams,
-    /// beside the least buffers of each connection (8 KiB).
+    /// Limits on parallel TCP connections and name look-ups, and on the bytes between their sockets and streams beside
+    /// the minimum buffers of each connection (8 KiB).
     pub fn new(connections: usize, lookups: usize, bytes: usize) -> Self {
         let semaphore = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
         Self {
@@ -30,7 +30,7 @@ impl Quota {
         }
     }
 
-    /// A quota that is never reached: for a client's own end.
+    /// An unlimited quota: for a client's own end.
     pub fn unlimited() -> Self {
         Self::new(usize::MAX, usize::MAX, usize::MAX)
     }
@@ -40,18 +40,18 @@ impl Quota {
         self.connections.available_permits()
     }
 
-    /// Bytes that buffers may still grow by.
+    /// Bytes by which buffers may still grow.
     pub fn free_bytes(&self) -> usize {
         self.bytes.left.load(Ordering::Relaxed)
     }
 
-    /// A place for one TCP connection, given back when it is dropped; `None` if all are taken.
+    /// A permit for one TCP connection, released when it is dropped; `None` if all are taken.
     pub(crate) fn connection(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).try_acquire_owned().ok()
     }
 
-    /// Takes so many bytes if they are there.
-    // The figure orders no other memory.
+    /// Takes this many bytes if they are available.
+    // The counter orders no other memory.
     fn take(&self, bytes: usize) -> bool {
         let less = |left: usize| left.checked_sub(bytes);
         self.bytes.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
@@ -62,7 +62,7 @@ impl Quota {
     }
 }
 
-/// A buffer that grows while it is filled and shrinks while it is not, as far as a quota allows.
+/// A buffer that grows while it is full and shrinks while it is not, within a quota.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Buffer {
         self.bytes.get(..length).unwrap_or_default()
     }
 
-    /// Adapts to a read of so many bytes.
+    /// Adapts to the size of a read.
     pub(crate) fn adapt(&mut self, read: usize) {
         let size = self.bytes.len();
         if read == size && size < MOST {
@@ -105,9 +105,9 @@ impl Drop for Buffer {
     }
 }
 
-/// What every direction of a connection has.
+/// The guaranteed minimum of each direction of a connection.
 const LEAST: usize = 4 << 10;
-/// What fits a processor's cache, and a chunk of the transport.
+/// Fits a processor's cache, and a chunk of the transport.
 const MOST: usize = 64 << 10;
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_grows_with_what_is_read_shrinks_and_gives_back_everything() {
+    fn a_buffer_grows_and_shrinks_with_the_reads_and_returns_its_bytes() {
         let quota = Quota::new(1, 1, 100 << 10);
         let mut buffer = Buffer::new(&quota);
         for expected in [16 << 10, 64 << 10, 64 << 10] {

@@ -16,7 +16,7 @@ pub struct Volume {
     pub received: u64,
 }
 
-/// Why a connection broke, and where. Both its ends have to be reset.
+/// Why a connection broke, and at which end. Both ends have to be reset.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RelayError {
@@ -43,11 +43,11 @@ impl std::error::Error for RelayError {
     }
 }
 
-/// Copies both directions until both have ended in order. Each ends by itself: the other may go on (half-close). What a
-/// writer does not take yet is not read, so that a slow reader stops the writer at the other side.
+/// Copies both directions until both have ended in order. Each ends by itself: the other may go on (half-close). Data
+/// that a writer does not accept is not read, so a slow reader stops the writer at the other side.
 ///
-/// Halves of the remote stream that are dropped before their end reset the stream, so whoever calls this resets the
-/// local one after an error.
+/// Halves of the remote stream that are dropped before their end reset the stream. After an error, the caller resets
+/// the local one.
 ///
 /// # Errors
 /// One of the streams broke.

@@ -1,4 +1,4 @@
-//! The first frame of a stream: what its opener wants.
+//! The first frame of a stream: the request of its opener.
 
 use crate::codec::{CodecError, Fields};
 use crate::destination::Destination;
@@ -14,17 +14,17 @@ pub(crate) const HEADER: usize = 5;
 // egress 1.3
 pub(crate) const BODY_LIMIT: usize = 1024;
 
-/// What the opener of a stream wants.
+/// The request of the opener of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// Asks whether the server lets clients out at all.
+    /// Asks whether the server carries connections of clients at all.
     Check,
     /// A TCP connection.
     Connect(Destination),
 }
 
-/// The fields that both kinds of frames begin with.
+/// The fields at the beginning of both kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) version: u8,
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// What a request asks for that this side does not know.
+/// The unknown part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unknown {
@@ -78,10 +78,10 @@ impl Request {
         out.extend_from_slice(&body);
     }
 
-    /// Reads a whole frame. The outer error is nonsense, the inner one a version or request that this side does not know.
+    /// Reads a whole frame. The outer error is a malformed frame, the inner one an unknown version or request.
     ///
     /// # Errors
-    /// If the bytes are not a frame, or more or less than one.
+    /// If the bytes are not exactly one frame.
     pub fn decode(frame: &[u8]) -> Result<Result<Self, Unknown>, CodecError> {
         let mut fields = Fields::new(frame);
         let header = Header::decode(fields.array("header")?)?;
@@ -147,7 +147,7 @@ mod tests {
 
     // egress 1.4
     #[test]
-    fn a_request_of_another_version_or_kind_is_understood_as_such() {
+    fn a_request_of_another_version_or_kind_is_recognised() {
         let decoded = |bytes: &[u8]| Request::decode(bytes).unwrap().unwrap_err();
         assert_eq!(decoded(&[0x45, 9, 1, 0, 2, 1, 2]), Unknown::Version(9));
         assert_eq!(decoded(&[0x45, 1, 77, 0, 2, 1, 2]), Unknown::Request(77));
@@ -184,12 +184,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_request_survives_its_bytes(request in request()) {
+        fn every_request_survives_its_encoding(request in request()) {
             prop_assert_eq!(Request::decode(&encoded(&request)), Ok(Ok(request)));
         }
 
         #[test]
-        fn any_bytes_are_read_without_a_panic_and_only_one_way(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_without_a_panic_and_have_one_encoding(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             if let Ok(Ok(request)) = Request::decode(&bytes) {
                 // Names are written in lower case.
                 prop_assert!(encoded(&request).eq_ignore_ascii_case(&bytes));

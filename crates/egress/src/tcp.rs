@@ -15,8 +15,8 @@ use crate::quota::Quota;
 use crate::relay::{RelayError, Volume, relay};
 
 /// As [`relay`], with a TCP connection as the local stream. It is reset if the other side breaks or the future is
-/// dropped, so that its program never takes a cut stream for a whole one; and if it is reset itself, also after it has
-/// sent everything, the other side is told.
+/// dropped, so that its program never takes a truncated stream for a complete one. If it is reset itself, even after it
+/// has sent everything, the other side is told.
 ///
 /// # Errors
 /// As [`relay`].
@@ -47,23 +47,23 @@ struct Local {
 impl Drop for Local {
     fn drop(&mut self) {
         if !self.has_ended {
-            // A socket that can not be reset any more is gone.
+            // A socket that cannot be reset any more is closed already.
             let _ = SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
         }
     }
 }
 
-/// Small writes go out at once, and a program that vanished is noticed.
+/// Small writes are sent at once, and a vanished program is detected.
 fn prepare(socket: &TcpStream) {
     let socket = SockRef::from(socket);
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 4);
-    // Without them it works, only worse.
+    // The options are not essential.
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_keepalive(&keepalive);
 }
 
-/// Waits for a reset of a socket from which everything was read: nothing else would notice. Before that its reader does,
-/// after what came before the reset.
+/// Waits for a reset of a socket whose data has been read to the end: no read or write would report it. Before that its
+/// reader does, after the data before the reset.
 async fn reset_after(at_end: &Notify, socket: &TcpStream) -> io::Error {
     at_end.notified().await;
     if let Err(error) = socket.ready(Interest::ERROR).await {
@@ -71,7 +71,7 @@ async fn reset_after(at_end: &Notify, socket: &TcpStream) -> io::Error {
     }
     match socket.take_error() {
         Ok(Some(error)) | Err(error) => error,
-        // Its writer has met the error already.
+        // Its writer has seen the error already.
         Ok(None) => std::future::pending().await,
     }
 }
@@ -130,5 +130,5 @@ impl AsyncWrite for Writer<'_> {
     }
 }
 
-/// How long a silent program is left alone.
+/// Idle time before a silent program is probed.
 const KEEPALIVE: Duration = Duration::from_secs(60);

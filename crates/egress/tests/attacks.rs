@@ -1,4 +1,4 @@
-//! Clients that want what they may not, and peers that keep to no rule.
+//! Clients that request forbidden destinations, and peers that violate the protocol.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
         "64:ff9b::7f00:1",
         "2002:7f00:1::1",
         "2001:0:4136:e378:8000:63bf:80ff:fffe",
-        // Networks of the server's side.
+        // Networks behind the server.
         "10.0.0.1",
         "172.16.0.1",
         "192.168.1.1",
@@ -44,7 +44,7 @@ async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
         "64:ff9b:1:a00:0:100::",
         "2002:a00:1::1",
         "::ffff:192.168.1.1",
-        // Secrets of clouds.
+        // Metadata services of clouds.
         "169.254.169.254",
         "::ffff:169.254.169.254",
         "64:ff9b::169.254.169.254",
@@ -52,7 +52,7 @@ async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
         "100.100.100.200",
         "168.63.129.16",
         "192.0.0.192",
-        // Many, all, nobody.
+        // Multicast, broadcast, unspecified.
         "224.0.0.1",
         "239.255.255.250",
         "ff02::1",
@@ -68,7 +68,7 @@ async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
 
 /// The system's resolver reads them as addresses.
 #[tokio::test]
-async fn an_address_in_the_clothes_of_a_name_is_checked_like_one() {
+async fn an_address_written_as_a_name_is_checked_like_an_address() {
     let gateway =
         manyway_egress::Gateway::new(manyway_egress::Rules::new(Vec::new()), GatewayConfig::default());
     let (session, _) = serve_with(gateway);
@@ -94,7 +94,7 @@ async fn a_name_that_leads_to_a_forbidden_address_is_forbidden_and_tells_nothing
     }
 }
 
-/// The first answer is allowed, every later one is not; and of one answer the forbidden part is left out.
+/// The first answer is allowed, later ones are not; of one answer the forbidden addresses are left out.
 // egress 5.6
 #[tokio::test]
 async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connected_to() {
@@ -174,7 +174,7 @@ async fn nonsense_and_requests_without_end_are_refused_at_their_header_and_harm_
         (&[0x45, 1, 1, 0, 4, 0, 80, 3, 0], 12),
     ] {
         let (mut send, mut receive) = session.open().await.unwrap();
-        // As much as it takes: whoever goes on for ever is stopped.
+        // As much as the server accepts: an endless writer is stopped.
         let endless = async {
             send.write_all(bytes).await?;
             loop {
@@ -230,7 +230,7 @@ async fn the_buffers_of_a_client_keep_to_its_bytes_and_everything_still_arrives(
     until(|| quota.free_bytes() == 20 << 10).await;
 }
 
-/// The stream that nobody reads is full; the others go on.
+/// The unread stream is full; the others go on.
 // egress 6.4
 #[tokio::test]
 async fn a_client_that_does_not_read_one_stream_stops_no_other() {

@@ -1,4 +1,4 @@
-//! What a program sees of a connection that is carried.
+//! A carried connection as its program sees it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn carried(
 }
 
 #[tokio::test]
-async fn what_is_written_arrives_whole_in_both_directions_and_the_address_is_told() {
+async fn written_data_arrives_complete_in_both_directions_and_the_address_is_reported() {
     let (session, quota) = serve(&["127.0.0.1"]);
     let (listener, to) = listen().await;
     let opened = in_time(connect(&session, &to)).await.unwrap();
@@ -93,14 +93,14 @@ async fn a_reset_at_either_end_is_a_reset_at_the_other() {
 
 // egress 4.4
 #[tokio::test]
-async fn a_reset_after_a_half_close_is_noticed_though_nobody_reads() {
+async fn a_reset_after_a_half_close_is_detected_without_a_read() {
     let (session, quota) = serve(&["127.0.0.1"]);
     let (listener, to) = listen().await;
     let (mut program, mut destination) = carried(&session, &listener, &to).await;
     program.shutdown().await.unwrap();
     assert_eq!(read_all(&mut destination).await.unwrap(), b"");
     reset(program);
-    // Without the reset it could write on until buffers are full, and then for ever wait.
+    // Without the reset it could write until buffers are full, and then wait for ever.
     let failed = async {
         while destination.write_all(b"x").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -112,7 +112,7 @@ async fn a_reset_after_a_half_close_is_noticed_though_nobody_reads() {
 
 // egress 4.3
 #[tokio::test]
-async fn a_connection_that_breaks_under_its_streams_resets_both_programs() {
+async fn a_broken_connection_resets_both_programs() {
     let (near, far) = pair();
     let gateway = gateway(&["127.0.0.1"], GatewayConfig::default(), Names::default());
     let quota = gateway.quota();
@@ -138,7 +138,7 @@ async fn a_destination_that_does_not_read_stops_the_program() {
     let (program, mut destination) = carried(&session, &listener, &to).await;
     let chunk = vec![7; 64 << 10];
     let mut written = 0;
-    // Until nothing is taken for a while: sockets, buffers and the stream are full.
+    // Until nothing is accepted for a while: sockets, buffers and the stream are full.
     loop {
         let taken = tokio::time::timeout(Duration::from_millis(500), async {
             program.writable().await.unwrap();
@@ -156,7 +156,7 @@ async fn a_destination_that_does_not_read_stops_the_program() {
 }
 
 #[tokio::test]
-async fn what_the_destination_says_is_told_by_its_own_reason() {
+async fn each_failure_of_the_destination_has_its_own_reason() {
     let names = Names::of("here.test", &[&["127.0.0.1"]]);
     let (session, _) = serve_with(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
     let (listener, to) = listen().await;
@@ -172,7 +172,7 @@ async fn what_the_destination_says_is_told_by_its_own_reason() {
 
 // egress 2.3, 2.4
 #[tokio::test]
-async fn a_server_that_lets_nobody_out_says_how_it_must_be_started() {
+async fn a_server_without_egress_says_how_it_must_be_started() {
     let (near, far) = pair();
     let declining = tokio::spawn(async move {
         let mut told = Vec::new();
@@ -197,7 +197,7 @@ async fn a_server_that_lets_nobody_out_says_how_it_must_be_started() {
 
 // egress 2.5
 #[tokio::test]
-async fn what_is_sent_behind_the_request_without_waiting_arrives() {
+async fn data_sent_right_after_the_request_arrives() {
     let (session, _) = serve(&["127.0.0.1"]);
     let (listener, to) = listen().await;
     let (mut send, mut receive) = session.open().await.unwrap();

@@ -17,7 +17,7 @@ fn rows() -> Vec<(Vec<u8>, &'static str)> {
 
 // egress 2.2, 3.1, 3.2
 #[test]
-fn every_frame_of_the_specification_is_read_as_it_says_and_written_the_same() {
+fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
     let rows = rows();
     assert_eq!(rows.len(), 8);
     for (bytes, what) in rows {

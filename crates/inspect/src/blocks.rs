@@ -1,26 +1,26 @@
-//! The blocks of a packet with their places.
+//! The blocks of a packet with their offsets.
 
 use manyway_wire::DecodeError;
 use manyway_wire::mmsp2::{Block, Blocks};
 
-/// A block, or why there is none.
+/// A block, or a decoding error, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockAt<'a> {
-    /// Where it begins, from the start of the packet's inside.
+    /// Where it begins, from the start of the payload.
     pub offset: usize,
-    /// Bytes that it takes, padding included.
+    /// Bytes that it occupies, padding included.
     pub length: usize,
-    /// What it says. After an error nothing more follows.
+    /// The block. After an error nothing follows.
     pub block: Result<Block<'a>, DecodeError>,
 }
 
-/// Iterator over the blocks of a packet's inside; see [`blocks`].
+/// Iterator over the blocks of a payload; see [`blocks`].
 #[derive(Debug, Clone)]
 pub struct BlocksAt<'a> {
     blocks: Blocks<'a>,
 }
 
-/// Walks over the inside of a packet.
+/// Iterates over the blocks of a payload.
 pub fn blocks(payload: &[u8]) -> BlocksAt<'_> {
     BlocksAt { blocks: Blocks::new(payload) }
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_with_their_places_and_an_error_ends_them() {
+    fn blocks_have_their_offsets_and_an_error_ends_them() {
         let payload = [0x98, 0, 0, 4, 0x85, 0, 0, 5, 7, 0, 0, 0, 0xee, 0, 0, 4, 0x98, 0, 0, 4];
         let found: Vec<_> = blocks(&payload).map(|at| (at.offset, at.length, at.block.is_ok())).collect();
         assert_eq!(found, [(0, 4, true), (4, 8, true), (12, 8, false)]);

@@ -10,12 +10,12 @@ use crate::key_log::KeyLog;
 use crate::packet::{Inside, Level, Packet, Sealed};
 use crate::session::{SealedPacket, Session, level_of};
 
-/// Connections that are followed at a time; with more, the oldest is forgotten.
+/// Most connections that are followed; beyond it, the oldest is dropped.
 const MOST_SESSIONS: usize = 4096;
-/// Ids that are known of one connection.
+/// Most IDs that are known of one connection.
 const MOST_IDS: usize = 1024;
 
-/// Who gave out an id, and for what.
+/// The issuer of an ID, and its path.
 #[derive(Debug, Clone, Copy)]
 struct Issued {
     session: u64,
@@ -23,38 +23,38 @@ struct Issued {
     path: PathId,
 }
 
-/// Tells of each packet what it is, and opens it if its keys are known.
+/// Describes each packet, and decrypts it if its keys are known.
 ///
-/// Packets are to come in the order of the capture: ids, packet numbers and keys follow from those before. Costs
-/// O(log ids) and one decryption a packet. At most 4096 connections are followed at a time.
+/// Packets must come in the order of the capture: IDs, packet numbers and keys follow from earlier ones. Costs O(log
+/// IDs) and one decryption a packet. At most 4096 connections are followed at a time.
 #[derive(Default)]
 pub struct Inspector {
     log: KeyLog,
     sessions: BTreeMap<u64, Session>,
     ids: BTreeMap<ConnectionId, Issued>,
-    /// Reset tokens that were given out, with the connection.
+    /// Issued reset tokens, with the connection.
     tokens: BTreeMap<[u8; 16], u64>,
     last_session: u64,
 }
 
 impl Inspector {
-    /// Opens with the secrets of `log`; without any, only the open packets.
+    /// Decrypts with the secrets of `log`; without any, only the open packets.
     pub fn new(log: KeyLog) -> Self {
         Self { log, ..Self::default() }
     }
 
-    /// Takes further lines of a key log, such as those that stand in a pcapng file; returns how many.
+    /// Adds lines of a key log, such as those in a pcapng file; returns how many.
     pub fn add_keys(&mut self, text: &[u8]) -> usize {
         self.log.add(text)
     }
 
-    /// Tells the packets of one datagram. There is at least one, unless the datagram is empty.
+    /// Describes the packets of one datagram: at least one, unless the datagram is empty.
     pub fn datagram(&mut self, bytes: &[u8]) -> Vec<Packet> {
         let mut packets = Vec::new();
         let mut offset = 0;
         while let Some(rest) = bytes.get(offset..).filter(|rest| !rest.is_empty()) {
             let packet = self.packet(offset, rest);
-            // A header that can't be read ends the datagram (spec 4.9).
+            // A header that cannot be read ends the datagram (spec 4.9).
             offset = if packet.header.is_err() { bytes.len() } else { offset + packet.length.max(1) };
             packets.push(packet);
         }
@@ -116,7 +116,7 @@ impl Inspector {
             packet.sender = Some(sender);
             packet.inside = self.open(session, &sealed);
         } else {
-            // Perhaps the first of a connection: then it opens with keys that follow from its destination.
+            // It may be the first of a connection: then its keys follow from its destination ID.
             let mut fresh = Session::new(&destination);
             match fresh.open(&sealed, &self.log) {
                 Ok((opened, _)) => {
@@ -176,7 +176,7 @@ impl Inspector {
         }
     }
 
-    /// Whether the packet ends with a token that somebody gave out (spec 4.11). Its id may be any.
+    /// Whether the packet ends with an issued token (spec 4.11). Its ID may be any.
     fn is_reset(&self, bytes: &[u8]) -> bool {
         let Some(end) = bytes.last_chunk::<16>() else { return false };
         self.tokens.contains_key(end)
@@ -198,7 +198,7 @@ impl Inspector {
         self.last_session
     }
 
-    /// Takes note of an id; false if it was known, or there are too many.
+    /// Records an ID; returns false if it was known, or there are too many.
     fn issue(&mut self, session: u64, id: ConnectionId, issuer: Side, path: PathId) -> bool {
         let Some(state) = self.sessions.get_mut(&session) else { return false };
         let known = self.ids.get(&id).is_some_and(|issued| issued.session == session);
@@ -227,8 +227,8 @@ fn other(side: Side) -> Side {
     }
 }
 
-/// The length of the first packet in `rest`, all of which is one datagram, or many that a sender gave to the system at
-/// once: before it cuts them, a capture shows them as one. Then the same id stands at the same place in each.
+/// The length of the first datagram in `rest`, which is one datagram, or many that a sender passed to the system at
+/// once: a capture shows them as one before they are segmented. Then each has the same ID at the same offset.
 fn segment(rest: &[u8], destination: &ConnectionId) -> usize {
     let id = destination.as_slice();
     let least = 1 + id.len() + MIN_SEALED;
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_were_sent_at_once_are_told_apart() {
+    fn datagrams_of_one_send_call_are_separated() {
         let id = ConnectionId::from_u64(0x0102_0304_0506_0708);
         let mut one = vec![0x41];
         one.extend_from_slice(id.as_slice());

@@ -1,4 +1,4 @@
-//! The secrets of TLS connections, as programs write them to the file that `SSLKEYLOGFILE` names.
+//! The secrets of TLS connections, in the format of `SSLKEYLOGFILE`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use manyway_wire::Side;
 /// Most bytes of a secret: a SHA-512 hash. Longer ones are no secrets of TLS 1.3.
 const LONGEST_SECRET: usize = 64;
 
-/// Which secret a line holds.
+/// The kind of secret of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// Set-up packets of this end.
+    /// For handshake packets of this side.
     Handshake(Side),
-    /// Data packets of this end, before the first change of keys.
+    /// For 1-RTT packets of this side, before the first key update.
     Traffic(Side),
 }
 
@@ -25,7 +25,7 @@ impl Label {
         Self::Traffic(Side::Server),
     ];
 
-    /// The word at the start of the line.
+    /// The label at the start of the line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Handshake(Side::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
@@ -42,15 +42,15 @@ impl fmt::Display for Label {
     }
 }
 
-/// Secrets by the random number of the client's hello. Never printed.
+/// Secrets by the client random. Never printed.
 #[derive(Clone, Default)]
 pub struct KeyLog {
     secrets: BTreeMap<([u8; 32], Label), Vec<u8>>,
 }
 
 impl KeyLog {
-    /// Takes the lines of a key log; lines that are no secrets of TLS 1.3 are ignored, as by all readers of this
-    /// format. Returns how many were taken.
+    /// Adds the lines of a key log; ignores lines that are no secrets of TLS 1.3, as all readers of this format do.
+    /// Returns how many were added.
     pub fn add(&mut self, text: &[u8]) -> usize {
         text.split(|byte| *byte == b'\n').filter(|line| self.add_line(line).is_some()).count()
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_found_by_random_number_and_label_and_the_rest_is_ignored() {
+    fn secrets_are_found_by_client_random_and_label_and_other_lines_are_ignored() {
         let mut log = KeyLog::default();
         let (random, other) = ("07".repeat(32), "08".repeat(32));
         let text = format!(

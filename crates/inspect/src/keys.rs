@@ -1,10 +1,10 @@
-//! From secrets to keys, and what they do to a packet (RFC 9001, sections 5 and 6; spec 4.7, 4.8, 4.16).
+//! Derives keys from secrets and decrypts packets (RFC 9001, sections 5 and 6; spec 4.7, 4.8, 4.16).
 
 use manyway_wire::{ConnectionId, PathId, Side};
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf;
 
-/// The salt of the open packets' keys (RFC 9001, section 5.2).
+/// The salt of the keys of open packets (RFC 9001, section 5.2).
 const INITIAL_SALT: [u8; 20] = [
     0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc,
     0xbb, 0x7f, 0x0a,
@@ -61,7 +61,7 @@ impl Suite {
     }
 }
 
-/// The secret of one direction, from which its keys follow.
+/// The secret of one direction, from which its keys are derived.
 #[derive(Clone)]
 pub(crate) struct Secret {
     suite: Suite,
@@ -69,7 +69,7 @@ pub(crate) struct Secret {
 }
 
 impl Secret {
-    /// Takes a secret of the key log; `None` if its length does not fit the suite.
+    /// Takes a secret of the key log; `None` if its length does not match the suite.
     pub(crate) fn new(suite: Suite, bytes: &[u8]) -> Option<Self> {
         (bytes.len() == suite.secret_length()).then(|| Self { suite, bytes: bytes.to_vec() })
     }
@@ -86,7 +86,7 @@ impl Secret {
         Some(Self { suite, bytes: expand(&initial, label, suite.secret_length())? })
     }
 
-    /// The secret after a change of keys.
+    /// The secret after a key update.
     pub(crate) fn next(&self) -> Option<Self> {
         let bytes = self.expand(b"quic ku", self.suite.secret_length())?;
         Some(Self { suite: self.suite, bytes })
@@ -127,22 +127,22 @@ fn expand(secret: &hkdf::Prk, label: &[u8], length: usize) -> Option<Vec<u8>> {
     Some(output)
 }
 
-/// Masks and unmasks headers.
+/// Removes header protection.
 pub(crate) struct HeaderKey(quic::HeaderProtectionKey);
 
-/// A header in clear.
+/// A header without protection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unmasked {
     /// All its bytes, packet number included: the associated data.
     pub(crate) bytes: Vec<u8>,
     pub(crate) first: u8,
-    /// The packet number as far as it stands in the packet, and in how many bytes.
+    /// The truncated packet number, and its length in bytes.
     pub(crate) truncated: u32,
     pub(crate) number_length: usize,
 }
 
 impl HeaderKey {
-    /// Unmasks the header of `packet`, whose number begins at `number_offset` (RFC 9001, section 5.4.1).
+    /// Removes the header protection of `packet`, whose number begins at `number_offset` (RFC 9001, section 5.4.1).
     pub(crate) fn unmask(&self, packet: &[u8], number_offset: usize) -> Option<Unmasked> {
         let sample_offset = number_offset.checked_add(4)?;
         let sample = packet.get(sample_offset..sample_offset.checked_add(16)?)?;
@@ -161,14 +161,14 @@ impl HeaderKey {
     }
 }
 
-/// Opens packets.
+/// Decrypts packets.
 pub(crate) struct PacketKey {
     key: LessSafeKey,
     iv: [u8; IV_LENGTH],
 }
 
 impl PacketKey {
-    /// Opens what follows the header; `None` if it was sealed otherwise.
+    /// Decrypts the payload; `None` if it was sealed with other keys.
     pub(crate) fn open(&self, path: PathId, number: u64, header: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         // spec 4.16: path id and packet number, each right-aligned in its part of the nonce
         let mut nonce = self.iv;
@@ -190,7 +190,7 @@ mod tests {
 
     // RFC 9001, appendix A.1
     #[test]
-    fn open_secrets_are_those_of_the_test_vector() {
+    fn secrets_of_open_packets_match_the_test_vector() {
         let id = ConnectionId::from_u64(0x8394_c8f0_3e51_5708);
         let secret = Secret::initial(&id, Side::Client).unwrap();
         assert_eq!(secret.bytes[..4], [0xc0, 0x0c, 0xf1, 0x51]);
@@ -201,7 +201,7 @@ mod tests {
 
     // RFC 9001, appendix A.5
     #[test]
-    fn the_secret_after_a_change_is_that_of_the_test_vector() {
+    fn the_secret_after_a_key_update_matches_the_test_vector() {
         let bytes = [
             0x9a, 0xc3, 0x12, 0xa7, 0xf8, 0x77, 0x46, 0x8e, 0xbe, 0x69, 0x42, 0x27, 0x48, 0xad, 0x00, 0xa1,
             0x54, 0x43, 0xf1, 0x82, 0x03, 0xa0, 0x7d, 0x60, 0x60, 0xf6, 0x88, 0xf3, 0x0f, 0x21, 0x63, 0x2b,

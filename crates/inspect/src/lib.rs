@@ -1,11 +1,11 @@
-//! Packets of MMSP as they were seen on the wire, in words.
+//! Describes captured packets of MMSP.
 //!
 //! - [`capture::read`] finds the UDP datagrams in a pcap or pcapng file, or in hex text.
-//! - [`Inspector`] follows the connections in them and opens what can be opened: open packets always, all others
-//!   with the secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
-//! - [`blocks`] names what stands in an opened packet, and where.
+//! - [`Inspector`] follows the connections in them and decrypts what it can: open packets always, all others with the
+//!   secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
+//! - [`blocks`] lists the blocks of a decrypted packet with their offsets.
 //!
-//! Everything here reads foreign bytes: nothing panics, and memory is bounded whatever is in the file.
+//! Everything here reads untrusted bytes: nothing panics, and memory is bounded for any file.
 //!
 //! ```
 //! use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The largest packet numbers seen, to complete the truncated ones on the wire.
+//! The largest packet numbers seen, to expand truncated ones.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use manyway_wire::{PathId, Side};
 
 use crate::packet::Level;
 
-/// A run of packet numbers.
+/// A packet number space.
 pub(crate) type Space = (Side, Level, PathId);
 
-/// What number is expected next in each space.
+/// The next expected number of each space.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers(BTreeMap<Space, u64>);
 
 impl Numbers {
-    /// Completes a number (spec 4.6).
+    /// Expands a number (spec 4.6).
     pub(crate) fn expand(&self, space: Space, truncated: u32, length: usize) -> u64 {
         packet_number::expand(truncated, length, self.0.get(&space).copied().unwrap_or(0))
     }
 
-    /// A packet with this number was opened.
+    /// Records the number of a decrypted packet.
     pub(crate) fn on_opened(&mut self, space: Space, number: u64) {
         let next = self.0.entry(space).or_insert(0);
         *next = (*next).max(number.saturating_add(1));

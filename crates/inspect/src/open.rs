@@ -1,20 +1,20 @@
-//! The keys of one direction of one level, through all changes of keys.
+//! The keys of one direction of one level, through all key updates.
 
 use manyway_wire::PathId;
 
 use crate::keys::{HeaderKey, PacketKey, Secret, Unmasked};
 
-/// How many changes of keys may be missing from the capture.
+/// Number of key updates that may be missing from the capture.
 const LOOK_AHEAD: u64 = 3;
 
 /// Keys of one direction.
 pub(crate) struct DirectionKeys {
     header: HeaderKey,
-    /// Keys by phase; those of phases far back are forgotten.
+    /// Keys by phase; old phases are dropped.
     phases: Vec<(u64, PacketKey)>,
     /// The secret of the last of them.
     last: Secret,
-    /// The newest phase that opened a packet.
+    /// The newest phase that decrypted a packet.
     current: u64,
 }
 
@@ -29,12 +29,12 @@ impl DirectionKeys {
         self.header.unmask(packet, number_offset)
     }
 
-    /// Opens a packet of a level whose keys never change.
+    /// Decrypts a packet of a level without key updates.
     pub(crate) fn open(&self, number: u64, header: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         self.phases.first()?.1.open(PathId::FIRST, number, header, sealed)
     }
 
-    /// Opens a data packet with this key phase bit; tells also in which phase it was sealed.
+    /// Decrypts a 1-RTT packet with this key phase bit; also returns the number of its phase.
     pub(crate) fn open_in_phase(
         &mut self,
         bit: bool,

@@ -1,4 +1,4 @@
-//! What is known of one packet.
+//! Everything known of one packet.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ pub struct Packet {
     pub offset: usize,
     /// Its bytes, with header and tag.
     pub length: usize,
-    /// What can be read before it is opened, or why that can not be read either.
+    /// The clear-text header, or why it cannot be read.
     pub header: Result<HeaderForm, DecodeError>,
-    /// Number of the connection in this capture, from 1; `None` if it is not known.
+    /// Number of the connection in this capture, from 1; `None` if it is unknown.
     pub connection: Option<u64>,
-    /// Who sent it, if that is known.
+    /// The sender, if it is known.
     pub sender: Option<Side>,
-    /// The path that its id belongs to; `None` in the set-up, and if the id was not seen being issued.
+    /// The path of its ID; `None` in the handshake, and if the issue of the ID was not captured.
     pub path: Option<PathId>,
-    /// What is inside.
+    /// The content.
     pub inside: Inside,
 }
 
@@ -38,7 +38,7 @@ impl Packet {
         }
     }
 
-    /// Whether something in it can not be read although its place is known to be right: the header, or a block.
+    /// Whether a part of it is malformed although its position is certain: the header, or a block.
     pub fn is_malformed(&self) -> bool {
         match &self.inside {
             Inside::Opened(opened) => {
@@ -52,11 +52,11 @@ impl Packet {
 /// Which keys protect a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Keys that follow from the first destination id.
+    /// Keys derived from the original destination connection ID.
     Open,
     /// Keys of the TLS handshake.
     SetUp,
-    /// Keys of the finished handshake.
+    /// 1-RTT keys.
     Data,
 }
 
@@ -70,30 +70,30 @@ impl fmt::Display for Level {
     }
 }
 
-/// The inside of a packet.
+/// The content of a packet.
 #[derive(Debug, Clone)]
 pub enum Inside {
-    /// A packet without any: another version, a list of versions, or a header that can not be read.
+    /// No content: another version, a version list, or a header that cannot be read.
     Nothing,
-    /// It stays closed.
+    /// It could not be decrypted.
     Sealed(Sealed),
-    /// It was opened.
+    /// It was decrypted.
     Opened(Opened),
 }
 
-/// Why a packet could not be opened.
+/// Why a packet could not be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sealed {
-    /// The id belongs to no connection whose beginning is in the capture.
+    /// The ID belongs to no connection whose beginning is in the capture.
     UnknownConnection,
-    /// The capture lacks what tells the cipher or the random number of the connection: its first packets.
+    /// The capture lacks the first packets of the connection, which have the cipher and the client random.
     NoHello,
-    /// The connection uses a cipher that is not known here, with this number in TLS.
+    /// Unknown cipher suite of the connection, by its number in TLS.
     UnknownCipher(u16),
-    /// The key log has no such line for this connection.
+    /// The key log has no such secret for this connection.
     NoSecret(Label),
-    /// There are keys, but they do not open it: it is damaged, or not what it seems.
+    /// Decryption failed: the packet is damaged, or not what it seems.
     Refused,
     /// It ends with the reset token of its id: a stateless reset.
     StatelessReset,
@@ -114,16 +114,16 @@ impl fmt::Display for Sealed {
     }
 }
 
-/// An opened packet.
+/// A decrypted packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// The whole packet number.
     pub packet_number: u64,
-    /// How often keys had changed; `None` but for data packets.
+    /// Number of key updates before it; `None` unless it is a 1-RTT packet.
     pub key_phase: Option<u64>,
-    /// Whether bits are set that must be zero (rules 4.4 and 4.5).
+    /// Whether reserved bits are set (rules 4.4 and 4.5).
     pub reserved_bits_set: bool,
-    /// The inside, in clear.
+    /// The payload in clear text.
     pub payload: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! One connection as the capture shows it.
+//! One connection of the capture.
 
 use manyway_wire::mmsp2::{Block, LongKind, reserved_bits_are_clear};
 use manyway_wire::{ConnectionId, PathId, Side};
@@ -10,10 +10,10 @@ use crate::numbers::Numbers;
 use crate::open::DirectionKeys;
 use crate::packet::{Level, Opened, Sealed};
 
-/// As much of a hello as has to be read: up to the cipher suite behind the longest session id.
+/// The part of a hello that has to be read: up to the cipher suite after the longest session ID.
 const HELLO: usize = 4 + 2 + 32 + 1 + 32 + 2;
 
-/// The two directions of something.
+/// A value for each direction.
 #[derive(Debug, Default)]
 struct Both<T> {
     client: T,
@@ -29,7 +29,7 @@ impl<T> Both<T> {
     }
 }
 
-/// A packet of a connection, as far as its header tells.
+/// A packet of a connection, by its header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedPacket<'a> {
     pub(crate) level: Level,
@@ -39,7 +39,7 @@ pub(crate) struct SealedPacket<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What the inspector has to know of a packet that was opened.
+/// What the inspector learns from a decrypted packet.
 #[derive(Debug, Default)]
 pub(crate) struct Learnt {
     /// Ids that the sender issued, with their paths and reset tokens.
@@ -54,7 +54,7 @@ pub(crate) struct Session {
     data: Both<Option<DirectionKeys>>,
     hellos: Both<Hello>,
     numbers: Numbers,
-    /// Ids of this connection that the inspector knows.
+    /// IDs of this connection that the inspector knows.
     pub(crate) ids: Vec<ConnectionId>,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         session
     }
 
-    /// Opens a packet and takes note of what it tells.
+    /// Decrypts a packet and records its information.
     pub(crate) fn open(
         &mut self,
         packet: &SealedPacket<'_>,
@@ -103,7 +103,7 @@ impl Session {
         Ok((Opened { packet_number: number, key_phase, reserved_bits_set, payload }, learnt))
     }
 
-    /// Makes the keys of a direction, if they are not there yet.
+    /// Derives the keys of a direction, if they are missing.
     fn derive(&mut self, level: Level, sender: Side, log: &KeyLog) -> Result<(), Sealed> {
         let (keys, label) = match level {
             Level::Open => return Ok(()),
@@ -169,7 +169,7 @@ impl Hello {
         self.bytes.get(offset).copied().flatten()
     }
 
-    /// Type, length and version stand before it (RFC 8446, section 4.1.2).
+    /// Type, length and version come before it (RFC 8446, section 4.1.2).
     fn random(&self) -> Option<[u8; 32]> {
         let mut random = [0; 32];
         for (place, offset) in random.iter_mut().zip(6..) {
@@ -178,7 +178,7 @@ impl Hello {
         Some(random)
     }
 
-    /// The session id, which goes before it, varies in length (RFC 8446, section 4.1.3).
+    /// The session ID before it varies in length (RFC 8446, section 4.1.3).
     fn cipher_suite(&self) -> Option<u16> {
         let offset = 39 + usize::from(self.at(38)?);
         Some(u16::from_be_bytes([self.at(offset)?, self.at(offset + 1)?]))

@@ -1,23 +1,23 @@
-//! Whether text has colours.
+//! Decides whether text has colours.
 
 use std::io::IsTerminal as _;
 
 /// Whether colours are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// By the codes of terminals.
+    /// With the escape codes of terminals.
     With,
-    /// Not at all.
+    /// Without colours.
     Without,
 }
 
 impl Colour {
-    /// What suits standard output.
+    /// The choice for standard output.
     pub fn of_output() -> Self {
         Self::suits(std::io::stdout().is_terminal())
     }
 
-    /// What suits standard error.
+    /// The choice for standard error.
     pub fn of_messages() -> Self {
         Self::suits(std::io::stderr().is_terminal())
     }
@@ -27,7 +27,7 @@ impl Colour {
     }
 }
 
-/// Whether the user asks for output without colours (<https://no-color.org>).
+/// Whether the user disabled colours (<https://no-color.org>).
 fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

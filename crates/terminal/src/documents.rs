@@ -1,4 +1,4 @@
-//! What is made from the definition of a command line itself.
+//! Documents generated from the definition of a command line.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
 use manyway_proto::{congestion, scheduler};
 
-/// Writes the completion script of a shell for a command, with the values that it knows for its options.
+/// Writes the completion script of a shell for a command, with the known values of its options.
 ///
 /// # Errors
 /// `out` is closed or full.
@@ -19,7 +19,7 @@ pub fn completion(command: Command, shell: Shell, out: &mut impl Write) -> io::R
     out.write_all(with_interfaces(shell, &String::from_utf8_lossy(&script)).as_bytes())
 }
 
-/// The command line with the values that its options know. They also take others, such as settings behind a name.
+/// The command line with the known values of its options. Options also accept others, such as settings after a name.
 fn with_values(command: Command) -> Command {
     let profiles = congestion::PROFILES.map(|(profile, _)| profile);
     let controls: Vec<_> = profiles.into_iter().chain(congestion::names()).collect();
@@ -38,7 +38,7 @@ fn with_values(command: Command) -> Command {
     })
 }
 
-/// Changes a command and all below it.
+/// Changes a command and all its subcommands.
 fn each(command: Command, change: &impl Fn(Command) -> Command) -> Command {
     let mut command = change(command);
     let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -48,7 +48,7 @@ fn each(command: Command, change: &impl Fn(Command) -> Command) -> Command {
     command
 }
 
-/// Puts what lists the interfaces of the machine, at the moment of completion, where the script has a word for it.
+/// Inserts a call that lists the interfaces of the machine at completion time where the script has the placeholder.
 fn with_interfaces(shell: Shell, script: &str) -> String {
     let list = "ls /sys/class/net 2>/dev/null";
     match shell {
@@ -60,7 +60,7 @@ fn with_interfaces(shell: Shell, script: &str) -> String {
     }
 }
 
-/// Stands in the script for the names of interfaces.
+/// Placeholder in the script for the names of interfaces.
 const INTERFACES: &str = "INTERFACES";
 
 /// Writes the manual page of a command and all its subcommands.

@@ -1,11 +1,11 @@
-//! How a program ends that did not understand its command line, failed, or printed a document.
+//! How a program ends after a wrong command line, a failure, or a printed document.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
 use crate::{Colour, CommandError, ExitCode, json, note, without_secrets};
 
-/// Who reads standard output.
+/// The reader of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// A person.
@@ -15,7 +15,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Who reads it by the words of this process, where they were not or could not be understood.
+    /// The reader according to the arguments of this process, where they were not or could not be parsed.
     pub fn of_this_process() -> Self {
         let asks = |word: &OsString| ["--json", "--json-document", "-J"].iter().any(|option| word == option);
         let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
@@ -23,8 +23,8 @@ impl Reader {
     }
 }
 
-/// Tells why a command failed: people on standard error, programs that asked for JSON on standard output. A reader that
-/// has closed standard output is told by the status alone.
+/// Reports why a command failed: to people on standard error, to programs that asked for JSON on standard output. If
+/// standard output was closed, only the status remains.
 pub fn fail(error: &CommandError, reader: Reader) -> ExitCode {
     fail_with(error, reader, |error| note(&format!("error: {error}")))
 }
@@ -34,14 +34,14 @@ pub fn fail_with(error: &CommandError, reader: Reader, tell: impl FnOnce(&Comman
     if error.code != ExitCode::OutputClosed {
         tell(error);
         if reader == Reader::Program {
-            // The error is told already.
+            // The error is reported already.
             let _ = json::print(&error.to_json());
         }
     }
     error.code
 }
 
-/// Help and version are asked for; all else is a wrong command line.
+/// Help and version were requested; anything else is a wrong command line.
 pub fn fail_to_parse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
@@ -50,7 +50,7 @@ pub fn fail_to_parse(error: &clap::Error) -> ExitCode {
     note(&usage_text(error));
     if Reader::of_this_process() == Reader::Program {
         let text = without_secrets(&error.to_string());
-        // What is wrong, which may take several lines, ends before the usage.
+        // The error message, which may have several lines, ends before the usage.
         let lines: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let reason = lines.join(" ");
         let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
@@ -59,7 +59,7 @@ pub fn fail_to_parse(error: &clap::Error) -> ExitCode {
     ExitCode::Usage
 }
 
-/// What is wrong with a command line, with colours where they are shown.
+/// The error of a command line, with colours where they are shown.
 fn usage_text(error: &clap::Error) -> String {
     let text = error.render();
     let text = match Colour::of_messages() {

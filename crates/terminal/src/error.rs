@@ -1,4 +1,4 @@
-//! Why a command failed, and what the shell is told.
+//! Why a command failed, and its exit status.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -7,39 +7,39 @@ use serde_json::{Map, Value, json};
 
 use crate::{ExitCode, without_numbers, without_secrets};
 
-/// The end of a command that did not do what it should.
+/// The failure of a command.
 #[derive(Debug)]
 pub struct CommandError {
-    /// What the shell is told.
+    /// The exit status.
     pub code: ExitCode,
-    /// What the user is told: the cause, and the next step where there is one.
+    /// The message for the user: the cause, and the next step where there is one.
     pub text: String,
-    /// What programs are told beside it: how far the command came.
+    /// Further facts for programs: the progress of the command.
     pub facts: Map<String, Value>,
 }
 
 impl CommandError {
-    /// An error with a code and a text, without tickets and numbers of the system.
+    /// An error with a code and a text, in which tickets and error numbers of the system are masked.
     pub fn new(code: ExitCode, text: impl fmt::Display) -> Self {
         Self { code, text: without_secrets(&without_numbers(&text.to_string())), facts: Map::new() }
     }
 
-    /// The command line makes no sense.
+    /// A wrong command line.
     pub fn usage(text: impl fmt::Display) -> Self {
         Self::new(ExitCode::Usage, text)
     }
 
-    /// It did not work.
+    /// A failure.
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::new(ExitCode::Failed, text)
     }
 
-    /// The same error with what is known of the work all the same.
+    /// The same error with facts about the work done so far.
     pub fn with_facts(self, facts: Map<String, Value>) -> Self {
         Self { facts, ..self }
     }
 
-    /// The error as the one document for programs, with its facts.
+    /// The error as the only document for programs, with its facts.
     pub fn to_json(&self) -> Value {
         let mut document = self.facts.clone();
         let error = json!({ "code": self.code.number(), "kind": self.code.name(), "text": self.text });
@@ -49,7 +49,7 @@ impl CommandError {
 }
 
 impl From<std::io::Error> for CommandError {
-    /// Nothing but standard output breaks as a pipe here: its reader has seen enough (`| head`).
+    /// Only standard output breaks as a pipe here: its reader has seen enough (`| head`).
     fn from(error: std::io::Error) -> Self {
         let is_broken = error.kind() == ErrorKind::BrokenPipe;
         let code = if is_broken { ExitCode::OutputClosed } else { ExitCode::Failed };
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_told_the_code_its_name_and_the_text() {
+    fn programs_get_the_code_its_name_and_the_text() {
         let error = CommandError::usage("no such thing");
         let expected = json!({ "error": { "code": 2, "kind": "usage", "text": "no such thing" } });
         assert_eq!(error.to_json(), expected);

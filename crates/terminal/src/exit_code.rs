@@ -1,10 +1,10 @@
-//! How the process ends.
+//! The exit status of the process.
 
 use std::process::ExitCode as ProcessExitCode;
 
 use crate::CommandError;
 
-/// What the shell is told.
+/// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitCode {
@@ -12,15 +12,16 @@ pub enum ExitCode {
     Ok,
     /// 1: failed.
     Failed,
-    /// 2: the command line makes no sense.
+    /// 2: wrong command line.
     Usage,
-    /// 3: one side did not accept the other's key.
+    /// 3: one side rejected the other's key.
     Authentication,
-    /// 4: incomplete; the same command takes it up again.
+    /// 4: incomplete; the same command resumes it.
     Incomplete,
-    /// 5: a policy forbids it, such as a cap on a link.
+    /// 5: forbidden by a policy, such as a cap on a link.
     Policy,
-    /// 6: worse than was asked for, by `--min-gain`, the gates of the lab, its comparison with virtual time or with theory.
+    /// 6: below the required result, by `--min-gain`, the gates of the lab, its comparison with virtual time or with
+    /// theory.
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,
@@ -63,8 +64,7 @@ impl ExitCode {
         }
     }
 
-    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
-    /// nothing.
+    /// The code of a command that has done its work and printed `printed`: a closed reader changes nothing.
     ///
     /// # Errors
     /// That of `printed` otherwise.

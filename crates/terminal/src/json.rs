@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Writes one value and ends the line at once, so that a reader sees it without waiting for the next.
+/// Writes one value and flushes the line, so that a reader sees it at once.
 ///
 /// # Errors
 /// Standard output is closed or full.

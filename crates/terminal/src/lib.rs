@@ -1,8 +1,8 @@
-//! How `manyway` and `manyway-lab` speak to people, programs and the shell.
+//! The output of `manyway` and `manyway-lab` for people, programs and the shell.
 //!
 //! * Lines: [`print_line`] for data on standard output, [`note`] for messages on standard error, [`json`] for programs;
-//! * [`screen`]: what the terminal can show; [`Colour`] and [`ProgressMode`]: what suits it;
-//! * [`CommandError`] and [`ExitCode`]: why a command failed, and what the shell is told; [`ending`] tells it;
+//! * [`screen`]: what the terminal can show; [`Colour`] and [`ProgressMode`]: the choice for it;
+//! * [`CommandError`] and [`ExitCode`]: why a command failed, and its exit status; [`ending`] reports it;
 //! * [`documents`]: completion and manual page, from the definition of a command line;
 //! * [`logging`] and [`signal`].
 

@@ -1,4 +1,4 @@
-//! Where `tracing` goes: to stderr, as much as `-v` and `-q` say.
+//! Sends `tracing` to standard error, at the level of `-v` and `-q`.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::stderr;
 pub enum Verbosity {
     /// `-q`: errors alone.
     Quiet,
-    /// What `-v` says, so many times.
+    /// The number of `-v`.
     Level(u8),
 }
 
@@ -29,10 +29,10 @@ impl Verbosity {
     }
 }
 
-/// Makes a line of the log for programs, of its level and its text.
+/// Formats a line of the log for programs from its level and its text.
 pub type Document = fn(level: &str, text: &str) -> String;
 
-/// Starts logging, with lines for people or, by `document`, for programs. `MANYWAY_LOG` holds a filter that wins over
+/// Starts logging, with lines for people or, by `document`, for programs. `MANYWAY_LOG` holds a filter that overrides
 /// `verbosity`. A second call has no effect.
 pub fn start(verbosity: Verbosity, document: Option<Document>) {
     let filter = EnvFilter::try_from_env("MANYWAY_LOG").unwrap_or_else(|_| EnvFilter::new(verbosity.level()));
@@ -51,7 +51,7 @@ pub fn start(verbosity: Verbosity, document: Option<Document>) {
     };
 }
 
-/// Makes a document of each line of `tracing`, so that programs find nothing else on standard error.
+/// Makes a document of each line of `tracing`, so that programs find only documents on standard error.
 struct Documents(Document);
 
 impl Write for Documents {

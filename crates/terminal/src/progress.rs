@@ -1,4 +1,4 @@
-//! Where progress can be shown.
+//! Decides how progress is shown.
 
 use std::io::IsTerminal as _;
 
@@ -7,14 +7,14 @@ use std::io::IsTerminal as _;
 pub enum ProgressMode {
     /// Lines that are redrawn in place.
     Terminal,
-    /// A line now and then.
+    /// A line from time to time.
     Plain,
     /// Nothing.
     Silent,
 }
 
 impl ProgressMode {
-    /// What suits standard error, unless the user wants silence.
+    /// The choice for standard error, unless the user wants silence.
     pub fn detect(quiet: bool) -> Self {
         if quiet {
             Self::Silent

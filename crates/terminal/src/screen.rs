@@ -1,13 +1,13 @@
-//! What the terminals behind standard output and standard error can show.
+//! The capabilities of the terminals of standard output and standard error.
 
 use std::io::{self, IsTerminal as _};
 
-/// Where there is no terminal, rows are as long as they are: each stays one line for other programs.
+/// Without a terminal rows are not cut: each stays one line for other programs.
 const UNLIMITED: usize = 10_000;
-/// A terminal that says it is narrower is not believed.
+/// The least width: a smaller reported one is ignored.
 const LEAST: usize = 20;
 
-/// Characters in a line of standard output; more than any line has if it is no terminal.
+/// Characters in a line of standard output; practically unlimited if it is no terminal.
 pub fn output_width() -> usize {
     width_of_output().unwrap_or(UNLIMITED)
 }
@@ -24,7 +24,7 @@ pub fn width_of_messages() -> Option<usize> {
     if err.is_terminal() { width(&err) } else { None }
 }
 
-/// Cuts a line so that a terminal behind standard output does not wrap it; leaves it alone elsewhere.
+/// Cuts a line so that the terminal of standard output does not wrap it; elsewhere leaves it alone.
 pub fn fit(line: &str) -> String {
     width_of_output().map_or_else(|| line.to_owned(), |width| clip(line, width))
 }

@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM.
 
-/// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited, and must
-/// be called inside a runtime.
+/// Waits for Ctrl-C or SIGTERM and returns which it was. It listens from the call on, not only once it is awaited, and
+/// must be called inside a runtime.
 pub fn signalled() -> impl Future<Output = &'static str> {
     #[cfg(unix)]
     let signals = {

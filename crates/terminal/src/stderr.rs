@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Messages dropped since the last one that was written.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Writes a line for people. A disk that is full, or a reader that ended, stops no transfer.
+/// Writes a line for people. A full disk or a closed reader stops no transfer.
 pub fn line(text: &str) {
     write_to(&mut io::stderr().lock(), &DROPPED, format!("{text}\n").as_bytes());
 }
@@ -26,7 +26,7 @@ impl Write for Log {
     }
 }
 
-/// Writes a message, after a note on those before it that could not be written.
+/// Writes a message, after a note about dropped ones before it.
 fn write_to(out: &mut impl Write, dropped: &AtomicU64, message: &[u8]) {
     let missing = dropped.load(Ordering::Relaxed);
     let written = match missing {
@@ -35,7 +35,7 @@ fn write_to(out: &mut impl Write, dropped: &AtomicU64, message: &[u8]) {
             .and_then(|()| out.write_all(message)),
     };
     match written.and_then(|()| out.flush()) {
-        // A thread that dropped one meanwhile is not forgotten.
+        // A message that another thread dropped meanwhile stays counted.
         Ok(()) => drop(dropped.fetch_sub(missing, Ordering::Relaxed)),
         Err(_) => drop(dropped.fetch_add(1, Ordering::Relaxed)),
     }
@@ -45,7 +45,7 @@ fn write_to(out: &mut impl Write, dropped: &AtomicU64, message: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Takes so many more bytes.
+    /// Accepts this many more bytes.
     struct Disk {
         room: usize,
         written: Vec<u8>,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_counted_and_told_once_there_is_room() {
+    fn dropped_messages_are_counted_and_reported_once_there_is_room() {
         let (mut disk, dropped) = (Disk { room: 4, written: Vec::new() }, AtomicU64::new(0));
         for text in ["one\n", "two\n", "three\n"] {
             write_to(&mut disk, &dropped, text.as_bytes());

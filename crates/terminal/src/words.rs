@@ -7,17 +7,17 @@ use crate::screen::width_of_messages;
 use crate::stderr;
 use crate::wrap::wrap;
 
-/// Writes a message, in lines that fit the terminal if there is one.
+/// Writes a message, wrapped for the terminal if there is one.
 pub fn note(text: &str) {
     stderr::line(&wrapped(text));
 }
 
-/// A message in lines that fit the terminal behind standard error; one line where there is none.
+/// A message wrapped for the terminal of standard error; one line without a terminal.
 pub fn wrapped(text: &str) -> String {
     width_of_messages().map_or_else(|| text.to_owned(), |width| wrap(text, width))
 }
 
-/// A text in which what the system says has the form of all messages: its number is left out, and it begins in lower case.
+/// A text in which system errors have the form of all messages: without their number, in lower case.
 pub fn without_numbers(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -49,17 +49,17 @@ pub fn without_secrets(text: &str) -> String {
     shown + rest
 }
 
-/// What is shown of a word that is long enough to be a ticket and begins like one.
+/// The visible part of a word that is long enough to be a ticket and begins like one.
 fn hidden(word: &str) -> Option<String> {
     let head = word.get(..3)?;
     let version = head.get(..2)?.eq_ignore_ascii_case("mw") && head.ends_with(|c: char| c.is_ascii_digit());
     (version && word.len() >= SHORTEST_SECRET).then(|| format!("{head}…"))
 }
 
-/// Any ticket, and much of one, has more characters.
+/// Any ticket, and any large part of one, has more characters.
 const SHORTEST_SECRET: usize = 20;
 
-/// Writes a line of data, which is there at once.
+/// Writes a line of data and flushes it.
 ///
 /// # Errors
 /// If standard output is closed or full.

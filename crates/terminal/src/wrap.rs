@@ -1,7 +1,7 @@
-//! Sentences in lines of a terminal.
+//! Wraps sentences at the width of a terminal.
 
-/// Breaks lines at spaces where they are longer than `width` characters. Indented lines, and commands in backticks, are
-/// to be copied: they stay whole, as every word does.
+/// Breaks lines of more than `width` characters at spaces. Indented lines, and commands in backticks, are meant to be
+/// copied: they stay whole, as every word does.
 pub(crate) fn wrap(text: &str, width: usize) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, width)).collect();
     lines.join("\n")
@@ -26,7 +26,7 @@ fn wrap_line(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// What stands between spaces, if they are not between backticks.
+/// The parts between spaces, except for spaces between backticks.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let has_pairs = line.matches('`').count().is_multiple_of(2);
     let mut is_command = false;
@@ -37,7 +37,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.is_empty())
 }
 
-/// Characters that a terminal shows: not those of colours.
+/// The visible characters of a text: without colour codes.
 fn shown_width(text: &str) -> usize {
     let mut is_code = false;
     let is_shown = |character: &char| {

@@ -1,9 +1,9 @@
-//! What kinds of addresses there are that do not belong to the public internet.
+//! Classes of addresses outside the public internet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not one of the public internet.
+/// Why an address is not on the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -11,19 +11,19 @@ pub enum Class {
     Unspecified,
     /// The host itself.
     Loopback,
-    /// Only for the network of the link.
+    /// Valid on one link only.
     LinkLocal,
     /// Private networks (RFC 1918), unique local (RFC 4193) and site-local addresses.
     Private,
-    /// Between a provider and its customers (RFC 6598).
+    /// Shared between a provider and its customers (RFC 6598).
     CarrierNat,
-    /// Where a cloud tells a machine its secrets.
+    /// Metadata services of clouds, which hold secrets of a machine.
     Metadata,
-    /// For many hosts.
+    /// Multicast.
     Multicast,
-    /// For all hosts.
+    /// Broadcast.
     Broadcast,
-    /// IPv4 inside IPv6 by a mechanism that is out of use or private: IPv4-compatible, 6to4, Teredo, NAT64 of one's own.
+    /// IPv4 inside IPv6 by an obsolete or private mechanism: IPv4-compatible, 6to4, Teredo, local-use NAT64.
     Tunnelled,
     /// Documentation, benchmarks, protocols, future use.
     Reserved,
@@ -32,7 +32,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class of an address; `None` if it is a public one. What an IPv6 address has of IPv4 inside counts as that.
+    /// The class of an address; `None` if it is public. An IPv4 address inside an IPv6 address decides its class.
     // egress 5.2, 5.3
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
@@ -41,7 +41,7 @@ impl Class {
         }
     }
 
-    /// Whether no rule can open it, since no TCP connection can sensibly go there.
+    /// Whether no rule can open the class, since no TCP connection can reach it.
     // egress 5.5
     pub fn is_absolute(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
@@ -98,9 +98,9 @@ fn of_v6(address: Ipv6Addr) -> Option<Class> {
         [0, 0, 0, 0, 0, 0, 0, 1] => Class::Loopback,
         // IPv4-compatible, RFC 4291, section 2.5.5.1.
         [0, 0, 0, 0, 0, 0, _, _] => Class::Tunnelled,
-        // NAT64 (RFC 6052): the translator connects to what is inside.
+        // NAT64 (RFC 6052): the translator connects to the address inside.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => return of_v4(embedded(high, low)),
-        // NAT64 of one's own (RFC 8215), where the address may stand in several places.
+        // Local-use NAT64 (RFC 8215), where the address may be in several places.
         [0x64, 0xff9b, 1, ..] => Class::Tunnelled,
         // Teredo (RFC 4380) and 6to4 (RFC 3056).
         [0x2001, 0, ..] | [0x2002, ..] => Class::Tunnelled,
@@ -143,7 +143,7 @@ mod tests {
 
     // egress 5.2
     #[test]
-    fn every_class_of_forbidden_addresses_is_known_from_its_first_to_its_last() {
+    fn every_class_is_recognised_from_its_first_to_its_last_address() {
         for (class_of, addresses) in [
             (Class::Unspecified, &["0.0.0.0", "0.1.2.3", "0.255.255.255", "::"][..]),
             (Class::Loopback, &["127.0.0.1", "127.255.255.255", "::1"]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_are_free_up_to_the_borders_of_the_others() {
+    fn addresses_next_to_a_forbidden_range_are_public() {
         for address in [
             "1.1.1.1",
             "9.255.255.255",
@@ -229,7 +229,7 @@ mod tests {
 
     // egress 5.3
     #[test]
-    fn ipv4_inside_ipv6_counts_as_what_it_is() {
+    fn ipv4_inside_ipv6_has_the_class_of_the_ipv4_address() {
         for (address, expected) in [
             ("::ffff:127.0.0.1", Some(Class::Loopback)),
             ("::ffff:10.1.2.3", Some(Class::Private)),
@@ -256,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_ipv4_address_has_one_class_however_it_is_written(octets in any::<[u8; 4]>()) {
+        fn an_ipv4_address_has_one_class_in_every_notation(octets in any::<[u8; 4]>()) {
             let v4 = Ipv4Addr::from(octets);
             let class = Class::of(v4.into());
             let [high, low] = [u16::from_be_bytes([octets[0], octets[1]]), u16::from_be_bytes([octets[2], octets[3]])];

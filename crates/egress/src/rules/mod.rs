@@ -1,4 +1,4 @@
-//! Where a server's clients may be connected to.
+//! The destinations that a server's clients may reach.
 
 mod class;
 mod opening;
@@ -11,7 +11,7 @@ pub use class::Class;
 pub use opening::{Opening, OpeningError, Ports};
 pub use own::{OwnAddresses, SystemAddresses};
 
-/// Where a server's clients may be connected to: the public internet, and what was opened beside it.
+/// The destinations that a server's clients may reach: the public internet, and what the administrator opened.
 #[derive(Debug, Clone)]
 pub struct Rules {
     openings: Vec<Opening>,
@@ -19,20 +19,20 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The public internet without the addresses of this host, and beside it what is opened.
+    /// The public internet without the addresses of this host, and the given openings.
     pub fn new(openings: Vec<Opening>) -> Self {
         Self::with_own(openings, Arc::new(SystemAddresses::default()))
     }
 
-    /// As [`Self::new`], with another word on which addresses are those of this host.
+    /// As [`Self::new`], with another source for the addresses of this host.
     pub fn with_own(openings: Vec<Opening>, own: Arc<dyn OwnAddresses>) -> Self {
         Self { openings, own }
     }
 
-    /// Checks an address that is about to be connected to.
+    /// Checks the address of a connection.
     ///
     /// # Errors
-    /// What the address is that makes it forbidden.
+    /// The class that makes the address forbidden.
     // egress 5.1, 5.4, 5.5
     pub fn check(&self, address: SocketAddr) -> Result<(), Class> {
         let class = Class::of(address.ip());
@@ -77,7 +77,7 @@ mod tests {
 
     // egress 5.4
     #[test]
-    fn the_server_s_own_public_address_is_forbidden_also_when_it_is_written_as_ipv6() {
+    fn the_servers_own_public_address_is_forbidden_in_ipv6_notation_too() {
         let rules = rules(&[]);
         assert_eq!(check(&rules, "9.1.2.3:80"), Some(Class::Own));
         assert_eq!(check(&rules, "[::ffff:9.1.2.3]:80"), Some(Class::Own));
@@ -86,7 +86,7 @@ mod tests {
 
     // egress 5.5
     #[test]
-    fn an_opening_opens_what_is_closed_but_never_what_stands_for_many_or_nobody() {
+    fn an_opening_opens_closed_addresses_but_no_multicast_or_unspecified_ones() {
         let rules = rules(&["10.0.0.0/8:22", "9.1.2.3:443", "0.0.0.0/0:99", "::/0:99"]);
         assert_eq!(check(&rules, "10.1.1.1:22"), None);
         assert_eq!(check(&rules, "10.1.1.1:23"), Some(Class::Private));
@@ -107,7 +107,7 @@ mod tests {
     fn the_addresses_of_this_host_are_found() {
         let own = SystemAddresses::default();
         assert!(own.contain("127.0.0.1".parse().unwrap()));
-        // What no host of the public internet has.
+        // Reserved addresses of no host.
         assert!(!own.contain("192.0.2.77".parse().unwrap()));
     }
 }

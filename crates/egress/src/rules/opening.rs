@@ -1,12 +1,12 @@
-//! What a server's administrator opens: `NET[:PORTS]`.
+//! Openings by a server's administrator: `NET[:PORTS]`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A network, and the ports that are opened there: `10.1.0.0/16`, `127.0.0.1:22`, `10.1.2.3:80,8000-8100`,
-/// `fd00::/8`, `[fd00::7]:443`, `[fd00::/8]:443`.
+/// A network, and the opened ports in it: `10.1.0.0/16`, `127.0.0.1:22`, `10.1.2.3:80,8000-8100`, `fd00::/8`,
+/// `[fd00::7]:443`, `[fd00::/8]:443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     address: IpAddr,
@@ -34,7 +34,7 @@ impl Ports {
 }
 
 impl Opening {
-    /// Whether an address and its port are in it. An IPv4 address written as IPv6 counts as IPv4.
+    /// Whether it covers an address and its port. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: SocketAddr) -> bool {
         let inside = match (self.address, address.ip().to_canonical()) {
             (IpAddr::V4(net), IpAddr::V4(ip)) => {
@@ -69,7 +69,7 @@ impl FromStr for Opening {
                 None => return Err(wrong()),
             }
         } else if text.contains('/') || text.matches(':').count() < 2 {
-            // Behind the length of a network a colon can only begin the ports.
+            // After the length of a network a colon can only begin the ports.
             let (start, rest) = text.split_at(text.find('/').unwrap_or(0));
             match rest.split_once(':') {
                 Some((length, ports)) => {
@@ -94,7 +94,7 @@ impl FromStr for Opening {
     }
 }
 
-/// The first address of the network that an address is in.
+/// The first address of the network of an address.
 fn first_of(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
@@ -148,7 +148,7 @@ impl fmt::Display for Opening {
     }
 }
 
-/// What is wrong with a text that should be `NET[:PORTS]`.
+/// Why a text is no `NET[:PORTS]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpeningError {
@@ -157,7 +157,7 @@ pub enum OpeningError {
         /// Its first 80 characters.
         text: String,
     },
-    /// An address within the network instead of its first one.
+    /// An address inside the network instead of its first one.
     HostBits {
         /// The first address.
         first: IpAddr,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_holds_its_network_and_its_ports_alone() {
+    fn an_opening_covers_exactly_its_network_and_ports() {
         for (opening, inside, outside) in [
             ("10.1.0.0/16", "10.1.255.255:7", "10.2.0.0:7"),
             ("10.1.2.3", "10.1.2.3:65535", "10.1.2.4:65535"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_is_written_as_it_is_read_and_wrong_ones_say_what_is_right() {
+    fn an_opening_prints_as_it_is_read_and_errors_show_the_right_form() {
         for text in ["10.1.0.0/16", "127.0.0.1/32:22", "[fd00::/8]:80,443-445", "fd00::/8"] {
             let opening: Opening = text.parse().unwrap();
             assert_eq!(opening.to_string(), text);

@@ -1,4 +1,4 @@
-//! Which addresses are those of this host.
+//! The addresses of this host.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::net::{IpAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Knows which addresses are those of this host.
+/// Knows the addresses of this host.
 pub trait OwnAddresses: fmt::Debug + Send + Sync {
-    /// Whether an address is one of this host, now.
+    /// Whether an address belongs to this host now.
     fn contain(&self, address: IpAddr) -> bool;
 }
 
-/// Asks the system, and knows some more: those by which others reach this host through a translator.
+/// The addresses that the system reports, and advertised ones: those by which others reach this host through a NAT.
 #[derive(Debug, Default)]
 pub struct SystemAddresses {
     advertised: BTreeSet<IpAddr>,
@@ -26,7 +26,7 @@ impl SystemAddresses {
         Self { advertised, listed: Mutex::default() }
     }
 
-    /// Whether an interface has it; the list is a second old at most.
+    /// Whether an interface has it; the list is at most a second old.
     fn is_listed(&self, address: IpAddr) -> bool {
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, list)) = &*listed
@@ -55,8 +55,8 @@ impl OwnAddresses for SystemAddresses {
     }
 }
 
-/// Whether the system's route to an address leads to this host itself: then it sends from that address. It knows ranges
-/// that no interface lists. Sends nothing.
+/// Whether the system's route to an address leads to this host itself: then its source is that address. This covers
+/// ranges that no interface lists. Sends nothing.
 fn leads_here(address: IpAddr) -> bool {
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let from = || {
@@ -67,5 +67,5 @@ fn leads_here(address: IpAddr) -> bool {
     from().is_ok_and(|from| from.ip() == address)
 }
 
-/// Addresses of a host change seldom, and connections come often.
+/// Addresses of a host change rarely, and connections are frequent.
 const KEPT: Duration = Duration::from_secs(1);

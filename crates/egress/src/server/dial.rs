@@ -1,4 +1,4 @@
-//! Connecting to the first address that answers.
+//! Connects to the first address that answers (RFC 8305).
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::answer::Reason;
 
-/// From one attempt to the next (RFC 8305, section 5), unless it fails before.
+/// Delay between two attempts (RFC 8305, section 5), unless one fails before.
 const STAGGER: Duration = Duration::from_millis(250);
 
 /// Connects to the first of the addresses that answers: the next attempt begins when one has failed or after 250 ms.
-/// All are given up at `until`.
+/// All end at `until`.
 ///
 /// # Errors
-/// The most telling of the failures.
+/// The most informative of the errors.
 // egress 5.7
 pub(super) async fn dial(
     addresses: Vec<SocketAddr>,
@@ -38,7 +38,7 @@ pub(super) async fn dial(
             Ok(Some(Ok((address, Ok(socket))))) => return Ok((socket, address)),
             Ok(Some(Ok((_, Err(error))))) => failures.push(reason_of(&error)),
             Ok(Some(Err(_)) | None) => {}
-            // The others go on beside the next one.
+            // The others continue beside the next one.
             Err(_) if Instant::now() < until => {}
             Err(_) => return Err(Reason::TimedOut),
         }
@@ -59,7 +59,7 @@ fn interleave(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
     ordered
 }
 
-/// Whoever answered says more than whoever did not.
+/// An error from a host is more informative than a timeout.
 fn most_telling(failures: &[Reason]) -> Reason {
     let order = [
         Reason::Refused,
@@ -78,13 +78,13 @@ fn reason_of(error: &io::Error) -> Reason {
         io::ErrorKind::HostUnreachable => Reason::HostUnreachable,
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => Reason::NetworkUnreachable,
         io::ErrorKind::TimedOut => Reason::TimedOut,
-        // The server has no sockets left.
+        // The server has no file descriptors left.
         _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => Reason::TooMany,
         _ => Reason::Other,
     }
 }
 
-// The same numbers on all systems that have sockets like these.
+// The same number on all systems with such sockets.
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_address_that_answers_is_taken_after_one_that_refuses() {
+    async fn a_working_address_is_used_after_one_that_refuses() {
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn families_alternate_and_the_first_stays_the_first() {
+    fn families_alternate_beginning_with_the_first() {
         let given = ["[2::1]:1", "[2::2]:1", "[2::3]:1", "9.0.0.1:1"].map(|it| it.parse().unwrap());
         let ordered: Vec<_> = interleave(given.to_vec()).iter().map(ToString::to_string).collect();
         assert_eq!(ordered, ["[2::1]:1", "9.0.0.1:1", "[2::2]:1", "[2::3]:1"]);
     }
 
     #[test]
-    fn a_refusal_says_more_than_silence() {
+    fn a_refusal_is_more_informative_than_silence() {
         let told = [Reason::NetworkUnreachable, Reason::TimedOut, Reason::Refused];
         assert_eq!(most_telling(&told), Reason::Refused);
         assert_eq!(most_telling(&told[..2]), Reason::TimedOut);

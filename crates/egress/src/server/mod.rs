@@ -1,4 +1,4 @@
-//! The side that connects.
+//! The side that connects to destinations.
 
 mod dial;
 mod resolve;
@@ -24,21 +24,21 @@ use crate::tcp::relay_tcp;
 use crate::wire::{read_request, write_answer};
 pub use resolve::{Resolve, SystemResolver};
 
-/// How a server's end behaves.
+/// Settings of a server's end.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GatewayConfig {
-    /// TCP connections of one client at the same time, over all its connections. Default 512.
+    /// Parallel TCP connections of one client, over all its connections. Default 512.
     pub client_connections: usize,
-    /// TCP connections of all clients at the same time. Default 4096.
+    /// Parallel TCP connections of all clients. Default 4096.
     pub connections: usize,
-    /// Names that are looked up for one client at the same time; more wait. Default 8.
+    /// Parallel name look-ups of one client; more wait. Default 8.
     pub client_lookups: usize,
-    /// Bytes that wait between sockets and streams of one client, beside 8 KiB for each connection. Default 16 MiB.
+    /// Bytes buffered between sockets and streams of one client, beside 8 KiB for each connection. Default 16 MiB.
     pub client_bytes: usize,
-    /// How long it may take to find a name and to connect, together. Default 10 s.
+    /// Time limit for name look-up and connecting, together. Default 10 s.
     pub connect_timeout: Duration,
-    /// How long a new stream may take to say what it wants, and to take the answer. Default 10 s.
+    /// Time limit for a new stream to send its request, and to take the answer. Default 10 s.
     pub request_timeout: Duration,
 }
 
@@ -55,7 +55,7 @@ impl Default for GatewayConfig {
     }
 }
 
-/// The server's end, for any number of clients. Clones are the same one.
+/// The server's end, for any number of clients. Clones share its state.
 #[derive(Clone)]
 pub struct Gateway {
     shared: Arc<Shared>,
@@ -76,7 +76,7 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// A gateway that keeps to these rules and asks the system for names, 32 at a time.
+    /// A gateway with these rules and the system's resolver, with 32 parallel look-ups.
     pub fn new(rules: Rules, config: GatewayConfig) -> Self {
         Self::with_resolver(rules, config, Box::new(SystemResolver::new(LOOKUPS)))
     }
@@ -87,17 +87,17 @@ impl Gateway {
         Self { shared: Arc::new(Shared { rules, resolver, connections, config }) }
     }
 
-    /// What a new client may take; to be shared by all its connections.
+    /// The quota of a new client; all its connections share it.
     pub fn quota(&self) -> Quota {
         let GatewayConfig { client_connections, client_lookups, client_bytes, .. } = self.shared.config;
         Quota::new(client_connections, client_lookups, client_bytes)
     }
 
-    /// Answers one stream, from its first byte on, and carries its TCP connection to the end. Dropping the future resets
+    /// Serves one stream, from its first byte on, and carries its TCP connection to the end. Dropping the future resets
     /// it.
     ///
     /// # Errors
-    /// Why there was no connection or why it broke, for a log; the client knows already, as far as it can be told.
+    /// Why the connection was refused or why it broke, for a log; the client has been told, as far as possible.
     pub async fn answer<W, R>(
         &self,
         quota: &Quota,
@@ -149,7 +149,7 @@ impl Gateway {
     }
 }
 
-/// A connection, the address it leads to, and the places it takes until it ends.
+/// A connection, the address it leads to, and its permits until it ends.
 type Opened = (TcpStream, SocketAddr, [OwnedSemaphorePermit; 2]);
 
 impl Shared {
@@ -173,7 +173,7 @@ impl Shared {
             }
         }
         if let Some(class) = forbidden.filter(|_| allowed.is_empty()) {
-            // What a name stands for at the server's side is not told.
+            // The server does not reveal the addresses of a name.
             let text = match destination.host() {
                 Host::Ip(_) => format!("{class}; the server's --allow can open it"),
                 Host::Name(_) => "the server's --allow can open it".to_owned(),
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// Answers one stream of a client at a server that lets nobody out, and returns why, for a log.
+/// Declines one stream of a client at a server without egress, and returns the reason, for a log.
 // egress 2.4
 pub async fn decline<W, R>(mut send: W, mut receive: R) -> RequestError
 where
@@ -206,7 +206,7 @@ where
     RequestError { destination, error: refusal.into() }
 }
 
-/// Why a request is not answered as it wishes.
+/// Why a request cannot be served.
 enum Misunderstood {
     Unknown(Unknown),
     Wrong(EgressError),
@@ -224,7 +224,7 @@ async fn request_of<R: AsyncRead + Unpin>(
     }
 }
 
-/// Tells the client, and returns what is wrong.
+/// Sends the reason to the client, and returns it.
 // egress 1.4, 1.5
 async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
     patience: Duration,
@@ -248,7 +248,7 @@ async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
     error.unwrap_or(EgressError::Refused(refusal))
 }
 
-/// Answers, and ends the stream in order; not for a peer that takes nothing.
+/// Sends the answer and finishes the stream; waits only a limited time for a peer that does not read.
 async fn say<W: AsyncWrite + Unpin>(
     patience: Duration,
     send: &mut W,
@@ -261,5 +261,5 @@ async fn say<W: AsyncWrite + Unpin>(
     Ok(timeout(patience, saying).await.map_err(|_| EgressError::Late)??)
 }
 
-/// Names that are looked up at the same time, for all clients.
+/// Parallel name look-ups, for all clients.
 const LOOKUPS: usize = 32;

@@ -1,4 +1,4 @@
-//! Names, as the server's side finds them.
+//! Name resolution at the server's side.
 
 use std::future::Future;
 use std::io;
@@ -13,13 +13,13 @@ use crate::answer::{Reason, Refusal};
 use crate::destination::{Destination, Host, Name};
 use crate::quota::Quota;
 
-/// Most addresses of a name that count.
+/// Most addresses of a name that are used.
 const MOST_ADDRESSES: usize = 16;
 
-/// Finds the addresses of names.
+/// Resolves names.
 pub trait Resolve: std::fmt::Debug + Send + Sync {
-    /// All addresses of a name, best first. An error of the kind [`io::ErrorKind::NotFound`] says that it has none. The
-    /// work may go on when the future is dropped; it ends by itself then.
+    /// All addresses of a name, best first. An error of the kind [`io::ErrorKind::NotFound`] means that it has none.
+    /// The work may go on when the future is dropped; it ends by itself then.
     fn resolve<'a>(
         &'a self,
         name: &'a Name,
@@ -33,7 +33,7 @@ pub struct SystemResolver {
 }
 
 impl SystemResolver {
-    /// A resolver that asks for so many names at the same time; each takes a thread.
+    /// A resolver with this many parallel look-ups; each takes a thread.
     pub fn new(parallel: usize) -> Self {
         Self { running: Arc::new(Semaphore::new(parallel.min(Semaphore::MAX_PERMITS))) }
     }
@@ -50,7 +50,7 @@ impl Resolve for SystemResolver {
             let found = tokio::task::spawn_blocking(move || {
                 let found =
                     (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|it| it.ip()).collect());
-                // The thread is the cost, so it keeps the permit although nobody may wait any more.
+                // The cost is the thread, so it keeps the permit even after its caller has gone.
                 drop(permit);
                 found
             });
@@ -59,7 +59,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The addresses of a destination: found once, so that what is checked is what is connected to.
+/// The addresses of a destination: resolved once, so that the checked addresses are the ones that are connected to.
 // egress 5.6
 pub(super) async fn addresses(
     resolver: &dyn Resolve,
@@ -89,7 +89,8 @@ pub(super) async fn addresses(
     if addresses.is_empty() { Err(Refusal::new(Reason::NameNotFound)) } else { Ok(addresses) }
 }
 
-/// The system tells by a text alone whether a name does not exist or nobody knows; only the latter may change soon.
+/// The system reports only by a text whether a name does not exist or the resolver failed; only the latter may change
+/// soon.
 fn reason_of(error: &io::Error) -> Reason {
     let is_temporary = error.to_string().to_ascii_lowercase().contains("temporary")
         || matches!(error.kind(), io::ErrorKind::TimedOut);
@@ -101,17 +102,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_system_finds_its_own_name_and_not_one_that_never_exists() {
+    async fn the_system_resolves_its_own_name_and_not_one_that_never_exists() {
         let resolver = SystemResolver::new(2);
         let find = async |name: &str| resolver.resolve(&Name::new(name).unwrap()).await;
         let found = find("localhost").await.unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
-        // RFC 6761, section 6.4; without any name server it is not known whether it exists.
+        // RFC 6761, section 6.4; without a name server it is unknown whether it exists.
         assert!(find("does-not-exist.invalid").await.is_err());
     }
 
     #[test]
-    fn a_name_server_that_does_not_answer_is_not_a_name_that_does_not_exist() {
+    fn a_silent_name_server_is_not_reported_as_a_missing_name() {
         let text = |text: &str| reason_of(&io::Error::other(text));
         assert_eq!(
             text("failed to lookup address information: Temporary failure in name resolution"),

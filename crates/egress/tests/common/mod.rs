@@ -1,4 +1,4 @@
-//! A connection in memory whose streams can be reset, a server's end over it, and names that are made up.
+//! A connection in memory whose streams can be reset, a server's end over it, and a fake resolver.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf,
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 
-/// What nothing here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One end of a connection whose streams hold 64 KiB in each direction.
@@ -106,7 +106,7 @@ impl AsyncRead for MemoryReceive {
     }
 }
 
-/// Serves a client in memory that may go where `openings` lead.
+/// Serves a client in memory that may reach `openings`.
 pub(crate) fn serve(openings: &[&str]) -> (MemorySession, Quota) {
     serve_with(gateway(openings, GatewayConfig::default(), Names::default()))
 }
@@ -129,7 +129,7 @@ pub(crate) fn serve_with(gateway: Gateway) -> (MemorySession, Quota) {
     (near, quota)
 }
 
-/// Names with the addresses that they have when they are asked for the first time, the second time and so on.
+/// Names with the addresses of their first look-up, of the second and so on.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Names {
     pub(crate) answers: Vec<(&'static str, Vec<Vec<IpAddr>>)>,

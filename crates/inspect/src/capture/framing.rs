@@ -1,4 +1,5 @@
-//! Blocks of a pcapng file must be long enough for their own frame: `pcap-parser` relies on it for some kinds.
+//! Checks that blocks of a pcapng file are long enough for their own framing: `pcap-parser` relies on it for some
+//! kinds.
 
 use std::io::{self, Read};
 
@@ -8,13 +9,13 @@ use super::pcap::is_pcapng;
 const SHORTEST: u32 = 12;
 const LITTLE: [u8; 4] = [0x4d, 0x3c, 0x2b, 0x1a];
 
-/// Passes a pcapng file on as far as its blocks claim possible lengths, and fails there.
+/// Passes a pcapng file on as long as its blocks have valid lengths, and fails at the first invalid one.
 #[derive(Debug)]
 pub(super) struct Framing<R> {
     input: R,
-    /// What is known of the head of the present block.
+    /// The known part of the current block's header.
     head: Vec<u8>,
-    /// What is left of it behind its head.
+    /// Bytes left of the block after its header.
     rest: u64,
     order: Order,
     state: State,
@@ -37,7 +38,7 @@ impl<R: Read> Framing<R> {
         Self { input, head: Vec::new(), rest: 0, order: Order::Little, state: State::Sound }
     }
 
-    /// Follows the blocks through `bytes`; tells how many of them may be passed on.
+    /// Follows the blocks through `bytes`; returns how many of them may be passed on.
     fn follow(&mut self, bytes: &[u8]) -> usize {
         let mut place = 0;
         while let Some(left) = bytes.get(place..).filter(|left| !left.is_empty()) {
@@ -49,12 +50,12 @@ impl<R: Read> Framing<R> {
             }
             self.head.extend(left.first());
             place += 1;
-            // The order of bytes stands behind the length of a section.
+            // The byte order follows the length of a section.
             let whole = if is_pcapng(&self.head) { 12 } else { 8 };
             if self.head.len() == whole {
                 let Some(rest) = self.begin() else {
                     self.state = State::Broken;
-                    // The last byte that makes the head whole is held back.
+                    // The last byte of the header is held back until the length is checked.
                     return place - 1;
                 };
                 self.rest = rest;
@@ -64,7 +65,7 @@ impl<R: Read> Framing<R> {
         place
     }
 
-    /// The head is whole: how long the rest of its block is, if that is possible.
+    /// The header is complete: computes the length of the rest of its block, if it is valid.
     fn begin(&mut self) -> Option<u64> {
         let word = |at: usize| self.head.get(at..).and_then(|word| word.first_chunk::<4>().copied());
         if let Some(magic) = word(8) {
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_passes_up_to_a_block_that_is_shorter_than_its_frame() {
+    fn a_file_is_read_up_to_a_block_shorter_than_its_framing() {
         for order in [Order::Little, Order::Big] {
             let mut file = [block(0x0a0d_0d0a, 28, order), block(1, 20, order)].concat();
             let sound = file.len();

@@ -8,11 +8,11 @@ use super::{Datagram, Item, link};
 /// Longest text that is read.
 pub(super) const MOST_TEXT: u64 = 64 << 20;
 
-/// Text that does not stand for bytes.
+/// Why a text is no hex text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HexError {
-    /// A line has something else than hexadecimal digits.
+    /// A line has a character that is no hexadecimal digit.
     Digit {
         /// The line, from 1.
         line: usize,
@@ -22,7 +22,7 @@ pub enum HexError {
         /// The line, from 1.
         line: usize,
     },
-    /// There is not a single byte.
+    /// There is no byte.
     Empty,
 }
 
@@ -38,11 +38,11 @@ impl fmt::Display for HexError {
 
 impl std::error::Error for HexError {}
 
-/// Reads all of a text as one run of bytes, without offsets: digits with or without spaces, colons, commas and `0x`
-/// between them, and comments from `#` to the end of a line.
+/// Reads a text as one run of bytes, without offsets: digits with or without spaces, colons, commas and `0x` between
+/// them, and comments from `#` to the end of a line.
 ///
 /// # Errors
-/// If there is anything else, or nothing.
+/// If there is anything else, or no byte.
 pub fn parse_bytes(text: &[u8]) -> Result<Vec<u8>, HexError> {
     let mut bytes = Vec::new();
     for (line, text) in lines(text) {
@@ -88,7 +88,7 @@ struct Datagrams<'e> {
 }
 
 impl Datagrams<'_> {
-    /// The dump before is complete.
+    /// Ends the current dump.
     fn flush(&mut self) -> ControlFlow<()> {
         let bytes = std::mem::take(&mut self.dump);
         if bytes.is_empty() { ControlFlow::Continue(()) } else { self.give(&bytes) }
@@ -109,7 +109,7 @@ impl Datagrams<'_> {
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.split(|byte| *byte == b'\n')).map(|(number, line)| {
         let line = line.split(|byte| *byte == b'#').next().unwrap_or_default();
-        // What is no text is no digit either.
+        // A line that is not UTF-8 has no digits either.
         (number, std::str::from_utf8(line).unwrap_or("?"))
     })
 }
@@ -124,7 +124,7 @@ fn is_head_of_tcpdump(line: &str) -> bool {
 fn dump_line(line: &str) -> Option<(usize, &str)> {
     let line = line.trim();
     let (offset, rest) = match line.split_once(':') {
-        // xxd and tcpdump part the columns by two spaces.
+        // xxd and tcpdump separate the columns by two spaces.
         Some((offset, rest)) if rest.starts_with(' ') => {
             (offset, rest.trim_start().split("  ").next().unwrap_or_default())
         }
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_datagram_however_its_digits_are_parted() {
+    fn a_line_is_a_datagram_with_any_separators() {
         let found = datagrams("0102ff\n\n01 02 FF # three\n0x01,0x02,0xff\n01:02:ff\r\n0x0102ff\n").unwrap();
         assert_eq!(found, vec![vec![1, 2, 0xff]; 5]);
     }
 
     #[test]
-    fn dumps_are_put_together_until_the_offset_is_zero_again() {
+    fn dumps_are_joined_until_the_offset_is_zero_again() {
         let xxd = "00000000: 4000 0102 0304 0506 0708 090a 0b0c 0d0e  @...............\n\
                    00000010: 6162                                     ab\n\
                    00000000: 41                                       A\n";
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hex_text_is_refused_with_its_line() {
+    fn invalid_hex_text_is_refused_with_its_line() {
         assert_eq!(datagrams("0102\nhello\n"), Err(HexError::Digit { line: 2 }));
         assert_eq!(datagrams("0102\n010\n"), Err(HexError::Odd { line: 2 }));
         assert_eq!(datagrams("# nothing\n\n"), Err(HexError::Empty));

@@ -1,4 +1,4 @@
-//! From a frame of some kind of link to the UDP datagram in it.
+//! Extracts the UDP datagram from a frame of some link type.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use super::{Datagram, Item, Skip};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// Tags of virtual networks, which stand before the type.
+/// VLAN tags, which precede the type.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const UDP: u8 = 17;
 
-/// Addresses and payload of a datagram, and how many bytes of it are missing.
+/// Addresses and payload of a datagram, and the number of its missing bytes.
 type Found<'a> = (SocketAddr, SocketAddr, &'a [u8], usize);
 
-/// What a frame holds.
+/// The content of a frame.
 pub(super) fn item(link: i32, number: u64, time: Option<Duration>, frame: &[u8]) -> Item<'_> {
     match find(link, frame) {
         Ok((source, destination, payload, missing)) => Item::Datagram(Datagram {
@@ -33,7 +33,8 @@ pub(super) fn item(link: i32, number: u64, time: Option<Duration>, frame: &[u8])
 fn find(link: i32, frame: &[u8]) -> Result<Found<'_>, Skip> {
     let mut reader = Reader::new(frame);
     let network = match link {
-        // BSD loopback: the family in the order of the host that captured, which differs among systems for IPv6.
+        // BSD loopback: the family in the byte order of the capturing host, with values for IPv6 that differ among
+        // systems.
         0 | 108 => match reader.array::<4>().map_err(|_| Skip::Cut)? {
             [0, 0, 0, 2] | [2, 0, 0, 0] => IPV4,
             [0, 0, 0, family] | [family, 0, 0, 0] if matches!(family, 10 | 24 | 28 | 30) => IPV6,
@@ -89,8 +90,8 @@ fn ip(packet: &[u8]) -> Result<Found<'_>, Skip> {
     }
 }
 
-/// The datagram in `packet`, if it is a whole IP packet with UDP in it beyond doubt: all lengths are right, and the
-/// check sum that IPv4 has.
+/// The datagram in `packet`, if it is certainly a whole IP packet with UDP: all lengths and, for IPv4, the checksum are
+/// right.
 pub(super) fn certain_ip(packet: &[u8]) -> Option<Found<'_>> {
     let claims = |at: usize| {
         packet
@@ -131,11 +132,11 @@ fn ipv4(packet: &[u8]) -> Result<Found<'_>, Skip> {
     if protocol != UDP {
         return Err(Skip::NotUdp);
     }
-    // The flag that more follow, or an offset.
+    // The more-fragments flag, or an offset.
     if fragment & 0x3fff != 0 {
         return Err(Skip::Fragment);
     }
-    // Zero where the network card cuts the packet later.
+    // Zero where the network card segments the packet later.
     let end = if total == 0 { packet.len() } else { total.min(packet.len()) };
     udp(source.into(), destination.into(), packet.get(header..end).ok_or(Skip::Cut)?)
 }
@@ -157,7 +158,7 @@ fn ipv6(packet: &[u8]) -> Result<Found<'_>, Skip> {
     loop {
         match next {
             UDP => return udp(source.into(), destination.into(), reader.rest()),
-            // Hop by hop, routing, destination: their length is counted in 8 bytes beyond the first 8.
+            // Hop by hop, routing, destination: their length counts units of 8 bytes beyond the first 8.
             0 | 43 | 60 => {
                 next = take_u8(&mut reader)?;
                 let length = usize::from(take_u8(&mut reader)?);
@@ -257,7 +258,7 @@ mod tests {
                 "{link}"
             );
             for length in 0..frame.len() {
-                // Cut anywhere: an answer, and never bytes that are not there.
+                // Cut anywhere: the parser returns, and reads nothing beyond the end.
                 let _ = find(link, &frame[..length]);
             }
         }
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_named_and_a_short_capture_tells_what_is_missing() {
+    fn fragments_are_named_and_a_short_capture_reports_missing_bytes() {
         let mut fragment = packet_v4();
         fragment[6] = 0x20;
         assert_eq!(find(101, &fragment), Err(Skip::Fragment));
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ip_packet_is_told_from_a_packet_of_ours_by_its_check_sum() {
+    fn an_ip_packet_is_distinguished_from_a_packet_of_mmsp_by_its_checksum() {
         let mut packet = packet_v4();
         assert!(certain_ip(&packet).is_none());
         let sum = !u16::try_from(checksum(&packet[..20])).unwrap();

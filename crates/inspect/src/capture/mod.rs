@@ -1,4 +1,4 @@
-//! Where datagrams come from: pcap, pcapng, or hex text; which of them is found out.
+//! Reads datagrams from pcap, pcapng or hex text, and detects which it is.
 
 mod framing;
 mod hex;
@@ -13,19 +13,19 @@ use std::time::Duration;
 
 pub use hex::{HexError, parse_bytes};
 
-/// What stands in a capture.
+/// One item of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item<'a> {
     /// A UDP datagram.
     Datagram(Datagram<'a>),
-    /// A frame without one that could be read.
+    /// A frame without a readable datagram.
     Skipped {
         /// Its number in the capture, from 1.
         number: u64,
-        /// When it was seen, since 1970; `None` if the capture does not say.
+        /// Its timestamp, since 1970; `None` if the capture has none.
         time: Option<Duration>,
-        /// What it is instead.
+        /// Why it was skipped.
         why: Skip,
     },
     /// Lines of a TLS key log, inside a pcapng file.
@@ -37,27 +37,27 @@ pub enum Item<'a> {
 pub struct Datagram<'a> {
     /// Number of the frame in the capture, from 1.
     pub number: u64,
-    /// When it was seen, since 1970; `None` in hex text.
+    /// Its timestamp, since 1970; `None` in hex text.
     pub time: Option<Duration>,
     /// Source and destination; `None` in hex text without IP headers.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// What UDP carries, as far as it was captured.
+    /// The UDP payload, as far as it was captured.
     pub payload: &'a [u8],
     /// Bytes at its end that were not captured.
     pub missing: usize,
 }
 
-/// Why a frame is passed over.
+/// Why a frame is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
     /// It carries no UDP.
     NotUdp,
-    /// It is one of several fragments of an IP packet; they are not put together.
+    /// It is a fragment of an IP packet; fragments are not reassembled.
     Fragment,
     /// It ends within its headers.
     Cut,
-    /// The capture's kind of link is not known here, by its number in the registry of tcpdump.
+    /// Unknown link type, by its number in the registry of tcpdump.
     UnknownLink(i32),
 }
 
@@ -72,15 +72,15 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Why a capture could not be read, or not to its end.
+/// Why a capture could not be read to its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The system says so.
+    /// A system error.
     Io(io::Error),
-    /// The text is no hex text.
+    /// Not hex text.
     Hex(HexError),
-    /// The file is cut or damaged behind the frame with this number.
+    /// The file is truncated or damaged after the frame with this number.
     Damaged {
         /// The last frame that was read; 0: none.
         after: u64,
@@ -106,12 +106,13 @@ impl From<io::Error> for CaptureError {
     }
 }
 
-/// Reads a capture to its end, or until `each` breaks; every item is given to `each` as soon as it is read, so that a
+/// Reads a capture to its end, or until `each` breaks. Every item is passed to `each` as soon as it is read, so that a
 /// pipe from `tcpdump -w -` can be followed. Hex text is read as a whole: one datagram a line, or a dump of `xxd`,
 /// `hexdump -C` or `tcpdump -x` (which shows IP packets).
 ///
 /// # Errors
-/// If the input can not be read, is cut or damaged, or is no capture. What stands before that is given to `each`.
+/// If the input cannot be read, is truncated or damaged, or is no capture. Items before the error have been passed to
+/// `each`.
 pub fn read(
     mut input: impl Read + Send,
     each: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
@@ -119,7 +120,7 @@ pub fn read(
     let mut head = Vec::new();
     read_up_to(&mut input, &mut head, pcap::LEAST)?;
     if pcap::is_capture(&head) {
-        // The reader wants the whole first block at once.
+        // The reader needs the whole first block at once.
         let first = pcap::first_block(&head);
         read_up_to(&mut input, &mut head, first)?;
         return pcap::read(pcap::is_pcapng(&head), io::Cursor::new(head).chain(input), each);

@@ -13,16 +13,16 @@ use pcap_parser::{
 use super::framing::Framing;
 use super::{CaptureError, Item, link};
 
-/// Bytes that tell which format it is: the header of a pcap file.
+/// Bytes that identify the format: the header of a pcap file.
 pub(super) const LEAST: usize = 24;
-/// The buffer at first, and at most: a block that is larger is damage.
+/// The initial size of the buffer, and the maximum: a larger block is damaged.
 const BUFFER: usize = 256 * 1024;
 const LARGEST_BUFFER: usize = 16 * 1024 * 1024;
 /// Interfaces that a pcapng file may name in one section.
 const MOST_INTERFACES: usize = 4096;
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Whether a file that begins so is one of the two formats.
+/// Whether a file with this beginning has one of the two formats.
 pub(super) fn is_capture(head: &[u8]) -> bool {
     let Some(magic) = head.first_chunk::<4>() else { return false };
     let pcap = [0xa1b2_c3d4, 0xa1b2_3c4d, 0xa1b2_cd34];
@@ -31,12 +31,12 @@ pub(super) fn is_capture(head: &[u8]) -> bool {
         || pcap.contains(&u32::from_be_bytes(*magic))
 }
 
-/// Whether it is the newer one.
+/// Whether it is pcapng.
 pub(super) fn is_pcapng(head: &[u8]) -> bool {
     head.starts_with(&PCAPNG)
 }
 
-/// How long the first block claims to be, as far as that is sensible.
+/// The claimed length of the first block, if it is plausible.
 pub(super) fn first_block(head: &[u8]) -> usize {
     let word = |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.first_chunk::<4>().copied());
     match (word(0), word(4), word(8)) {
@@ -62,7 +62,7 @@ struct Interface {
 impl Interface {
     fn of_header(header: &PcapHeader) -> Self {
         let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-        // The upper bits tell of check sums at the end of frames.
+        // The upper bits describe checksums at the end of frames.
         Self { link: header.network.0 & 0x03ff_ffff, resolution, offset: 0, snap_length: u32::MAX }
     }
 
@@ -117,14 +117,14 @@ pub(super) fn read(
     }
 }
 
-/// What a reader needs to go on.
+/// What a reader needs to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Bytes,
     Room,
 }
 
-/// What was read of a file so far.
+/// The state of reading a file.
 #[derive(Debug, Default)]
 struct Frames {
     number: u64,
@@ -159,7 +159,7 @@ impl Frames {
         each: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match block {
-            // Interfaces are counted anew in each section.
+            // Interfaces are numbered anew in each section.
             Block::SectionHeader(_) => self.interfaces.clear(),
             Block::InterfaceDescription(interface) if self.interfaces.len() < MOST_INTERFACES => {
                 self.interfaces.push(Interface::of_block(interface));
@@ -205,10 +205,10 @@ impl Frames {
     }
 }
 
-/// What stands for a frame whose interface the file does not describe.
+/// The link type of a frame whose interface the file does not describe.
 const UNKNOWN_LINK: i32 = -1;
 
-/// Without the padding behind it.
+/// The captured bytes without the padding after them.
 fn captured(data: &[u8], length: u32) -> &[u8] {
     usize::try_from(length).ok().and_then(|length| data.get(..length)).unwrap_or(data)
 }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_every_resolution() {
+    fn timestamps_of_every_resolution_are_read() {
         let interface = |resolution, offset| Interface { link: 1, resolution, offset, snap_length: 0 };
         let at = Duration::new(1_700_000_000, 123_456_000);
         assert_eq!(interface(1_000_000, 0).time(1_700_000_000_123_456), Some(at));

@@ -1,4 +1,4 @@
-//! Connections of the simulator, as a capture at the server shows them.
+//! Connections of the simulator, as captured at the server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A machine whose datagrams are written down.
+/// An endpoint whose datagrams are captured.
 #[derive(Debug)]
 pub(crate) struct Tap {
     pub(crate) inner: EndpointPeer,
@@ -95,7 +95,7 @@ impl Peer for Tap {
     }
 }
 
-/// Writes down secrets as the file of `SSLKEYLOGFILE` does.
+/// Records secrets in the format of `SSLKEYLOGFILE`.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(Mutex<String>);
 
@@ -107,7 +107,7 @@ impl rustls::KeyLog for Secrets {
     }
 }
 
-/// What was seen of a connection, and its secrets.
+/// The capture of a connection, and its secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded {
     pub(crate) seen: Vec<Seen>,
@@ -116,7 +116,7 @@ pub(crate) struct Recorded {
     pub(crate) written: Pattern,
 }
 
-/// A connection over two paths that carries so much from the client to the server, with a change of keys every 100
+/// A connection over two paths that carries this much from the client to the server, with a key update every 100
 /// packets, and is closed.
 pub(crate) fn connection(seed: u64, total: ByteCount) -> Recorded {
     let mut config = ConnectionConfig::default();
@@ -223,7 +223,7 @@ pub(crate) fn inspect(file: &[u8], key_log: &str) -> Vec<Packet> {
         }
         ControlFlow::Continue(())
     });
-    // Cut and damaged files are read as far as they go.
+    // Truncated and damaged files are read as far as possible.
     drop(read);
     packets
 }

@@ -1,4 +1,4 @@
-//! Whole connections of the simulator, opened from captures with the key log of TLS.
+//! Whole connections of the simulator, decrypted from captures with a TLS key log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::common::{connection, inspect, pcap, pcapng};
 const TOTAL: ByteCount = ByteCount(15_000_000);
 
 #[test]
-fn every_packet_of_a_connection_over_two_paths_opens_through_changes_of_keys() {
+fn every_packet_of_a_connection_over_two_paths_decrypts_through_key_updates() {
     let recorded = connection(1, TOTAL);
     let packets = inspect(&pcap(&recorded.seen), &recorded.key_log);
     assert!(packets.len() >= recorded.seen.len());
@@ -73,7 +73,7 @@ fn a_key_log_inside_of_a_pcapng_file_is_used() {
 }
 
 #[test]
-fn without_keys_open_packets_open_and_the_others_tell_what_is_missing() {
+fn without_keys_open_packets_decrypt_and_the_others_name_the_missing_secret() {
     let recorded = connection(3, ByteCount(20_000));
     let packets = inspect(&pcap(&recorded.seen), "");
     let mut missing = BTreeSet::new();
@@ -83,7 +83,7 @@ fn without_keys_open_packets_open_and_the_others_tell_what_is_missing() {
             (_, Inside::Sealed(Sealed::NoSecret(label))) => {
                 missing.insert(*label);
             }
-            // The ids of other paths stand in packets that stay closed.
+            // The IDs of other paths are in packets that cannot be decrypted.
             (_, inside) => {
                 assert!(matches!(inside, Inside::Sealed(Sealed::UnknownConnection)), "{packet:?}");
             }
@@ -100,7 +100,7 @@ fn without_keys_open_packets_open_and_the_others_tell_what_is_missing() {
 }
 
 #[test]
-fn a_capture_that_begins_in_the_middle_stays_closed() {
+fn a_capture_that_begins_in_the_middle_is_not_decrypted() {
     let recorded = connection(4, ByteCount(20_000));
     let packets = inspect(&pcap(&recorded.seen[10..]), &recorded.key_log);
     assert!(packets.iter().all(|packet| {
@@ -109,7 +109,7 @@ fn a_capture_that_begins_in_the_middle_stays_closed() {
 }
 
 #[test]
-fn two_connections_in_one_capture_are_told_apart() {
+fn two_connections_in_one_capture_are_distinguished() {
     let (first, second) = (connection(5, ByteCount(20_000)), connection(6, ByteCount(20_000)));
     let mut seen = [first.seen, second.seen].concat();
     seen.sort_by_key(|datagram| datagram.at);
@@ -120,7 +120,7 @@ fn two_connections_in_one_capture_are_told_apart() {
 }
 
 #[test]
-fn a_damaged_packet_is_refused_and_the_others_open() {
+fn a_damaged_packet_is_refused_and_the_others_decrypt() {
     let mut recorded = connection(7, ByteCount(20_000));
     let middle = recorded.seen.len() / 2;
     *recorded.seen[middle].payload.last_mut().unwrap() ^= 1;

@@ -1,4 +1,4 @@
-//! Foreign bytes never make it panic, wherever they are foreign.
+//! No input makes the crate panic.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
