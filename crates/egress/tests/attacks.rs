@@ -12,7 +12,7 @@ use crate::common::{Names, gateway, in_time, listen, read_all, reason, serve, se
 
 // egress 5.1 to 5.3
 #[tokio::test]
-async fn no_forbidden_address_is_connected_to_in_whatever_form_it_is_written() {
+async fn no_forbidden_address_is_connected_to_in_any_notation() {
     let (session, _) = serve(&[]);
     for host in [
         // The host itself.
@@ -81,7 +81,7 @@ async fn an_address_written_as_a_name_is_checked_like_an_address() {
 
 // egress 5.3
 #[tokio::test]
-async fn a_name_that_leads_to_a_forbidden_address_is_forbidden_and_tells_nothing_about_it() {
+async fn a_name_of_a_forbidden_address_is_forbidden_and_reveals_no_address() {
     for address in ["10.1.2.3", "127.0.0.1", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "fd00::7"] {
         let mut names = Names::of("inside.test", &[]);
         names.answers[0].1.push(vec![address.parse().unwrap()]);
@@ -97,7 +97,7 @@ async fn a_name_that_leads_to_a_forbidden_address_is_forbidden_and_tells_nothing
 /// The first answer is allowed, later ones are not; of one answer the forbidden addresses are left out.
 // egress 5.6
 #[tokio::test]
-async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connected_to() {
+async fn a_rebinding_name_is_resolved_once_and_only_checked_addresses_are_connected_to() {
     let forbidden = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let port = forbidden.local_addr().unwrap().port();
     let allowed = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_rebinding_name_is_looked_up_once_and_only_what_was_checked_is_connect
 
 // egress 6.1
 #[tokio::test]
-async fn one_client_has_its_connections_and_no_more_and_gets_them_back() {
+async fn the_connections_of_one_client_are_limited_and_reusable() {
     let mut config = GatewayConfig::default();
     config.client_connections = 2;
     let (session, quota) = serve_with(gateway(&["127.0.0.1"], config, Names::default()));
@@ -136,7 +136,7 @@ async fn one_client_has_its_connections_and_no_more_and_gets_them_back() {
 
 // egress 6.2
 #[tokio::test]
-async fn all_clients_together_have_their_connections_and_no_more() {
+async fn the_connections_of_all_clients_are_limited_together() {
     let mut config = GatewayConfig::default();
     config.connections = 1;
     let gateway = gateway(&["127.0.0.1"], config, Names::default());
@@ -150,7 +150,7 @@ async fn all_clients_together_have_their_connections_and_no_more() {
 
 // egress 6.3
 #[tokio::test(start_paused = true)]
-async fn a_request_that_does_not_come_to_its_end_is_given_up() {
+async fn an_incomplete_request_times_out() {
     let (session, quota) = serve(&["127.0.0.1"]);
     for beginning in [&[][..], &[0x45], &[0x45, 1, 1, 0, 7, 0, 80, 1, 127]] {
         let (mut send, mut receive) = session.open().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_request_that_does_not_come_to_its_end_is_given_up() {
 
 // egress 1.3, 1.5
 #[tokio::test]
-async fn nonsense_and_requests_without_end_are_refused_at_their_header_and_harm_nobody() {
+async fn malformed_and_endless_requests_are_refused_at_their_header_and_harm_no_other() {
     let (session, quota) = serve(&["127.0.0.1"]);
     for (bytes, reason) in [
         (&[0x45, 1, 1, 0xff, 0xff][..], 12),
@@ -194,7 +194,7 @@ async fn nonsense_and_requests_without_end_are_refused_at_their_header_and_harm_
 
 // egress 6.3
 #[tokio::test(start_paused = true)]
-async fn a_name_server_that_never_answers_costs_its_time_and_no_connection() {
+async fn a_silent_name_server_delays_only_its_own_request() {
     let mut names = Names::of("slow.test", &[]);
     names.is_mute = true;
     let (session, quota) = serve_with(gateway(&[], GatewayConfig::default(), names));
@@ -207,7 +207,7 @@ async fn a_name_server_that_never_answers_costs_its_time_and_no_connection() {
 
 // egress 6.4
 #[tokio::test]
-async fn the_buffers_of_a_client_keep_to_its_bytes_and_everything_still_arrives() {
+async fn the_buffers_of_a_client_stay_within_its_quota_and_everything_arrives() {
     let mut config = GatewayConfig::default();
     config.client_bytes = 20 << 10;
     let (session, quota) = serve_with(gateway(&["127.0.0.1"], config, Names::default()));
@@ -233,7 +233,7 @@ async fn the_buffers_of_a_client_keep_to_its_bytes_and_everything_still_arrives(
 /// The unread stream is full; the others go on.
 // egress 6.4
 #[tokio::test]
-async fn a_client_that_does_not_read_one_stream_stops_no_other() {
+async fn an_unread_stream_of_a_client_stops_no_other() {
     let (session, _) = serve(&["127.0.0.1"]);
     let (listener, to) = listen().await;
     let stuck = in_time(connect(&session, &to)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The pieces of the `manyway-lab` command. A library only so that they can be tested; nothing here is a stable
+//! The parts of the `manyway-lab` command. A library only so that they can be tested; nothing here is a stable
 //! interface.
 
 pub mod args;

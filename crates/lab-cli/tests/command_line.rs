@@ -1,4 +1,4 @@
-//! What the program prints where, and how it ends.
+//! What the program prints where, and its exit status.
 
 use crate::common::command::{err, json, lab, out};
 

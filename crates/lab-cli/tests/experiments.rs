@@ -4,7 +4,7 @@
 use crate::common::command::{err, json, lab, out};
 
 #[test]
-fn an_experiment_prints_the_documents_figures_beside_ours_and_says_what_holds() {
+fn an_experiment_prints_the_figures_of_the_document_and_ours_and_which_claims_hold() {
     let output = lab(&["sim", "cmt-table2", "--quick"]);
     let text = out(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -32,8 +32,8 @@ fn an_experiment_in_json_ends_with_rows_and_claims() {
 }
 
 #[test]
-fn what_does_not_hold_is_status_6() {
-    // Too short for all paths to get going.
+fn a_claim_that_does_not_hold_is_status_6() {
+    // Too short for all paths to reach their rate.
     let output = lab(&["sim", "cmt-table2", "-n", "1", "-t", "100ms"]);
     let text = out(&output);
     assert_eq!(output.status.code(), Some(6), "{text}");

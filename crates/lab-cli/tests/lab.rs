@@ -45,7 +45,7 @@ fn a_simulation_writes_a_page_and_a_table() {
 }
 
 #[test]
-fn a_report_that_can_not_be_written_is_told_before_anything_runs() {
+fn a_report_that_cannot_be_written_is_reported_before_any_run() {
     let place = tempfile::TempDir::new().unwrap();
     let file = place.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -78,7 +78,7 @@ fn two_scenarios_of_one_name_are_refused_and_one_may_be_named_twice() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_a_simulation_without_an_error() {
+fn a_closed_reader_ends_a_simulation_without_an_error() {
     use std::io::{BufRead as _, BufReader};
     use std::process::Stdio;
     let mut child = Command::new(PROGRAM)
@@ -105,7 +105,7 @@ fn gates_without_anything_to_judge_are_no_shortfall() {
 }
 
 #[test]
-fn gates_say_what_falls_short_and_end_with_6_or_0() {
+fn gates_report_shortfalls_and_end_with_6_or_0() {
     let output = lab(&["sim", "gates", "three-1", "-t", "2s", "-n", "1", "--direction", "up"]);
     let text = out(&output);
     assert!(text.contains("gate 1, never below the best link") && text.contains("not judged here"), "{text}");
@@ -114,7 +114,7 @@ fn gates_say_what_falls_short_and_end_with_6_or_0() {
 }
 
 #[test]
-fn wrong_names_are_status_2_and_near_ones_are_told() {
+fn wrong_names_are_status_2_and_similar_ones_are_suggested() {
     for (arguments, reason) in [
         (&["sim", "two-5"][..], "did you mean two-50?"),
         (&["enviroments"], "did you mean environments?"),
@@ -148,7 +148,7 @@ fn a_wrong_file_is_status_2_and_names_file_line_and_field() {
 }
 
 #[test]
-fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
+fn a_contender_that_cannot_run_in_virtual_time_is_skipped_with_a_sentence() {
     let output = lab(&["sim", "three-1", "-t", "1s", "-n", "1", "-c", "manyway,tcp-cubic"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(out(&output).contains("tcp-cubic did not run: kernel TCP needs real sockets"), "{output:?}");
@@ -161,7 +161,7 @@ fn who_can_not_run_in_virtual_time_is_skipped_with_a_sentence() {
 }
 
 #[test]
-fn a_budget_that_leaves_something_out_is_not_strict() {
+fn a_budget_that_drops_a_contender_is_not_strict() {
     // 3 s are the shortest run, and each of these takes longer than the budget.
     let short = ["fiber-lte", "lte-starlink", "-t", "3s", "-n", "1", "--budget", "100ms"];
     for verb in [&["sim"][..], &["sim", "gates"]] {
@@ -178,7 +178,7 @@ fn a_budget_that_leaves_something_out_is_not_strict() {
 
 #[test]
 fn strict_gates_judge_everything() {
-    // The route returns 10 ms before the end; whoever does not use it by then can not be judged.
+    // The route returns 10 ms before the end; a contender that does not use it by then cannot be judged.
     let place = tempfile::TempDir::new().unwrap();
     let file = place.path().join("late.toml");
     let text = "duration = '4s'\n[links.a]\nrate = '5M'\n[links.b]\nrate = '5M'\n[[events]]\nat = '2s'\ncut = 'a'\nfor = '1990ms'\n";
@@ -191,8 +191,8 @@ fn strict_gates_judge_everything() {
 }
 
 #[test]
-fn gates_that_nobody_can_pass_end_with_6() {
-    // Whatever is sent when the route returns takes 6 s.
+fn gates_that_no_contender_can_pass_end_with_6() {
+    // Data sent when the route returns takes 6 s.
     let place = tempfile::TempDir::new().unwrap();
     let file = place.path().join("far.toml");
     let text = "duration = '10s'\n[links.near]\nrate = '1M'\n[links.far]\nrate = '1M'\ndelay = '6s'\n[[events]]\nat = '1s'\ncut = 'far'\nfor = '1s'\n";
@@ -207,13 +207,13 @@ fn gates_that_nobody_can_pass_end_with_6() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn without_root_the_lab_tells_what_the_simulator_can_do() {
+fn without_root_the_lab_points_to_the_simulator() {
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let program = copy();
     for arguments in [["two-50"], ["validate"]] {
         let mut command = Command::new(if is_root { "setpriv" } else { PROGRAM });
         if is_root {
-            // Only the identity changes, so that the program can still be read where it was built.
+            // Only the user changes, so that the program can still be read where it was built.
             let nobody = [
                 "--reuid=65534",
                 "--regid=65534",
@@ -233,8 +233,8 @@ fn without_root_the_lab_tells_what_the_simulator_can_do() {
     }
 }
 
-/// A directory with the program that everybody can read, whatever the one is in which it was built. Another process
-/// copies: a file that this one had open for writing could be held by the child of another test, and then not run.
+/// A directory with a copy of the program that every user can read, wherever it was built. Another process copies it: a
+/// file that this one had open for writing could be held by the child of another test, and then not be executed.
 #[cfg(target_os = "linux")]
 fn copy() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;

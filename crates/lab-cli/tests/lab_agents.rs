@@ -1,4 +1,4 @@
-//! Agents of the lab as the lab sees them, over the loopback device: no root needed.
+//! Agents of the lab as the lab drives them, over the loopback device: no root needed.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// An agent and what it says. Dropping it ends it.
+/// An agent and its output. Dropping it kills it.
 struct Agent {
     child: Child,
     words: Receiver<Value>,
@@ -38,7 +38,7 @@ impl Agent {
 
     fn order(&mut self, order: &Value) {
         let input = self.child.stdin.as_mut().unwrap();
-        // An agent that was killed takes none.
+        // A killed agent reads no input.
         let _ = writeln!(input, "{order}");
     }
 
@@ -65,7 +65,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It ends its programs when its input ends.
+        // The agent ends its programs when its input ends.
         drop(self.child.stdin.take());
         let end = Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
@@ -76,7 +76,7 @@ impl Drop for Agent {
     }
 }
 
-/// A client and a server of a carrier with 300 ms of such traffic.
+/// A client and a server of one kind with 300 ms of this traffic.
 fn pair(carrier: &Value, exchanges: &Value) -> (Agent, Agent) {
     let assignment = |end: &str| {
         json!({
@@ -87,7 +87,7 @@ fn pair(carrier: &Value, exchanges: &Value) -> (Agent, Agent) {
     (Agent::start(&assignment("client")), Agent::start(&assignment("server")))
 }
 
-/// Leads both to the begin.
+/// Leads both to the start.
 #[track_caller]
 fn begin(client: &mut Agent, server: &mut Agent) {
     let ports = [server.expect("listening"), client.expect("listening")].map(|word| word["port"].clone());
@@ -107,7 +107,7 @@ fn now() -> u64 {
     u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
 }
 
-/// Both directions of bulk traffic and messages beside it.
+/// Bulk traffic in both directions and messages beside it.
 fn mixed() -> Value {
     let bulk = json!({"kind": "bulk", "size": null, "rate": 80_000_000});
     let messages = json!({"kind": "messages", "size": 100, "interval": {"secs": 0, "nanos": 20_000_000}});
@@ -172,7 +172,7 @@ fn manyway_carries_bulk_both_ways_and_messages() {
 }
 
 #[test]
-fn another_program_is_fed_and_read() {
+fn an_external_program_is_fed_and_read() {
     let files = TempDir::new().unwrap();
     let pipe = files.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -186,7 +186,7 @@ fn another_program_is_fed_and_read() {
 }
 
 #[test]
-fn a_program_that_does_not_exist_is_told() {
+fn a_missing_program_is_reported() {
     let (client, server) = pair(&external("no-such-sender", "cat /dev/null; sleep 20"), &one_way());
     server.expect("listening");
     let mut client = client;
@@ -198,7 +198,7 @@ fn a_program_that_does_not_exist_is_told() {
 }
 
 #[test]
-fn a_program_that_ends_early_is_told() {
+fn a_program_that_exits_early_is_reported() {
     let sender = "head -c 10 > /dev/null; echo enough >&2; sleep 0.5; exit 3";
     let (mut client, mut server) = pair(&external(sender, "sleep 20"), &one_way());
     begin(&mut client, &mut server);
@@ -207,7 +207,7 @@ fn a_program_that_ends_early_is_told() {
 }
 
 #[test]
-fn a_program_that_hangs_is_ended() {
+fn a_hanging_program_is_killed() {
     let files = TempDir::new().unwrap();
     let note = files.path().join("pid");
     let sender = format!("echo $$ > {}; exec sleep 1000", note.display());
@@ -220,10 +220,10 @@ fn a_program_that_hangs_is_ended() {
 }
 
 #[test]
-fn what_a_program_has_started_ends_with_the_agent() {
+fn child_processes_of_a_program_end_with_the_agent() {
     let files = TempDir::new().unwrap();
     let note = files.path().join("pid");
-    // Renamed when it is whole.
+    // Renamed when it is complete.
     let receiver = format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", note.display());
     let (client, server) = pair(&external("cat", &receiver), &one_way());
     let start = Instant::now();
@@ -235,7 +235,7 @@ fn what_a_program_has_started_ends_with_the_agent() {
     drop((client, server));
     let process = Path::new("/proc").join(id.trim());
     let start = Instant::now();
-    // Who has ended and was not waited for has no command line any more.
+    // A zombie has no command line any more.
     while std::fs::read(process.join("cmdline")).is_ok_and(|words| !words.is_empty()) {
         assert!(start.elapsed() < PATIENCE, "it still runs");
         std::thread::sleep(LOOK);
@@ -243,7 +243,7 @@ fn what_a_program_has_started_ends_with_the_agent() {
 }
 
 #[test]
-fn the_end_of_the_server_is_told_by_the_client() {
+fn the_client_reports_the_end_of_the_server() {
     let exchanges =
         json!([{"up": true, "down": false, "load": {"kind": "bulk", "size": null, "rate": null}}]);
     let mut pair = pair(&tcp("cubic", 1), &exchanges);
@@ -263,7 +263,7 @@ fn an_agent_without_a_lab_ends() {
 }
 
 #[test]
-fn an_assignment_that_makes_no_sense_is_refused() {
+fn an_invalid_assignment_is_refused() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_manyway-lab"));
     let mut child = command.arg("lab-agent").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "hello").unwrap();
@@ -272,6 +272,6 @@ fn an_assignment_that_makes_no_sense_is_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no assignment of the lab"));
 }
 
-/// What nothing here takes on a machine that is busy with other things.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);

@@ -14,7 +14,7 @@ fn links_are_measured_against_theory() {
     let document = json(&output).pop().unwrap();
     let rows = document["validation"].as_array().unwrap();
     assert_eq!((rows.len(), &document["end"]), (4, &"complete".into()), "{document}");
-    // What is lost follows from the seed; when packets come, from the machine as well.
+    // Losses follow from the seed; arrival times also from the machine.
     for row in rows.iter().filter(|row| row["property"] == "loss") {
         let figure = |name: &str| row[name].as_f64().unwrap();
         assert!(figure("least") < figure("theory") && figure("theory") < figure("most"), "{row}");
@@ -34,7 +34,7 @@ fn sockets_and_virtual_time_are_compared() {
     };
     let lines = json(&output);
     let (document, runs) = lines.split_last().unwrap();
-    // A run that was disturbed is there twice.
+    // A disturbed run is there twice.
     assert!(matches!(runs.len(), 2 | 3), "{runs:?}");
     assert_eq!((&document["missing"], &document["end"]), (&serde_json::json!([]), &"complete".into()));
     let agreement = &document["agreement"][0];
@@ -42,13 +42,13 @@ fn sockets_and_virtual_time_are_compared() {
     let difference = agreement["difference"].as_f64().unwrap();
     assert_eq!(agreement["case"], "three-1");
     assert!((median("simulated") / median("real") - 1.0 - difference).abs() < 1e-9, "{agreement}");
-    // Whether they agree depends on what else the machine does; what the status says does not.
+    // Whether they agree depends on the load of the machine; the meaning of the status does not.
     let expected = if difference.abs() < 0.05 { 0 } else { 6 };
     assert_eq!(output.status.code(), Some(expected), "{document}");
 }
 
 #[test]
-fn what_ran_in_one_world_alone_is_no_agreement() {
+fn runs_of_one_kind_alone_are_no_agreement() {
     // A run takes 7 s with its hosts: there is time for one.
     let arguments = ["agree", "three-1", "80-10", "-n", "1", "-t", "3s", "--budget", "5s"];
     let Some(output) = with_hosts(&arguments) else { return };
@@ -61,10 +61,10 @@ fn what_ran_in_one_world_alone_is_no_agreement() {
 }
 
 #[test]
-fn links_that_stand_obey_and_say_what_is_wrong() {
+fn an_emulation_executes_commands_and_reports_errors() {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::{Command, Stdio};
-    // The answer to each order; of a refusal a part.
+    // The answer to each command; of an error a part.
     let orders = [
         ("set lte jitter { spread = \"5ms\", order = \"free\" } loss { share = \"1%\", burst = 4 }", None),
         ("set wifi queue { codel = \"mark\" } rate 10Mbit up", None),
@@ -105,7 +105,7 @@ fn links_that_stand_obey_and_say_what_is_wrong() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// What `ip` says of each interface in the client's namespace of a program.
+/// The addresses that `ip` prints for each interface in the client's namespace of a program.
 fn client_addresses(process: u32) -> BTreeMap<String, String> {
     let ip = |arguments: &[&str]| out(&std::process::Command::new("ip").args(arguments).output().unwrap());
     let names = ip(&["netns", "list"]);

@@ -22,7 +22,7 @@ use manyway_proto::{ByteCount, Rate};
 use manyway_sim::link::LinkConfig;
 
 #[test]
-fn who_has_all_routes_uses_all_of_them() {
+fn contenders_on_all_routes_use_all_of_them() {
     let Some(mut lab) = Lab::start() else { return };
     for name in ["manyway", "possible", "mptcp-cubic", "mptcp-bbr"] {
         let outcome = lab.run(&two_paths(Direction::Up), name);
@@ -62,7 +62,7 @@ fn traffic_from_the_server_uses_all_routes_too() {
 }
 
 #[test]
-fn who_has_one_route_uses_that_alone() {
+fn a_contender_on_one_route_uses_that_alone() {
     let Some(mut lab) = Lab::start() else { return };
     for (name, used) in [("tcp-cubic", 0), ("tcp-bbr@2", 1), ("manyway-best", 0), ("manyway@2", 1)] {
         let outcome = lab.run(&two_paths(Direction::Up), name);
@@ -111,9 +111,9 @@ fn messages_beside_bulk_have_latencies() {
     }
 }
 
-/// Manyway gives up what is too old, and nothing waits for it; a stream of the kernel brings everything, late.
+/// Manyway abandons expired messages, so no message waits for them; a stream of the kernel delivers everything, late.
 #[test]
-fn messages_with_a_lifetime_are_not_late_beside_an_outage() {
+fn messages_with_a_lifetime_are_not_late_during_an_outage() {
     let Some(mut lab) = Lab::start() else { return };
     let mut scenario = two_paths(Direction::Up);
     let (size, interval) = (ByteCount(300), Duration::from_millis(10));
@@ -160,7 +160,7 @@ fn bulk_of_a_size_ends_when_all_has_arrived() {
 }
 
 #[test]
-fn the_congestion_control_is_in_force_on_every_subflow() {
+fn the_congestion_control_applies_to_every_subflow() {
     let Some(mut lab) = Lab::start() else { return };
     for congestion in ["cubic", "bbr"] {
         let looking = std::thread::spawn(|| {
@@ -177,7 +177,7 @@ fn the_congestion_control_is_in_force_on_every_subflow() {
         });
         let outcome = lab.run(&two_paths(Direction::Up), &format!("mptcp-{congestion}"));
         assert_eq!(outcome.failure, None);
-        // That the machine was busy is no matter here.
+        // Remarks about the load of the machine are ignored here.
         let concerned = |remark: &&String| remark.contains("subflow") || remark.contains("route");
         assert_eq!(outcome.remarks.iter().find(concerned), None);
         for line in looking.join().unwrap() {
@@ -202,9 +202,9 @@ fn an_outage_shows_as_a_silence() {
 }
 
 #[test]
-fn programs_that_read_and_write_are_contenders_by_address_and_port() {
+fn programs_are_contenders_by_address_and_port() {
     let Some(mut lab) = Lab::start() else { return };
-    // What one is most likely to have; each needs nothing but itself at both ends.
+    // Common tools that need nothing else at either end.
     let tools = [
         ("socat", "socat;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port},bind={local} -"),
         ("nc", "nc;nc -N {remote} {port};nc -l {local} {port}"),
@@ -244,7 +244,7 @@ fn programs_that_read_and_write_are_contenders_by_address_and_port() {
 }
 
 #[test]
-fn a_program_that_breaks_down_is_an_outcome() {
+fn a_failed_program_is_an_outcome() {
     let Some(mut lab) = Lab::start() else { return };
     for (commands, reason) in [
         ("absent;no-such-program;sleep 5", "no-such-program"),
@@ -261,7 +261,7 @@ fn a_program_that_breaks_down_is_an_outcome() {
 }
 
 #[test]
-fn a_server_that_dies_is_an_outcome() {
+fn a_killed_server_is_an_outcome() {
     let Some(mut lab) = Lab::start() else { return };
     let scenario = two_paths(Direction::Up).with_duration(Duration::from_secs(20));
     let killing = std::thread::spawn(|| {
@@ -280,7 +280,7 @@ fn a_server_that_dies_is_an_outcome() {
 }
 
 #[test]
-fn the_wish_to_stop_ends_a_run_and_leaves_nothing() {
+fn a_stop_request_ends_a_run_and_leaves_nothing_behind() {
     let Some(mut lab) = Lab::start() else { return };
     let stop = lab.real.stop();
     let stopping = std::thread::spawn(move || {
@@ -295,7 +295,7 @@ fn the_wish_to_stop_ends_a_run_and_leaves_nothing() {
 }
 
 #[test]
-fn what_the_system_lacks_is_told() {
+fn missing_features_of_the_system_are_reported() {
     let Some(lab) = Lab::start() else { return };
     for name in ["tcp-vegetarian", "possible-vegetarian", "mptcp-vegetarian"] {
         let error = lab.real.supports(&name.parse().unwrap()).unwrap_err();
@@ -306,7 +306,7 @@ fn what_the_system_lacks_is_told() {
 }
 
 #[test]
-fn what_a_byte_costs_is_measured_for_all_subjects() {
+fn processor_time_per_byte_is_measured_for_all_subjects() {
     let Some(_lab) = Lab::start() else { return };
     let mut options = CpuOptions::default();
     (options.duration, options.repetitions) = (Duration::from_millis(300), 1);
@@ -316,7 +316,7 @@ fn what_a_byte_costs_is_measured_for_all_subjects() {
     assert_eq!(parts.iter().map(|part| part.subject).collect::<Vec<_>>(), subjects);
     let all = u32::try_from(subjects.len()).unwrap();
     assert!(parts.iter().map(|part| (part.done, part.all)).eq((0..all).map(|done| (done, all))), "{parts:?}");
-    // Whoever needs a program that is not installed is named by the one remark.
+    // A subject whose program is not installed is named by the single remark.
     let missing = Subject::ALL.len() - subjects.len();
     assert_eq!(report.remarks.len(), missing, "{:?}", report.remarks);
     assert!(subjects.len() >= 3, "{subjects:?}");
@@ -327,7 +327,7 @@ fn what_a_byte_costs_is_measured_for_all_subjects() {
 }
 
 #[test]
-fn what_was_measured_of_a_byte_before_the_end_was_asked_for_is_told() {
+fn processor_time_measured_before_an_interruption_is_reported() {
     let Some(_lab) = Lab::start() else { return };
     let mut options = CpuOptions::default();
     (options.duration, options.subjects) = (Duration::from_millis(300), vec![Subject::Udp, Subject::Tcp]);
@@ -352,7 +352,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// Makes a runner, or prints why it can not.
+    /// Creates a runner, or prints why that is impossible.
     fn start() -> Option<Self> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -374,7 +374,7 @@ impl Lab {
         }
     }
 
-    /// Megabits of bulk and everything that any outcome must have.
+    /// Returns the megabits of bulk, after checking what holds for any outcome.
     #[track_caller]
     fn check(&self, name: &str, outcome: &Outcome, megabits: std::ops::RangeInclusive<u64>) {
         assert_eq!(outcome.failure, None, "{name}");
@@ -440,7 +440,7 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
     }
 }
 
-/// The namespace that this test program has made for a side, if there is one.
+/// The namespace that this test program has created for a side, if there is one.
 fn namespace(side: char) -> Option<String> {
     let prefix = format!("mwlab{}.", std::process::id());
     let list = ip(&["netns", "list"])?;
@@ -463,7 +463,7 @@ fn ip(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Waits for something that comes.
+/// Waits for a value to appear.
 #[track_caller]
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The real program: what it prints, what it writes, and how it ends.
+//! The real program: its output, its files and its exit status.
 
 mod command_line;
 mod common;

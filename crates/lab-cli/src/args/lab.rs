@@ -147,11 +147,11 @@ pub struct UpArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameList(pub Vec<String>);
 
-/// Reads names with commas between. A comma before `key=value` goes on with the settings of the name before.
+/// Splits names at commas. A comma before `key=value` continues the settings of the name before.
 pub(super) fn parse_list(text: &str) -> Result<NameList, String> {
     let mut names: Vec<String> = Vec::new();
     for word in text.split(',').map(str::trim) {
-        // A colon behind the sign belongs to the value.
+        // A colon after the sign belongs to the value.
         let is_setting = word.split_once('=').is_some_and(|(key, _)| !key.contains(':'));
         match names.last_mut() {
             Some(last) if is_setting && last.contains(':') => {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_and_actions_are_told_apart() {
+    fn scenarios_and_actions_are_distinguished() {
         let cli = parse(&["two-50", "wifi-lte", "-c", "manyway,possible"]).unwrap();
         assert!(cli.action.is_none());
         assert_eq!(cli.scenarios.campaign.names, ["two-50", "wifi-lte"]);

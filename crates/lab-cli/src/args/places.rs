@@ -1,13 +1,13 @@
-//! No option is taken and ignored: those of scenarios do not stand before another command.
+//! Rejects options of scenarios before another command, so that no option is accepted and ignored.
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// Finds out whether an option stands before the name of a command that does not see it there.
+/// Checks that no option precedes the name of a command that would ignore it.
 ///
 /// # Errors
-/// It does.
+/// Such an option was given.
 pub fn check_places(command: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
     let Some((name, below)) = matches.subcommand() else { return Ok(()) };
     let is_given = |argument: &&Arg| {

@@ -2,7 +2,7 @@
 
 use manyway_terminal::{CommandError, ExitCode};
 
-/// Runs until the lab has no use for the agent.
+/// Runs until the lab ends the agent.
 ///
 /// # Errors
 /// There is no lab, or the system has no network namespaces.

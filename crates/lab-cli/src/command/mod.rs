@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 pub mod agent;
 pub mod campaign;

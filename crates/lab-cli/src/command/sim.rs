@@ -12,7 +12,7 @@ use crate::args::{GlobalArgs, SimAction, SimArgs};
 /// Runs the command.
 ///
 /// # Errors
-/// A scenario or contender is unknown or wrong; the report can not be written; the user had enough.
+/// A scenario or contender is unknown or invalid; the report cannot be written; the user interrupted.
 pub fn run(global: &GlobalArgs, arguments: &SimArgs) -> Result<ExitCode, CommandError> {
     let stop = Stop::default();
     let mut runner = Simulated::new();

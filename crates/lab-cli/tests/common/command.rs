@@ -1,4 +1,4 @@
-//! Commands of the real binary that run to their end.
+//! Runs commands of the real binary to their end.
 
 use std::process::{Command, Output};
 

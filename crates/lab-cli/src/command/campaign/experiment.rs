@@ -1,4 +1,4 @@
-//! An experiment of a document, from the command line to its verdict.
+//! Runs an experiment of a document, from the command line to its verdict.
 
 use manyway_lab::campaign::{Plan, Timing};
 use manyway_lab::contender::ExternalProgram;
@@ -10,7 +10,7 @@ use manyway_terminal::{CommandError, ExitCode};
 use super::{execute, finish, of_lab, prepare, tell};
 use crate::args::{CampaignArgs, GlobalArgs, NameList};
 
-/// An experiment that the command line names.
+/// An experiment named on the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Named {
     experiment: &'static Experiment,
@@ -18,10 +18,10 @@ pub struct Named {
 }
 
 impl Named {
-    /// Finds out whether the command line names an experiment.
+    /// Whether the command line names an experiment.
     ///
     /// # Errors
-    /// It names one and something else, or sets what an experiment sets itself.
+    /// It names an experiment together with something else, or sets an option that the experiment sets itself.
     pub fn find(
         arguments: &CampaignArgs,
         (contenders, externals): (&[NameList], &[ExternalProgram]),
@@ -47,7 +47,7 @@ impl Named {
     /// Plans it.
     ///
     /// # Errors
-    /// Never in a program that was tested.
+    /// Never in a tested program.
     pub fn plan(self, arguments: &CampaignArgs, timing: Timing) -> Result<Plan, CommandError> {
         let mut plan = experiment::plan(self.experiment, self.extent, timing).map_err(of_lab)?;
         plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
@@ -61,7 +61,7 @@ impl Named {
         Ok(plan)
     }
 
-    /// Runs its plan, and tells what came out beside what the document found.
+    /// Runs its plan, and prints the results beside those of the document.
     ///
     /// # Errors
     /// As [`super::run`].
@@ -86,10 +86,10 @@ impl Named {
     }
 }
 
-/// What a report begins with.
+/// The beginning of a report.
 ///
 /// # Errors
-/// The figure can not be drawn.
+/// The figure cannot be drawn.
 pub(super) fn lead(findings: &Findings<'_>) -> Result<Lead, CommandError> {
     let pictures = words::pictures(findings).map_err(of_lab)?;
     Ok(Lead { title: findings.experiment.title.to_owned(), text: words::text(findings), pictures })

@@ -1,4 +1,4 @@
-//! What real sockets and virtual time have in common: a campaign from the command line to its report.
+//! Runs a campaign from the command line to its report, on real sockets or in virtual time.
 
 mod experiment;
 mod plan;
@@ -27,11 +27,11 @@ pub use plan::{Defaults, contender, of_gates, of_matrix, of_scenarios};
 use crate::args::{CampaignArgs, GlobalArgs};
 use watch::Watch;
 
-/// Runs a plan and tells what came out.
+/// Runs a plan and prints the results.
 ///
 /// # Errors
-/// The report can not be written, the campaign could not go on, nobody could run, or the user had enough; what there is
-/// has been told before.
+/// The report cannot be written, the campaign could not continue, no contender could run, or the user interrupted; the
+/// results so far have been printed before.
 pub fn run(
     global: &GlobalArgs,
     arguments: &CampaignArgs,
@@ -69,7 +69,7 @@ fn run_told(
     finish(global, arguments, (&results, None), printed)
 }
 
-/// What `--json` prints at the end.
+/// The document that `--json` prints at the end.
 fn summary(results: &Results) -> Value {
     let document = report::document(results, &origin());
     let kept = ["summary", "skipped", "notes", "end", "took"];
@@ -107,7 +107,7 @@ pub fn run_gates(
     Ok(code)
 }
 
-/// Finds out whether what was asked for can be written: after a campaign of hours it would be too late.
+/// Checks that the requested files can be written: after a campaign of hours it would be too late.
 fn prepare(arguments: &CampaignArgs) -> Result<(), CommandError> {
     if let Some(directory) = &arguments.report {
         report::prepare(directory).map_err(of_lab)?;
@@ -132,7 +132,7 @@ pub fn run_both(
 ) -> Result<ExitCode, CommandError> {
     prepare(arguments)?;
     let (results, printed) = execute(global, plan, real, stop);
-    // As it was run: a budget may have shortened it.
+    // With the durations that were run: a budget may have shortened them.
     let twin =
         Plan { timing: Timing::Virtual, budget: None, course: Course::Dropped, ..results.plan.clone() };
     let (virtual_results, printed_later) = execute(global, twin, simulated, stop);
@@ -149,7 +149,7 @@ pub fn run_both(
     Ok(if holds { code } else { ExitCode::Gain })
 }
 
-/// Runs a plan; the second value is an error if nobody reads what is printed meanwhile, or it can not be printed.
+/// Runs a plan; the second value is an error if the output is closed or cannot be written.
 fn execute(
     global: &GlobalArgs,
     plan: Plan,
@@ -162,14 +162,14 @@ fn execute(
     (results, watch.finish())
 }
 
-/// Writes what was asked for, what an experiment found first, then says how it ended.
+/// Writes the requested files, beginning with the results of an experiment, then reports how the campaign ended.
 fn finish(
     global: &GlobalArgs,
     arguments: &CampaignArgs,
     (results, findings): (&Results, Option<&Findings<'_>>),
     printed: Result<(), CommandError>,
 ) -> Result<ExitCode, CommandError> {
-    // One that can not be written does not keep the other from it.
+    // If one cannot be written, the other still is.
     let table = arguments.csv.as_ref().map_or(Ok(()), |file| write_csv(file, results));
     if let Some(directory) = &arguments.report {
         let lead = findings.map_or_else(|| Ok(Lead::default()), experiment::lead)?;
@@ -183,7 +183,7 @@ fn finish(
     ended(arguments, results)
 }
 
-/// What the end of a campaign means for the shell.
+/// The exit status for the end of a campaign.
 fn ended(arguments: &CampaignArgs, results: &Results) -> Result<ExitCode, CommandError> {
     match &results.end {
         End::Interrupted => Err(CommandError::new(
@@ -205,7 +205,7 @@ fn ended(arguments: &CampaignArgs, results: &Results) -> Result<ExitCode, Comman
     }
 }
 
-/// Whether everybody ran, as often as planned, and came to the end.
+/// Whether every contender ran as often as planned, and completed.
 fn all_ran(results: &Results) -> Result<(), CommandError> {
     let skipped = results.skipped.len();
     let counts = |run: &&Run| run.standing == Standing::Counts;
@@ -236,7 +236,7 @@ fn not_written(file: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new(ExitCode::Failed, format!("writing {}: {error}", file.display()))
 }
 
-/// Prints what came out. A reader who has seen enough does not keep the report from being written.
+/// Prints the results. A closed output does not keep the report from being written.
 fn tell(
     global: &GlobalArgs,
     document: impl FnOnce() -> Value,
@@ -258,7 +258,7 @@ fn origin() -> Origin {
     }
 }
 
-/// Lets Ctrl-C and SIGTERM set a wish. Without threads or signals their default ends the program.
+/// Makes Ctrl-C and SIGTERM set a stop flag. Without threads or signals their default ends the program.
 pub fn end_on_signal(stop: Stop) {
     let wait = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -330,7 +330,7 @@ fn row(scenario: &Scenario) -> [String; 5] {
     ]
 }
 
-/// What an experiment runs, each once.
+/// The runs of an experiment, each once.
 fn scenarios(experiment: &Experiment) -> Result<Vec<Scenario>, LabError> {
     let plan = manyway_lab::experiment::plan(experiment, Extent::Full, Timing::Virtual)?;
     Ok(plan.cases.into_iter().map(|case| case.scenario).collect())
@@ -348,12 +348,12 @@ fn experiment_row(experiment: &Experiment, scenarios: &[Scenario]) -> [String; 5
     ]
 }
 
-/// What a failure of the lab means for the shell.
+/// The exit status for a failure of the lab.
 pub fn of_lab(error: LabError) -> CommandError {
     let code = match &error {
         LabError::Scenario(_) => ExitCode::Usage,
         LabError::Interrupted => ExitCode::Interrupted,
-        // The list is open.
+        // The enum is non-exhaustive.
         LabError::Io { .. } | LabError::Unsupported(_) | LabError::System(_) | _ => ExitCode::Failed,
     };
     CommandError::new(code, error)

@@ -1,4 +1,4 @@
-//! From the command line to a plan.
+//! Makes a plan from the command line.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use manyway_terminal::CommandError;
 use super::of_lab;
 use crate::args::{CampaignArgs, MatrixArgs, NameList, SettingsArgs, Ways};
 
-/// What the command line need not say.
+/// Defaults of the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
-    /// Who runs.
+    /// The contenders.
     pub contenders: &'static [&'static str],
-    /// How often.
+    /// The repetitions.
     pub repetitions: u32,
-    /// What makes runs differ.
+    /// The source of differences between runs.
     pub timing: Timing,
 }
 
 /// Plans scenarios for contenders.
 ///
 /// # Errors
-/// A scenario or a contender is unknown or wrong.
+/// A scenario or a contender is unknown or invalid.
 pub fn of_scenarios(
     arguments: &CampaignArgs,
     (names, externals): (&[NameList], &[ExternalProgram]),
@@ -45,7 +45,7 @@ pub fn of_scenarios(
     })
 }
 
-/// Plans every scheduler with every congestion control, and for each of these the best path alone.
+/// Plans every scheduler with every congestion control, and the best single path with each of these.
 ///
 /// # Errors
 /// A scenario, a scheduler or a congestion control is unknown.
@@ -70,13 +70,13 @@ pub fn of_matrix(arguments: &MatrixArgs, defaults: Defaults) -> Result<Plan, Com
     of_scenarios(&campaign, (&[NameList(names)], &[]), defaults)
 }
 
-/// The groups that show what schedulers are good for.
+/// The groups that show the differences between schedulers.
 const MATRIX: [&str; 3] = ["unequal", "environments", "simult-flows"];
 
-/// Plans what the gates judge.
+/// Plans the runs that the gates judge.
 ///
 /// # Errors
-/// A scenario is unknown or wrong, or the command line sets what the gates leave at its default.
+/// A scenario is unknown or invalid, or the command line sets an option that the gates leave at its default.
 pub fn of_gates(arguments: &CampaignArgs, contest: Contest) -> Result<Plan, CommandError> {
     if !arguments.settings.are_default() {
         return Err(CommandError::usage(
@@ -102,7 +102,7 @@ fn repetitions(arguments: &CampaignArgs, default: u32) -> u32 {
     arguments.repeat.unwrap_or(if arguments.quick { 1 } else { default })
 }
 
-/// Everybody named, once; `settings` are those of each Manyway that has none of its own.
+/// All named contenders, each once; `settings` apply to each Manyway without its own.
 fn contenders(
     settings: &SettingsArgs,
     names: &[NameList],
@@ -124,10 +124,10 @@ fn contenders(
     Ok(found)
 }
 
-/// Who is meant by a name; `settings` are those of a Manyway that has none of its own.
+/// The contender of a name; `settings` apply to a Manyway without its own.
 ///
 /// # Errors
-/// Nobody is called so, or there is no such setting.
+/// There is no such contender or setting.
 pub fn contender(
     settings: &SettingsArgs,
     name: &str,
@@ -138,13 +138,13 @@ pub fn contender(
         own.scheduler = own.scheduler.take().or_else(|| settings.scheduler.clone());
         own.congestion = own.congestion.take().or_else(|| settings.congestion.clone());
         own.pairs = own.pairs.or(settings.pairs);
-        // A name that the command line let through must be known here, too.
+        // A name that the command line accepted must be known here, too.
         contender = contender.to_string().parse().map_err(CommandError::usage)?;
     }
     Ok(contender)
 }
 
-/// The scenarios, each once, in every way asked for.
+/// The scenarios, each once in every requested direction.
 fn scenarios(
     arguments: &CampaignArgs,
     default: &str,
@@ -180,7 +180,7 @@ fn scenarios(
             let turned = scenario.clone().turned();
             match way {
                 Way::AsWritten => cases.push((scenario.clone(), Way::AsWritten)),
-                // Traffic that goes both ways does so turned, too.
+                // Bidirectional traffic is the same in both directions.
                 Way::Turned if ways.len() > 1 && turned.traffic == scenario.traffic => {}
                 Way::Turned => cases.push((turned, Way::Turned)),
             }
@@ -189,17 +189,17 @@ fn scenarios(
     Ok(cases)
 }
 
-/// Whether two scenarios are the same in all that they say; every part of one is printed for that.
+/// Whether two scenarios are equal in every part; compared by their printed form.
 fn is_same(one: &Scenario, other: &Scenario) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
 
-/// The scenario with the duration asked for.
+/// The scenario with the requested duration.
 fn lasting(scenario: Scenario, arguments: &CampaignArgs) -> Scenario {
     match arguments.duration {
         Some(duration) => scenario.with_duration(duration),
         None if arguments.quick && scenario.duration > QUICK => {
-            // What happens to links needs time to be seen.
+            // The effect of events needs time to be seen.
             let length = if scenario.events.is_empty() { QUICK } else { (scenario.duration / 2).max(QUICK) };
             scenario.with_duration(length)
         }

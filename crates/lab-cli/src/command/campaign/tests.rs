@@ -1,4 +1,4 @@
-//! Real sockets and virtual time one after the other, with runners that do as they are told.
+//! Real sockets and virtual time one after the other, with fake runners.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::*;
 use crate::args::{Action, Cli, LabAction};
 
 #[test]
-fn how_the_runs_in_virtual_time_end_decides_as_well() {
+fn the_end_of_the_runs_in_virtual_time_counts_as_well() {
     assert_eq!(agree(&[], || Ok(outcome(None))).unwrap(), ExitCode::Ok);
     let end = |arguments, simulated| {
         let error = agree(arguments, simulated).unwrap_err();
@@ -28,7 +28,7 @@ fn how_the_runs_in_virtual_time_end_decides_as_well() {
 
 type Simulated = fn() -> Result<Outcome, LabError>;
 
-/// As `agree` for a scenario that runs once, without fault on real sockets.
+/// As `agree` for a scenario that runs once, without a failure on real sockets.
 fn agree(arguments: &[&str], simulated: Simulated) -> Result<ExitCode, CommandError> {
     let words = ["manyway-lab", "agree", "three-1", "-n", "1", "-t", "1s", "--quiet"];
     let cli = Cli::try_parse_from(words.iter().chain(arguments)).map_err(CommandError::usage)?;

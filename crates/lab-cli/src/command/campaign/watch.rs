@@ -1,4 +1,4 @@
-//! What is seen while a campaign runs.
+//! Shows the progress of a campaign.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use manyway_terminal::{CommandError, ProgressMode, json, note};
 
 use crate::args::GlobalArgs;
 
-/// Shows how a campaign goes on standard error, and prints each run for programs as it ends.
+/// Shows progress on standard error, and prints each run for programs when it ends.
 pub(super) struct Watch {
     mode: ProgressMode,
     json: bool,
     bar: ProgressBar,
     stop: Stop,
     told: Option<Instant>,
-    /// Why nothing more is printed for programs.
+    /// The error of the output for programs, if it failed.
     broken: Option<CommandError>,
 }
 
@@ -38,7 +38,7 @@ impl Watch {
     /// Ends the display.
     ///
     /// # Errors
-    /// What was to be printed meanwhile was not, which also ended the campaign.
+    /// The output for programs failed, which also ended the campaign.
     pub(super) fn finish(self) -> Result<(), CommandError> {
         self.bar.finish_and_clear();
         self.broken.map_or(Ok(()), Err)
@@ -48,7 +48,7 @@ impl Watch {
         match self.mode {
             ProgressMode::Silent => {}
             ProgressMode::Plain => note(text),
-            // Above the bar, which stays.
+            // Above the progress bar, which stays.
             ProgressMode::Terminal => self.bar.suspend(|| note(text)),
         }
     }
@@ -82,7 +82,7 @@ impl Watch {
             && self.broken.is_none()
             && let Err(error) = json::print(&run_line(plan, run))
         {
-            // Nobody reads on; what there is still goes into the report.
+            // The reader is gone; the results so far still go into the report.
             self.broken = Some(error.into());
             self.stop.set();
         }
@@ -110,7 +110,7 @@ impl Watcher for Watch {
     }
 }
 
-/// A time as far as an estimate goes.
+/// A duration rounded to the precision of an estimate.
 fn rounded(time: Duration) -> String {
     match time.as_secs() {
         0..2 => "a second".to_owned(),
@@ -120,7 +120,7 @@ fn rounded(time: Duration) -> String {
     }
 }
 
-/// Between two lines where nothing can be redrawn.
+/// Pause between two lines where nothing can be redrawn.
 const PAUSE: Duration = Duration::from_secs(10);
 const TEMPLATE: &str = "{bar:24} {pos}/{len} {msg}";
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_is_not_more_precise_than_it_can_be() {
+    fn an_estimate_is_rounded_to_its_precision() {
         let words = |seconds| rounded(Duration::from_secs(seconds));
         assert_eq!(words(0), "a second");
         assert_eq!((words(59), words(601)), ("59 s".to_owned(), "11 min".to_owned()));

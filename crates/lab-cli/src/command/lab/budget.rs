@@ -1,10 +1,10 @@
-//! Keeping to a time, with a sentence for each thing that this costs.
+//! Keeps to a time budget, with a sentence for each thing that is left out.
 
 use std::time::Duration;
 
 use manyway_proto::text;
 
-/// How many repetitions of so long fit, at least one.
+/// How many repetitions of this length fit, at least one.
 pub(super) fn repetitions(wanted: u32, once: Duration, budget: Duration, sentences: &mut Vec<String>) -> u32 {
     let fitting = budget.as_nanos().checked_div(once.as_nanos()).unwrap_or(u128::MAX);
     let fitting = u32::try_from(fitting).unwrap_or(u32::MAX).clamp(1, wanted.max(1));
@@ -14,7 +14,7 @@ pub(super) fn repetitions(wanted: u32, once: Duration, budget: Duration, sentenc
     fitting
 }
 
-/// Says so if it takes too long all the same.
+/// Reports if the budget is exceeded all the same.
 pub(super) fn check(takes: Duration, budget: Duration, sentences: &mut Vec<String>) {
     if takes > budget {
         sentences.push(format!("even so it takes longer than {}", text::duration(budget)));
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_that_do_not_fit_are_dropped_but_for_one() {
+    fn repetitions_that_do_not_fit_are_dropped_except_one() {
         let mut sentences = Vec::new();
         let second = Duration::from_secs(1);
         let mut fit = |budget| repetitions(3, second, budget, &mut sentences);

@@ -1,4 +1,4 @@
-//! `manyway-lab cpu`: what a byte costs.
+//! `manyway-lab cpu`: processor time per byte.
 
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// What to measure within the budget, and what was left out for it.
+/// What to measure within the budget, and what is left out.
 fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
     let mut options = CpuOptions { stop, ..CpuOptions::default() };
     if arguments.quick {
@@ -80,7 +80,7 @@ fn each(options: &CpuOptions) -> Duration {
     options.duration + SET_UP
 }
 
-/// The report with its time in seconds, as all documents have them, and how it ended.
+/// The report with times in seconds, as in all documents, and how it ended.
 fn document(report: &CpuReport, stop: &Stop) -> Value {
     let mut document = serde_json::to_value(report).unwrap_or_default();
     if let Some(fields) = document.as_object_mut() {
@@ -130,7 +130,7 @@ const fn name(subject: Subject) -> &'static str {
     }
 }
 
-/// What a measurement takes besides.
+/// Additional time of a measurement.
 const SET_UP: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(100);
 

@@ -1,4 +1,4 @@
-//! Contenders on real sockets, and what belongs to them.
+//! Runs contenders on real sockets, and related actions.
 
 #[cfg(target_os = "linux")]
 mod budget;
@@ -34,8 +34,8 @@ mod on_linux {
     /// Runs scenarios or an experiment.
     ///
     /// # Errors
-    /// A scenario or contender is unknown or wrong; this user or machine can not make the hosts; the report can not be
-    /// written; the user had enough.
+    /// A scenario or contender is unknown or invalid; this user or machine cannot create the hosts; the report cannot
+    /// be written; the user interrupted.
     pub fn run(global: &GlobalArgs, arguments: &ScenarioArgs) -> Result<ExitCode, CommandError> {
         let who = (arguments.contenders.as_slice(), arguments.externals.as_slice());
         if let Some(named) = Named::find(&arguments.campaign, who)? {
@@ -47,7 +47,7 @@ mod on_linux {
         campaign::run(global, &arguments.campaign, plan, &mut runner, &stop)
     }
 
-    /// Does something else.
+    /// Runs another action.
     ///
     /// # Errors
     /// As [`run`].
@@ -88,7 +88,7 @@ mod on_linux {
         named.run(global, arguments, plan, (&mut runner, &stop))
     }
 
-    /// This program, which also is the agent at either end.
+    /// This program, which is also the agent at either end.
     fn program() -> Result<PathBuf, CommandError> {
         Ok(std::env::current_exe()?)
     }
@@ -124,7 +124,7 @@ mod elsewhere {
     /// Lists the scenarios.
     ///
     /// # Errors
-    /// Anything else was asked for.
+    /// Any other action was requested.
     pub fn act(global: &GlobalArgs, action: &LabAction) -> Result<ExitCode, CommandError> {
         match action {
             LabAction::List => campaign::list(global),

@@ -1,26 +1,26 @@
-//! Orders to links that stand, a line of words each.
+//! Commands for a running emulation, one per line.
 
 use std::path::Path;
 
 use manyway_lab::Scenario;
 use manyway_lab::scenario::Change;
 
-/// What a line asks for.
+/// The command of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
     /// Changes of a link or an interface.
     Changes(Vec<Change>),
-    /// What has passed until now.
+    /// The figures so far.
     Figures,
-    /// The end.
+    /// Ends the emulation.
     Quit,
 }
 
 impl Order {
-    /// Reads a line; `None` if there is nothing on it. A trace is looked for in `folder`.
+    /// Parses a line; `None` if it is empty. Traces are looked up in `folder`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The syntax error.
     pub(super) fn read(line: &str, scenario: &Scenario, folder: &Path) -> Result<Option<Self>, String> {
         match line.trim() {
             "" => Ok(None),
@@ -41,7 +41,7 @@ mod tests {
     use manyway_lab::scenario::{Direction, Library};
 
     #[test]
-    fn an_order_is_a_word_of_ours_or_an_event() {
+    fn a_line_is_a_command_or_an_event() {
         let scenario = Library::builtin().unwrap().find("wifi-lte").unwrap().remove(0);
         let read = |line: &str| Order::read(line, &scenario, Path::new(""));
         let cut = Change::Cut { link: 1, direction: Direction::Both };

@@ -1,4 +1,4 @@
-//! `manyway-lab share`: who gets how much of links that all use at once.
+//! `manyway-lab share`: how contenders share links that they use at the same time.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) fn run(
             let left = text::duration(plan.each() * (plan.repetitions - number));
             note(&format!("{} of {}, {left} left", number + 1, plan.repetitions));
         }
-        // Each contender of a run takes a seed of its own.
+        // Each contender of a run has a seed of its own.
         let seed = arguments.seed.wrapping_add(u64::from(number) * MOST_SEEDS);
         match real.run_together(&plan.scenario, &contenders, seed) {
             Ok(outcomes) => {
@@ -66,7 +66,7 @@ pub(super) fn run(
     }
 }
 
-/// What is run, and how often.
+/// The runs and their number.
 struct Plan {
     scenario: Scenario,
     repetitions: u32,
@@ -80,7 +80,7 @@ impl Plan {
             let name = &arguments.scenario;
             return Err(CommandError::usage(format!("{name} is a group; name one scenario")));
         };
-        // All have to be at it until the end.
+        // All contenders have to be active until the end.
         for traffic in &mut scenario.traffic {
             if let Traffic::Bulk { size, .. } = traffic {
                 *size = None;
@@ -99,7 +99,7 @@ impl Plan {
         self.scenario.duration + AROUND
     }
 
-    /// Keeps to a budget; gives a sentence for each thing that this costs.
+    /// Keeps to a budget; returns a sentence for each thing that is left out.
     fn fit(&mut self, budget: Duration) -> Vec<String> {
         let mut left_out = Vec::new();
         self.repetitions = budget::repetitions(self.repetitions, self.each(), budget, &mut left_out);
@@ -127,7 +127,7 @@ fn contenders(arguments: &ShareArgs) -> Result<Vec<Contender>, CommandError> {
     named.iter().map(|name| contender(&arguments.settings, name, &[])).collect()
 }
 
-/// Those that can run here. Without the last one there is nothing to compare with.
+/// The contenders that can run here. Without the last one there is no reference for the comparison.
 fn able(real: &Real, contenders: Vec<Contender>) -> Result<Vec<Contender>, CommandError> {
     let last = contenders.len().saturating_sub(1);
     let mut able = Vec::new();
@@ -141,14 +141,14 @@ fn able(real: &Real, contenders: Vec<Contender>) -> Result<Vec<Contender>, Comma
     Ok(able)
 }
 
-/// Says who broke down, and what else a reader must know.
+/// Reports failed contenders, and remarks for the reader.
 fn tell(global: &GlobalArgs, number: u32, contenders: &[Contender], outcomes: &[Outcome]) {
     let mut told: Vec<&str> = Vec::new();
     for (contender, outcome) in contenders.iter().zip(outcomes) {
         if let Some(failure) = &outcome.failure {
             note(&format!("run {number}: {contender} broke down: {failure}"));
         }
-        // What is said of the links is said of all.
+        // Remarks about the links are the same for all.
         for remark in outcome.remarks.iter().filter(|_| !global.quiet) {
             if !told.contains(&remark.as_str()) {
                 note(&format!("run {number}: {remark}"));
@@ -158,7 +158,7 @@ fn tell(global: &GlobalArgs, number: u32, contenders: &[Contender], outcomes: &[
     }
 }
 
-/// Who got too little or too much, if somebody did.
+/// The contenders outside the limits, if any.
 fn outside(shares: &[Share], (least, most): (f64, f64)) -> Option<String> {
     let is_outside = |share: &&Share| !(least..=most).contains(&share.of_last.median);
     let found: Vec<String> = shares
@@ -193,9 +193,9 @@ const DEFAULT: [&str; 4] =
     ["manyway:congestion=fair", "manyway:congestion=fair", "manyway:congestion=fair", "tcp-cubic"];
 const REPETITIONS: u32 = 3;
 const QUICK: Duration = Duration::from_secs(10);
-/// A run that is shorter says nothing of shares.
+/// A shorter run says nothing about shares.
 const SHORTEST: Duration = Duration::from_secs(4);
-/// Hosts, links and connections before and after the traffic.
+/// Setting up and tearing down hosts, links and connections.
 const AROUND: Duration = Duration::from_secs(3);
 /// Each is two processes.
 const MOST: usize = 16;
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lies_outside_is_named() {
+    fn contenders_outside_the_limits_are_named() {
         let share = |contender: &str, of_last: f64| Share {
             contender: contender.to_owned(),
             goodput: Spread::of([10.0]).unwrap(),
@@ -229,7 +229,7 @@ mod tests {
             plan.fit(Duration::from_secs(budget));
             (plan.repetitions, plan.scenario.duration.as_secs())
         };
-        // A minute each, and what is around it.
+        // A minute each, plus setup.
         assert_eq!(fitted(200), (3, 60));
         assert_eq!(fitted(130), (2, 60));
         assert_eq!(fitted(30), (1, 27));

@@ -1,4 +1,4 @@
-//! `manyway-lab up`: hosts and links that stand for programs of others.
+//! `manyway-lab up`: hosts and links for programs of the user.
 
 use std::io::BufRead as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::order::Order;
 use crate::args::{GlobalArgs, UpArgs};
 use crate::command::campaign::{end_on_signal, of_lab};
 
-/// Lets hosts and links stand until Ctrl-C or `quit`.
+/// Keeps hosts and links until Ctrl-C or `quit`.
 pub(super) fn run(global: &GlobalArgs, arguments: &UpArgs) -> Result<ExitCode, CommandError> {
     let mut scenario = scenario(arguments)?;
     let hosts = Hosts::make(&scenario).map_err(of_lab)?;
@@ -52,13 +52,13 @@ fn scenario(arguments: &UpArgs) -> Result<Scenario, CommandError> {
     }
 }
 
-/// Where files lie that orders name: beside the scenario, if that is a file.
+/// The folder of files that commands name: that of the scenario, if it is a file.
 fn folder(arguments: &UpArgs) -> &Path {
     let is_file = arguments.scenario.extension().is_some_and(|extension| extension == "toml");
     arguments.scenario.parent().filter(|_| is_file).unwrap_or_else(|| Path::new(""))
 }
 
-/// Says how to run programs inside, and which addresses they find.
+/// Prints how to run programs inside, and their addresses.
 fn tell(scenario: &Scenario, hosts: &Hosts) {
     note(&format!("{}: {}", scenario.name, scenario.title));
     for (side, interfaces) in [(Side::Client, &scenario.client), (Side::Server, &scenario.server)] {
@@ -78,7 +78,7 @@ fn tell(scenario: &Scenario, hosts: &Hosts) {
     note("Ctrl-C ends it");
 }
 
-/// Lines of standard input, from a thread, since reading can not be interrupted.
+/// Lines of standard input, from a thread, since the read cannot be interrupted.
 fn lines() -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
@@ -89,12 +89,12 @@ fn lines() -> Receiver<String> {
             break;
         }
     };
-    // Without the thread there are no orders, and Ctrl-C still ends it.
+    // Without the thread there are no commands, and Ctrl-C still ends the program.
     drop(std::thread::Builder::new().name("orders".to_owned()).spawn(read));
     receiver
 }
 
-/// Carries out orders until the end; the scenario becomes what they make of it.
+/// Executes commands until the end; they modify the scenario.
 fn serve(
     (lines, folder): (&Receiver<String>, &Path),
     scenario: &mut Scenario,
@@ -106,7 +106,7 @@ fn serve(
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
-                // Standard input has ended; links stand all the same.
+                // Standard input has ended; the links stay.
                 std::thread::sleep(POLL);
                 continue;
             }
@@ -136,5 +136,5 @@ fn figures(control: &Control) -> Result<Value, String> {
     serde_json::to_value(snapshot).map_err(|error| error.to_string())
 }
 
-/// How soon the end is noticed.
+/// Interval at which the end is noticed.
 const POLL: Duration = Duration::from_millis(100);

@@ -42,7 +42,7 @@ pub(super) fn run(global: &GlobalArgs, arguments: &ValidateArgs) -> Result<ExitC
     Ok(code)
 }
 
-/// What to measure within the budget, and what was left out for it.
+/// What to measure within the budget, and what is left out.
 fn options(arguments: &ValidateArgs, stop: Stop) -> (Options, Vec<String>) {
     let mut options = Options { seed: arguments.seed, stop, ..Options::default() };
     if !arguments.properties.is_empty() {
@@ -57,7 +57,7 @@ fn options(arguments: &ValidateArgs, stop: Stop) -> (Options, Vec<String>) {
     (options, left_out)
 }
 
-/// Keeps to a budget, and says what that costs.
+/// Keeps to a budget, and reports what is left out.
 fn fit(options: &mut Options, time: Duration) -> Vec<String> {
     let mut left_out = Vec::new();
     options.repetitions = budget::repetitions(options.repetitions, options.once(), time, &mut left_out);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_drops_repetitions_then_halves_the_time_and_says_so() {
+    fn a_budget_drops_repetitions_then_halves_the_time_and_reports_both() {
         let fit = |seconds| {
             let (options, left_out) = options(&arguments(&[], Some(seconds)), Stop::default());
             (options.repetitions, options.extent, left_out.len())
