@@ -4,54 +4,47 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::Engine;
-use super::output::{Carry, Load};
+use super::output::{Carry, Load, Transmitter};
 use super::settle::Portion;
 use crate::packet::content::SentContent;
 use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};
 use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
 use crate::stream::priority::ClassFilter;
-use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
 /// How many of the oldest packets of a path are searched for the one that blocks the head of line.
 const LOOKED_AT: usize = 3;
 
-impl Engine {
+impl Transmitter<'_> {
     /// The next batch that the scheduler chooses.
-    pub(crate) fn transmit_data(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        self.clock.paced_until = None;
-        self.expire_messages(wire, now);
-        let filter = match self.transmit_urgent(wire, now, buffer) {
+    pub(crate) fn transmit_data(&mut self) -> Option<Transmit> {
+        self.engine.clock.paced_until = None;
+        self.engine.expire_messages(self.wire, self.now);
+        let filter = match self.transmit_urgent() {
             Ok(transmit) => return Some(transmit),
             Err(filter) => filter,
         };
-        match self.transmit_copies(wire, now, buffer) {
+        match self.transmit_copies() {
             Ok(transmit) => return Some(transmit),
-            Err(paced_until) => self.clock.paced_until = paced_until,
+            Err(paced_until) => self.engine.clock.paced_until = paced_until,
         }
-        let wants = wire.wants_data(filter);
-        let mut stuck = if self.sending.scheduler.sends_copies() { self.find_stuck(wire) } else { None };
+        let wants = self.wire.wants_data(filter);
+        let mut stuck = if self.engine.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
         if !wants && filter == ClassFilter::All {
-            self.note_idle(wire);
+            self.note_idle();
         }
         if !wants && stuck.is_none() {
-            self.note_unused(now);
+            self.note_unused();
             return None;
         }
-        let paced_until = self.look_at_paths(now);
-        if self.sending.scheduler.chooses_streams() {
-            wire.ready_streams(filter, &mut self.sending.ready);
+        let paced_until = self.look_at_paths();
+        if self.engine.sending.scheduler.chooses_streams() {
+            self.wire.ready_streams(filter, &mut self.engine.sending.ready);
         }
         let until = loop {
-            let (paths, quantum, source) = match self.ask(wire, now, stuck, filter) {
-                Decision::Wait { until } => break until.filter(|at| *at > now),
+            let (paths, quantum, source) = match self.ask(stuck, filter) {
+                Decision::Wait { until } => break until.filter(|at| *at > self.now),
                 Decision::Send { path, quantum, source } => (PathList::from_iter([path]), quantum, source),
                 Decision::Copy { paths, quantum, source } => (paths, quantum, source),
             };
@@ -59,41 +52,41 @@ impl Engine {
             if source == Source::Reinject {
                 // Data that this path cannot carry after all stays among the retransmissions.
                 let stuck = stuck.take().filter(|stuck| stuck.path != path);
-                self.reinject_stuck(now, stuck, quantum);
-                wire.carry_out(self, now);
+                self.reinject_stuck(stuck, quantum);
+                self.wire.carry_out(self.engine, self.now);
             }
             let carry = Carry { load: Load::Data, source, filter, ..Carry::default() };
-            let sent = self.transmit_burst(wire, now, buffer, (paths, quantum), carry);
+            let sent = self.transmit_burst((paths, quantum), carry);
             if sent.is_some() {
                 return sent;
             }
             // Nothing goes there, whatever the view says: the other paths must not wait for it.
-            let chosen = self.sending.views.iter_mut().find(|view| view.id == path);
+            let chosen = self.engine.sending.views.iter_mut().find(|view| view.id == path);
             let Some(chosen) = chosen.filter(|view| view.sendable > ByteCount::ZERO) else { break None };
             chosen.sendable = ByteCount::ZERO;
         };
         if wants {
-            self.note_withheld(now);
+            self.note_withheld();
         } else {
-            self.note_unused(now);
+            self.note_unused();
         }
-        let moments = [self.clock.paced_until, paced_until.filter(|_| wants), until];
-        self.clock.paced_until = moments.into_iter().flatten().min();
+        let moments = [self.engine.clock.paced_until, paced_until.filter(|_| wants), until];
+        self.engine.clock.paced_until = moments.into_iter().flatten().min();
         None
     }
 
-    fn ask(&mut self, wire: &Wire, now: Instant, stuck: Option<Stuck>, filter: ClassFilter) -> Decision {
-        let backlog_of = wire.backlog_of(filter);
-        let sending = &mut self.sending;
+    fn ask(&mut self, stuck: Option<Stuck>, filter: ClassFilter) -> Decision {
+        let backlog_of = self.wire.backlog_of(filter);
+        let sending = &mut self.engine.sending;
         let bounded: SmallVec<[PathView; 8]>;
-        let mut view = View::new(now, &sending.views);
+        let mut view = View::new(self.now, &sending.views);
         view.backlog = backlog_of.backlog;
         view.skipped = backlog_of.skipped;
         view.repeats = backlog_of.repeats;
         view.repeats_from = sending.repeats_from.filter(|_| backlog_of.repeats > ByteCount::ZERO);
         view.window_left = backlog_of.window_left;
         view.window_total = backlog_of.window_total;
-        view.copy_budget = sending.stuck_budget.left(now);
+        view.copy_budget = sending.stuck_budget.left(self.now);
         view.next = backlog_of.next;
         view.ready = &sending.ready;
         view.stuck = stuck;
@@ -105,77 +98,70 @@ impl Engine {
     }
 
     /// Writes a burst as the scheduler decided it, for the first of the paths; the others get a copy next.
-    fn transmit_burst(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-        (paths, quantum): (PathList, ByteCount),
-        carry: Carry,
-    ) -> Option<Transmit> {
+    fn transmit_burst(&mut self, (paths, quantum): (PathList, ByteCount), carry: Carry) -> Option<Transmit> {
         let path = paths.as_slice().first().copied()?;
         let source = carry.source;
-        let transmit = self.transmit_copied(wire, now, buffer, (paths, quantum), carry)?;
+        let transmit = self.transmit_copied((paths, quantum), carry)?;
         let bytes = ByteCount::of(transmit.length);
-        self.sending.scheduler.on_event(&Event::Sent { path, bytes, source });
+        self.engine.sending.scheduler.on_event(&Event::Sent { path, bytes, source });
         Some(transmit)
     }
 
     /// Writes a burst for the first of the paths, and queues copies of it for the others.
     pub(crate) fn transmit_copied(
         &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
         (paths, quantum): (PathList, ByteCount),
         carry: Carry,
     ) -> Option<Transmit> {
         let id = paths.as_slice().first().copied()?;
-        let first = self.paths.get(id)?.recovery.next_packet_number();
-        let transmit = self.transmit_batch(wire, now, buffer, (id, quantum), carry)?;
-        if let Some(path) = self.paths.get(id).filter(|_| paths.as_slice().len() > 1) {
+        let first = self.engine.paths.get(id)?.recovery.next_packet_number();
+        let transmit = self.transmit_batch((id, quantum), carry)?;
+        if let Some(path) = self.engine.paths.get(id).filter(|_| paths.as_slice().len() > 1) {
             let packets: SmallVec<[_; 64]> = path.recovery.sent_since(first).collect();
-            self.sending.copies.add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));
+            self.engine
+                .sending
+                .copies
+                .add(paths, packets.iter().rev().flat_map(|packet| packet.contents.iter()));
         }
         Some(transmit)
     }
 
-    /// Nothing may go now, and no path is to blame, so the guard ignores this time (spec 6.42). It does not if data
+    /// Nothing may go self.now, and no path is to blame, so the guard ignores this time (spec 6.42). It does not if data
     /// waits for flow-control credit that packets in flight may hold. With none in flight the peer's application
     /// holds the credit.
-    fn note_idle(&mut self, wire: &Wire) {
+    fn note_idle(&mut self) {
         let in_flight = |path: &Path| path.recovery.packets_in_flight() > 0;
-        if let Some(guard) = &mut self.sending.guard
-            && !(wire.is_blocked() && self.paths.iter().any(in_flight))
+        if let Some(guard) = &mut self.engine.sending.guard
+            && !(self.wire.is_blocked() && self.engine.paths.iter().any(in_flight))
         {
             guard.on_idle();
         }
     }
 
-    /// The scheduler leaves available congestion window unused: samples taken now understate the paths.
-    fn note_withheld(&mut self, now: Instant) {
-        for view in self.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
-            if let Some(path) = self.paths.get_mut(view.id) {
-                path.recovery.on_unused(now);
+    /// The scheduler leaves available congestion window unused: samples taken self.now understate the paths.
+    fn note_withheld(&mut self) {
+        for view in self.engine.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
+            if let Some(path) = self.engine.paths.get_mut(view.id) {
+                path.recovery.on_unused(self.now);
             }
         }
     }
 
-    /// The same if no data may go now.
-    fn note_unused(&mut self, now: Instant) {
-        for path in self.paths.iter_mut() {
-            path.recovery.on_unused(now);
+    /// The same if no data may go self.now.
+    fn note_unused(&mut self) {
+        for path in self.engine.paths.iter_mut() {
+            path.recovery.on_unused(self.now);
         }
     }
 
     /// Updates the views of all paths for the scheduler; returns when the pacer next lets one of them send.
-    pub(crate) fn look_at_paths(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn look_at_paths(&mut self) -> Option<Instant> {
         let mut earliest: Option<Instant> = None;
-        let reference = self.fastest_one_way(now);
-        self.sending.views.clear();
-        for path in self.paths.iter_mut() {
+        let reference = self.fastest_one_way();
+        self.engine.sending.views.clear();
+        for path in self.engine.paths.iter_mut() {
             let room = path.place.amplification().room();
-            let (sendable, next_departure) = match path.recovery.allowance(now) {
+            let (sendable, next_departure) = match path.recovery.allowance(self.now) {
                 Allowance::Ready { bytes } => (bytes.min(ByteCount::of(room)), None),
                 Allowance::Window => (ByteCount::ZERO, None),
                 Allowance::PacedUntil(at) => (ByteCount::ZERO, Some(at)),
@@ -184,25 +170,25 @@ impl Engine {
                 (Some(earliest), Some(at)) => Some(earliest.min(at)),
                 (earliest, at) => earliest.or(at),
             };
-            let mut view = path.view(now);
+            let mut view = path.view(self.now);
             view.sendable = sendable;
             view.next_departure = next_departure;
-            view.terms = self.manager.terms_of(&path.tuple().local);
-            if let (Some((fastest, delay)), Some(own)) = (reference, path.recovery.one_way(now)) {
+            view.terms = self.engine.manager.terms_of(&path.tuple().local);
+            if let (Some((fastest, delay)), Some(own)) = (reference, path.recovery.one_way(self.now)) {
                 let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
                 view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);
             }
-            self.sending.views.push(view);
+            self.engine.sending.views.push(view);
         }
         earliest
     }
 
     /// Of the path with the shortest delay to the peer without queues: that delay by a clock of its own, and half of
     /// its smallest RTT. `None` unless two paths can be compared.
-    fn fastest_one_way(&self, now: Instant) -> Option<(u32, Duration)> {
-        let mut measured = self.paths.iter().filter_map(|path| {
+    fn fastest_one_way(&self) -> Option<(u32, Duration)> {
+        let mut measured = self.engine.paths.iter().filter_map(|path| {
             let recovery = &path.recovery;
-            Some((recovery.one_way(now)?.smallest, recovery.rtt().minimum() / 2))
+            Some((recovery.one_way(self.now)?.smallest, recovery.rtt().minimum() / 2))
         });
         let first = measured.next()?;
         let mut compared = false;
@@ -214,15 +200,16 @@ impl Engine {
     }
 
     /// The oldest packet in flight that blocks the head of line; `None` if no other path can carry it.
-    fn find_stuck(&self, wire: &Wire) -> Option<Stuck> {
-        if wire.is_idle() || self.paths.iter().filter(|path| path.is_live()).nth(1).is_none() {
+    fn find_stuck(&self) -> Option<Stuck> {
+        if self.wire.is_idle() || self.engine.paths.iter().filter(|path| path.is_live()).nth(1).is_none() {
             return None;
         }
         let mut oldest: Option<Stuck> = None;
         let mut copies = 0;
-        for path in self.paths.iter().filter(|path| path.state().carries_data()) {
+        for path in self.engine.paths.iter().filter(|path| path.state().carries_data()) {
             for packet in path.recovery.oldest().take(LOOKED_AT) {
-                let Some(content) = packet.contents.iter().find(|content| wire.is_held_up_by(content)) else {
+                let Some(content) = packet.contents.iter().find(|content| self.wire.is_held_up_by(content))
+                else {
                     continue;
                 };
                 let SentContent::Stream { stream, length, .. } = *content else { continue };
@@ -239,36 +226,31 @@ impl Engine {
     }
 
     /// Reinjects the packet that blocks the head of line, and its successors on the path, within the budget.
-    fn reinject_stuck(&mut self, now: Instant, stuck: Option<Stuck>, most: ByteCount) {
+    fn reinject_stuck(&mut self, stuck: Option<Stuck>, most: ByteCount) {
         let Some(stuck) = stuck else { return };
-        let Some(path) = self.paths.get(stuck.path) else { return };
+        let Some(path) = self.engine.paths.get(stuck.path) else { return };
         let before = path.recovery.oldest().take(LOOKED_AT);
         let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
-        let bytes = self.sending.stuck_budget.left(now).min(most);
-        let reinjected = self.reinject(now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
-        self.sending.stuck_budget.on_copied(now, reinjected);
+        let bytes = self.engine.sending.stuck_budget.left(self.now).min(most);
+        let reinjected = self.engine.reinject(self.now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
+        self.engine.sending.stuck_budget.on_copied(self.now, reinjected);
     }
 
     /// The next batch of copies on a path with available window, or when the pacer releases one.
-    fn transmit_copies(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Transmit, Option<Instant>> {
+    fn transmit_copies(&mut self) -> Result<Transmit, Option<Instant>> {
         let mut earliest: Option<Instant> = None;
-        for id in self.sending.copies.paths().as_slice().iter().copied() {
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.is_live()) else {
-                self.sending.copies.give_up(id);
+        for id in self.engine.sending.copies.paths().as_slice().iter().copied() {
+            let Some(path) = self.engine.paths.get_mut(id).filter(|path| path.is_live()) else {
+                self.engine.sending.copies.give_up(id);
                 continue;
             };
-            if !self.sending.copies.needs_copies(id, |content| wire.has_arrived(content)) {
+            if !self.engine.sending.copies.needs_copies(id, |content| self.wire.has_arrived(content)) {
                 continue;
             }
-            match path.recovery.allowance(now) {
+            match path.recovery.allowance(self.now) {
                 Allowance::Ready { bytes } => {
                     let carry = Carry { load: Load::Copies, ..Carry::default() };
-                    if let Some(transmit) = self.transmit_batch(wire, now, buffer, (id, bytes), carry) {
+                    if let Some(transmit) = self.transmit_batch((id, bytes), carry) {
                         return Ok(transmit);
                     }
                 }

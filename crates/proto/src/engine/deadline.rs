@@ -38,7 +38,7 @@ impl Engine {
         earliest.take(path.ping_deadline());
         earliest.take(self.keep_alive_deadline(id));
         if path.state().carries_data() {
-            earliest.take(path.silence_deadline().filter(|at| self.another_works(*at, id)));
+            earliest.take(path.silence_deadline().filter(|at| self.paths.another_works(*at, id)));
         }
         earliest.take(self.suspicion_ends(id));
         earliest.take(self.probation_ends(id).map(|after| path.since() + after));

@@ -14,7 +14,7 @@ impl Engine {
         if self.phase.is_handshaking() || self.clock.pathless_since.is_some() {
             return None;
         }
-        let least = self.longest_pto() * 3;
+        let least = self.paths.longest_pto() * 3;
         Some(self.clock.last_activity + self.limits.idle_timeout.max(least))
     }
 

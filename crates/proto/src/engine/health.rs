@@ -36,7 +36,7 @@ impl Engine {
         let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
         // Judges at the time of the deadline, as the deadline itself does: a late call would otherwise find both
         // paths of an outage silent, do nothing, and be due again at once.
-        if !path.state().carries_data() || !self.another_works(at, id) {
+        if !path.state().carries_data() || !self.paths.another_works(at, id) {
             return;
         }
         let heard = path.last_heard();
@@ -44,15 +44,9 @@ impl Engine {
         self.suspect(now, id, PathReason::Silence { lasted });
     }
 
-    /// Whether packets arrive on a path other than `id`: otherwise the whole network is down, and suspicion is
-    /// pointless.
-    pub(crate) fn another_works(&self, at: Instant, id: PathId) -> bool {
-        self.paths.iter().any(|path| path.id != id && path.works(at))
-    }
-
     /// Handles the probe timeout number `count` in a row.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
-        let another = self.another_works(now, id);
+        let another = self.paths.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
         if !lone && self.paths.get(id).is_some_and(is_leaving) {
@@ -194,7 +188,7 @@ impl Engine {
 
     /// Tells the controller of a newly validated path about the others before it sends data.
     fn on_path_validated(&mut self, now: Instant, id: PathId) {
-        let subflows = self.subflows(now, id);
+        let subflows = self.paths.subflows(now, id);
         if let Some(path) = self.paths.get_mut(id) {
             path.recovery.on_proven(&subflows);
         }

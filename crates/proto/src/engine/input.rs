@@ -53,7 +53,7 @@ impl Engine {
         outcome: &mut Outcome,
     ) -> Result<Option<u64>, Violation> {
         let (id, carrier) = (ack.path, ack.carrier);
-        let subflows = self.subflows(now, id);
+        let subflows = self.paths.subflows(now, id);
         // An acknowledgement of a path that is gone is late, not wrong.
         let Some(path) = self.paths.get_mut(id) else { return Ok(None) };
         // Over another path it only tells that the peer got something, perhaps long ago.

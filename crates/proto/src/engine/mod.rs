@@ -224,22 +224,6 @@ impl Engine {
         }
     }
 
-    /// Three probe timeouts: whatever is in flight has arrived by then.
-    pub(crate) fn drain_time(&self) -> Duration {
-        self.longest_pto() * 3
-    }
-
-    pub(crate) fn longest_pto(&self) -> Duration {
-        let paths = self.paths.iter().filter(|path| path.is_live()).map(|path| path.recovery.pto());
-        paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
-    }
-
-    /// The longest smoothed RTT of the live paths.
-    pub(crate) fn longest_rtt(&self) -> Option<Duration> {
-        let live = self.paths.iter().filter(|path| path.is_live());
-        live.map(|path| path.recovery.rtt().smoothed()).max()
-    }
-
     /// The loss recovery of a path after the first.
     fn another_recovery(&self, id: PathId) -> PathRecovery {
         let mut recovery = path_recovery(&self.config, id, self.shared.probing_seed);

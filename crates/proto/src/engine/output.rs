@@ -61,143 +61,7 @@ impl Engine {
         self.close_leaving(now);
         self.select_pairs(now);
         wire.carry_out(self, now);
-        self.transmit_probing(wire, now, buffer)
-            .or_else(|| self.transmit_survey(wire, now, buffer))
-            .or_else(|| self.transmit_question(wire, now, buffer))
-            .or_else(|| self.transmit_timeout_probes(wire, now, buffer))
-            .or_else(|| self.transmit_control(wire, now, buffer))
-            .or_else(|| self.transmit_data(wire, now, buffer))
-            .or_else(|| self.transmit_mtu_probe(wire, now, buffer))
-            .or_else(|| self.transmit_acks(wire, now, buffer))
-    }
-
-    /// Path challenges and responses go alone, to exactly the addresses that they validate.
-    fn transmit_probing(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let is_client = self.side == Side::Client;
-        for id in self.paths.ids() {
-            let is_reachable = self.is_reachable(id);
-            let path = self.paths.get_mut(id)?;
-            if !is_reachable {
-                path.drop_answers();
-                continue;
-            }
-            let probing = next_probing(now, path, &mut self.manager, &mut self.shared.rng, is_client);
-            if let Some(probing) = probing {
-                return wire.build_probe(self, now, buffer, id, &probing);
-            }
-        }
-        None
-    }
-
-    /// The persist probe of a sender that waits for flow-control credit, with the blocks that name the missing
-    /// credit.
-    fn transmit_question(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let path = self.paths.get(self.persist.take_due()?)?;
-        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
-        let carry = Carry { load: Load::Control, question: true, ..Carry::default() };
-        self.transmit_one(wire, now, buffer, (id, datagram), carry)
-    }
-
-    fn transmit_timeout_probes(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        for id in self.paths.ids() {
-            let lone = self.paths.best_live(Some(id)).is_none();
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.has_probes_due()) else { continue };
-            // spec 6.35: an unverified address gets path challenges only.
-            if self.manager.is_unverified(path.tuple().remote) {
-                continue;
-            }
-            path.on_pto_probe_sent();
-            let datagram = usize::from(path.mtu.current());
-            let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
-            let carry = Carry { load, question: true, ..Carry::default() };
-            if let Some(transmit) = self.transmit_one(wire, now, buffer, (id, datagram), carry) {
-                return Some(transmit);
-            }
-        }
-        None
-    }
-
-    /// Control blocks go on the path with the smallest RTT regardless of its window: they are few, and everything
-    /// else depends on them.
-    fn transmit_control(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        if !wire.wants_control() {
-            return None;
-        }
-        let path = self.paths.best_live(None)?;
-        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
-        let carry = Carry { load: Load::Control, ..Carry::default() };
-        self.transmit_one(wire, now, buffer, (id, datagram), carry)
-    }
-
-    /// Writes up to `quantum` bytes of datagrams for a path, all of one size except the last.
-    pub(super) fn transmit_batch(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-        (id, quantum): (PathId, ByteCount),
-        carry: Carry,
-    ) -> Option<Transmit> {
-        let path = self.paths.get(id)?;
-        let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
-        // spec 9.49: a batch has one ECN mark, because one system call sends it.
-        let carry = Carry { ecn: path.recovery.ecn().mark(), ..carry };
-        let mut left = quantum.to_usize().min(path.place.amplification().room());
-        let mut segment = None;
-        for _ in 0..MAX_SEGMENTS {
-            if left == 0 || buffer.len() + datagram > MAX_BATCH {
-                break;
-            }
-            let Some(size) = wire.build(self, now, buffer, (id, datagram), carry) else { break };
-            left = left.saturating_sub(size);
-            // All datagrams of a batch have the same size; only the last may be shorter.
-            if size < *segment.get_or_insert(size) || size < datagram {
-                break;
-            }
-        }
-        let segment = segment?;
-        self.sending.on_sent(now, ByteCount::of(buffer.len()));
-        Some(Transmit { tuple, length: buffer.len(), segment, ecn: carry.ecn })
-    }
-
-    fn transmit_mtu_probe(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        for id in self.paths.ids() {
-            let path = self.paths.get(id).filter(|path| path.state() == PathState::Active);
-            let Some(size) = path.and_then(|path| path.mtu.wanted()) else { continue };
-            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
-            let sent = self.transmit_one(wire, now, buffer, (id, usize::from(size)), carry);
-            let Some(transmit) = sent else { continue };
-            if let Some(path) = self.paths.get_mut(id) {
-                path.mtu.on_probe_sent();
-                // A small packet follows whose acknowledgement reveals the loss of the probe; otherwise only the
-                // probe timer would.
-                path.schedule_probes(1);
-            }
-            return Some(transmit);
-        }
-        None
-    }
-
-    fn transmit_acks(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get(id).filter(|path| path.receiving.acks.due(now)) else { continue };
-            let Some(carrier) = self.ack_carrier(path) else { continue };
-            let place = (carrier, usize::from(BASE_DATAGRAM));
-            if let Some(transmit) = self.transmit_one(wire, now, buffer, place, Carry::default()) {
-                return Some(transmit);
-            }
-        }
-        None
+        Transmitter { engine: self, wire, now, buffer }.run()
     }
 
     /// The path for an acknowledgement: the acknowledged path itself, which keeps its RTT samples clean and tests its
@@ -235,19 +99,6 @@ impl Engine {
         self.is_reachable(path.id) && path.place.amplification().has_room()
     }
 
-    fn transmit_one(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-        (id, size): (PathId, usize),
-        carry: Carry,
-    ) -> Option<Transmit> {
-        let tuple = self.paths.get(id)?.tuple();
-        wire.build(self, now, buffer, (id, size), carry)?;
-        Some(single(tuple, buffer.len()))
-    }
-
     /// A packet of `size` bytes leaves on a path.
     pub(crate) fn on_packet_out(
         &mut self,
@@ -266,6 +117,165 @@ impl Engine {
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         self.observe(now, &Fact::PacketSent { path, packet_number, size, asks_for_ack });
+    }
+}
+
+/// One call of [`Engine::poll_transmit`], with all that its steps need.
+pub(super) struct Transmitter<'a> {
+    pub(super) engine: &'a mut Engine,
+    pub(super) wire: &'a mut Wire,
+    pub(super) now: Instant,
+    /// Empty until one of the steps has something to send.
+    pub(super) buffer: &'a mut Vec<u8>,
+}
+
+impl Transmitter<'_> {
+    /// The first of the steps that has something to send.
+    fn run(&mut self) -> Option<Transmit> {
+        self.transmit_probing()
+            .or_else(|| self.transmit_survey())
+            .or_else(|| self.transmit_question())
+            .or_else(|| self.transmit_timeout_probes())
+            .or_else(|| self.transmit_control())
+            .or_else(|| self.transmit_data())
+            .or_else(|| self.transmit_mtu_probe())
+            .or_else(|| self.transmit_acks())
+    }
+
+    /// Path challenges and responses go alone, to exactly the addresses that they validate.
+    fn transmit_probing(&mut self) -> Option<Transmit> {
+        let is_client = self.engine.side == Side::Client;
+        for id in self.engine.paths.ids() {
+            let is_reachable = self.engine.is_reachable(id);
+            let path = self.engine.paths.get_mut(id)?;
+            if !is_reachable {
+                path.drop_answers();
+                continue;
+            }
+            let probing = next_probing(
+                self.now,
+                path,
+                &mut self.engine.manager,
+                &mut self.engine.shared.rng,
+                is_client,
+            );
+            if let Some(probing) = probing {
+                return self.wire.build_probe(self.engine, self.now, self.buffer, id, &probing);
+            }
+        }
+        None
+    }
+
+    /// The persist probe of a sender that waits for flow-control credit, with the blocks that name the missing
+    /// credit.
+    fn transmit_question(&mut self) -> Option<Transmit> {
+        let path = self.engine.paths.get(self.engine.persist.take_due()?)?;
+        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
+        let carry = Carry { load: Load::Control, question: true, ..Carry::default() };
+        self.transmit_one((id, datagram), carry)
+    }
+
+    fn transmit_timeout_probes(&mut self) -> Option<Transmit> {
+        for id in self.engine.paths.ids() {
+            let lone = self.engine.paths.best_live(Some(id)).is_none();
+            let Some(path) = self.engine.paths.get_mut(id).filter(|path| path.has_probes_due()) else {
+                continue;
+            };
+            // spec 6.35: an unverified address gets path challenges only.
+            if self.engine.manager.is_unverified(path.tuple().remote) {
+                continue;
+            }
+            path.on_pto_probe_sent();
+            let datagram = usize::from(path.mtu.current());
+            let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
+            let carry = Carry { load, question: true, ..Carry::default() };
+            if let Some(transmit) = self.transmit_one((id, datagram), carry) {
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    /// Control blocks go on the path with the smallest RTT regardless of its window: they are few, and everything
+    /// else depends on them.
+    fn transmit_control(&mut self) -> Option<Transmit> {
+        if !self.wire.wants_control() {
+            return None;
+        }
+        let path = self.engine.paths.best_live(None)?;
+        let (id, datagram) = (path.id, usize::from(path.mtu.current()));
+        let carry = Carry { load: Load::Control, ..Carry::default() };
+        self.transmit_one((id, datagram), carry)
+    }
+
+    /// Writes up to `quantum` bytes of datagrams for a path, all of one size except the last.
+    pub(super) fn transmit_batch(
+        &mut self,
+        (id, quantum): (PathId, ByteCount),
+        carry: Carry,
+    ) -> Option<Transmit> {
+        let path = self.engine.paths.get(id)?;
+        let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
+        // spec 9.49: a batch has one ECN mark, because one system call sends it.
+        let carry = Carry { ecn: path.recovery.ecn().mark(), ..carry };
+        let mut left = quantum.to_usize().min(path.place.amplification().room());
+        let mut segment = None;
+        for _ in 0..MAX_SEGMENTS {
+            if left == 0 || self.buffer.len() + datagram > MAX_BATCH {
+                break;
+            }
+            let Some(size) = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry)
+            else {
+                break;
+            };
+            left = left.saturating_sub(size);
+            // All datagrams of a batch have the same size; only the last may be shorter.
+            if size < *segment.get_or_insert(size) || size < datagram {
+                break;
+            }
+        }
+        let segment = segment?;
+        self.engine.sending.on_sent(self.now, ByteCount::of(self.buffer.len()));
+        Some(Transmit { tuple, length: self.buffer.len(), segment, ecn: carry.ecn })
+    }
+
+    fn transmit_mtu_probe(&mut self) -> Option<Transmit> {
+        for id in self.engine.paths.ids() {
+            let path = self.engine.paths.get(id).filter(|path| path.state() == PathState::Active);
+            let Some(size) = path.and_then(|path| path.mtu.wanted()) else { continue };
+            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
+            let sent = self.transmit_one((id, usize::from(size)), carry);
+            let Some(transmit) = sent else { continue };
+            if let Some(path) = self.engine.paths.get_mut(id) {
+                path.mtu.on_probe_sent();
+                // A small packet follows whose acknowledgement reveals the loss of the probe; otherwise only the
+                // probe timer would.
+                path.schedule_probes(1);
+            }
+            return Some(transmit);
+        }
+        None
+    }
+
+    fn transmit_acks(&mut self) -> Option<Transmit> {
+        for id in self.engine.paths.ids() {
+            let Some(path) = self.engine.paths.get(id).filter(|path| path.receiving.acks.due(self.now))
+            else {
+                continue;
+            };
+            let Some(carrier) = self.engine.ack_carrier(path) else { continue };
+            let place = (carrier, usize::from(BASE_DATAGRAM));
+            if let Some(transmit) = self.transmit_one(place, Carry::default()) {
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    fn transmit_one(&mut self, (id, size): (PathId, usize), carry: Carry) -> Option<Transmit> {
+        let tuple = self.engine.paths.get(id)?.tuple();
+        self.wire.build(self.engine, self.now, self.buffer, (id, size), carry)?;
+        Some(single(tuple, self.buffer.len()))
     }
 }
 

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use super::rates::measured_rate;
 use super::{Engine, Side};
-use crate::path::{PathState, Role};
-use crate::{FourTuple, LocalAddress};
+use crate::path::manager::{PathManager, Selection};
+use crate::path::selection::{Candidate, PairMode, share_an_address};
+use crate::path::survey::differ;
+use crate::path::{Path, PathSet, PathState, Role};
+use crate::{FourTuple, Instant, LocalAddress, Rate};
 
 /// A candidate pair of one family that a client could use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +51,21 @@ pub enum PairUse {
     NoRoom,
 }
 
+/// A pair of unknown rate is tried for this long beside the pairs that it may replace.
+const TRIED_FOR: Duration = Duration::from_secs(5);
+/// Longest trial, whatever the state of its path.
+const TRIED_AT_MOST: Duration = Duration::from_secs(15);
+/// Cost of an interface besides its distance, if it is in reserve or its use costs something.
+const RESERVE: Duration = Duration::from_secs(10);
+const METERED: Duration = Duration::from_secs(1);
+
+/// The pairs of addresses, as paths and their manager have them now.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs<'a> {
+    paths: &'a PathSet,
+    manager: &'a PathManager,
+}
+
 impl Engine {
     /// Every candidate pair of one family that a client could use. Costs O(pairs × paths).
     pub(crate) fn address_pairs(&self) -> Vec<AddressPair> {
@@ -54,9 +73,15 @@ impl Engine {
             return Vec::new();
         }
         let pairs = self.manager.pairs();
-        pairs.map(|(tuple, role)| AddressPair { tuple, role, usage: self.usage(&tuple) }).collect()
+        pairs.map(|(tuple, role)| AddressPair { tuple, role, usage: self.pairs().usage(&tuple) }).collect()
     }
 
+    pub(super) fn pairs(&self) -> Pairs<'_> {
+        Pairs { paths: &self.paths, manager: &self.manager }
+    }
+}
+
+impl Pairs<'_> {
     fn usage(&self, tuple: &FourTuple) -> PairUse {
         if let Some(path) = self.paths.iter().find(|path| path.tuple() == *tuple) {
             return PairUse::Path(path.id);
@@ -80,5 +105,95 @@ impl Engine {
         } else {
             PairUse::Spare { path: path.id }
         }
+    }
+
+    /// Whether to choose again: addresses or costs changed, and all pairs had time to answer; or a pair in use is
+    /// lost.
+    pub(super) fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
+        let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
+        if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
+            return true;
+        }
+        let is_news = |candidate: &Candidate| {
+            let before = selection.judged.iter().find(|(tuple, _)| *tuple == candidate.tuple);
+            before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
+        };
+        (selection.is_stale || candidates.iter().any(is_news))
+            && selection.survey.settles_at(|tuple| self.has_path(tuple)).is_none()
+    }
+
+    pub(super) fn has_path(&self, tuple: &FourTuple) -> bool {
+        self.paths.iter().any(|path| path.tuple() == *tuple)
+    }
+
+    /// The pairs that are known to work. In a full mesh, which uses every pair up to the limit, rates do not count.
+    pub(super) fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
+        let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
+            let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
+            let rests = selection.survey.rests(&tuple);
+            Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
+        };
+        selection.survey.pairs().filter_map(candidate).collect()
+    }
+
+    fn penalty(&self, local: &LocalAddress) -> Duration {
+        let reserve = match self.manager.role_of(local) {
+            Role::Primary | Role::Secondary => Duration::ZERO,
+            Role::Backup | Role::Never => RESERVE,
+        };
+        if self.manager.terms_of(local).cost > 0 { reserve + METERED } else { reserve }
+    }
+
+    /// Whether the replacements of a path work.
+    pub(super) fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
+        if wanted.is_empty() || wanted.contains(&path.tuple()) {
+            return false;
+        }
+        let works =
+            |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple() == *tuple && path.is_live());
+        match mode {
+            PairMode::FullMesh => {
+                wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
+            }
+            PairMode::LocalDisjoint | PairMode::Disjoint => {
+                let takes_over = |tuple: &FourTuple| works(tuple) && !self.is_tried(tuple, path);
+                let mut rivals =
+                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple())).peekable();
+                rivals.peek().is_some() && rivals.all(takes_over)
+            }
+        }
+    }
+
+    /// Whether a pair is on trial beside a path. The path stays until the rate of the pair is known: a slow pair
+    /// would delay all data if it were alone.
+    fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
+        let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
+            return false;
+        };
+        trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
+    }
+
+    /// When the trial ends.
+    pub(super) fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
+        let trial = selection.trial.as_ref()?;
+        let is_open = |path: &&Path| {
+            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple());
+            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple())
+        };
+        let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
+        tried.chain([trial.since + TRIED_AT_MOST]).min()
+    }
+
+    /// At once, if the rate of a path has become measurable and was unknown.
+    pub(super) fn rate_news(&self, selection: &Selection) -> Option<Instant> {
+        let is_news = |path: &&Path| {
+            path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
+        };
+        self.paths.iter().find(is_news).map(Path::since)
+    }
+
+    /// When stream data last went over any path.
+    pub(super) fn carried_at(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(Path::last_data).max()
     }
 }

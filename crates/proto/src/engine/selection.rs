@@ -6,26 +6,17 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
+use super::output::Transmitter;
 use super::rates::{is_full, measured_rate};
 use super::{Engine, Probing};
-use crate::path::manager::Selection;
-use crate::path::selection::{Candidate, PairMode, share_an_address};
-use crate::path::survey::differ;
+use crate::path::selection::PairMode;
 use crate::path::{Path, PathReason, PathState, Role};
-use crate::wire::Wire;
-use crate::{FourTuple, Instant, LocalAddress, Rate, Transmit};
+use crate::{FourTuple, Instant, Transmit};
 
 /// A path that does not work for this long no longer counts.
 const LOST_FOR: Duration = Duration::from_secs(10);
-/// A pair of unknown rate is tried for this long beside the pairs that it may replace.
-const TRIED_FOR: Duration = Duration::from_secs(5);
-/// Longest trial, whatever the state of its path.
-const TRIED_AT_MOST: Duration = Duration::from_secs(15);
 /// Packets in flight on a replaced path have this long to arrive.
 const DRAINS_FOR: Duration = Duration::from_secs(2);
-/// Cost of an interface besides its distance, if it is in reserve or its use costs something.
-const RESERVE: Duration = Duration::from_secs(10);
-const METERED: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Reviews the choice of pairs, if an event may change it.
@@ -46,11 +37,11 @@ impl Engine {
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
             selection.survey.on_lost(&path.tuple());
         }
-        if self.trial_ends(&selection).is_some_and(|at| at <= now) {
+        if self.pairs().trial_ends(&selection).is_some_and(|at| at <= now) {
             selection.give_up_trial(now);
         }
-        let candidates = self.candidates(&selection);
-        if self.is_open_question(&selection, &candidates) {
+        let candidates = self.pairs().candidates(&selection);
+        if self.pairs().is_open_question(&selection, &candidates) {
             let most = self.most(selection.mode);
             let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
             selection.choose(now, &candidates, most, is_full);
@@ -85,79 +76,13 @@ impl Engine {
         }
     }
 
-    /// Whether to choose again: addresses or costs changed, and all pairs had time to answer; or a pair in use is
-    /// lost.
-    fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
-        let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
-        if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
-            return true;
-        }
-        let is_news = |candidate: &Candidate| {
-            let before = selection.judged.iter().find(|(tuple, _)| *tuple == candidate.tuple);
-            before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
-        };
-        (selection.is_stale || candidates.iter().any(is_news))
-            && selection.survey.settles_at(|tuple| self.has_path(tuple)).is_none()
-    }
-
-    fn has_path(&self, tuple: &FourTuple) -> bool {
-        self.paths.iter().any(|path| path.tuple() == *tuple)
-    }
-
-    /// The pairs that are known to work. In a full mesh, which uses every pair up to the limit, rates do not count.
-    fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
-        let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
-            let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
-            let rests = selection.survey.rests(&tuple);
-            Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
-        };
-        selection.survey.pairs().filter_map(candidate).collect()
-    }
-
-    fn penalty(&self, local: &LocalAddress) -> Duration {
-        let reserve = match self.manager.role_of(local) {
-            Role::Primary | Role::Secondary => Duration::ZERO,
-            Role::Backup | Role::Never => RESERVE,
-        };
-        if self.manager.terms_of(local).cost > 0 { reserve + METERED } else { reserve }
-    }
-
     /// Make before break: a path closes when all its replacements work.
     fn close_replaced(&mut self, now: Instant, mode: PairMode, wanted: &[FourTuple]) {
-        let replaced = self.paths.iter().filter(|path| self.is_replaced(path, mode, wanted));
+        let replaced = self.paths.iter().filter(|path| self.pairs().is_replaced(path, mode, wanted));
         let replaced: SmallVec<[PathId; 8]> = replaced.map(|path| path.id).collect();
         for id in replaced {
             self.retire(now, id);
         }
-    }
-
-    /// Whether the replacements of a path work.
-    fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
-        if wanted.is_empty() || wanted.contains(&path.tuple()) {
-            return false;
-        }
-        let works =
-            |tuple: &FourTuple| self.paths.iter().any(|path| path.tuple() == *tuple && path.is_live());
-        match mode {
-            PairMode::FullMesh => {
-                wanted.iter().any(|tuple| !self.has_path(tuple)) && wanted.iter().any(works)
-            }
-            PairMode::LocalDisjoint | PairMode::Disjoint => {
-                let takes_over = |tuple: &FourTuple| works(tuple) && !self.is_tried(tuple, path);
-                let mut rivals =
-                    wanted.iter().filter(|tuple| share_an_address(tuple, &path.tuple())).peekable();
-                rivals.peek().is_some() && rivals.all(takes_over)
-            }
-        }
-    }
-
-    /// Whether a pair is on trial beside a path. The path stays until the rate of the pair is known: a slow pair
-    /// would delay all data if it were alone.
-    fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
-        let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
-            return false;
-        };
-        trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
     }
 
     /// A replaced path gets no new data, and closes when its packets in flight had time to arrive.
@@ -202,6 +127,7 @@ impl Engine {
     /// When to review the choice, or to send the next connectivity check.
     pub(crate) fn selection_deadline(&self) -> Option<Instant> {
         let selection = self.manager.selection.as_ref().filter(|_| self.phase.is_established())?;
+        let pairs = self.pairs();
         let lost = self.paths.iter().filter(|path| {
             matches!(path.state(), PathState::Validating | PathState::Dead)
                 && selection.wanted.contains(&path.tuple())
@@ -210,32 +136,13 @@ impl Engine {
         let leaving = self
             .paths
             .iter()
-            .filter(|path| is_leaving(path) && self.is_replaced(path, selection.mode, &selection.wanted));
+            .filter(|path| is_leaving(path) && pairs.is_replaced(path, selection.mode, &selection.wanted));
         let closes = leaving.map(closes_at).min();
-        let is_used = |tuple: &FourTuple| self.has_path(tuple);
+        let is_used = |tuple: &FourTuple| pairs.has_path(tuple);
         let survey = &selection.survey;
-        let asks = self.survey_carrier().and_then(|_| survey.deadline(self.carried_at(), is_used));
-        let rates = [self.trial_ends(selection), self.rate_news(selection)];
+        let asks = self.survey_carrier().and_then(|_| survey.deadline(pairs.carried_at(), is_used));
+        let rates = [pairs.trial_ends(selection), pairs.rate_news(selection)];
         [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
-    }
-
-    /// When the trial ends.
-    fn trial_ends(&self, selection: &Selection) -> Option<Instant> {
-        let trial = selection.trial.as_ref()?;
-        let is_open = |path: &&Path| {
-            let is_tried = selection.tried().any(|tuple| *tuple == path.tuple());
-            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple())
-        };
-        let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
-        tried.chain([trial.since + TRIED_AT_MOST]).min()
-    }
-
-    /// At once, if the rate of a path has become measurable and was unknown.
-    fn rate_news(&self, selection: &Selection) -> Option<Instant> {
-        let is_news = |path: &&Path| {
-            path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
-        };
-        self.paths.iter().find(is_news).map(Path::since)
     }
 
     /// Handles the passing of time.
@@ -246,41 +153,33 @@ impl Engine {
         }
     }
 
-    /// When stream data last went over any path.
-    fn carried_at(&self) -> Option<Instant> {
-        self.paths.iter().filter_map(Path::last_data).max()
-    }
-
     /// The path whose id connectivity checks of other pairs use.
     fn survey_carrier(&self) -> Option<PathId> {
         self.paths.best_live(None).filter(|path| self.can_send(path)).map(|path| path.id)
     }
+}
 
+impl Transmitter<'_> {
     /// A PROBE between addresses that no path uses, over the id of a working path. It is not in flight, and its
     /// acknowledgement says nothing about the path (spec 6.49).
-    pub(crate) fn transmit_survey(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        self.manager.selection.as_ref()?;
-        let id = self.survey_carrier()?;
-        let carried_at = self.carried_at();
-        let mut selection = self.manager.selection.take()?;
-        let used: SmallVec<[FourTuple; 8]> = self.paths.iter().map(|path| path.tuple()).collect();
+    pub(crate) fn transmit_survey(&mut self) -> Option<Transmit> {
+        self.engine.manager.selection.as_ref()?;
+        let id = self.engine.survey_carrier()?;
+        let carried_at = self.engine.pairs().carried_at();
+        let mut selection = self.engine.manager.selection.take()?;
+        let used: SmallVec<[FourTuple; 8]> = self.engine.paths.iter().map(|path| path.tuple()).collect();
         let question = selection.survey.next_question(
-            now,
-            &mut self.shared.rng,
+            self.now,
+            &mut self.engine.shared.rng,
             (carried_at, |tuple: &FourTuple| used.contains(tuple)),
-            |address| self.manager.may_ask(now, address),
+            |address| self.engine.manager.may_ask(self.now, address),
         );
         // The choice may have waited for the second check of a pair.
         selection.is_due |= question.is_some();
-        self.manager.selection = Some(selection);
+        self.engine.manager.selection = Some(selection);
         let (tuple, nonce) = question?;
         let probing = Probing { tuple, answer: None, question: Some(nonce), is_full: false };
-        wire.build_probe(self, now, buffer, id, &probing)
+        self.wire.build_probe(self.engine, self.now, self.buffer, id, &probing)
     }
 }
 

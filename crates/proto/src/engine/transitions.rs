@@ -1,12 +1,9 @@
 //! Every change of a path's state goes through here, and notifies everything that depends on it.
 
 use manyway_wire::PathId;
-use smallvec::SmallVec;
-use std::time::Duration;
 
 use super::Engine;
 use super::notices::Notice;
-use crate::congestion::{Bottleneck, Subflow};
 use crate::event::{Event, PathEvent};
 use crate::observe::Fact;
 use crate::path::{Path, PathReason, PathState};
@@ -74,25 +71,4 @@ impl Engine {
             path.recovery.set_other_path_alive(others > 0);
         }
     }
-
-    /// The other live paths, for the controller of a path.
-    pub(crate) fn subflows(&mut self, now: Instant, id: PathId) -> SmallVec<[Subflow; 8]> {
-        self.paths.judge_bottlenecks(now);
-        let others = self.paths.iter().filter(|path| path.id != id && path.is_live());
-        let subflow = |path: &Path| {
-            // The window of an idle path takes no capacity from others.
-            let bottleneck =
-                if rests(path, now) { Bottleneck::Other } else { self.paths.bottleneck_of([id, path.id]) };
-            path.recovery.as_subflow().with_bottleneck(bottleneck)
-        };
-        others.map(subflow).collect()
-    }
 }
-
-/// Whether a path that carried stream data is idle: no stream data for a while, and nothing in flight.
-fn rests(path: &Path, now: Instant) -> bool {
-    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.recovery.packets_in_flight() == 0
-}
-
-/// A path without stream data for this long competes with no other.
-const RESTS_AFTER: Duration = Duration::from_secs(1);

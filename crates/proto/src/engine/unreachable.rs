@@ -21,7 +21,7 @@ impl Engine {
         let Some(path) = self.paths.get(id) else { return false };
         let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
         let in_flight = path.recovery.packets_in_flight() > 0;
-        if rests || !in_flight || !path.state().carries_data() || !self.another_works(now, id) {
+        if rests || !in_flight || !path.state().carries_data() || !self.paths.another_works(now, id) {
             return false;
         }
         if let Some(path) = self.paths.get_mut(id) {

@@ -6,7 +6,7 @@ use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use super::Engine;
-use super::output::{Carry, Load};
+use super::output::{Carry, Load, Transmitter};
 use crate::path::Path;
 use crate::scheduler::{PathList, PathView, View, in_use_for_urgent};
 use crate::stream::priority::ClassFilter;
@@ -14,54 +14,45 @@ use crate::wire::Wire;
 use crate::{ByteCount, Instant, Transmit};
 
 impl Engine {
-    /// The shortest delay to the peer: half of the smallest RTT ever seen.
-    fn fastest_way(&self) -> Duration {
-        let live = self.paths.iter().filter(|path| path.is_live());
-        live.map(|path| path.recovery.rtt().minimum() / 2).min().unwrap_or_default()
-    }
-
     /// Drops messages that cannot arrive in time any more.
     pub(crate) fn expire_messages(&self, wire: &mut Wire, now: Instant) {
         if wire.next_expiry().is_some() {
-            wire.expire_messages(now + self.fastest_way());
+            wire.expire_messages(now + self.paths.fastest_way());
         }
     }
 
     /// When the next message can no longer arrive in time.
     pub(crate) fn message_deadline(&self, wire: &Wire) -> Option<Instant> {
-        wire.next_expiry().map(|at| at - self.fastest_way())
+        wire.next_expiry().map(|at| at - self.paths.fastest_way())
     }
+}
 
+impl Transmitter<'_> {
     /// Sends urgent data first, on the path on which it arrives first, as far as its window permits. The pacer does
     /// not delay it: it is little, and later data pays for it. Some schedulers copy it to further paths as well (spec
     /// 8.36). If nothing is sent, returns the classes left for the scheduler: all, unless the urgent data waits for
     /// such a path.
-    pub(crate) fn transmit_urgent(
-        &mut self,
-        wire: &mut Wire,
-        now: Instant,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Transmit, ClassFilter> {
-        let way = self.way_of_urgent(wire, now).ok_or(ClassFilter::All)?;
+    pub(crate) fn transmit_urgent(&mut self) -> Result<Transmit, ClassFilter> {
+        let way = self.way_of_urgent().ok_or(ClassFilter::All)?;
         let carry = Carry { load: Load::Data, filter: ClassFilter::Urgent, ..Carry::default() };
-        self.transmit_copied(wire, now, buffer, way, carry).ok_or(ClassFilter::Patient)
+        self.transmit_copied(way, carry).ok_or(ClassFilter::Patient)
     }
 
     /// The path on which urgent data arrives first, those for its copies, and the available window of the first;
     /// `None` if nothing is urgent, or no path may carry it.
-    fn way_of_urgent(&mut self, wire: &Wire, now: Instant) -> Option<(PathList, ByteCount)> {
-        let backlog = ByteCount(wire.urgent_backlog()?);
-        self.look_at_paths(now);
-        let backlog_of = wire.backlog_of(ClassFilter::All);
-        let scheduler = &mut *self.sending.scheduler;
-        let mut view = View::new(now, &self.sending.views);
+    fn way_of_urgent(&mut self) -> Option<(PathList, ByteCount)> {
+        let backlog = ByteCount(self.wire.urgent_backlog()?);
+        self.look_at_paths();
+        let backlog_of = self.wire.backlog_of(ClassFilter::All);
+        let scheduler = &mut *self.engine.sending.scheduler;
+        let mut view = View::new(self.now, &self.engine.sending.views);
         (view.backlog, view.repeats, view.next) = (backlog_of.backlog, backlog_of.repeats, backlog_of.next);
         scheduler.on_urgent(&view);
-        for view in &mut self.sending.views {
-            view.sendable = self.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
+        for view in &mut self.engine.sending.views {
+            view.sendable = self.engine.paths.get(view.id).map_or(ByteCount::ZERO, window_room);
         }
-        let mut view = View::new(now, &self.sending.views);
-        view.next = wire.next_up(ClassFilter::Urgent);
+        let mut view = View::new(self.now, &self.engine.sending.views);
+        view.next = self.wire.next_up(ClassFilter::Urgent);
         let candidates = in_use_for_urgent(scheduler, &view);
         let first = fastest(candidates.clone(), backlog)?;
         let mut paths = PathList::from_iter([first.id]);

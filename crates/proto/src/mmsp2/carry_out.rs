@@ -77,7 +77,7 @@ impl Mmsp2 {
                 self.on_content_lost(EncryptionLevel::OneRtt, &content);
             }
         }
-        if let Some(longest) = engine.longest_rtt() {
+        if let Some(longest) = engine.paths.longest_rtt() {
             self.streams.on_rtt(now, longest);
         }
         if !fates.progress.is_empty() {

@@ -109,7 +109,7 @@ impl Mmsp2 {
             // memory.
             self.discard(engine);
         } else {
-            self.enter(engine, Life::Draining { until: now + engine.drain_time(), final_close });
+            self.enter(engine, Life::Draining { until: now + engine.paths.drain_time(), final_close });
         }
         if !told {
             report_closed(engine, now, error);
@@ -120,7 +120,7 @@ impl Mmsp2 {
         let now = facts.now;
         let reason = String::from_utf8_lossy(block.text).into_owned();
         let given = CloseReason { code: block.code, reason };
-        let repeat = Repeat::new(now, engine.longest_pto());
+        let repeat = Repeat::new(now, engine.paths.longest_pto());
         match (block.step, &mut self.life) {
             // Any host can write an Initial packet: it ends only the attempt over these addresses.
             (CloseStep::Abort, Life::Handshaking)
@@ -188,7 +188,7 @@ impl Mmsp2 {
     /// Advances the close as far as possible now.
     pub(crate) fn drive_close(&mut self, engine: &mut Engine, now: Instant) {
         let flushed = self.streams.is_idle();
-        let wait = engine.longest_pto();
+        let wait = engine.paths.longest_pto();
         match &self.life {
             Life::Flushing { given, .. } if flushed => {
                 let given = given.clone();

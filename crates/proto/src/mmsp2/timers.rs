@@ -54,7 +54,7 @@ impl Mmsp2 {
     /// This host slept until now: repeats the packets of a handshake or close in progress, and restarts the timers of
     /// both.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
-        self.life.on_wake(now, engine.longest_pto(), engine.drain_time());
+        self.life.on_wake(now, engine.paths.longest_pto(), engine.paths.drain_time());
         self.wake_setup(engine, now);
     }
 

@@ -1,11 +1,14 @@
 //! All paths of a connection, by ascending id.
 
+use std::time::Duration;
+
 use manyway_wire::PathId;
+use smallvec::SmallVec;
 
 use crate::Instant;
 use crate::collections::range_set::RangeSet;
-use crate::congestion::Bottleneck;
 use crate::congestion::shared_bottleneck::SharedBottlenecks;
+use crate::congestion::{Bottleneck, Subflow};
 
 use super::{Path, PathState, Role};
 
@@ -63,7 +66,7 @@ impl PathSet {
         self.paths.iter_mut()
     }
 
-    pub(crate) fn ids(&self) -> smallvec::SmallVec<[PathId; 8]> {
+    pub(crate) fn ids(&self) -> SmallVec<[PathId; 8]> {
         self.paths.iter().map(|path| path.id).collect()
     }
 
@@ -99,4 +102,53 @@ impl PathSet {
     pub(crate) fn bottleneck_of(&self, paths: [PathId; 2]) -> Bottleneck {
         if self.bottlenecks.shared(paths) { Bottleneck::Same } else { Bottleneck::Other }
     }
+
+    /// Three probe timeouts: whatever is in flight has arrived by then.
+    pub(crate) fn drain_time(&self) -> Duration {
+        self.longest_pto() * 3
+    }
+
+    pub(crate) fn longest_pto(&self) -> Duration {
+        let paths = self.iter().filter(|path| path.is_live()).map(|path| path.recovery.pto());
+        paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
+    }
+
+    /// The longest smoothed RTT of the live paths.
+    pub(crate) fn longest_rtt(&self) -> Option<Duration> {
+        let live = self.iter().filter(|path| path.is_live());
+        live.map(|path| path.recovery.rtt().smoothed()).max()
+    }
+
+    /// Whether packets arrive on a path other than `id`: otherwise the whole network is down, and suspicion is
+    /// pointless.
+    pub(crate) fn another_works(&self, at: Instant, id: PathId) -> bool {
+        self.iter().any(|path| path.id != id && path.works(at))
+    }
+
+    /// The shortest delay to the peer: half of the smallest RTT ever seen.
+    pub(crate) fn fastest_way(&self) -> Duration {
+        let live = self.iter().filter(|path| path.is_live());
+        live.map(|path| path.recovery.rtt().minimum() / 2).min().unwrap_or_default()
+    }
+
+    /// The other live paths, for the controller of a path.
+    pub(crate) fn subflows(&mut self, now: Instant, id: PathId) -> SmallVec<[Subflow; 8]> {
+        self.judge_bottlenecks(now);
+        let others = self.iter().filter(|path| path.id != id && path.is_live());
+        let subflow = |path: &Path| {
+            // The window of an idle path takes no capacity from others.
+            let bottleneck =
+                if rests(path, now) { Bottleneck::Other } else { self.bottleneck_of([id, path.id]) };
+            path.recovery.as_subflow().with_bottleneck(bottleneck)
+        };
+        others.map(subflow).collect()
+    }
 }
+
+/// Whether a path that carried stream data is idle: no stream data for a while, and nothing in flight.
+fn rests(path: &Path, now: Instant) -> bool {
+    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.recovery.packets_in_flight() == 0
+}
+
+/// A path without stream data for this long competes with no other.
+const RESTS_AFTER: Duration = Duration::from_secs(1);
