@@ -33,6 +33,15 @@ pub struct FourTuple {
     pub remote: SocketAddr,
 }
 
+impl FourTuple {
+    /// Whether the path between these addresses may be another one than that between `other`: the hosts or the interface
+    /// differ. A NAT that only changed the port leaves the path as it is.
+    pub(crate) fn leads_elsewhere(&self, other: &Self) -> bool {
+        let hosts = |tuple: &Self| (tuple.local.interface, tuple.local.address.ip(), tuple.remote.ip());
+        hosts(self) != hosts(other)
+    }
+}
+
 impl fmt::Display for FourTuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} -> {}", self.local, self.remote)

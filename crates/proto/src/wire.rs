@@ -75,7 +75,7 @@ impl Wire {
 
     /// Takes the notices of the engine, and what became of content. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
-        ask!(self, wire => wire.carry_out(engine, now))
+        ask!(self, wire => wire.carry_out(engine, now));
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
@@ -85,17 +85,17 @@ impl Wire {
 
     /// Does what is due of the handshake and the close, and ends the connection if the engine says that it expired.
     pub(crate) fn on_timeout(&mut self, engine: &mut Engine, now: Instant) {
-        ask!(self, wire => wire.on_timeout(engine, now))
+        ask!(self, wire => wire.on_timeout(engine, now));
     }
 
     /// This host slept until now.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
-        ask!(self, wire => wire.on_wake(engine, now))
+        ask!(self, wire => wire.on_wake(engine, now));
     }
 
     /// The connection rests: gives back memory that is not used.
     pub(crate) fn shrink_to_fit(&mut self) {
-        ask!(self, wire => wire.shrink_to_fit())
+        ask!(self, wire => wire.shrink_to_fit());
     }
 }
 
@@ -118,7 +118,7 @@ impl Wire {
 
     /// The streams that could send what `filter` takes, in their order.
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
-        ask!(self, wire => wire.streams.ready_streams(filter, list))
+        ask!(self, wire => wire.streams.ready_streams(filter, list));
     }
 
     /// Bytes that wait and are urgent; `None` if there are none.
@@ -143,7 +143,7 @@ impl Wire {
 
     /// Tells the peer once more for which credit data wait.
     pub(crate) fn repeat_blocked(&mut self) {
-        ask!(self, wire => wire.streams.repeat_blocked())
+        ask!(self, wire => wire.streams.repeat_blocked());
     }
 
     /// Bytes of data that have come.
@@ -173,6 +173,6 @@ impl Wire {
 
     /// Gives up the messages that lose their use before something sent now could arrive.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) {
-        ask!(self, wire => wire.streams.expire_messages(arrival))
+        ask!(self, wire => wire.streams.expire_messages(arrival));
     }
 }

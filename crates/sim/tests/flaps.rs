@@ -165,7 +165,7 @@ const MEASURED: [&str; 7] = [
     ".recovery.one_way.",
     ".recovery.rate.",
     ".recovery.rtt.",
-    ".recovery.sent.traps.",
+    ".recovery.sent.skipped.",
 ];
 
 /// Lets a connection flap twenty times and fifty times more, with data in both directions, and compares what both ends

@@ -167,7 +167,7 @@ impl Connection {
         let mut earliest = Earliest::default();
         earliest.take(self.wire.deadline(&self.engine));
         if self.engine.phase.is_open() {
-            earliest.take(self.engine.expires_at());
+            earliest.take(self.engine.expiry().at());
             if !self.is_handshaking() {
                 earliest.take(self.engine.poll_timeout(&self.wire));
             }

@@ -182,6 +182,6 @@ impl Connection {
 
     /// What the scheduler of this end has each path for that is in use; for people who ask why it carries data or none.
     pub fn purposes(&self, now: Instant) -> Vec<(PathId, Purpose)> {
-        self.engine.purposes(&self.wire, now)
+        crate::engine::purposes(&self.engine, &self.wire, now)
     }
 }

@@ -1,7 +1,7 @@
 //! The figures of a connection, as one snapshot.
 
 use super::Connection;
-use crate::engine::PathStatistics;
+use crate::engine::{PathStatistics, path_statistics};
 use crate::{ByteCount, MessageStatistics};
 
 /// Figures of a connection.
@@ -39,7 +39,7 @@ impl Connection {
         let (engine, mmsp2) = (&self.engine, self.mmsp2());
         let (streams, tally) = (&mmsp2.streams, mmsp2.streams.tally());
         ConnectionStatistics {
-            paths: engine.path_statistics(),
+            paths: path_statistics(&engine.paths),
             scheduler: engine.sending.scheduler.name(),
             congestion: engine.congestion(),
             backlog: streams.backlog(),

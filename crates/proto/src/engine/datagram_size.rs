@@ -1,7 +1,5 @@
 //! Datagram size of each path: feeds events to the path MTU search.
 
-use std::net::IpAddr;
-
 use manyway_wire::PathId;
 
 use super::Engine;
@@ -77,14 +75,5 @@ impl Engine {
             }
             self.adopt_size(now, id);
         }
-    }
-
-    /// Whether `new` may lead to another host than `old`: a NAT rebinding that only changed the port leaves the route
-    /// as it was.
-    pub(crate) fn leads_elsewhere(old: &FourTuple, new: &FourTuple) -> bool {
-        let ips = |tuple: &FourTuple| -> (u32, IpAddr, IpAddr) {
-            (tuple.local.interface, tuple.local.address.ip(), tuple.remote.ip())
-        };
-        ips(old) != ips(new)
     }
 }

@@ -4,44 +4,82 @@ use manyway_wire::PathId;
 
 use super::Engine;
 use crate::Instant;
-use crate::path::{PathReason, PathState};
+use crate::path::{Path, PathReason, PathState};
 use crate::recovery::TimeoutKind;
 use crate::time::Earliest;
 use crate::wire::Wire;
 
-impl Engine {
+/// When something has to happen next, as engine and wire stand now.
+#[derive(Clone, Copy)]
+pub(super) struct Deadlines<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) wire: &'a Wire,
+}
+
+impl Deadlines<'_> {
     /// When [`Self::handle_timeout`] has to be called next; costs O(paths).
-    pub(crate) fn poll_timeout(&self, wire: &Wire) -> Option<Instant> {
+    fn earliest(&self) -> Option<Instant> {
         let mut earliest = Earliest::default();
-        earliest.take(self.clock.paced_until);
-        earliest.take(self.clock.shrink_at);
-        earliest.take(self.persist_deadline(wire));
-        earliest.take(self.receiver_keep_alive_deadline(wire));
-        earliest.take(self.message_deadline(wire));
-        earliest.take(self.selection_deadline());
-        for id in self.paths.ids() {
+        earliest.take(self.engine.clock.paced_until);
+        earliest.take(self.engine.clock.shrink_at);
+        earliest.take(self.persist());
+        earliest.take(self.receiver_keep_alive());
+        earliest.take(self.message());
+        earliest.take(self.engine.selection_deadline());
+        for id in self.engine.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
         earliest.get()
     }
 
     fn path_deadlines(&self, id: PathId, earliest: &mut Earliest) {
-        let Some(path) = self.paths.get(id) else { return };
+        let paths = &self.engine.paths;
+        let Some(path) = paths.get(id) else { return };
         earliest.take(path.recovery.deadline());
-        if self.ack_carrier(path).is_some() {
+        if paths.ack_carrier(path).is_some() {
             earliest.take(path.receiving.acks.deadline());
         }
         // Without a connection ID of the peer no challenge can be sent; the wire format wakes the connection when it
         // has one.
-        earliest.take(path.prober.deadline().filter(|_| self.is_reachable(id)));
+        earliest.take(path.prober.deadline().filter(|_| paths.is_reachable(id)));
         earliest.take(path.mtu.deadline());
         earliest.take(path.ping_deadline());
-        earliest.take(self.keep_alive_deadline(id));
+        earliest
+            .take(self.engine.config.keep_alive.and_then(|interval| paths.keep_alive_deadline(id, interval)));
         if path.state().carries_data() {
-            earliest.take(path.silence_deadline().filter(|at| self.paths.another_works(*at, id)));
+            earliest.take(path.silence_deadline().filter(|at| paths.another_works(*at, id)));
         }
-        earliest.take(self.suspicion_ends(id));
-        earliest.take(self.probation_ends(id).map(|after| path.since() + after));
+        earliest.take(path.suspicion_ends());
+        earliest.take(path.probation_ends());
+    }
+
+    /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
+    /// died.
+    pub(super) fn persist_path(&self) -> Option<&Path> {
+        let asks_anyway = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
+        if !self.wire.is_blocked() || self.engine.paths.iter().any(|path| path.is_live() && asks_anyway(path))
+        {
+            return None;
+        }
+        let path = self.engine.paths.by_turn(self.engine.persist.questions)?;
+        (path.is_live() && self.engine.paths.can_send(path)).then_some(path)
+    }
+
+    pub(super) fn persist(&self) -> Option<Instant> {
+        let path = self.persist_path()?;
+        Some(self.engine.persist.deadline(path.recovery.pto()))
+    }
+
+    /// When the next message can no longer arrive in time.
+    fn message(&self) -> Option<Instant> {
+        self.wire.next_expiry().map(|at| at - self.engine.paths.fastest_way())
+    }
+}
+
+impl Engine {
+    /// When [`Self::handle_timeout`] has to be called next; costs O(paths).
+    pub(crate) fn poll_timeout(&self, wire: &Wire) -> Option<Instant> {
+        Deadlines { engine: self, wire }.earliest()
     }
 
     /// Does the work that is due at `now`; a call before the deadline does no harm.
@@ -58,18 +96,6 @@ impl Engine {
         wire.carry_out(self, now);
     }
 
-    fn keep_alive_deadline(&self, id: PathId) -> Option<Instant> {
-        let interval = self.config.keep_alive?;
-        let path = self.paths.get(id).filter(|path| path.is_live() && !path.has_probes_due())?;
-        if !self.can_send(path) {
-            return None;
-        }
-        if path.recovery.packets_in_flight() > 0 {
-            return None;
-        }
-        Some(path.last_asked() + interval)
-    }
-
     fn path_timeouts(&mut self, now: Instant, id: PathId) {
         self.check_silence(now, id);
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -84,7 +110,9 @@ impl Engine {
                 self.on_probe_timeout(now, id, count);
             }
         }
-        if self.keep_alive_deadline(id).is_some_and(|at| at <= now)
+        let keep_alive_at =
+            self.config.keep_alive.and_then(|interval| self.paths.keep_alive_deadline(id, interval));
+        if keep_alive_at.is_some_and(|at| at <= now)
             && let Some(path) = self.paths.get_mut(id)
         {
             path.schedule_probes(1);
@@ -95,8 +123,8 @@ impl Engine {
     }
 
     fn end_probation(&mut self, now: Instant, id: PathId) {
-        let Some(after) = self.probation_ends(id) else { return };
-        let Some(path) = self.paths.get(id).filter(|path| path.in_state_for(now) >= after) else { return };
+        let ended = |path: &&Path| path.probation_ends().is_some_and(|at| at <= now);
+        let Some(path) = self.paths.get(id).filter(ended) else { return };
         debug_assert_eq!(path.state(), PathState::Probation);
         let working = path.working_state();
         self.advance_path(now, id, working, PathReason::ProbationServed);

@@ -1,41 +1,51 @@
-//! Time limits of a connection: an unanswered handshake, an idle connection, or no working path.
+//! When a connection is given up because of time: the handshake takes too long, the peer is silent, or no path works.
 
 use crate::{ConnectionError, Instant};
 
 use super::Engine;
 
+/// When a connection is given up for each reason, if nothing happens until then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expiry {
+    connect: Option<Instant>,
+    idle: Option<Instant>,
+    no_path: Option<Instant>,
+}
+
 impl Engine {
-    fn connect_deadline(&self) -> Option<Instant> {
-        self.phase.is_handshaking().then(|| self.clock.set_up_since + self.config.connect_timeout)
-    }
-
-    /// While no path works, the longer limit for that counts.
-    pub(crate) fn idle_deadline(&self) -> Option<Instant> {
-        if self.phase.is_handshaking() || self.clock.pathless_since.is_some() {
-            return None;
+    /// When the connection is given up, as things stand now.
+    pub(crate) fn expiry(&self) -> Expiry {
+        let (config, clock, is_handshaking) = (&self.config, &self.clock, self.phase.is_handshaking());
+        let idle_timeout = self.limits.idle_timeout.max(self.paths.drain_time());
+        Expiry {
+            connect: is_handshaking.then(|| clock.set_up_since + config.connect_timeout),
+            // While no path works at all, the longer time for that counts.
+            idle: (!is_handshaking && clock.pathless_since.is_none())
+                .then(|| clock.last_activity + idle_timeout),
+            no_path: clock.pathless_since.map(|since| since + config.no_path_timeout),
         }
-        let least = self.paths.longest_pto() * 3;
-        Some(self.clock.last_activity + self.limits.idle_timeout.max(least))
+    }
+}
+
+impl Expiry {
+    /// When the connection is given up for whatever reason.
+    pub(crate) fn at(&self) -> Option<Instant> {
+        [self.connect, self.idle, self.no_path].into_iter().flatten().min()
     }
 
-    fn pathless_deadline(&self) -> Option<Instant> {
-        self.clock.pathless_since.map(|since| since + self.config.no_path_timeout)
+    /// When the connection is given up because the peer is silent.
+    pub(crate) fn idle(&self) -> Option<Instant> {
+        self.idle
     }
 
-    /// When the connection ends if nothing happens before.
-    pub(crate) fn expires_at(&self) -> Option<Instant> {
-        let deadlines = [self.connect_deadline(), self.idle_deadline(), self.pathless_deadline()];
-        deadlines.into_iter().flatten().min()
-    }
-
-    /// Why the connection has to end now, if it has to.
-    pub(crate) fn expired(&self, now: Instant) -> Option<ConnectionError> {
-        let due = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
-        if due(self.connect_deadline()) {
+    /// Why the connection has to be given up now, if it has to.
+    pub(crate) fn reason(&self, now: Instant) -> Option<ConnectionError> {
+        let is_due = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
+        if is_due(self.connect) {
             Some(ConnectionError::ConnectTimeout)
-        } else if due(self.idle_deadline()) {
+        } else if is_due(self.idle) {
             Some(ConnectionError::IdleTimeout)
-        } else if due(self.pathless_deadline()) {
+        } else if is_due(self.no_path) {
             Some(ConnectionError::NoPath)
         } else {
             None

@@ -25,7 +25,6 @@ const HEARD_TIMEOUTS: u32 = 3;
 /// After this many answered small challenges the size of the full ones is to blame: some full ones are lost by
 /// chance.
 const SMALL_ANSWERS: u32 = 3;
-const LONGEST_PROBATION: Duration = Duration::from_millis(400);
 /// Time from a response of a flapping path to the next challenge: its outages are shorter than the waits of others.
 const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
 
@@ -112,18 +111,8 @@ impl Engine {
         self.reinject_suspect(now, id);
     }
 
-    /// When a suspect path is dead that does not answer path challenges. Its acknowledgements may well arrive over
-    /// other paths, since the peer receives on it: a path works in both directions or not at all.
-    pub(crate) fn suspicion_ends(&self, id: PathId) -> Option<Instant> {
-        let path = self.paths.get(id).filter(|path| path.state() == PathState::Suspect)?;
-        let patience = path.recovery.pto() * 2;
-        let heard = path.last_heard() > path.since();
-        let ends_at = path.since() + patience;
-        Some(if heard { ends_at.max(path.heard_until()) } else { ends_at })
-    }
-
     pub(crate) fn end_suspicion(&mut self, now: Instant, id: PathId) {
-        if self.suspicion_ends(id).is_some_and(|at| at <= now) {
+        if self.paths.get(id).and_then(Path::suspicion_ends).is_some_and(|at| at <= now) {
             self.declare_dead(now, id, PathReason::NoAnswer);
         }
     }
@@ -168,7 +157,7 @@ impl Engine {
             return;
         }
         let mut outcome = std::mem::take(&mut self.shared.outcome);
-        let mut targets = self.targets(id);
+        let mut targets = self.pairs().targets(id);
         if let Some(path) = self.paths.get_mut(id) {
             if !matches!(reason, PathReason::CapReached { .. }) {
                 targets.retain(|target| *target != path.tuple());
@@ -196,7 +185,7 @@ impl Engine {
 
     /// A PROBE of a path was answered from one of its address pairs.
     pub(crate) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
-        let is_taken = self.is_taken(id, &answer.tuple);
+        let is_taken = self.pairs().is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
         if is_taken && path.tuple() != answer.tuple {
             // Another path uses these addresses meanwhile.
@@ -210,7 +199,7 @@ impl Engine {
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {
             let before = path.place.fallback();
             path.on_proven();
-            if before.is_some_and(|before| Self::leads_elsewhere(&before, &answer.tuple)) {
+            if before.is_some_and(|before| before.leads_elsewhere(&answer.tuple)) {
                 self.reset_path(now, id);
             }
         }
@@ -240,7 +229,7 @@ impl Engine {
             }
             PathState::Dead => {
                 let same = path.tuple() == answer.tuple;
-                let elsewhere = Self::leads_elsewhere(&path.tuple(), &answer.tuple);
+                let elsewhere = path.tuple().leads_elsewhere(&answer.tuple);
                 path.place.prove(answer.tuple);
                 path.prober.stop();
                 path.recovery.restart(now, same.then_some(answer.rtt));
@@ -309,13 +298,6 @@ impl Engine {
             self.change_reason(now, id, reason);
         }
         true
-    }
-
-    /// When the probation of a path ends.
-    pub(crate) fn probation_ends(&self, id: PathId) -> Option<Duration> {
-        let path = self.paths.get(id).filter(|path| path.state() == PathState::Probation)?;
-        let rtt = path.recovery.rtt().smoothed();
-        Some((rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
     }
 
     /// Reports the availability of a path to the peer.

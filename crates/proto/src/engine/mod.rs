@@ -35,7 +35,6 @@ mod urgent;
 mod wake;
 mod wishes;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +48,8 @@ pub(crate) use phase::Phase;
 pub(crate) use probing::Probing;
 pub(crate) use rates::{is_full, measured_rate};
 pub use statistics::PathStatistics;
+pub(crate) use statistics::path_statistics;
+pub(crate) use wishes::purposes;
 
 use crate::congestion::{self, ControllerConfig};
 use crate::observe::{Fact, ObservedPacket, Observer};
@@ -76,6 +77,13 @@ pub(crate) struct Limits {
     pub(crate) own_paths: u32,
     /// The next path id that this end opens; only a client opens paths.
     next_path: PathId,
+}
+
+impl Limits {
+    /// The highest path id that both ends allow.
+    pub(crate) fn highest_path(&self) -> PathId {
+        PathId(self.own_paths.min(self.peer_paths))
+    }
 }
 
 /// Times of the connection as a whole.
@@ -117,8 +125,6 @@ pub(crate) struct Engine {
     pub(crate) phase: Phase,
     pub(crate) paths: PathSet,
     pub(crate) manager: PathManager,
-    /// The paths, including unopened ones, for which the wire format has a connection ID of the peer.
-    reachable: BTreeSet<PathId>,
     pub(crate) limits: Limits,
     pub(crate) sending: Sending,
     pub(crate) persist: Persist,
@@ -157,7 +163,6 @@ impl Engine {
             phase: Phase::Handshaking,
             paths,
             manager,
-            reachable: BTreeSet::new(),
             sending: Sending::new(config.scheduler.make()),
             limits: Limits {
                 idle_timeout: config.idle_timeout,
@@ -185,20 +190,6 @@ impl Engine {
         }
     }
 
-    /// Whether the wire format has a connection ID of the peer for a path: without one nothing can be sent there.
-    pub(crate) fn is_reachable(&self, path: PathId) -> bool {
-        self.reachable.contains(&path)
-    }
-
-    /// Sets whether the wire format has a connection ID of the peer for a path.
-    pub(crate) fn set_reachable(&mut self, path: PathId, reachable: bool) {
-        if reachable {
-            self.reachable.insert(path);
-        } else {
-            self.reachable.remove(&path);
-        }
-    }
-
     /// Changes the congestion controller of every path, including future ones.
     pub(crate) fn set_congestion(&mut self, name: &str) -> Result<(), ConfigError> {
         let mut config = ConnectionConfig::clone(&self.config);
@@ -209,6 +200,13 @@ impl Engine {
         }
         self.config = Arc::new(config);
         Ok(())
+    }
+
+    /// Name of the congestion controller.
+    pub(crate) fn congestion(&self) -> &'static str {
+        let path = self.paths.iter().next();
+        let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();
+        path.map_or_else(of_a_new_one, |path| path.recovery.controller_name())
     }
 
     pub(crate) fn observe(&mut self, now: Instant, fact: &Fact) {

@@ -1,12 +1,11 @@
 //! Packets out: due packets go in a fixed order, and each call writes one batch for one address pair.
 
 use manyway_wire::PathId;
-use smallvec::SmallVec;
 
 use super::probing::next_probing;
 use super::{Engine, Side};
 use crate::observe::Fact;
-use crate::path::{BASE_DATAGRAM, Path, PathState};
+use crate::path::{BASE_DATAGRAM, PathState};
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
@@ -64,41 +63,6 @@ impl Engine {
         Transmitter { engine: self, wire, now, buffer }.run()
     }
 
-    /// The path for an acknowledgement: the acknowledged path itself, which keeps its RTT samples clean and tests its
-    /// return direction. While that path is suspect, the best other one.
-    pub(crate) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
-        if path.is_live() && self.can_send(path) {
-            return Some(path.id);
-        }
-        if let Some(other) = self.paths.best_live(Some(path.id)).filter(|other| self.can_send(other)) {
-            return Some(other.id);
-        }
-        let usable = path.state() != PathState::Validating && self.can_send(path);
-        usable.then_some(path.id)
-    }
-
-    /// The paths whose acknowledgements go into a packet on `carrier`: its own if anything waits, those of others once they
-    /// are due and no path is better for them. With each stands whether it may not arrive there, as the path is suspect:
-    /// then another one has to bring it too.
-    pub(crate) fn due_acks(&self, now: Instant, carrier: PathId) -> SmallVec<[(PathId, bool); 8]> {
-        let due = |path: &Path| {
-            let is_own = path.id == carrier;
-            let is_due = if is_own { path.receiving.acks.is_waiting() } else { path.receiving.acks.due(now) };
-            if !is_due {
-                return None;
-            }
-            let chosen = self.ack_carrier(path);
-            let is_detour = chosen.is_some_and(|chosen| chosen != carrier);
-            (is_own || chosen == Some(carrier)).then_some((path.id, is_detour))
-        };
-        self.paths.iter().filter_map(due).collect()
-    }
-
-    /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
-    pub(super) fn can_send(&self, path: &Path) -> bool {
-        self.is_reachable(path.id) && path.place.amplification().has_room()
-    }
-
     /// A packet of `size` bytes leaves on a path.
     pub(crate) fn on_packet_out(
         &mut self,
@@ -146,7 +110,7 @@ impl Transmitter<'_> {
     fn transmit_probing(&mut self) -> Option<Transmit> {
         let is_client = self.engine.side == Side::Client;
         for id in self.engine.paths.ids() {
-            let is_reachable = self.engine.is_reachable(id);
+            let is_reachable = self.engine.paths.is_reachable(id);
             let path = self.engine.paths.get_mut(id)?;
             if !is_reachable {
                 path.drop_answers();
@@ -263,7 +227,7 @@ impl Transmitter<'_> {
             else {
                 continue;
             };
-            let Some(carrier) = self.engine.ack_carrier(path) else { continue };
+            let Some(carrier) = self.engine.paths.ack_carrier(path) else { continue };
             let place = (carrier, usize::from(BASE_DATAGRAM));
             if let Some(transmit) = self.transmit_one(place, Carry::default()) {
                 return Some(transmit);

@@ -9,7 +9,7 @@ use super::{Engine, Side};
 use crate::path::manager::{PathManager, Selection};
 use crate::path::selection::{Candidate, PairMode, share_an_address};
 use crate::path::survey::differ;
-use crate::path::{Path, PathSet, PathState, Role};
+use crate::path::{Path, PathReason, PathSet, PathState, Role};
 use crate::{FourTuple, Instant, LocalAddress, Rate};
 
 /// A candidate pair of one family that a client could use.
@@ -82,6 +82,36 @@ impl Engine {
 }
 
 impl Pairs<'_> {
+    /// The pairs that a path without a response challenges: all of its interface. Where pairs are chosen one by one,
+    /// the path challenges its own pair, and the unused ones of its interface only while no path works.
+    pub(super) fn targets(&self, id: PathId) -> Vec<FourTuple> {
+        let Some(path) = self.paths.get(id) else { return Vec::new() };
+        let mut targets = self.manager.targets(path.tuple().local);
+        if self.manager.selection.is_some() {
+            let stuck = !self.paths.iter().any(Path::is_live);
+            targets.retain(|tuple| *tuple == path.tuple() || (stuck && !self.is_taken(id, tuple)));
+        }
+        targets
+    }
+
+    /// Whether another path than this one uses these addresses. A path without any acknowledgement does not keep a
+    /// dead one from them: the peer may lack a connection ID to answer with (spec 6.11).
+    pub(super) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
+        let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
+        let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
+        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
+    }
+
+    /// Why the local address of a path is no longer used.
+    pub(super) fn why_left(&self, id: PathId) -> PathReason {
+        let local = self.paths.get(id).map(|path| path.tuple().local);
+        local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
+    }
+
+    pub(super) fn keeps(&self, path: &Path) -> bool {
+        self.manager.has_local(&path.tuple().local)
+    }
+
     fn usage(&self, tuple: &FourTuple) -> PairUse {
         if let Some(path) = self.paths.iter().find(|path| path.tuple() == *tuple) {
             return PairUse::Path(path.id);
@@ -196,4 +226,10 @@ impl Pairs<'_> {
     pub(super) fn carried_at(&self) -> Option<Instant> {
         self.paths.iter().filter_map(Path::last_data).max()
     }
+}
+
+/// Whether a path has not been validated yet.
+pub(super) fn is_unproven(path: &Path) -> bool {
+    let never = path.recovery.last_progress().is_none();
+    path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use manyway_wire::PathId;
 
 use super::notices::Notice;
+use super::pairs::is_unproven;
 use super::settle::Portion;
 use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
@@ -31,20 +32,14 @@ impl Engine {
             return;
         }
         for id in self.paths.ids() {
-            let gone = self.paths.get(id).is_some_and(|path| !self.keeps(path));
-            let Some(reason) = gone.then(|| self.why_left(id)) else { continue };
+            let gone = self.paths.get(id).is_some_and(|path| !self.pairs().keeps(path));
+            let Some(reason) = gone.then(|| self.pairs().why_left(id)) else { continue };
             if !self.carry_over(now, id, reason) {
                 self.close_own_path(now, id, reason);
             }
         }
         self.retarget_paths(now);
         self.open_missing_paths(now);
-    }
-
-    /// Why the local address of a path is no longer used.
-    pub(crate) fn why_left(&self, id: PathId) -> PathReason {
-        let local = self.paths.get(id).map(|path| path.tuple().local);
-        local.map_or(PathReason::AddressGone, |local| self.manager.why_left(&local))
     }
 
     /// Keeps the last path when its address is gone. While no other path works, the peer cannot be notified of a
@@ -73,10 +68,6 @@ impl Engine {
         true
     }
 
-    fn keeps(&self, path: &Path) -> bool {
-        self.manager.has_local(&path.tuple().local)
-    }
-
     /// Adds addresses of the peer, and challenges them first.
     pub(crate) fn add_remote_addresses(&mut self, now: Instant, remotes: &[SocketAddr]) {
         let working = self.paths.iter().filter(|path| path.is_live());
@@ -92,32 +83,12 @@ impl Engine {
             return;
         }
         for id in self.paths.ids() {
-            let targets = self.targets(id);
+            let targets = self.pairs().targets(id);
             let looks = |path: &&mut Path| matches!(path.state(), PathState::Validating | PathState::Dead);
             if let Some(path) = self.paths.get_mut(id).filter(looks) {
                 path.prober.set_targets(now, targets);
             }
         }
-    }
-
-    /// The pairs that a path without a response challenges: all of its interface. Where pairs are chosen one by one,
-    /// the path challenges its own pair, and the unused ones of its interface only while no path works.
-    pub(crate) fn targets(&self, id: PathId) -> Vec<FourTuple> {
-        let Some(path) = self.paths.get(id) else { return Vec::new() };
-        let mut targets = self.manager.targets(path.tuple().local);
-        if self.manager.selection.is_some() {
-            let stuck = !self.paths.iter().any(Path::is_live);
-            targets.retain(|tuple| *tuple == path.tuple() || (stuck && !self.is_taken(id, tuple)));
-        }
-        targets
-    }
-
-    /// Whether another path than this one uses these addresses. A path without any acknowledgement does not keep a
-    /// dead one from them: the peer may lack a connection ID to answer with (spec 6.11).
-    pub(crate) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
-        let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
-        let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
-        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
     }
 
     /// A path has moved to addresses that other paths challenge without a response: these close (spec 6.71).
@@ -167,9 +138,9 @@ impl Engine {
     /// Opens a path that tries some pairs; false if it has to wait for an id.
     pub(crate) fn open_path(&mut self, now: Instant, targets: Vec<FourTuple>, role: Role) -> bool {
         let id = self.limits.next_path;
-        let within = id.0 <= self.limits.peer_paths.min(self.limits.own_paths);
+        let within = id <= self.limits.highest_path();
         let Some(tuple) = targets.first().copied().filter(|_| within) else { return false };
-        if !self.is_reachable(id) {
+        if !self.paths.is_reachable(id) {
             return false;
         }
         self.limits.next_path = PathId(id.0 + 1);
@@ -225,14 +196,9 @@ impl Engine {
 
     /// The peer gets one more id for each closed path, so that the number of open paths stays the same.
     fn on_closed(&mut self, path: PathId, tell: bool) {
-        self.set_reachable(path, false);
+        self.paths.set_reachable(path, false);
         self.limits.own_paths = self.limits.own_paths.saturating_add(1);
         self.notices.push(Notice::Closed { path, tell });
-    }
-
-    /// The highest path id that both ends allow.
-    pub(crate) fn highest_path(&self) -> PathId {
-        PathId(self.limits.own_paths.min(self.limits.peer_paths))
     }
 
     /// The peer opened a path: its first packet came from `heard`.
@@ -344,7 +310,7 @@ impl Engine {
         }
         self.notices.push(Notice::Migrated(heard.path));
         let (role, state) = (path.role(), path.state());
-        if Self::leads_elsewhere(&old, &heard.tuple) {
+        if old.leads_elsewhere(&heard.tuple) {
             self.forget_size(heard.now, heard.path);
             self.start_size_search(heard.now, heard.path);
         }
@@ -357,7 +323,7 @@ impl Engine {
     pub(crate) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(old) = path.place.fallback().filter(|_| path.prober.rounds() > 3) {
-            let elsewhere = Self::leads_elsewhere(&path.tuple(), &old);
+            let elsewhere = path.tuple().leads_elsewhere(&old);
             path.place.move_back();
             path.on_back(now);
             let event = PathEvent {
@@ -374,10 +340,4 @@ impl Engine {
             self.announce_path(now, event);
         }
     }
-}
-
-/// Whether a path has not been validated yet.
-fn is_unproven(path: &Path) -> bool {
-    let never = path.recovery.last_progress().is_none();
-    path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
 }

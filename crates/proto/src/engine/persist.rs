@@ -8,8 +8,8 @@ use std::time::Duration;
 use manyway_wire::PathId;
 
 use super::Engine;
+use super::deadline::Deadlines;
 use crate::Instant;
-use crate::path::Path;
 use crate::wire::Wire;
 
 /// The longest time between two persist probes.
@@ -21,7 +21,7 @@ pub(crate) struct Persist {
     /// Start of the timer: stream data or a persist probe left.
     since: Instant,
     /// Persist probes since stream data left.
-    questions: u32,
+    pub(super) questions: u32,
     /// The path on which a persist probe is due.
     due: Option<PathId>,
 }
@@ -52,35 +52,20 @@ impl Persist {
         self.due = Some(path);
     }
 
-    fn deadline(&self, pto: Duration) -> Instant {
+    pub(super) fn deadline(&self, pto: Duration) -> Instant {
         // 2^9 times 10 ms is above the longest wait.
         self.since + pto.saturating_mul(1 << self.questions.min(9)).min(LONGEST_WAIT)
     }
 }
 
 impl Engine {
-    /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
-    /// died.
-    fn persist_path(&self, wire: &Wire) -> Option<&Path> {
-        let asks_anyway = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
-        if !wire.is_blocked() || self.paths.iter().any(|path| path.is_live() && asks_anyway(path)) {
-            return None;
-        }
-        let path = self.paths.by_turn(self.persist.questions)?;
-        (path.is_live() && self.can_send(path)).then_some(path)
-    }
-
-    pub(crate) fn persist_deadline(&self, wire: &Wire) -> Option<Instant> {
-        let path = self.persist_path(wire)?;
-        Some(self.persist.deadline(path.recovery.pto()))
-    }
-
     /// Schedules a persist probe if it is due.
     pub(crate) fn persist_timeout(&mut self, wire: &mut Wire, now: Instant) {
-        if self.persist_deadline(wire).is_none_or(|at| at > now) {
+        let deadlines = Deadlines { engine: self, wire };
+        if deadlines.persist().is_none_or(|at| at > now) {
             return;
         }
-        if let Some(id) = self.persist_path(wire).map(|path| path.id) {
+        if let Some(id) = deadlines.persist_path().map(|path| path.id) {
             wire.repeat_blocked();
             self.persist.on_asked(now, id);
         }

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use super::Engine;
+use super::deadline::Deadlines;
 use crate::Instant;
 use crate::wire::Wire;
 
@@ -25,26 +26,14 @@ pub(crate) struct KeepAlives {
 }
 
 impl Engine {
-    /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once
-    /// each until further stream data arrives.
-    pub(crate) fn receiver_keep_alive_deadline(&self, wire: &Wire) -> Option<Instant> {
-        let idle_at = self.idle_deadline().filter(|_| !self.clock.asked_since_heard)?;
-        let heard_at = self.clock.last_activity;
-        let half = (idle_at - heard_at) / 2;
-        match self.keep_alives_sent(wire) {
-            0 if wire.bytes_received() > 0 => Some(heard_at + self.first_wait().min(half)),
-            1 => Some(heard_at + half),
-            _ => None,
-        }
-    }
-
     /// Schedules a keep-alive on all paths if it is due.
     pub(crate) fn receiver_keep_alive_timeout(&mut self, wire: &Wire, now: Instant) {
-        if self.receiver_keep_alive_deadline(wire).is_none_or(|at| at > now) {
+        let deadlines = Deadlines { engine: self, wire };
+        if deadlines.receiver_keep_alive().is_none_or(|at| at > now) {
             return;
         }
         self.clock.asked =
-            KeepAlives { after: wire.bytes_received(), times: self.keep_alives_sent(wire) + 1 };
+            KeepAlives { after: wire.bytes_received(), times: deadlines.keep_alives_sent() + 1 };
         if !wire.expects_more() {
             return;
         }
@@ -52,14 +41,29 @@ impl Engine {
             path.schedule_probes(1);
         }
     }
+}
 
-    fn keep_alives_sent(&self, wire: &Wire) -> u8 {
-        let KeepAlives { after, times } = self.clock.asked;
-        if wire.bytes_received() > after { 0 } else { times }
+impl Deadlines<'_> {
+    /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once
+    /// each until further stream data arrives.
+    pub(super) fn receiver_keep_alive(&self) -> Option<Instant> {
+        let idle_at = self.engine.expiry().idle().filter(|_| !self.engine.clock.asked_since_heard)?;
+        let heard_at = self.engine.clock.last_activity;
+        let half = (idle_at - heard_at) / 2;
+        match self.keep_alives_sent() {
+            0 if self.wire.bytes_received() > 0 => Some(heard_at + self.first_wait().min(half)),
+            1 => Some(heard_at + half),
+            _ => None,
+        }
+    }
+
+    fn keep_alives_sent(&self) -> u8 {
+        let KeepAlives { after, times } = self.engine.clock.asked;
+        if self.wire.bytes_received() > after { 0 } else { times }
     }
 
     fn first_wait(&self) -> Duration {
-        let live = self.paths.iter().filter(|path| path.is_live());
+        let live = self.engine.paths.iter().filter(|path| path.is_live());
         let timeout = live.map(|path| path.recovery.pto()).max().unwrap_or_default();
         (timeout * FIRST_TIMEOUTS).max(FIRST_WAIT)
     }

@@ -47,15 +47,6 @@ impl Engine {
         }
     }
 
-    /// Whether a client decrypts an off-path packet to learn where its server is: only while nothing arrives from the
-    /// known address.
-    pub(crate) fn opens_off_path_packets(&self, heard: &Heard) -> bool {
-        self.side == Side::Client
-            && !self.phase.is_handshaking()
-            && self.paths.get(heard.path).is_some_and(|path| path.state() != PathState::Validating)
-            && !self.paths.iter().any(|path| is_heard_of(path, heard.now))
-    }
-
     /// The packet was decrypted, so the server built it, but any host may have sent it from there. Its content is
     /// ignored. Once no path works, the source address is challenged like any unverified address (spec 6.35); until
     /// then the path itself is probed.
@@ -74,9 +65,4 @@ impl Engine {
             self.retarget_paths(heard.now);
         }
     }
-}
-
-/// Whether something arrived on a path within a round trip: then its server has not moved.
-fn is_heard_of(path: &Path, now: Instant) -> bool {
-    path.is_live() && now < path.last_heard() + path.recovery.rtt().smoothed()
 }

@@ -155,7 +155,7 @@ impl Engine {
 
     /// The path whose id connectivity checks of other pairs use.
     fn survey_carrier(&self) -> Option<PathId> {
-        self.paths.best_live(None).filter(|path| self.can_send(path)).map(|path| path.id)
+        self.paths.best_live(None).filter(|path| self.paths.can_send(path)).map(|path| path.id)
     }
 }
 

@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use manyway_wire::PathId;
+use smallvec::SmallVec;
 
 use crate::packet::content::SentContent;
-use crate::scheduler::guard::Guard;
-use crate::scheduler::{PathList, PathView, ReadyStream, Scheduler};
+use crate::path::{Path, PathSet, PathState};
+use crate::recovery::Outcome;
+use crate::scheduler::guard::{Candidate, Guard, Verdict};
+use crate::scheduler::{Event, PathList, PathView, ReadyStream, Scheduler};
 use crate::{ByteCount, Instant};
 
 /// Head-of-line copies per hundred bytes sent (engineering: bulk).
@@ -63,6 +66,47 @@ impl Sending {
         self.ready = Vec::new();
         self.copies.queues = Vec::new();
         self.guard = self.guard.take().filter(|guard| !guard.is_at_rest());
+    }
+
+    /// Tells the scheduler what became of packets of a path.
+    pub(super) fn on_outcome(&mut self, id: PathId, latest_rtt: Option<Duration>, outcome: &Outcome) {
+        let carries_bytes = |content: &SentContent| {
+            matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
+        };
+        if outcome.lost.iter().flatten().any(carries_bytes) {
+            self.repeats_from = Some(id);
+        }
+        let Some(latest_rtt) = latest_rtt else { return };
+        if outcome.newly_acked_bytes > ByteCount::ZERO {
+            let bytes = outcome.newly_acked_bytes;
+            self.scheduler.on_event(&Event::Acked { path: id, bytes, latest_rtt });
+        }
+        if outcome.lost_bytes > ByteCount::ZERO {
+            self.scheduler.on_event(&Event::Lost { path: id, bytes: outcome.lost_bytes });
+        }
+    }
+
+    /// What the guard says of the paths now that so many bytes have arrived.
+    pub(super) fn ask_guard(&mut self, now: Instant, paths: &PathSet, arrived: ByteCount) -> Vec<Verdict> {
+        let guard = self.guard.get_or_insert_with(|| Box::new(Guard::new()));
+        if !guard.is_due(now) {
+            return Vec::new();
+        }
+        guard.end_stretch(now, paths.iter().map(|path| (path.id, path.recovery.delivered())));
+        let works =
+            |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
+        let candidates = paths.iter().filter(works).map(|path| {
+            let recovery = &path.recovery;
+            let rtt = recovery.rtt();
+            Candidate {
+                path: path.id,
+                rate: recovery.delivery_rate().min(guard.pace_of(path.id)),
+                delay: rtt.smoothed() / 2,
+                smoothed_rtt: rtt.smoothed(),
+            }
+        });
+        let candidates: SmallVec<[Candidate; 8]> = candidates.collect();
+        guard.on_arrived(now, arrived, candidates.iter().copied()).into_iter().collect()
     }
 }
 

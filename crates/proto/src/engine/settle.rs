@@ -1,15 +1,12 @@
 //! Effects of an acknowledgement or timeout on the path, the scheduler, and the contents of packets.
 
 use manyway_wire::PathId;
-use smallvec::SmallVec;
 
 use super::Engine;
 use crate::observe::{Fact, Metrics};
-use crate::packet::content::SentContent;
 use crate::path::{Path, PathState};
 use crate::recovery::{LostNote, Outcome};
-use crate::scheduler::Event;
-use crate::scheduler::guard::{Candidate, Guard, Verdict};
+use crate::scheduler::guard::Verdict;
 use crate::{ByteCount, Instant};
 
 /// A portion of the packets in flight on a path.
@@ -32,7 +29,8 @@ impl Engine {
     /// empties the outcome.
     pub(crate) fn settle(&mut self, now: Instant, path: PathId, outcome: &mut Outcome) {
         let lost = outcome.lost.len() as u64;
-        self.tell_scheduler(path, outcome);
+        let latest_rtt = self.paths.get(path).map(|path| path.recovery.rtt().latest());
+        self.sending.on_outcome(path, latest_rtt, outcome);
         if lost > 0 || outcome.lost_bytes > ByteCount::ZERO || outcome.spurious > 0 {
             self.note_losses(now, path, outcome, lost);
         }
@@ -48,24 +46,6 @@ impl Engine {
         fates.lost.append(&mut outcome.lost);
         self.notices.on_settled();
         outcome.clear();
-    }
-
-    fn tell_scheduler(&mut self, id: PathId, outcome: &Outcome) {
-        let carries_bytes = |content: &SentContent| {
-            matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
-        };
-        if outcome.lost.iter().flatten().any(carries_bytes) {
-            self.sending.repeats_from = Some(id);
-        }
-        let Some(path) = self.paths.get(id) else { return };
-        let latest_rtt = path.recovery.rtt().latest();
-        if outcome.newly_acked_bytes > ByteCount::ZERO {
-            let bytes = outcome.newly_acked_bytes;
-            self.sending.scheduler.on_event(&Event::Acked { path: id, bytes, latest_rtt });
-        }
-        if outcome.lost_bytes > ByteCount::ZERO {
-            self.sending.scheduler.on_event(&Event::Lost { path: id, bytes: outcome.lost_bytes });
-        }
     }
 
     fn note_losses(&mut self, now: Instant, id: PathId, outcome: &Outcome, lost: u64) {
@@ -90,19 +70,7 @@ impl Engine {
             self.observe(now, &Fact::PacketLost { path: id, packet_number, size, reason });
         }
         let Some(path) = self.paths.get(id) else { return };
-        let recovery = &path.recovery;
-        let metrics = Metrics {
-            path: id,
-            latest_rtt: recovery.rtt().latest(),
-            smoothed_rtt: recovery.rtt().smoothed(),
-            minimum_rtt: recovery.rtt().minimum(),
-            rtt_variation: recovery.rtt().variation(),
-            window: recovery.window(),
-            in_flight: recovery.bytes_in_flight(),
-            packets_in_flight: recovery.packets_in_flight() as u64,
-            pacing_rate: recovery.pacing_rate(),
-            is_in_slow_start: recovery.is_in_slow_start(),
-        };
+        let metrics = metrics(path);
         self.observe(now, &Fact::Metrics(metrics));
     }
 
@@ -144,37 +112,30 @@ impl Engine {
     /// path that does not pay, and restore it.
     pub(crate) fn on_progress(&mut self, now: Instant, arrived: ByteCount) {
         if self.config.guard && self.sending.scheduler.is_guarded() {
-            self.ask_guard(now, arrived);
+            for Verdict { path, is_parked, reason } in self.sending.ask_guard(now, &self.paths, arrived) {
+                let state = if is_parked { PathState::Parked } else { PathState::Active };
+                if self.paths.get(path).is_some_and(|path| path.state() == state) {
+                    self.change_reason(now, path, reason);
+                } else {
+                    self.advance_path(now, path, state, reason);
+                }
+            }
         }
     }
+}
 
-    fn ask_guard(&mut self, now: Instant, arrived: ByteCount) {
-        let guard = self.sending.guard.get_or_insert_with(|| Box::new(Guard::new()));
-        if !guard.is_due(now) {
-            return;
-        }
-        guard.end_stretch(now, self.paths.iter().map(|path| (path.id, path.recovery.delivered())));
-        let works =
-            |path: &&Path| path.peer_ready() && matches!(path.state(), PathState::Active | PathState::Parked);
-        let candidates = self.paths.iter().filter(works).map(|path| {
-            let recovery = &path.recovery;
-            let rtt = recovery.rtt();
-            Candidate {
-                path: path.id,
-                rate: recovery.delivery_rate().min(guard.pace_of(path.id)),
-                delay: rtt.smoothed() / 2,
-                smoothed_rtt: rtt.smoothed(),
-            }
-        });
-        let candidates: SmallVec<[Candidate; 8]> = candidates.collect();
-        for Verdict { path, is_parked, reason } in guard.on_arrived(now, arrived, candidates.iter().copied())
-        {
-            let state = if is_parked { PathState::Parked } else { PathState::Active };
-            if self.paths.get(path).is_some_and(|path| path.state() == state) {
-                self.change_reason(now, path, reason);
-            } else {
-                self.advance_path(now, path, state, reason);
-            }
-        }
+fn metrics(path: &Path) -> Metrics {
+    let recovery = &path.recovery;
+    Metrics {
+        path: path.id,
+        latest_rtt: recovery.rtt().latest(),
+        smoothed_rtt: recovery.rtt().smoothed(),
+        minimum_rtt: recovery.rtt().minimum(),
+        rtt_variation: recovery.rtt().variation(),
+        window: recovery.window(),
+        in_flight: recovery.bytes_in_flight(),
+        packets_in_flight: recovery.packets_in_flight() as u64,
+        pacing_rate: recovery.pacing_rate(),
+        is_in_slow_start: recovery.is_in_slow_start(),
     }
 }

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Engine;
-use crate::congestion::{Bottleneck, ControllerConfig};
-use crate::path::{BASE_DATAGRAM, Path, PathAvailability, PathReason, PathState, Role};
+use crate::path::{Path, PathAvailability, PathReason, PathSet, PathState, Role};
 use crate::recovery::EcnState;
 use crate::{ByteCount, FourTuple, Instant, PathEvent, Rate};
 
@@ -68,29 +66,12 @@ impl PathStatistics {
     }
 }
 
-impl Engine {
-    /// The statistics of every open path, by ascending id; costs O(paths²).
-    pub(crate) fn path_statistics(&self) -> Vec<PathStatistics> {
-        self.paths.iter().map(|path| path_statistics(path, self.group_of(path))).collect()
-    }
-
-    fn group_of(&self, path: &Path) -> PathId {
-        let shares = |other: &&Path| {
-            other.is_live() && self.paths.bottleneck_of([path.id, other.id]) == Bottleneck::Same
-        };
-        let others = self.paths.iter().filter(|other| other.id < path.id);
-        others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)
-    }
-
-    /// Name of the congestion controller.
-    pub(crate) fn congestion(&self) -> &'static str {
-        let path = self.paths.iter().next();
-        let of_a_new_one = || (self.config.congestion)(&ControllerConfig::new(BASE_DATAGRAM)).name();
-        path.map_or_else(of_a_new_one, |path| path.recovery.controller_name())
-    }
+/// The figures of every open path, by ascending id; costs O(paths²).
+pub(crate) fn path_statistics(paths: &PathSet) -> Vec<PathStatistics> {
+    paths.iter().map(|path| of_path(path, paths.group_of(path))).collect()
 }
 
-fn path_statistics(path: &Path, group: PathId) -> PathStatistics {
+fn of_path(path: &Path, group: PathId) -> PathStatistics {
     let (recovery, counters) = (&path.recovery, path.counters());
     PathStatistics {
         id: path.id,

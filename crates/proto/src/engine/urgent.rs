@@ -20,11 +20,6 @@ impl Engine {
             wire.expire_messages(now + self.paths.fastest_way());
         }
     }
-
-    /// When the next message can no longer arrive in time.
-    pub(crate) fn message_deadline(&self, wire: &Wire) -> Option<Instant> {
-        wire.next_expiry().map(|at| at - self.paths.fastest_way())
-    }
 }
 
 impl Transmitter<'_> {

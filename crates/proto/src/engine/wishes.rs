@@ -10,25 +10,24 @@ use crate::scheduler::{Notice, PathView, Purpose, View, in_use_for_urgent, purpo
 use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
 
-impl Engine {
-    /// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or
-    /// none.
-    pub(crate) fn purposes(&self, wire: &Wire, now: Instant) -> Vec<(PathId, Purpose)> {
-        let figures = |path: &Path| {
-            let view = path.view(now);
-            let terms = self.manager.terms_of(&path.tuple().local);
-            PathView { sendable: view.window - view.in_flight, terms, ..view }
-        };
-        let paths: Vec<PathView> = self.paths.iter().map(figures).collect();
-        let scheduler = &*self.sending.scheduler;
-        let mut view = View::new(now, &paths);
-        let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
-        let backlog_of =
-            wire.backlog_of(if urgent_has_path { ClassFilter::Patient } else { ClassFilter::All });
-        (view.backlog, view.repeats, view.next) = (backlog_of.backlog, backlog_of.repeats, backlog_of.next);
-        with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
-    }
+/// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or none.
+pub(crate) fn purposes(engine: &Engine, wire: &Wire, now: Instant) -> Vec<(PathId, Purpose)> {
+    let figures = |path: &Path| {
+        let view = path.view(now);
+        let terms = engine.manager.terms_of(&path.tuple().local);
+        PathView { sendable: view.window - view.in_flight, terms, ..view }
+    };
+    let paths: Vec<PathView> = engine.paths.iter().map(figures).collect();
+    let scheduler = &*engine.sending.scheduler;
+    let mut view = View::new(now, &paths);
+    let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
+    let filter = if urgent_has_path { ClassFilter::Patient } else { ClassFilter::All };
+    let backlog = wire.backlog_of(filter);
+    (view.backlog, view.repeats, view.next) = (backlog.backlog, backlog.repeats, backlog.next);
+    with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
+}
 
+impl Engine {
     /// Turns reports of the scheduler into events; true if there were any.
     pub(crate) fn forward_notices(&mut self) -> bool {
         let mut any = false;

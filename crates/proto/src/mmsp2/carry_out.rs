@@ -53,12 +53,12 @@ impl Mmsp2 {
 
     /// Reports to the engine whether this end has a connection ID of the peer for a path.
     pub(super) fn tell_reach(&self, engine: &mut Engine, path: PathId) {
-        engine.set_reachable(path, self.ids.remote.current(path).is_some());
+        engine.paths.set_reachable(path, self.ids.remote.current(path).is_some());
     }
 
     /// Issues ids for every path that both ends allow and that has none yet.
     pub(super) fn issue_ids(&mut self, engine: &mut Engine) {
-        self.ids.local.issue_up_to(engine.highest_path(), &mut engine.shared.rng);
+        self.ids.local.issue_up_to(engine.limits.highest_path(), &mut engine.shared.rng);
     }
 
     /// Passes on the fate of the contents of packets, and triggers the reactions to progress.

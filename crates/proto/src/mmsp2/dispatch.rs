@@ -3,39 +3,34 @@
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus};
 
+use super::Checked;
 use super::control::from_wire;
-use super::input::PacketFacts;
-use super::{Checked, Mmsp2};
+use super::input::{PacketFacts, Reception};
 use crate::engine::Engine;
 use crate::io::EcnCounts;
 use crate::protection::EncryptionLevel;
 use crate::recovery::ReceivedAck;
 use crate::{Rate, Side, Violation};
 
-impl Mmsp2 {
-    pub(crate) fn dispatch(
-        &mut self,
-        engine: &mut Engine,
-        facts: &PacketFacts,
-        block: &Block<'_>,
-    ) -> Checked {
-        if !may_stand_in(block, facts.level) || !may_come_from_peer(engine.side, block) {
+impl Reception<'_> {
+    pub(crate) fn dispatch(&mut self, facts: &PacketFacts, block: &Block<'_>) -> Checked {
+        if !may_stand_in(block, facts.level) || !may_come_from_peer(self.engine.side, block) {
             return Err(Violation::UnexpectedBlock { kind: block.kind() });
         }
         match block {
             Block::Syn(_) | Block::AckNow | Block::Pad => {}
-            Block::SynAck(block) => self.on_syn_ack(engine, facts, block.info),
-            Block::Ping(block) => self.on_ping(engine, facts, block.info),
-            Block::Pong => self.on_confirmed(engine, facts.now),
-            Block::Handshake(block) => self.on_handshake_bytes(facts.level, block.offset, block.data)?,
-            Block::PathAck(block) => self.on_path_ack(engine, facts, block)?,
-            Block::Probe(block) => engine.on_challenge(&facts.heard(), block.nonce),
+            Block::SynAck(block) => self.wire.on_syn_ack(self.engine, facts, block.info),
+            Block::Ping(block) => self.wire.on_ping(self.engine, facts, block.info),
+            Block::Pong => self.wire.on_confirmed(self.engine, facts.now),
+            Block::Handshake(block) => self.wire.on_handshake_bytes(facts.level, block.offset, block.data)?,
+            Block::PathAck(block) => self.on_path_ack(facts, block)?,
+            Block::Probe(block) => self.engine.on_challenge(&facts.heard(), block.nonce),
             Block::ProbeAck(block) => {
-                engine.on_challenge_answered(&facts.heard(), block.nonce, block.observed);
+                self.engine.on_challenge_answered(&facts.heard(), block.nonce, block.observed);
             }
             Block::Stream(_) | Block::Message(_) => {
-                engine.on_data_in(facts.now, facts.path);
-                self.streams.on_block(block)?;
+                self.engine.on_data_in(facts.now, facts.path);
+                self.wire.streams.on_block(block)?;
             }
             Block::Skip(_)
             | Block::Window(_)
@@ -43,69 +38,69 @@ impl Mmsp2 {
             | Block::StreamLimit(_)
             | Block::StreamReset(_)
             | Block::StreamStop(_)
-            | Block::Blocked(_) => self.streams.on_block(block)?,
+            | Block::Blocked(_) => self.wire.streams.on_block(block)?,
             // A late copy of an id for a path that is closed.
-            Block::NewCid(block) if engine.paths.is_retired(block.path) => {}
+            Block::NewCid(block) if self.engine.paths.is_retired(block.path) => {}
             Block::NewCid(block) => {
-                self.ids.remote.on_new(block, PathId(engine.limits.own_paths))?;
-                self.tell_reach(engine, block.path);
-                engine.open_missing_paths(facts.now);
+                self.wire.ids.remote.on_new(block, PathId(self.engine.limits.own_paths))?;
+                self.wire.tell_reach(self.engine, block.path);
+                self.engine.open_missing_paths(facts.now);
             }
-            Block::RetireCid(block) => self.ids.local.on_retire(block, &mut engine.shared.rng)?,
+            Block::RetireCid(block) => self.wire.ids.local.on_retire(block, &mut self.engine.shared.rng)?,
             Block::AddAddress(block) => {
                 let (peer, named) = (facts.tuple.remote.ip(), (block.id, block.sequence));
-                engine.on_add_address(facts.now, peer, named, block.address);
+                self.engine.on_add_address(facts.now, peer, named, block.address);
             }
             Block::RemoveAddress(block) => {
-                engine.on_remove_address(facts.now, (block.id, block.sequence));
+                self.engine.on_remove_address(facts.now, (block.id, block.sequence));
             }
-            Block::PathStatus(block) => on_path_status(engine, facts, block),
+            Block::PathStatus(block) => on_path_status(self.engine, facts, block),
             Block::PathClose(block) => {
-                engine.on_peer_closed_path(facts.now, block.path);
-                self.carry_out(engine, facts.now);
-                self.ids.local.forget(block.path);
+                self.engine.on_peer_closed_path(facts.now, block.path);
+                self.wire.carry_out(self.engine, facts.now);
+                self.wire.ids.local.forget(block.path);
             }
             Block::PathLimit(block) => {
-                if block.limit > engine.limits.peer_paths {
-                    engine.limits.peer_paths = block.limit;
-                    self.issue_ids(engine);
+                if block.limit > self.engine.limits.peer_paths {
+                    self.engine.limits.peer_paths = block.limit;
+                    self.wire.issue_ids(self.engine);
                 }
             }
-            Block::Liveness(block) => self.on_liveness(engine, facts, block),
-            Block::Close(block) => self.on_close(engine, facts, block),
+            Block::Liveness(block) => self.on_liveness(facts, block),
+            Block::Close(block) => self.wire.on_close(self.engine, facts, block),
         }
         Ok(())
     }
 
-    fn on_path_ack(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {
+    fn on_path_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {
         let now = facts.now;
         let ranges = block.ranges.iter();
         let ack = ReceivedAck::new(block.path, ranges, block.delay, block.receive_time_micros);
         if facts.level != EncryptionLevel::OneRtt {
-            return self.on_setup_ack(engine, facts, ReceivedAck { path: PathId::FIRST, ..ack });
+            return self.wire.on_setup_ack(self.engine, facts, ReceivedAck { path: PathId::FIRST, ..ack });
         }
         let ecn = block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce });
-        let largest = engine.on_ack(now, ack.over(facts.path).with_ecn(ecn));
+        let largest = self.engine.on_ack(now, ack.over(facts.path).with_ecn(ecn));
         if let Ok(Some(largest)) = largest {
-            self.protector.on_acked(now, block.path, largest);
+            self.wire.protector.on_acked(now, block.path, largest);
         }
-        self.carry_out(engine, now);
+        self.wire.carry_out(self.engine, now);
         largest.map(|_| ())
     }
 
-    fn on_liveness(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Liveness) {
+    fn on_liveness(&mut self, facts: &PacketFacts, block: &Liveness) {
         match *block {
             Liveness::Question { path } => {
-                let Some(asked) = engine.paths.get_mut(path) else { return };
+                let Some(asked) = self.engine.paths.get_mut(path) else { return };
                 // The reply carries the newest acknowledgement of that path with it.
                 asked.receiving.acks.force();
                 let received = &asked.receiving.numbers;
                 let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
                 let answer = Liveness::Answer { path, largest: received.largest(), age };
-                self.control.send_liveness(answer);
+                self.wire.control.send_liveness(answer);
             }
             Liveness::Answer { path, largest, age } => {
-                engine.on_liveness_answer(facts.now, path, largest, age);
+                self.engine.on_liveness_answer(facts.now, path, largest, age);
             }
         }
     }

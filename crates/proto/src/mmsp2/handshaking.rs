@@ -98,7 +98,7 @@ impl Mmsp2 {
             return refuse("the peer speaks another application protocol");
         }
         self.ids.remote.set_first(peer.source, peer.reset_token);
-        engine.set_reachable(PathId::FIRST, true);
+        engine.paths.set_reachable(PathId::FIRST, true);
         let rtt = [&setup.set_up, &setup.open]
             .into_iter()
             .map(|space| space.recovery.rtt())

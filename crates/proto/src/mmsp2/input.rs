@@ -66,17 +66,30 @@ pub(crate) struct Arrival<'a> {
 }
 
 impl Mmsp2 {
-    /// Handles a datagram whose id belongs to this connection.
+    /// Takes a datagram whose id belongs to this connection.
     pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
+        Reception { wire: self, engine }.run(now, arrival);
+    }
+}
+
+/// One call of [`Mmsp2::handle_datagram`], with all that its steps need.
+pub(super) struct Reception<'a> {
+    pub(super) wire: &'a mut Mmsp2,
+    pub(super) engine: &'a mut Engine,
+}
+
+impl Reception<'_> {
+    /// Takes all packets of the datagram.
+    fn run(&mut self, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, datagram } = arrival;
-        if let Life::Draining { final_close: Some(word), .. } = &mut self.life {
+        if let Life::Draining { final_close: Some(word), .. } = &mut self.wire.life {
             word.on_packet();
         }
-        if !engine.phase.is_open() {
+        if !self.engine.phase.is_open() {
             return;
         }
-        engine.note_packet(now);
-        if let Some(path) = engine.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
+        self.engine.note_packet(now);
+        if let Some(path) = self.engine.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
             path.on_datagram(now, datagram.len());
         }
         let size = datagram.len();
@@ -88,9 +101,9 @@ impl Mmsp2 {
             // spec 4.9: packets that share a datagram share their destination
             let this = destination_of(&packet);
             let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
-            if same && engine.phase.is_open() {
+            if same && self.engine.phase.is_open() {
                 let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
-                self.handle_packet(engine, &facts, &packet, ecn, current);
+                self.handle_packet(&facts, &packet, ecn, current);
             }
             rest = next;
             if rest.is_empty() {
@@ -101,46 +114,43 @@ impl Mmsp2 {
 
     /// During the handshake this end has two ids: the original destination that the client chose, and its own.
     fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
-        self.setup
+        self.wire
+            .setup
             .as_ref()
             .is_some_and(|setup| id == Some(setup.original_destination) || id == Some(setup.local_id))
     }
 
-    fn handle_packet(
-        &mut self,
-        engine: &mut Engine,
-        facts: &PacketFacts,
-        packet: &ProtectedPacket,
-        ecn: Ecn,
-        bytes: &mut [u8],
-    ) {
+    fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
         let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
-        let is_off_path = !self.is_expected_source(engine, facts);
+        let is_off_path = !self.is_expected_source(facts);
         if is_off_path
-            && !(facts.level == EncryptionLevel::OneRtt && engine.opens_off_path_packets(&facts.heard()))
+            && !(facts.level == EncryptionLevel::OneRtt && opens_off_path_packets(self.engine, facts))
         {
             return;
         }
         // spec 4.14: the client's full datagrams permit the server to answer
         let small = facts.datagram < usize::from(BASE_DATAGRAM);
-        if engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
+        if self.engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
             return;
         }
-        let unknown_path = facts.level == EncryptionLevel::OneRtt && engine.paths.get(facts.path).is_none();
-        let may_open = engine.side == Side::Server
-            && facts.path.0 <= engine.limits.own_paths
-            && !engine.paths.is_retired(facts.path);
+        let unknown_path =
+            facts.level == EncryptionLevel::OneRtt && self.engine.paths.get(facts.path).is_none();
+        let may_open = self.engine.side == Side::Server
+            && facts.path.0 <= self.engine.limits.own_paths
+            && !self.engine.paths.is_retired(facts.path);
         if unknown_path && !may_open {
             return;
         }
         let fresh = unknown_path.then(Receiving::new);
         let receiving = match (&fresh, facts.level) {
             (Some(receiving), _) => Some(receiving),
-            (None, EncryptionLevel::OneRtt) => engine.paths.get(facts.path).map(|path| &path.receiving),
-            (None, EncryptionLevel::Initial) => self.setup.as_ref().map(|setup| &setup.open.receiving),
-            (None, EncryptionLevel::Handshake) => self.setup.as_ref().map(|setup| &setup.set_up.receiving),
+            (None, EncryptionLevel::OneRtt) => self.engine.paths.get(facts.path).map(|path| &path.receiving),
+            (None, EncryptionLevel::Initial) => self.wire.setup.as_ref().map(|setup| &setup.open.receiving),
+            (None, EncryptionLevel::Handshake) => {
+                self.wire.setup.as_ref().map(|setup| &setup.set_up.receiving)
+            }
         };
-        let usable = facts.level != EncryptionLevel::OneRtt || !engine.phase.is_handshaking();
+        let usable = facts.level != EncryptionLevel::OneRtt || !self.engine.phase.is_handshaking();
         let Some(receiving) = receiving.filter(|_| usable) else { return };
         let incoming = Incoming {
             level: facts.level,
@@ -148,26 +158,26 @@ impl Mmsp2 {
             number_offset: packet.number_offset,
             expected: receiving.replay.next(),
         };
-        let opened = match self.protector.open(&incoming, bytes, &receiving.replay) {
+        let opened = match self.wire.protector.open(&incoming, bytes, &receiving.replay) {
             Ok(opened) => opened,
-            Err(error) => return self.on_unopened(engine, facts, error),
+            Err(error) => return self.on_unopened(facts, error),
         };
         if is_off_path {
             // A packet older than one already received says nothing about the present address of the peer.
             if opened.packet_number >= incoming.expected {
-                engine.on_off_path_packet(&facts.heard());
+                self.engine.on_off_path_packet(&facts.heard());
             }
             return;
         }
         if unknown_path {
-            engine.accept_path(&facts.heard(), bytes.len());
+            self.engine.accept_path(&facts.heard(), bytes.len());
         }
         let size = bytes.len();
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
-        self.on_opened(engine, facts, packet, size);
+        self.on_opened(facts, packet, size);
         let number = opened.packet_number;
         if opened.key_phase_changed {
-            engine.observe(facts.now, &Fact::PeerKeyUpdate);
+            self.engine.observe(facts.now, &Fact::PeerKeyUpdate);
         }
         let observed = ObservedPacket {
             direction: Direction::Received,
@@ -177,8 +187,8 @@ impl Mmsp2 {
             size,
             payload,
         };
-        engine.observe_packet(facts.now, &observed);
-        let result = self.read_packet(engine, facts, number, ecn, payload);
+        self.engine.observe_packet(facts.now, &observed);
+        let result = self.read_packet(facts, number, ecn, payload);
         match result {
             Ok(()) => {}
             // spec 4.20: any host can write an Initial (open) packet; only an error of TLS is final
@@ -186,71 +196,71 @@ impl Mmsp2 {
                 if facts.level == EncryptionLevel::Initial && !matches!(violation, Violation::Tls { .. }) =>
             {
                 tracing::debug!(reason = %violation, "open packet refused");
-                self.counts.refused += 1;
+                self.wire.counts.refused += 1;
             }
-            Err(violation) => self.fail(engine, facts.now, violation),
+            Err(violation) => self.wire.fail(self.engine, facts.now, violation),
         }
     }
 
     /// Whether the source is expected: a client accepts packets only from addresses that it contacted, a server
     /// follows its client.
-    fn is_expected_source(&self, engine: &Engine, facts: &PacketFacts) -> bool {
-        if engine.side == Side::Server {
+    fn is_expected_source(&self, facts: &PacketFacts) -> bool {
+        if self.engine.side == Side::Server {
             return true;
         }
-        match (facts.level, engine.paths.get(facts.path)) {
+        match (facts.level, self.engine.paths.get(facts.path)) {
             (EncryptionLevel::Initial | EncryptionLevel::Handshake, _) => {
-                self.setup.as_ref().is_some_and(|setup| setup.attempts.contains(&facts.tuple))
+                self.wire.setup.as_ref().is_some_and(|setup| setup.attempts.contains(&facts.tuple))
             }
             (EncryptionLevel::OneRtt, Some(path)) => {
                 path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
-                    || engine.manager.is_surveyed(&facts.tuple)
+                    || self.engine.manager.is_surveyed(&facts.tuple)
             }
             (EncryptionLevel::OneRtt, None) => false,
         }
     }
 
-    fn on_unopened(&mut self, engine: &mut Engine, facts: &PacketFacts, error: OpenError) {
-        self.counts.refused += 1;
+    fn on_unopened(&mut self, facts: &PacketFacts, error: OpenError) {
+        self.wire.counts.refused += 1;
         match error {
             OpenError::NoKeys | OpenError::Replayed => {}
-            OpenError::KeyUpdate => self.fail(engine, facts.now, Violation::KeyUpdate),
+            OpenError::KeyUpdate => self.wire.fail(self.engine, facts.now, Violation::KeyUpdate),
             OpenError::ReservedBits if facts.level == EncryptionLevel::Initial => {}
-            OpenError::ReservedBits => self.fail(engine, facts.now, Violation::ReservedBits),
+            OpenError::ReservedBits => self.wire.fail(self.engine, facts.now, Violation::ReservedBits),
             OpenError::Failed => {
-                if self.protector.integrity_exhausted() {
-                    self.fail(engine, facts.now, Violation::IntegrityLimit);
+                if self.wire.protector.integrity_exhausted() {
+                    self.wire.fail(self.engine, facts.now, Violation::IntegrityLimit);
                 }
             }
         }
     }
 
-    fn on_opened(&mut self, engine: &mut Engine, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
-        self.counts.heard = true;
-        if let Life::FinSent { repeat, .. } = &mut self.life {
+    fn on_opened(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
+        self.wire.counts.heard = true;
+        if let Life::FinSent { repeat, .. } = &mut self.wire.life {
             repeat.on_heard();
         }
         if let HeaderForm::Long { source, .. } = packet.form {
-            self.on_setup_packet(engine, facts, source);
+            self.on_setup_packet(facts, source);
         }
-        engine.on_packet_in(&facts.heard(), size);
+        self.engine.on_packet_in(&facts.heard(), size);
     }
 
-    fn on_setup_packet(&mut self, engine: &mut Engine, facts: &PacketFacts, source: ConnectionId) {
-        let Some(setup) = &mut self.setup else { return };
-        engine.set_reachable(PathId::FIRST, true);
-        let Some(path) = engine.paths.get_mut(PathId::FIRST) else { return };
-        match engine.side {
+    fn on_setup_packet(&mut self, facts: &PacketFacts, source: ConnectionId) {
+        let Some(setup) = &mut self.wire.setup else { return };
+        self.engine.paths.set_reachable(PathId::FIRST, true);
+        let Some(path) = self.engine.paths.get_mut(PathId::FIRST) else { return };
+        match self.engine.side {
             Side::Client => {
                 if setup.remote_id.is_none() {
                     setup.remote_id = Some(source);
-                    self.ids.remote.set_first(source, None);
+                    self.wire.ids.remote.set_first(source, None);
                 }
                 if !setup.attempts.is_settled() {
                     setup.attempts.settle();
                     path.place.choose(facts.tuple);
-                    path.set_role(engine.manager.role_of(&facts.tuple.local));
+                    path.set_role(self.engine.manager.role_of(&facts.tuple.local));
                 }
             }
             Side::Server => {
@@ -273,15 +283,8 @@ impl Mmsp2 {
         }
     }
 
-    fn read_packet(
-        &mut self,
-        engine: &mut Engine,
-        facts: &PacketFacts,
-        number: u64,
-        ecn: Ecn,
-        payload: &[u8],
-    ) -> Checked {
-        let newest = self.receiving_mut(engine, facts).is_some_and(|receiving| {
+    fn read_packet(&mut self, facts: &PacketFacts, number: u64, ecn: Ecn, payload: &[u8]) -> Checked {
+        let newest = self.receiving_mut(facts).is_some_and(|receiving| {
             let newest = number >= receiving.replay.next();
             receiving.replay.mark(number);
             newest
@@ -290,17 +293,17 @@ impl Mmsp2 {
         for block in Blocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
             traits.add(&block);
-            self.dispatch(engine, facts, &block)?;
-            if !engine.phase.is_open() {
+            self.dispatch(facts, &block)?;
+            if !self.engine.phase.is_open() {
                 return Ok(());
             }
         }
-        if let Some(receiving) = self.receiving_mut(engine, facts) {
+        if let Some(receiving) = self.receiving_mut(facts) {
             let arrival = receiving.numbers.insert(number, facts.now);
             receiving.numbers.count_ecn(ecn);
             receiving.acks.on_packet(facts.now, arrival, traits.demand(ecn), payload.len());
         }
-        engine.observe(
+        self.engine.observe(
             facts.now,
             &Fact::PacketReceived {
                 path: facts.path,
@@ -309,25 +312,28 @@ impl Mmsp2 {
             },
         );
         if facts.level == EncryptionLevel::OneRtt && newest && traits.carries_more_than_probes {
-            engine.follow_peer(&facts.heard());
+            self.engine.follow_peer(&facts.heard());
         }
         if facts.level != EncryptionLevel::OneRtt {
-            self.drive_handshake(engine, facts.now)?;
+            self.wire.drive_handshake(self.engine, facts.now)?;
         }
         Ok(())
     }
 
-    fn receiving_mut<'a>(
-        &'a mut self,
-        engine: &'a mut Engine,
-        facts: &PacketFacts,
-    ) -> Option<&'a mut Receiving> {
+    fn receiving_mut(&mut self, facts: &PacketFacts) -> Option<&mut Receiving> {
         match facts.level {
-            EncryptionLevel::Initial => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
-            EncryptionLevel::Handshake => self.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
-            EncryptionLevel::OneRtt => engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
+            EncryptionLevel::Initial => self.wire.setup.as_mut().map(|setup| &mut setup.open.receiving),
+            EncryptionLevel::Handshake => self.wire.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
+            EncryptionLevel::OneRtt => self.engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
         }
     }
+}
+
+/// Whether a client opens a packet that came from elsewhere, to learn where its server is.
+fn opens_off_path_packets(engine: &Engine, facts: &PacketFacts) -> bool {
+    engine.side == Side::Client
+        && !engine.phase.is_handshaking()
+        && engine.paths.may_have_moved(facts.path, facts.now)
 }
 
 fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {

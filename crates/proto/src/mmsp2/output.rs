@@ -25,7 +25,8 @@ impl Mmsp2 {
         probing: &Probing,
     ) -> Option<Transmit> {
         let Probing { tuple, answer, question, is_full } = *probing;
-        let carries_own_acks = engine.paths.get(id).and_then(|path| engine.ack_carrier(path)) == Some(id);
+        let carries_own_acks =
+            engine.paths.get(id).and_then(|path| engine.paths.ack_carrier(path)) == Some(id);
         let path = engine.paths.get_mut(id)?;
         let limited = path.tuple() == tuple;
         let facts = HeaderFacts {
@@ -184,7 +185,7 @@ fn write_acks(
     writer: &mut Writer<'_>,
     contents: &mut Contents,
 ) {
-    for (id, is_detour) in engine.due_acks(now, carrier) {
+    for (id, is_detour) in engine.paths.due_acks(now, carrier) {
         let Some(path) = engine.paths.get_mut(id) else { continue };
         write_ack(now, id, &mut path.receiving, writer, contents);
         if is_detour {

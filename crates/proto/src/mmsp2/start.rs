@@ -121,7 +121,7 @@ impl Mmsp2 {
         let mut ids = Ids { local: LocalIds::new(local_id, reset_key), remote: RemoteIds::default() };
         if let Some(id) = remote_id {
             ids.remote.set_first(id, None);
-            engine.set_reachable(PathId::FIRST, true);
+            engine.paths.set_reachable(PathId::FIRST, true);
         }
         let mmsp2 = Self {
             life: Life::Handshaking,

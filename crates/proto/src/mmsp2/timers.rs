@@ -45,7 +45,7 @@ impl Mmsp2 {
         if !engine.phase.is_open() {
             return;
         }
-        if let Some(error) = engine.expired(now) {
+        if let Some(error) = engine.expiry().reason(now) {
             return self.give_up(engine, now, error);
         }
         self.setup_timeouts(engine, now);

@@ -55,6 +55,8 @@ const ANSWER_KEEPS: Duration = Duration::from_millis(250);
 /// A longer gap between the peer's packets says nothing about the link: at 64 kbit/s the largest packet takes less.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
+const LONGEST_PROBATION: Duration = Duration::from_millis(400);
+
 /// One path of a connection.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -487,6 +489,27 @@ impl Path {
         let earliest_answer = recovery.oldest_unacked_time()? + recovery.rtt().smoothed();
         let heard = self.heard_at.max(self.since);
         Some(heard.max(earliest_answer) + self.silence_limit())
+    }
+
+    /// When a suspect path is dead that does not answer path challenges. Its acknowledgements may well arrive over
+    /// other paths, since the peer receives on it: a path works in both directions or not at all.
+    pub(crate) fn suspicion_ends(&self) -> Option<Instant> {
+        if self.state != PathState::Suspect {
+            return None;
+        }
+        let patience = self.recovery.pto() * 2;
+        let heard = self.heard_at > self.since;
+        let ends_at = self.since + patience;
+        Some(if heard { ends_at.max(self.heard_until()) } else { ends_at })
+    }
+
+    /// When the probation of a path ends.
+    pub(crate) fn probation_ends(&self) -> Option<Instant> {
+        if self.state != PathState::Probation {
+            return None;
+        }
+        let rtt = self.recovery.rtt().smoothed();
+        Some(self.since + (rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
     }
 
     /// The scheduler's view of the path, without allowance and cost.

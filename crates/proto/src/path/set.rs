@@ -1,5 +1,6 @@
 //! All paths of a connection, by ascending id.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use manyway_wire::PathId;
@@ -16,6 +17,8 @@ use super::{Path, PathState, Role};
 #[derive(Debug, Default)]
 pub(crate) struct PathSet {
     paths: Vec<Path>,
+    /// The paths, those that are not open yet included, on which the wire has a name for the peer.
+    reachable: BTreeSet<PathId>,
     retired: RangeSet,
     bottlenecks: SharedBottlenecks,
 }
@@ -129,6 +132,78 @@ impl PathSet {
     pub(crate) fn fastest_way(&self) -> Duration {
         let live = self.iter().filter(|path| path.is_live());
         live.map(|path| path.recovery.rtt().minimum() / 2).min().unwrap_or_default()
+    }
+
+    /// Whether the wire format has a connection ID of the peer for a path: without one nothing can be sent there.
+    pub(crate) fn is_reachable(&self, path: PathId) -> bool {
+        self.reachable.contains(&path)
+    }
+
+    /// Sets whether the wire format has a connection ID of the peer for a path.
+    pub(crate) fn set_reachable(&mut self, path: PathId, reachable: bool) {
+        if reachable {
+            self.reachable.insert(path);
+        } else {
+            self.reachable.remove(&path);
+        }
+    }
+
+    /// The path for an acknowledgement: the acknowledged path itself, which keeps its RTT samples clean and tests its
+    /// return direction. While that path is suspect, the best other one.
+    pub(crate) fn ack_carrier(&self, path: &Path) -> Option<PathId> {
+        if path.is_live() && self.can_send(path) {
+            return Some(path.id);
+        }
+        if let Some(other) = self.best_live(Some(path.id)).filter(|other| self.can_send(other)) {
+            return Some(other.id);
+        }
+        let usable = path.state() != PathState::Validating && self.can_send(path);
+        usable.then_some(path.id)
+    }
+
+    /// The paths whose acknowledgements go into a packet on `carrier`: its own if anything waits, those of others once they
+    /// are due and no path is better for them. With each stands whether it may not arrive there, as the path is suspect:
+    /// then another one has to bring it too.
+    pub(crate) fn due_acks(&self, now: Instant, carrier: PathId) -> SmallVec<[(PathId, bool); 8]> {
+        let due = |path: &Path| {
+            let is_own = path.id == carrier;
+            let is_due = if is_own { path.receiving.acks.is_waiting() } else { path.receiving.acks.due(now) };
+            if !is_due {
+                return None;
+            }
+            let chosen = self.ack_carrier(path);
+            let is_detour = chosen.is_some_and(|chosen| chosen != carrier);
+            (is_own || chosen == Some(carrier)).then_some((path.id, is_detour))
+        };
+        self.iter().filter_map(due).collect()
+    }
+
+    /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
+    pub(crate) fn can_send(&self, path: &Path) -> bool {
+        self.is_reachable(path.id) && path.place.amplification().has_room()
+    }
+
+    /// When an idle path sends its next keep-alive packet, if one goes out every `interval`.
+    pub(crate) fn keep_alive_deadline(&self, id: PathId, interval: Duration) -> Option<Instant> {
+        let path = self.get(id).filter(|path| path.is_live() && !path.has_probes_due())?;
+        let is_idle = self.can_send(path) && path.recovery.packets_in_flight() == 0;
+        is_idle.then(|| path.last_asked() + interval)
+    }
+
+    /// The lowest id of the live paths that share the bottleneck of a path; its own if there is none.
+    pub(crate) fn group_of(&self, path: &Path) -> PathId {
+        let shares =
+            |other: &&Path| other.is_live() && self.bottleneck_of([path.id, other.id]) == Bottleneck::Same;
+        let others = self.iter().filter(|other| other.id < path.id);
+        others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)
+    }
+
+    /// Whether nothing arrived on any live path within its round trip, so that the peer of this path, which is proven, may
+    /// have moved.
+    pub(crate) fn may_have_moved(&self, id: PathId, now: Instant) -> bool {
+        let is_heard =
+            |path: &Path| path.is_live() && now < path.last_heard() + path.recovery.rtt().smoothed();
+        self.get(id).is_some_and(|path| path.state() != PathState::Validating) && !self.iter().any(is_heard)
     }
 
     /// The other live paths, for the controller of a path.

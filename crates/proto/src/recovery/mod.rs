@@ -329,9 +329,9 @@ impl PathRecovery {
     /// congestion.
     pub(crate) fn set_suspect(&mut self, is_suspect: bool) {
         if is_suspect {
-            self.suspect_period.begin()
+            self.suspect_period.begin();
         } else {
-            self.suspect_period.end(self.sent.next_number())
+            self.suspect_period.end(self.sent.next_number());
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manyway_wire::PathId;
 
 use super::Toy;
-use crate::engine::{Beginnings, Engine, Phase};
+use crate::engine::{Beginnings, Engine, Phase, path_statistics};
 use crate::event::Event;
 use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, LocalCandidate, PathReason};
@@ -67,7 +67,7 @@ impl ToyConnection {
         engine.phase = Phase::Established;
         engine.limits.peer_paths = paths;
         for path in 0..=paths {
-            engine.set_reachable(PathId(path), true);
+            engine.paths.set_reachable(PathId(path), true);
         }
         if let Some(first) = engine.paths.get_mut(PathId::FIRST) {
             first.on_proven();
@@ -103,7 +103,7 @@ impl ToyConnection {
 
     /// The figures of every open path.
     pub fn paths(&self) -> Vec<PathStatistics> {
-        self.engine.path_statistics()
+        path_statistics(&self.engine.paths)
     }
 
     /// The next news of paths.

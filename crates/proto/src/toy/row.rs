@@ -146,7 +146,7 @@ impl Row {
         false
     }
 
-    pub(crate) fn repeat_blocked(&mut self) {}
+    pub(crate) fn repeat_blocked(&self) {}
 
     pub(crate) fn expects_more(&self) -> bool {
         false
@@ -156,7 +156,7 @@ impl Row {
         None
     }
 
-    pub(crate) fn expire_messages(&mut self, _arrival: Instant) {}
+    pub(crate) fn expire_messages(&self, _arrival: Instant) {}
 }
 
 /// Writes what fits of a range, and tells how far it came; `None` if nothing fits.

@@ -33,7 +33,7 @@ impl Toy {
         &mut self,
         engine: &mut Engine,
         now: Instant,
-        _buffer: &mut Vec<u8>,
+        _buffer: &[u8],
     ) -> Option<Transmit> {
         self.carry_out(engine, now);
         None
@@ -43,11 +43,11 @@ impl Toy {
         None
     }
 
-    pub(crate) fn on_timeout(&mut self, _engine: &mut Engine, _now: Instant) {}
+    pub(crate) fn on_timeout(&self, _engine: &Engine, _now: Instant) {}
 
-    pub(crate) fn on_wake(&mut self, _engine: &Engine, _now: Instant) {}
+    pub(crate) fn on_wake(&self, _engine: &Engine, _now: Instant) {}
 
-    pub(crate) fn shrink_to_fit(&mut self) {}
+    pub(crate) fn shrink_to_fit(&self) {}
 
     pub(crate) fn wants_control(&self) -> bool {
         false
@@ -191,7 +191,7 @@ impl Toy {
     }
 
     pub(crate) fn build_probe(
-        &mut self,
+        &self,
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
@@ -236,7 +236,7 @@ impl Toy {
             }
             for notice in &notices.news {
                 if let Notice::Closed { path, .. } = notice {
-                    engine.set_reachable(*path, false);
+                    engine.paths.set_reachable(*path, false);
                 }
             }
             engine.notices.reuse(notices);
@@ -250,7 +250,7 @@ fn write_header(writer: &mut Writer<'_>, path: PathId, number: u64) {
 }
 
 fn write_acks(engine: &mut Engine, now: Instant, carrier: PathId, writer: &mut Writer<'_>) {
-    for (id, is_detour) in engine.due_acks(now, carrier) {
+    for (id, is_detour) in engine.paths.due_acks(now, carrier) {
         let Some(receiving) = engine.paths.get_mut(id).map(|path| &mut path.receiving) else { continue };
         let ranges: Vec<_> = receiving.numbers.ranges().take(MOST_RANGES).collect();
         if writer.remaining() < 14 + 16 * ranges.len() {
