@@ -1,4 +1,4 @@
-//! A connection, as applications and drivers see it: each call goes to the engine or to the wire.
+//! The connection for applications and drivers: passes each call to the engine or to the wire format.
 
 mod paths;
 mod statistics;
@@ -23,7 +23,7 @@ use crate::{ConfigError, ConnectionError, FourTuple, Instant, Misuse, Transmit};
 
 /// One connection over any number of paths.
 ///
-/// Got from [`Endpoint::connection`](crate::Endpoint::connection).
+/// Obtained from [`Endpoint::connection`](crate::Endpoint::connection).
 #[derive(Debug)]
 pub struct Connection {
     engine: Engine,
@@ -31,13 +31,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Starts a set-up over MMSP/2 towards `remotes` from `locals`; `None` if no pair of them fits.
+    /// Starts a handshake over MMSP/2 with `remotes` from `locals`; `None` if no pair of them fits.
     pub(crate) fn client(start: Start, locals: &[LocalCandidate], remotes: &[SocketAddr]) -> Option<Self> {
         let (engine, mmsp2) = Mmsp2::client(start, locals, remotes)?;
         Some(Self { engine, wire: Wire::Mmsp2(Box::new(mmsp2)) })
     }
 
-    /// Answers a client over MMSP/2; `proven` if its address was proven by a cookie before.
+    /// Answers a client over MMSP/2; `proven` if a cookie has validated its address.
     pub(crate) fn server(
         start: Start,
         tuple: FourTuple,
@@ -59,7 +59,7 @@ impl Connection {
         self.engine.phase.is_established()
     }
 
-    /// Whether TLS is not complete yet; a server counts these against its limit.
+    /// Whether TLS is incomplete; a server counts such connections against its limit.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.engine.phase.is_handshaking()
     }
@@ -74,13 +74,13 @@ impl Connection {
         self.mmsp2().peer_public_key()
     }
 
-    /// Tells `observer` what happens from now on.
+    /// Reports all further facts to `observer`.
     pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
         self.engine.shared.observer = Some(observer);
     }
 
-    /// Changes the congestion control of every path, also of those that come later. Each begins anew with it, as a path
-    /// on which nothing was sent yet. Default is that of the [`ConnectionConfig`](crate::ConnectionConfig).
+    /// Changes the congestion controller of every path, including future ones. Each path starts again with it, as a
+    /// path on which nothing was sent yet. Default is that of the [`ConnectionConfig`](crate::ConnectionConfig).
     ///
     /// # Errors
     /// If there is none of that name; nothing is changed then.
@@ -88,21 +88,21 @@ impl Connection {
         self.engine.set_congestion(name)
     }
 
-    /// Closes in order: what was written still arrives, then the peer is told `code` and `reason`.
+    /// Closes in order: data already written still arrives, then the peer gets `code` and `reason`.
     ///
-    /// [`Event::Closed`](crate::Event::Closed) follows. What the peer still writes is taken for 30 s at most.
+    /// [`Event::Closed`](crate::Event::Closed) follows. Data of the peer is accepted for at most 30 s.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         let (engine, mmsp2) = self.parts();
         mmsp2.close(engine, now, code, reason);
     }
 
-    /// Ends at once: nothing is flushed, the peer is told `code` and `reason`.
+    /// Ends at once without flushing; the peer gets `code` and `reason`.
     pub fn abort(&mut self, now: Instant, code: u64, reason: &str) {
         let (engine, mmsp2) = self.parts();
         mmsp2.abort(engine, now, code, reason);
     }
 
-    /// The next thing to tell the application.
+    /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.engine.events.pop() {
             return Some(event);
@@ -143,15 +143,15 @@ impl Connection {
         if self.is_established() { Ok(()) } else { Err(Misuse::ConnectionClosed) }
     }
 
-    /// Has the wire carry out what a call to the engine brought.
+    /// Lets the wire format carry out the notices of the engine.
     fn carry_out(&mut self, now: Instant) {
         self.wire.carry_out(&mut self.engine, now);
     }
 }
 
-/// What the endpoint calls.
+/// Calls of the endpoint.
 impl Connection {
-    /// Takes a datagram that is meant for this connection.
+    /// Handles a datagram for this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival<'_>) {
         let (engine, mmsp2) = self.parts();
         mmsp2.handle_datagram(engine, now, arrival);
@@ -175,7 +175,7 @@ impl Connection {
         earliest.get()
     }
 
-    /// Does what is due at `now`; too early a call does no harm.
+    /// Does the work that is due at `now`; a call before the deadline does no harm.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.wire.on_timeout(&mut self.engine, now);
         if self.engine.phase.is_open() && !self.is_handshaking() {
@@ -183,27 +183,27 @@ impl Connection {
         }
     }
 
-    /// Makes events of what the scheduler has to say; true if there were any.
+    /// Turns notices of the scheduler into events; true if there were any.
     pub(crate) fn forward_notices(&mut self) -> bool {
         self.engine.forward_notices()
     }
 
-    /// The interfaces of this host carry packets of these sizes from now on.
+    /// Sets the MTUs of this host's interfaces.
     pub(crate) fn set_interface_mtus(&mut self, now: Instant, interfaces: InterfaceMtus) {
         self.engine.set_interface_mtus(now, interfaces);
     }
 
-    /// Whether any packet of the peer was opened.
+    /// Whether any packet of the peer was decrypted.
     pub(crate) fn has_heard(&self) -> bool {
         self.mmsp2().has_heard()
     }
 
-    /// Whether the set-up was complete, now or before the end.
+    /// Whether the handshake was completed, now or before the end.
     pub(crate) fn was_established(&self) -> bool {
         self.mmsp2().was_established()
     }
 
-    /// When this server refused the client's key, told once.
+    /// When this server refused the client's key; returns it once.
     pub(crate) fn take_refused(&mut self) -> Option<Instant> {
         self.mmsp2_mut().take_refused()
     }
@@ -212,25 +212,25 @@ impl Connection {
         self.mmsp2_mut().poll_id_change()
     }
 
-    /// The peer showed that it issued an id of this connection and knows nothing of it any more.
+    /// The peer proved that it issued an id of this connection and has lost its state.
     pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
         let (engine, mmsp2) = self.parts();
         mmsp2.on_stateless_reset(engine, now);
     }
 
-    /// Ends without a word, because nobody hears it.
+    /// Ends without a CLOSE, because the peer does not receive any.
     pub(crate) fn give_up(&mut self, now: Instant, error: ConnectionError) {
         let (engine, mmsp2) = self.parts();
         mmsp2.give_up(engine, now, error);
     }
 
-    /// Ends at once and leaves nothing behind: a set-up of a client gives way to newer ones. Returns this end's id.
+    /// Ends at once without a trace: evicts the handshake of a client in favour of newer ones. Returns this end's id.
     pub(crate) fn evict(&mut self, now: Instant) -> Option<ConnectionId> {
         let (engine, mmsp2) = self.parts();
         mmsp2.evict(engine, now)
     }
 
-    /// A datagram with the rendezvous token of this connection came from `from`.
+    /// A datagram with the rendezvous token of this connection arrived from `from`.
     pub(crate) fn on_rendezvous(
         &mut self,
         now: Instant,
@@ -242,8 +242,8 @@ impl Connection {
         self.carry_out(now);
     }
 
-    /// Somebody says that a packet between these addresses was not delivered; `quoted` are the first bytes of its UDP
-    /// payload. True if that counts: a path became suspect, or a connection attempt lost a pair of addresses.
+    /// An ICMP error says that a packet between these addresses was not delivered; `quoted` are the first bytes of
+    /// its UDP payload. True if the error counts: a path became suspect, or a connection attempt lost a candidate.
     pub(crate) fn on_undelivered(
         &mut self,
         now: Instant,
@@ -260,8 +260,8 @@ impl Connection {
 
 #[cfg(feature = "fuzzing")]
 impl Connection {
-    /// Makes a packet of any content in the name of this end: sealed with its keys, with its next packet number after
-    /// `skipped` others. Loss recovery knows nothing of it.
+    /// Builds a packet of any content in the name of this end: sealed with its keys, with its next packet number
+    /// after `skipped` others. Loss recovery does not know the packet.
     ///
     /// `None` if there are no keys or no id for it, or the payload is too short for a packet.
     pub fn forge(
@@ -275,7 +275,7 @@ impl Connection {
         mmsp2.forge(engine, (level, path), skipped, payload)
     }
 
-    /// Completes the set-up without a handshake: with these keys, as if TLS had shown these parameters.
+    /// Completes the handshake without TLS: with these keys, as if TLS had delivered these parameters.
     ///
     /// # Errors
     /// As for a peer that sends such parameters.

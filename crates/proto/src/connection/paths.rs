@@ -1,4 +1,4 @@
-//! Paths: the addresses of both ends, what the system says of them, and the application's wishes.
+//! Paths: the addresses of both ends, reports of the system about them, and requests of the application.
 
 use std::net::SocketAddr;
 
@@ -11,9 +11,9 @@ use crate::scheduler::{self, PathTerms, Purpose};
 use crate::{FourTuple, Instant, LocalAddress, Misuse};
 
 impl Connection {
-    /// Tells which addresses this end may use from now on. At a client paths over missing ones close at once, and new ones
-    /// are tried. A server leaves them at its rendezvous server; its paths go on until [`relocate`](Self::relocate) or
-    /// [`on_links_changed`](Self::on_links_changed) says that their addresses are gone.
+    /// Sets the addresses that this end may use. A client at once closes paths over missing ones, and tries new ones.
+    /// A server registers them at its rendezvous server; its paths continue until [`relocate`](Self::relocate) or
+    /// [`on_links_changed`](Self::on_links_changed) reports that their addresses are gone.
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         let (engine, mmsp2) = self.parts();
         engine.manager.set_locals(locals);
@@ -22,75 +22,75 @@ impl Connection {
         self.carry_out(now);
     }
 
-    /// The addresses that this end was told to use by [`set_local_addresses`](Self::set_local_addresses), or at the start.
+    /// The addresses from [`set_local_addresses`](Self::set_local_addresses), or from the start.
     pub fn local_candidates(&self) -> Vec<LocalCandidate> {
         self.engine.manager.local_candidates().to_vec()
     }
 
-    /// The addresses of the peer that are known: those that the application named, and those that the peer did.
+    /// The known addresses of the peer: those from the application, and those that the peer advertised.
     pub fn remote_addresses(&self) -> Vec<SocketAddr> {
         self.engine.manager.remotes().collect()
     }
 
-    /// Adds addresses of the peer, as from a new look at its name, and has them asked first. Where there is no room for
-    /// them, they take the places of others that no working path uses.
+    /// Adds addresses of the peer, as from a new name look-up, and challenges them first. If there is no space for
+    /// them, they replace others that no working path uses.
     pub fn add_remote_addresses(&mut self, now: Instant, remotes: &[SocketAddr]) {
         self.engine.add_remote_addresses(now, remotes);
         self.carry_out(now);
     }
 
-    /// Tells the peer by which addresses this end can be reached from now on, at most 8; a server does.
+    /// Advertises to the peer the addresses at which this end can be reached from now on, at most 8; for servers.
     pub fn set_advertised_addresses(&mut self, addresses: &[SocketAddr]) {
         let (engine, mmsp2) = self.parts();
         mmsp2.advertise(engine, addresses);
     }
 
-    /// The rendezvous servers that this end goes to.
+    /// The rendezvous servers that this end uses.
     pub fn rendezvous_servers(&self) -> &[SocketAddr] {
         self.mmsp2().rendezvous_servers()
     }
 
-    /// Every pair of addresses of one family that this end could use, by own address, and what is done with it. Empty
-    /// at a server, which opens no paths. Costs O(pairs × paths).
+    /// Every candidate pair of one family, by local address, and its state. Empty at a server, which opens no paths.
+    /// Costs O(pairs × paths).
     pub fn address_pairs(&self) -> Vec<AddressPair> {
         self.engine.address_pairs()
     }
 
-    /// Tells a server's connection what became of the links below its paths; `news_of` says it for the addresses of a
-    /// path, `None` if nothing changed. Paths that lost their link are dead at once while another path is live, and dead
-    /// ones that have it again are asked at once. A client is told by
-    /// [`set_local_addresses`](Self::set_local_addresses) instead; here it does nothing.
+    /// Reports to a server's connection the state of the links below its paths; `news_of` gives it for the addresses
+    /// of a path, `None` if nothing changed. Paths that lost their link are dead at once while another path is live,
+    /// and dead ones with a restored link are challenged at once. Has no effect at a client, which uses
+    /// [`set_local_addresses`](Self::set_local_addresses) instead.
     pub fn on_links_changed(&mut self, now: Instant, news_of: impl Fn(&FourTuple) -> Option<LinkNews>) {
         self.engine.on_links_changed(now, news_of);
         self.carry_out(now);
     }
 
-    /// Tells a server's connection which addresses of its host lead elsewhere (`homes`), and which paths lost theirs. If no
-    /// live path has its own any more, those that lost it are dead and speak to the client from `homes`, by PROBE; so do
-    /// others that are dead already. A client is told by [`set_local_addresses`](Self::set_local_addresses) instead; here
-    /// it does nothing.
+    /// Reports to a server's connection which addresses of its host are usable (`homes`), and which paths lost
+    /// theirs. If no live path has its own any more, declares those that lost it dead, and challenges the client from
+    /// `homes`; other dead paths do so too. Has no effect at a client, which uses
+    /// [`set_local_addresses`](Self::set_local_addresses) instead.
     pub fn relocate(&mut self, now: Instant, homes: &[LocalAddress], has_lost: impl Fn(&FourTuple) -> bool) {
         self.engine.relocate(now, homes, has_lost);
         self.carry_out(now);
     }
 
-    /// This host slept, or the program stood still, until now: asks all paths at once, says again what belongs to a
-    /// set-up or an end under way, and counts the times for all of these, for idleness and for the silence of paths from
-    /// now on. To be called before anything else that has to do with time (spec 6.40).
+    /// This host slept, or the program was stopped, until now: challenges all paths at once, repeats the packets of a
+    /// handshake or close in progress, and restarts the timers of these, of idleness and of silence. Called before
+    /// any other call with a time (spec 6.40).
     pub fn on_wake(&mut self, now: Instant) {
         self.wire.on_wake(&self.engine, now);
         self.engine.on_wake(now);
         self.carry_out(now);
     }
 
-    /// Whether a path lies between these addresses, or may during the set-up.
+    /// Whether a path uses these addresses, or may during the handshake.
     pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
         let lies_there = || self.engine.paths.iter().any(|path| path.tuple() == *tuple);
         self.is_handshaking() || (self.engine.phase.is_open() && lies_there())
     }
 
-    /// The system refuses to send between these addresses: the path is dead at once. During the set-up, the other address
-    /// pairs go on.
+    /// The system refuses to send between these addresses: the path is dead at once. During the handshake, the other
+    /// candidates go on.
     pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         if self.is_handshaking() {
             self.mmsp2_mut().on_send_refused(now, &tuple);
@@ -100,8 +100,8 @@ impl Connection {
         }
     }
 
-    /// Somebody says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP payload.
-    /// True if a path became suspect.
+    /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP
+    /// payload. True if a path became suspect.
     pub fn on_unreachable(&mut self, now: Instant, remote: SocketAddr, quoted: &[u8]) -> bool {
         let (engine, mmsp2) = self.parts();
         let Some(path) = mmsp2.quoted_path(engine, remote, quoted) else { return false };
@@ -110,16 +110,16 @@ impl Connection {
         is_suspect
     }
 
-    /// The system refuses datagrams of `size` bytes between two addresses as too large: smaller ones are used from now
-    /// on (spec 6.34). Costs O(paths).
+    /// The system refuses datagrams of `size` bytes between two addresses as too large: smaller ones are used from
+    /// now on (spec 6.34). Costs O(paths).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         self.engine.on_datagram_too_large(now, tuple, size);
     }
 
-    /// Asks once how far the peer is on a path; the answer is an [`Event::Pong`](crate::Event::Pong). The question goes out
-    /// whatever the state of the path and is never repeated; a lost one has no answer. At most 256 questions of a path wait
-    /// for theirs; beyond that the oldest is forgotten. While the path has no id of the peer, or its address was named by
-    /// the peer alone or proved nothing yet, it waits. Costs about 40 bytes in each direction.
+    /// Measures the RTT on a path once; the result is an [`Event::Pong`](crate::Event::Pong). The ping goes out in
+    /// any state of the path and is never repeated; a lost one has no result. At most 256 pings of a path wait for
+    /// their responses; beyond that the oldest is forgotten. A ping waits while the path has no connection ID of the
+    /// peer, or its address is unverified or unvalidated. Costs about 40 bytes in each direction.
     ///
     /// # Errors
     /// If there is no such path, or the connection is not established.
@@ -129,7 +129,7 @@ impl Connection {
         Ok(path.wish_ping())
     }
 
-    /// A path closed by the application.
+    /// Closes a path at the request of the application.
     ///
     /// # Errors
     /// If there is no such path.
@@ -143,7 +143,8 @@ impl Connection {
     }
 
     /// Makes a path the primary one, or with `None` leaves the choice to the scheduler again. Only the scheduler
-    /// `primary` has one; the others go on as before. A path that does not work is primary as soon as it does.
+    /// `primary` has one; the others continue as before. A path that does not work becomes primary as soon as it
+    /// does.
     ///
     /// # Errors
     /// If there is no such path, or the connection is not established.
@@ -153,9 +154,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Allows that a path is used although it costs more than the last primary that needed no leave: the answer to
-    /// [`Event::CostlyPathNeeded`](crate::Event::CostlyPathNeeded). It holds for as long as the path is open: with another
-    /// address it is another path.
+    /// Permits a path although it costs more than the last primary that needed no permission: the answer to
+    /// [`Event::CostlyPathNeeded`](crate::Event::CostlyPathNeeded). The permission lasts while the path is open: a
+    /// path with another address needs its own.
     ///
     /// # Errors
     /// If there is no such path, or the connection is not established.
@@ -173,14 +174,15 @@ impl Connection {
         }
     }
 
-    /// Says what it costs to use the interface of an own address, or that address if it belongs to none: for paths that
-    /// are open, and those to come. Default: nothing, without a limit. An interface without any quota left is as gone from
-    /// the next call of [`set_local_addresses`](Self::set_local_addresses) on.
+    /// Sets cost and quota of a local address's interface, or of that address if it belongs to none, for open and
+    /// future paths. Default: free, without a limit. An interface without any quota left counts as gone from the next
+    /// call of [`set_local_addresses`](Self::set_local_addresses) on.
     pub fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
         self.engine.manager.set_terms(local, terms);
     }
 
-    /// What the scheduler of this end has each path for that is in use; for people who ask why it carries data or none.
+    /// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or
+    /// none.
     pub fn purposes(&self, now: Instant) -> Vec<(PathId, Purpose)> {
         crate::engine::purposes(&self.engine, &self.wire, now)
     }

@@ -1,10 +1,10 @@
-//! The figures of a connection, as one snapshot.
+//! Statistics of a connection, as one snapshot.
 
 use super::Connection;
 use crate::engine::{PathStatistics, path_statistics};
 use crate::{ByteCount, MessageStatistics};
 
-/// Figures of a connection.
+/// Statistics of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStatistics {
@@ -12,29 +12,28 @@ pub struct ConnectionStatistics {
     pub paths: Vec<PathStatistics>,
     /// Name of the scheduler.
     pub scheduler: &'static str,
-    /// Name of the congestion control.
+    /// Name of the congestion controller.
     pub congestion: &'static str,
     /// Stream bytes waiting to be sent for the first time or again.
     pub backlog: ByteCount,
-    /// What became of messages, own ones and those of the peer.
+    /// Statistics of sent and received messages.
     pub messages: MessageStatistics,
-    /// Bytes of streams sent that arrived twice, or when nobody wanted them any more: copies, and repeats that were not
-    /// needed.
+    /// Duplicate stream bytes sent, and those no longer wanted on arrival: copies, and spurious retransmissions.
     pub duplicate_bytes_sent: ByteCount,
-    /// Bytes of streams received that were here before, or that nobody wanted any more.
+    /// Duplicate stream bytes received, and those no longer wanted.
     pub duplicate_bytes_received: ByteCount,
-    /// Bytes of streams received that wait ahead of a gap.
+    /// Stream bytes received that wait ahead of a gap.
     pub ahead_of_gaps: ByteCount,
-    /// The most that ever waited so.
+    /// The maximum of these.
     pub most_ahead_of_gaps: ByteCount,
-    /// Packets that could not be opened: damaged, forged, repeated or late.
+    /// Packets that could not be decrypted: damaged, forged, repeated or late.
     pub packets_refused: u64,
-    /// How often the keys were changed.
+    /// Number of key updates.
     pub key_updates: u64,
 }
 
 impl Connection {
-    /// Reads all figures; costs O(paths²).
+    /// Reads all statistics; costs O(paths²).
     pub fn statistics(&self) -> ConnectionStatistics {
         let (engine, mmsp2) = (&self.engine, self.mmsp2());
         let (streams, tally) = (&mmsp2.streams, mmsp2.streams.tally());

@@ -23,7 +23,7 @@ impl Connection {
         self.mmsp2_mut().streams.accept()
     }
 
-    /// Gives bytes to a stream without copying them; returns how many were taken. When that is less than all,
+    /// Writes bytes to a stream without copying them; returns how many were taken. If not all,
     /// [`Event::StreamWritable`] follows.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Connection {
         self.mmsp2_mut().streams.write(stream, data)
     }
 
-    /// Marks the end of what is written to a stream; [`Event::StreamFinished`] follows when the peer has all of it.
+    /// Marks the end of the data of a stream; [`Event::StreamFinished`] follows when the peer has all of it.
     ///
     /// # Errors
     /// If the stream's sending half has ended, or the peer stopped it.
@@ -42,7 +42,7 @@ impl Connection {
         self.mmsp2_mut().streams.finish(stream)
     }
 
-    /// Gives up the sending half of a stream; the peer learns `code`.
+    /// Abandons the sending half of a stream; the peer gets `code`.
     ///
     /// # Errors
     /// If the stream's sending half has ended.
@@ -76,12 +76,12 @@ impl Connection {
         self.mmsp2_mut().streams.read(stream, max)
     }
 
-    /// Sends a message on a stream: as a whole or, if `options` allow it, not at all. The first one decides that this
-    /// direction of the stream carries messages, and no bytes ever.
+    /// Sends a message on a stream: completely or, if `options` permit it, not at all. The first message decides that
+    /// this direction of the stream carries messages, and never bytes.
     ///
     /// # Errors
-    /// [`SendError::TooLarge`] above [`Self::max_message`], [`SendError::Full`] if too many wait already, and if nothing
-    /// can be sent on the stream; nothing was taken then.
+    /// [`SendError::TooLarge`] above [`Self::max_message`], [`SendError::Full`] if too much data waits already, and
+    /// if nothing can be sent on the stream; nothing was taken then.
     pub fn send_message(
         &mut self,
         now: Instant,
@@ -93,7 +93,7 @@ impl Connection {
         self.mmsp2_mut().streams.send_message(now, stream, data, options)
     }
 
-    /// Takes the next message of a stream: ordered ones in their order, others as they come.
+    /// Takes the next message of a stream: ordered ones in their order, others on arrival.
     ///
     /// # Errors
     /// If the stream's receiving half has ended, or carries bytes.
@@ -107,12 +107,12 @@ impl Connection {
         self.mmsp2().streams.next_message(stream)
     }
 
-    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends takes none at all.
+    /// The size of the largest message that may be sent, in bytes; `None` if one of the ends accepts none.
     pub fn max_message(&self) -> Option<u64> {
         self.mmsp2().streams.most_message()
     }
 
-    /// What the peer sends on a stream, as far as anything has arrived.
+    /// The kind of data that the peer sends on a stream, once any has arrived.
     ///
     /// # Errors
     /// If there is no such stream.
@@ -120,9 +120,9 @@ impl Connection {
         self.mmsp2_mut().streams.carries(stream)
     }
 
-    /// Sets what a stream is for: among equal priorities the more urgent class goes first, and what is interactive or has
-    /// a deadline goes by the path on which it arrives first. Default [`Class::Bulk`]. Of messages it counts for those
-    /// that are sent from now on, as far as they have no class of their own.
+    /// Sets the class of a stream: among equal priorities the more urgent class goes first, and interactive data and
+    /// data with a deadline use the path on which they arrive first. Default [`Class::Bulk`]. For messages it applies
+    /// to future ones without a class of their own.
     ///
     /// # Errors
     /// If there is no such stream.
@@ -130,8 +130,8 @@ impl Connection {
         self.mmsp2_mut().streams.set_class(stream, class)
     }
 
-    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting for
-    /// flow-control credit. Costs O(streams).
+    /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting
+    /// for flow-control credit. Costs O(streams).
     pub fn unacknowledged(&self) -> ByteCount {
         self.mmsp2().streams.unacknowledged()
     }
