@@ -1,19 +1,19 @@
-//! What bytes are for: that decides what goes first and how much may be spent on them.
+//! Classes of data, which determine its order and the effort spent on it.
 
 use std::fmt;
 
-/// What a stream or a message is for.
+/// The class of a stream or message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Class {
-    /// May wait for everything else: sent on paths that cost nothing only, with a queue of about 25 ms (spec 8.44).
+    /// May wait for everything else: sent only on free paths, with a queue of about 25 ms (spec 8.44).
     Background,
-    /// As much as possible in the time there is; the default.
+    /// Maximum throughput; the default.
     #[default]
     Bulk,
-    /// Few bytes for which somebody waits: a lower delay is worth some bytes sent twice.
+    /// A few urgent bytes: a lower delay is worth some duplicates.
     Interactive,
-    /// Worth nothing after a moment.
+    /// Worthless after its deadline.
     Deadline,
 }
 

@@ -1,14 +1,14 @@
-//! A table from 64-bit ids to two small numbers, for one look-up a packet.
+//! A table from 64-bit ids to two small numbers, for one look-up in each packet.
 
 use crate::Rng;
 
-/// No entry: no first number is so large.
+/// Marks an empty place: no first number is this large.
 const EMPTY: u32 = u32::MAX;
 const LEAST: usize = 16;
 
-/// Maps ids by open addressing: an entry takes 16 bytes, at most three quarters of the places are taken.
+/// Maps ids by open addressing: an entry takes 16 bytes, and at most three quarters of the places are taken.
 ///
-/// Strangers choose some of the ids, so the places follow from a keyed hash (SipHash-1-3) whose key nobody knows.
+/// Untrusted peers choose some of the ids, so the places follow from a keyed hash (SipHash-1-3) with a secret key.
 /// Every call costs O(1) on average.
 #[derive(Debug)]
 pub(crate) struct IdTable {
@@ -56,7 +56,7 @@ impl IdTable {
     pub(crate) fn remove(&mut self, id: u64) {
         let Some(mut hole) = self.find(id) else { return };
         self.taken -= 1;
-        // Entries behind that could stand in the hole move up, so that no search stops too early.
+        // Later entries that could fill the hole move up, so that no search stops too early.
         let mut place = hole;
         loop {
             place = self.next(place);
@@ -75,7 +75,7 @@ impl IdTable {
         }
     }
 
-    /// How many ids there are.
+    /// Number of ids.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.taken
@@ -114,7 +114,7 @@ impl IdTable {
         }
     }
 
-    /// The number of places is a power of two.
+    /// The first place for an id; the number of places is a power of two.
     fn home(&self, id: u64) -> usize {
         let mask = self.places.len().wrapping_sub(1) as u64;
         usize::try_from(hash(self.key, id) & mask).unwrap_or(0)
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_one_that_the_standard_library_uses() {
+    fn the_hash_is_that_of_the_standard_library() {
         for id in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
             let mut hasher = std::hash::DefaultHasher::new();
             hasher.write(&id.to_le_bytes());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_a_row_are_spread() {
+    fn consecutive_ids_are_spread() {
         let mut table = IdTable::new(&mut Rng::from_seed([1; 32]));
         for id in 0..10_000 {
             table.insert(id << 32, (1, 2));

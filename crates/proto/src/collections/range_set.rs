@@ -5,9 +5,8 @@ use std::ops::Range;
 
 /// A set of `u64`, kept as sorted ranges that neither overlap nor touch.
 ///
-/// Work at either end (where packets and their acknowledgements mostly fall) takes constant time, a search
-/// `O(log n)`, a change in the middle moves at most half of the ranges. How many ranges there may be is for the
-/// owner to limit.
+/// Work at either end (where most packets and acknowledgements fall) takes constant time, a search `O(log n)`, and a
+/// change in the middle moves at most half of the ranges. The owner limits the number of ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -15,12 +14,12 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.ranges.shrink_to_fit();
     }
 
-    /// Adds all numbers of `range`; tells how many were not there before.
+    /// Adds all numbers of `range`; returns how many were new.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -63,13 +62,13 @@ impl RangeSet {
         }
     }
 
-    /// Tells whether a number is in the set.
+    /// Whether a number is in the set.
     pub(crate) fn contains(&self, number: u64) -> bool {
         let at = self.ranges.partition_point(|range| range.end <= number);
         self.ranges.get(at).is_some_and(|range| range.start <= number)
     }
 
-    /// Takes all numbers of `range` out.
+    /// Removes all numbers of `range`.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -104,7 +103,7 @@ impl RangeSet {
         }
     }
 
-    /// Takes out and returns the lowest range.
+    /// Removes and returns the lowest range.
     pub(crate) fn pop_first(&mut self) -> Option<Range<u64>> {
         let first = self.ranges.pop_front()?;
         self.covered -= first.end - first.start;
@@ -137,22 +136,22 @@ impl RangeSet {
         })
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// How many numbers the set holds.
+    /// Number of elements.
     pub(crate) fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// Whether the set holds nothing.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Takes everything out.
+    /// Removes all elements.
     pub(crate) fn clear(&mut self) {
         self.ranges.clear();
         self.covered = 0;
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_the_middle_out_leaves_both_ends() {
+    fn removing_the_middle_leaves_both_ends() {
         let mut set = RangeSet::default();
         set.insert(0..10);
         set.remove(3..5);

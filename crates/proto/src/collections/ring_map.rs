@@ -1,13 +1,13 @@
-//! A map for ever-growing numbers on a ring: what was sent and not yet heard of.
+//! A map for ever-growing numbers, on a ring: for packets in flight.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 /// A map whose keys are inserted in ascending order and mostly removed near its front.
 ///
-/// Keys may be missing without cost in memory. A removed entry leaves an empty slot until all entries before it are
-/// gone, so nothing is ever moved. Finding a key costs O(1) while no key is missing, O(log n) otherwise; inserting
-/// and removing at the front cost O(1) amortised and allocate only while the ring grows.
+/// Missing keys cost no memory. A removed entry leaves an empty slot until all entries before it are gone, so no
+/// entry ever moves. Finding a key costs O(1) while no key is missing, otherwise O(log n); inserting and removing at
+/// the front cost O(1) amortised and allocate only while the ring grows.
 #[derive(Debug)]
 pub(crate) struct RingMap<T> {
     /// Ascending keys; the first slot is never empty.
@@ -32,7 +32,7 @@ impl<T> RingMap<T> {
         self.slots.front().and_then(|(_, value)| value.as_ref())
     }
 
-    /// Takes the entry with the lowest key out.
+    /// Removes the entry with the lowest key.
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         let (_, value) = self.slots.pop_front()?;
         self.live -= usize::from(value.is_some());
@@ -40,7 +40,7 @@ impl<T> RingMap<T> {
         value
     }
 
-    /// Takes all entries of `keys` out, lowest first. Costs O(log n) and one step per slot in the range.
+    /// Removes all entries of `keys`, lowest first. Costs O(log n) and one step per slot in the range.
     pub(crate) fn remove_range(&mut self, keys: RangeInclusive<u64>, mut taken: impl FnMut(T)) {
         let first = self.lower_bound(*keys.start());
         if first >= self.slots.len() {
@@ -63,27 +63,27 @@ impl<T> RingMap<T> {
         self.slots.iter().filter_map(|(_, value)| value.as_ref())
     }
 
-    /// All entries, lowest key first, to be changed.
+    /// All entries, lowest key first, for modification.
     pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|(_, value)| value.as_mut())
     }
 
-    /// Gives back memory that is not used.
+    /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.slots.shrink_to_fit();
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// How many slots its memory holds: its entries, and those removed behind the first.
+    /// Number of slots in memory: its entries, and those removed behind the first.
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.live == 0
     }
@@ -92,7 +92,7 @@ impl<T> RingMap<T> {
     fn lower_bound(&self, key: u64) -> usize {
         let Some((first, _)) = self.slots.front() else { return 0 };
         let Some(distance) = key.checked_sub(*first) else { return 0 };
-        // Without missing keys the slot stands exactly there; with missing ones it stands before.
+        // Without missing keys this is the exact slot; with missing keys the slot is before it.
         let guess = usize::try_from(distance).unwrap_or(usize::MAX);
         if self.slots.get(guess).is_some_and(|(found, _)| *found == key) {
             return guess;

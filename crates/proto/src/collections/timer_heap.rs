@@ -1,24 +1,24 @@
-//! Deadlines of many, the earliest first: a heap in which each has at most one place, found in one step.
+//! Timers of many owners, the earliest first: a heap in which each owner has at most one place, found in one step.
 
 use crate::Instant;
 
-/// Children of a node: four lie in one cache line.
+/// Children of a node: four fit into one cache line.
 const WIDTH: usize = 4;
-/// No place in the heap.
+/// Marks a number without a place in the heap.
 const NOWHERE: u32 = u32::MAX;
 
 /// At most one deadline for each small number.
 ///
-/// Reading the earliest costs O(1), every change O(log n), and setting a deadline that is set already O(1).
+/// Reading the earliest costs O(1), every change O(log n), and setting an unchanged deadline O(1).
 #[derive(Debug, Default)]
 pub(crate) struct TimerHeap {
     heap: Vec<(Instant, u32)>,
-    /// Where in the heap each number stands.
+    /// The place of each number in the heap.
     places: Vec<u32>,
 }
 
 impl TimerHeap {
-    /// The earliest deadline and whose it is; the lower number of two with the same.
+    /// The earliest deadline and its number; of equal deadlines the lower number.
     pub(crate) fn first(&self) -> Option<(Instant, u32)> {
         self.heap.first().copied()
     }
@@ -52,7 +52,7 @@ impl TimerHeap {
         }
     }
 
-    /// Moves the entry at `place` to where it belongs.
+    /// Moves the entry at `place` to its correct position.
     fn settle(&mut self, mut place: usize) {
         while let Some(parent) = place.checked_sub(1).map(|below| below / WIDTH) {
             if self.heap.get(parent) <= self.heap.get(place) {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// The largest value of the last stretch of time, from the three best candidates (Nichols' filter, as in BBR).
+/// The maximum of a time window, from the three best candidates (Nichols' filter, as in BBR).
 ///
-/// It is exact for the maximum itself and forgets it within one window; what follows it is the best of the values
-/// seen in the later quarters of the window. A running minimum is the filter over [`std::cmp::Reverse`].
+/// It is exact for the maximum itself and forgets it within one window; its successor is the best of the values in
+/// the later quarters of the window. A running minimum is the filter over [`std::cmp::Reverse`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowedMax<T> {
     /// Best, second best and third best; each newer than the one before it.
@@ -44,7 +44,7 @@ impl<T: Copy + Ord> WindowedMax<T> {
         self.best = Some(Self::aged([first, second, third], new, window));
     }
 
-    /// Moves the candidates up when the best one leaves the window, or when they are all from its beginning.
+    /// Moves the candidates up when the best one leaves the window, or when all of them are from its start.
     fn aged(best: [(Instant, T); 3], new: (Instant, T), window: Duration) -> [(Instant, T); 3] {
         let [first, second, third] = best;
         let age = new.0 - first.0;
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_value_is_one_of_the_window_and_not_below_the_newest(
+        fn the_value_is_in_the_window_and_not_below_the_newest(
             steps in proptest::collection::vec((0u64..40, 0u32..1000), 1..100)
         ) {
             let mut filter = WindowedMax::new();

@@ -25,39 +25,40 @@ use crate::{KeyLimits, StreamConfig};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConnectionConfig {
-    /// Name of the protocol that the application speaks; both ends must agree. At most 64 bytes, default empty.
+    /// Name of the application protocol; both ends must agree. At most 64 bytes, default empty.
     pub application: Vec<u8>,
-    /// How long nothing may be heard before the connection ends; the smaller value of both ends counts.
-    /// Default 30 s, at least 1 s.
+    /// Idle timeout: the connection ends after this long without a packet of the peer; the smaller value of both ends
+    /// counts. Default 30 s, at least 1 s.
     pub idle_timeout: Duration,
-    /// Sends something on a path that was quiet for so long, to keep NATs open and to notice death. Default off.
+    /// Sends a packet on a path that was quiet for this long, to keep NAT bindings open and to detect dead paths.
+    /// Default off.
     pub keep_alive: Option<Duration>,
-    /// How long the set-up may take. Default 10 s, at least 100 ms.
+    /// Timeout of the handshake. Default 10 s, at least 100 ms.
     pub connect_timeout: Duration,
     /// How long the connection lives without any working path. Default 60 s.
     pub no_path_timeout: Duration,
-    /// Whether a path is left out for a while that makes all of them together slower than the best one is alone
+    /// Whether the guard leaves out a path for a while that makes all paths together slower than the best one alone
     /// (spec 6.42). Default on.
     pub guard: bool,
-    /// Which pairs of addresses a client uses. Default [`PairMode::LocalDisjoint`]; a server has no say.
+    /// Which address pairs a client uses. Default [`PairMode::LocalDisjoint`]; a server ignores it.
     pub pairs: PairMode,
     /// Windows and limits of streams.
     pub streams: StreamConfig,
-    /// Highest path id that the peer may use at the start, so one less than the number of paths. Default 7, at most 31.
+    /// Highest path id that the peer may use at first, so one less than the number of paths. Default 7, at most 31.
     pub path_limit: u32,
-    /// Round-trip time assumed before the first measurement. Default 100 ms.
+    /// RTT assumed before the first sample. Default 100 ms.
     pub initial_rtt: Duration,
-    /// Largest UDP payload to send or take, in bytes; the smaller value of both ends counts, and what the path carries
-    /// is searched below it. Default 65 000, which is also the most; at least 1200.
+    /// Largest UDP payload to send or accept, in bytes; the smaller value of both ends counts, and bounds the path
+    /// MTU search. Default and maximum 65 000; at least 1200.
     pub max_datagram: u16,
-    /// A server's own addresses that the client should try, at most 8. Default none.
+    /// Addresses of a server that the client should try, at most 8. Default none.
     pub advertised: Vec<SocketAddr>,
-    /// A client goes to this UDP port only: addresses with another one that the peer names are not tried. Default: any.
+    /// The only UDP port that a client contacts: advertised addresses with another port are not tried. Default: any.
     pub peer_port: Option<u16>,
-    /// Rendezvous servers, at most 4: there both ends find each other again when both moved at once (spec chapter 10). A
-    /// server tells its clients; a client that names some of its own goes to those. Default none.
+    /// Rendezvous servers, at most 4: there both ends find each other again when both migrated at once (spec chapter
+    /// 10). A server sends them to its clients; a client with servers of its own uses those. Default none.
     pub rendezvous: Vec<SocketAddr>,
-    /// When keys change and end. The default is right for every use; tests of the change lower it.
+    /// When keys are updated and reach their limits. The default suits every use; tests of key updates lower it.
     #[doc(hidden)]
     pub key_limits: KeyLimits,
     pub(crate) schedulers: Schedulers,
@@ -95,11 +96,11 @@ impl Default for ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Settings for little memory: a connection takes at most 256 KiB, whatever its paths are like and whatever the peer
-    /// does. What the program itself brings comes on top: streams of its own beyond 16, and messages, of which each stream
-    /// takes one at any time. It carries about 34 KB in each of the longest round trips
-    /// (13 Mbit/s at 20 ms), since credit of 48 KiB is granted piece by piece, has up to four paths and 16
-    /// streams of the peer at a time, and takes messages of up to 16 KiB.
+    /// Settings for little memory: a connection takes at most 256 KiB, under all paths and all behaviour of the peer.
+    /// Streams that the program opens beyond 16 come on top, and so do messages, of which each stream accepts one at
+    /// any time. The connection carries about 34 KB in each of the longest round trips (13 Mbit/s at 20 ms), because
+    /// credit of 48 KiB is granted piece by piece. It has up to four paths and 16 streams of the peer at a time, and
+    /// accepts messages of up to 16 KiB.
     ///
     /// ```
     /// let config = manyway_proto::ConnectionConfig::small();
@@ -109,20 +110,20 @@ impl ConnectionConfig {
         Self { streams: StreamConfig::small(), path_limit: 3, max_datagram: 1472, ..Self::default() }
     }
 
-    /// Chooses the scheduler by its name, with settings behind a `=` if it has any. Default `earliest`.
+    /// Chooses the scheduler by its name, with optional settings after a `=`. Default `earliest`.
     ///
     /// # Errors
-    /// If there is none of that name, which lists the known ones, or its settings can not be used.
+    /// If there is none of that name, and then the text lists the known ones, or if its settings are invalid.
     pub fn set_scheduler(&mut self, choice: &str) -> Result<(), ConfigError> {
         self.scheduler =
             self.schedulers.choose(choice).map_err(|reason| ConfigError { field: "scheduler", reason })?;
         Ok(())
     }
 
-    /// Adds a scheduler of one's own to those that [`Self::set_scheduler`] finds, as [`Schedulers::add`] does.
+    /// Adds a custom scheduler to those that [`Self::set_scheduler`] finds, as [`Schedulers::add`] does.
     ///
     /// # Errors
-    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
+    /// If the name is taken, or contains other characters than lower-case letters, digits and hyphens.
     pub fn add_scheduler(
         &mut self,
         name: &'static str,
@@ -131,8 +132,8 @@ impl ConnectionConfig {
         self.schedulers.add(name, make).map_err(|reason| ConfigError { field: "scheduler", reason })
     }
 
-    /// Chooses the congestion control by its name, or by a profile: `bond` (`bbr`) for links of one's own, `fair`
-    /// (`coupled-cubic`) for the open Internet. Default `bbr`.
+    /// Chooses the congestion controller by its name, or by a profile: `bond` (`bbr`) for links without other users,
+    /// `fair` (`coupled-cubic`) for the open Internet. Default `bbr`.
     ///
     /// # Errors
     /// If there is none of that name; the error lists the known ones.
@@ -142,7 +143,7 @@ impl ConnectionConfig {
         Ok(())
     }
 
-    /// Chooses which pairs of addresses a client uses, by the name of a [`PairMode`]. Default `local-disjoint`.
+    /// Chooses which address pairs a client uses, by the name of a [`PairMode`]. Default `local-disjoint`.
     ///
     /// # Errors
     /// If there is none of that name; the error lists the known ones.
@@ -151,26 +152,27 @@ impl ConnectionConfig {
         Ok(())
     }
 
-    /// Adds a congestion control of one's own to those that [`Self::set_congestion`] finds, as [`Controllers::add`] does.
+    /// Adds a custom congestion controller to those that [`Self::set_congestion`] finds, as [`Controllers::add`]
+    /// does.
     ///
     /// # Errors
-    /// If the name is taken, or is not of lower-case letters, digits and hyphens.
+    /// If the name is taken, or contains other characters than lower-case letters, digits and hyphens.
     pub fn add_congestion(&mut self, name: &'static str, make: ControllerFactory) -> Result<(), ConfigError> {
         self.controllers.add(name, make).map_err(|reason| ConfigError { field: "congestion", reason })
     }
 
-    /// Uses a scheduler of one's own, without a name to choose it by.
+    /// Uses a custom scheduler, without a name to choose it by.
     pub fn set_scheduler_factory(&mut self, factory: SchedulerFactory) {
         self.scheduler = factory;
     }
 
-    /// Uses a congestion controller of one's own.
+    /// Uses a custom congestion controller.
     pub fn set_congestion_factory(&mut self, factory: ControllerFactory) {
         self.congestion = factory;
     }
 
-    /// Lets `observers` hear what goes on inside of each connection, such as [`qlog`](crate::observe::qlog). Default
-    /// nobody, which costs one branch a fact.
+    /// Reports internal facts of each connection to `observers`, such as [`qlog`](crate::observe::qlog). Default
+    /// none, which costs one branch for each fact.
     pub fn set_observers(&mut self, observers: Observers) {
         self.observers = Some(observers);
     }
@@ -196,7 +198,7 @@ impl ConnectionConfig {
     }
 }
 
-/// A setting that can not be used.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The field.

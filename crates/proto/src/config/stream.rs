@@ -14,29 +14,30 @@ use crate::message::OVERHEAD;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamConfig {
-    /// Bytes that the peer may send on a stream before the application has read any. Default 1 MiB, from
-    /// 16 KiB to [`max_window`](Self::max_window). It grows by itself with what the application reads.
+    /// Initial flow-control window of a stream: bytes that the peer may send before the application has read any.
+    /// Default 1 MiB, from 16 KiB to [`max_window`](Self::max_window). It grows with the bytes that the application
+    /// reads.
     pub stream_window: u64,
     /// The same for all streams together. Default 1.5 MiB, from 16 KiB to [`max_window`](Self::max_window).
     pub connection_window: u64,
-    /// The most that the windows grow to, in bytes: the connection's to this, a stream's to three quarters of
-    /// it, so that a stream that nobody reads does not stop the others. It bounds the memory that a peer can
-    /// fill. Default 64 MiB, from 16 KiB to 4 GiB.
+    /// Upper bound of the windows, in bytes: the connection's window grows to this, a stream's to three quarters of
+    /// it, so that an unread stream does not stop the others. It bounds the memory that a peer can fill. Default 64
+    /// MiB, from 16 KiB to 4 GiB.
     pub max_window: u64,
     /// How many streams the peer may have open at a time. Default 320, at most 65 536.
     pub peer_streams: u64,
-    /// Bytes that a stream takes from the application before they are acknowledged. Default 4 MiB, at least
-    /// 16 KiB. It grows to twice what is in flight and what arrived behind a gap.
+    /// Initial send buffer of a stream: bytes that it accepts from the application before they are acknowledged.
+    /// Default 4 MiB, at least 16 KiB. It grows to twice the bytes in flight plus the bytes that arrived behind a
+    /// gap.
     pub send_buffer: u64,
-    /// The most that the send buffer of a stream grows to, in bytes. Default 64 MiB, at least
-    /// [`send_buffer`](Self::send_buffer).
+    /// Upper bound of a stream's send buffer, in bytes. Default 64 MiB, at least [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
-    /// The most that the send buffers of all streams hold together, in bytes; but each may always hold a 24th of it, at most
-    /// 64 KiB and its own buffer, so that no stream stops another. Default 128 MiB, from 48 KiB to 4 GiB.
+    /// Upper bound of all send buffers together, in bytes; but each may always hold a 24th of it, at most 64 KiB and
+    /// its own buffer, so that no stream stops another. Default 128 MiB, from 48 KiB to 4 GiB.
     pub send_memory: u64,
-    /// Largest message that this end takes, in bytes; a smaller limit follows from windows below it, since a message must
-    /// fit into each of them with 128 bytes to spare. 0: this end takes and sends no messages. Default 256 KiB, at most
-    /// 1 GiB.
+    /// Largest message that this end accepts, in bytes; smaller windows lower the limit, because a message must fit
+    /// into each of them with 128 bytes to spare. 0: this end neither accepts nor sends messages. Default 256 KiB, at
+    /// most 1 GiB.
     pub max_message: u64,
 }
 
@@ -91,12 +92,12 @@ impl StreamConfig {
         })
     }
 
-    /// What each send buffer may hold, whatever the others do (spec 8.25).
+    /// Capacity that each send buffer has in any case (spec 8.25).
     pub(crate) fn least_send_buffer(&self) -> u64 {
         (self.send_memory / 24).min(64 << 10)
     }
 
-    /// The largest message that this end takes (spec 8.31).
+    /// The largest message that this end accepts (spec 8.31).
     pub(crate) fn message_limit(&self) -> u64 {
         self.max_message.min(self.stream_window.min(self.connection_window).saturating_sub(OVERHEAD))
     }
@@ -110,9 +111,9 @@ pub struct StreamConfigError {
     pub field: &'static str,
     /// Its value.
     pub given: u64,
-    /// The least it may be.
+    /// The lower bound.
     pub least: u64,
-    /// The most it may be.
+    /// The upper bound.
     pub most: u64,
 }
 
@@ -126,7 +127,7 @@ impl std::error::Error for StreamConfigError {}
 
 const MIB: u64 = 1 << 20;
 const LEAST_WINDOW: u64 = 16 << 10;
-/// What a small connection keeps in each direction.
+/// Buffer of a small connection in each direction.
 const SMALL: u64 = 48 << 10;
 const MOST_WINDOW: u64 = 4 << 30;
 const MOST_STREAMS: u64 = 1 << 16;
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_out_of_range_is_named() {
+    fn an_error_names_the_field_that_is_out_of_range() {
         let config = StreamConfig { stream_window: 1, ..StreamConfig::default() };
         assert_eq!(config.check().unwrap_err().field, "stream_window");
     }
