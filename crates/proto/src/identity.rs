@@ -47,7 +47,7 @@ pub use self::seed::{Seed, SeedError};
 pub(crate) use self::verifier::WrongServerKey;
 use self::verifier::{AuthorisedClients, RawKeyServer};
 
-/// How many bytes of a hash name a key.
+/// Bytes of a hash that identifies a key.
 pub const KEY_HASH_LENGTH: usize = 16;
 
 /// An Ed25519 private key in PKCS#8, up to the 32 bytes of the seed (RFC 8410, section 7).
@@ -65,12 +65,12 @@ impl PublicKey {
         der.strip_prefix(&SPKI_HEAD)?.try_into().ok().map(Self)
     }
 
-    /// The `SubjectPublicKeyInfo` in DER: what TLS shows to the peer.
+    /// The `SubjectPublicKeyInfo` in DER, as shown to the peer in TLS.
     pub fn to_spki(&self) -> Vec<u8> {
         [&SPKI_HEAD[..], &self.0].concat()
     }
 
-    /// The name of the key in tickets: the first 16 bytes of SHA-256 over its `SubjectPublicKeyInfo`.
+    /// The hash of the key in tickets: the first 16 bytes of SHA-256 over its `SubjectPublicKeyInfo`.
     pub fn hash(&self) -> [u8; KEY_HASH_LENGTH] {
         let digest = digest::digest(&digest::SHA256, &self.to_spki());
         let mut hash = [0; KEY_HASH_LENGTH];
@@ -102,7 +102,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes a new key pair of the system's random numbers. One that is to outlive the process comes from a [`Seed`].
+    /// Creates a new key pair from the system's random numbers. A [`Seed`] gives one that outlives the process.
     ///
     /// # Errors
     /// If the system gives none.
@@ -127,7 +127,7 @@ impl Identity {
 
     /// Derives the key by which a client proves that it has a ticket, by HKDF-SHA256 (RFC 5869).
     ///
-    /// The secret must be random: who sees the public key could try out guesses of it.
+    /// The secret must be random: an observer of the public key could otherwise guess it.
     #[expect(
         clippy::expect_used,
         clippy::missing_panics_doc,
@@ -155,20 +155,21 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Decides which clients a server lets in.
+/// Decides which clients a server accepts.
 ///
-/// It is asked once in every set-up, before the client has proved that it owns the key; the proof is checked next.
+/// It is called once in every handshake, before the client has proved that it owns the key; the proof is checked
+/// next.
 pub trait Authoriser: fmt::Debug + Send + Sync {
-    /// Whether the client with this key may come in. To be quick: the connections of all others wait.
+    /// Whether the client with this key is accepted. Must be quick: the connections of all others wait.
     fn is_authorised(&self, client: &PublicKey) -> bool;
 
-    /// A client at this address was not let in: its key was refused, or it did not own it. To be quick, too.
+    /// A client at this address was refused: its key was not accepted, or it did not own it. Must be quick, too.
     fn on_refused(&self, from: SocketAddr) {
         let _ = from;
     }
 }
 
-/// Lets in the clients with the keys of a fixed list.
+/// Accepts the clients with the keys of a fixed list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthorisedKeys(BTreeSet<PublicKey>);
 
@@ -184,18 +185,18 @@ impl Authoriser for AuthorisedKeys {
     }
 }
 
-/// How a client decides that a server is the right one.
+/// How a client verifies a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ServerTrust {
     /// Its key has this hash.
     KeyHash([u8; KEY_HASH_LENGTH]),
-    /// It proves that it owns the key it shows, whichever that is. For the first connection to a server: before anything
-    /// is said to it, the application compares [`peer_public_key`](crate::Connection::peer_public_key) with what it
-    /// knows from elsewhere, or asks its user.
+    /// It proves that it owns the key it shows, whichever that is. For the first connection to a server: before it
+    /// sends anything, the application compares [`peer_public_key`](crate::Connection::peer_public_key) with a value
+    /// from elsewhere, or asks its user.
     AnyKey,
     /// It has a certificate from one of these authorities, valid now by the system's clock, for the
-    /// [`server_name`](crate::ClientConfig::server_name) that is asked for.
+    /// [`server_name`](crate::ClientConfig::server_name).
     Certificate(RootCertificates),
 }
 
@@ -205,9 +206,9 @@ impl From<[u8; KEY_HASH_LENGTH]> for ServerTrust {
     }
 }
 
-/// The TLS settings of a server: shows `identity`, lets in whom `authoriser` accepts.
+/// The TLS settings of a server: shows `identity`, accepts the clients that `authoriser` permits.
 ///
-/// TLS 1.3 only, no resumption, no early data. A client that is refused is told so by the alert `access_denied`.
+/// TLS 1.3 only, no resumption, no early data. A refused client gets the alert `access_denied`.
 pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Arc<ServerConfig> {
     server_config_with(
         Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::clone(&identity.key))),
@@ -215,7 +216,7 @@ pub fn server_config(identity: &Identity, authoriser: Arc<dyn Authoriser>) -> Ar
     )
 }
 
-/// The TLS settings of a server for clients that ask for a certificate; all else is as with [`server_config`].
+/// The TLS settings of a server for clients that request a certificate; otherwise as with [`server_config`].
 pub fn certificate_config(
     certificate: &ServerCertificate,
     authoriser: Arc<dyn Authoriser>,
@@ -240,8 +241,8 @@ fn server_config_with(
     Arc::new(config)
 }
 
-/// The TLS settings of a client: shows `identity`, accepts only a server that `trust` allows, such as the one whose key
-/// has a hash.
+/// The TLS settings of a client: shows `identity`, accepts only a server that `trust` permits, such as the one whose
+/// key has a hash.
 ///
 /// TLS 1.3 only, no resumption, no early data, and no name of the server in the clear.
 #[expect(
@@ -258,7 +259,7 @@ pub fn client_config(trust: impl Into<ServerTrust>, identity: &Identity) -> Arc<
     let mut config = ClientConfig::builder_with_provider(crypto())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider speaks TLS 1.3")
-        .dangerous() // the word of rustls for any check but that of certificates by its own rules
+        .dangerous() // rustls uses this word for any verification but that of certificates by its own rules
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(Arc::clone(
             &identity.key,
@@ -270,7 +271,7 @@ pub fn client_config(trust: impl Into<ServerTrust>, identity: &Identity) -> Arc<
     Arc::new(config)
 }
 
-/// Ciphers in the order of their speed on this machine; the client's order counts.
+/// Ciphers by their speed on this machine; the client's order counts.
 fn crypto() -> Arc<CryptoProvider> {
     use rustls::crypto::ring::cipher_suite::{
         TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,

@@ -1,10 +1,10 @@
-//! Which TLS alerts speak of identity.
+//! TLS alerts about identity.
 
 use rustls::AlertDescription;
 
-/// Whether a TLS alert (RFC 8446, section 6) says that an end could not prove who it is, or is not accepted for it.
+/// Whether a TLS alert (RFC 8446, section 6) says that an end could not prove its identity, or is not accepted.
 ///
-/// Other alerts are failures of the protocol: no common application protocol, a message out of place.
+/// Other alerts are failures of the protocol: no common application protocol, or an unexpected message.
 ///
 /// ```
 /// use manyway_proto::is_authentication_alert;

@@ -1,4 +1,4 @@
-//! Ordered, retransmitted TLS bytes of one protection level.
+//! Ordered, retransmitted TLS bytes of one encryption level.
 
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{HandshakeBytes, handshake_overhead};
@@ -7,14 +7,14 @@ use super::ranges::Ranges;
 use crate::Violation;
 use crate::packet::content::{Contents, SentContent};
 
-/// How many gaps are remembered; 64 KiB in packets of a usual size have far fewer.
+/// Most gaps remembered; 64 KiB in packets of a usual size have far fewer.
 const MAX_GAPS: usize = 256;
 /// Blocks are padded to a multiple of this.
 const BLOCK_ALIGNMENT: usize = 4;
-/// What the length field of a block can say.
+/// Limit of the length field of a block.
 const MAX_BLOCK: usize = 65_532;
 
-/// The bytes of this end. All are kept until the level ends, as a flight is but a few kilobytes.
+/// The bytes of this end. All are kept until the level ends, because a flight is only a few kilobytes.
 #[derive(Debug, Default)]
 pub(super) struct SendBytes {
     bytes: Vec<u8>,
@@ -31,12 +31,12 @@ impl SendBytes {
         self.pending.insert(start..length_of(&self.bytes));
     }
 
-    /// Whether something is to be sent.
+    /// Whether any bytes are to be sent.
     pub(super) fn wants(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Writes HANDSHAKE blocks as long as there are bytes to send and room for at least one.
+    /// Writes HANDSHAKE blocks while there are bytes to send and space for at least one.
     pub(super) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
         while let Some(range) = self.pending.first() {
             let overhead = handshake_overhead(range.start);
@@ -58,14 +58,14 @@ impl SendBytes {
         }
     }
 
-    /// Notes bytes that arrived; they are never sent again.
+    /// Records bytes that arrived; they are never sent again.
     pub(super) fn on_delivered(&mut self, offset: u64, length: u32) {
         let range = offset..offset.saturating_add(u64::from(length)).min(length_of(&self.bytes));
         self.pending.remove(&range);
         self.acked.insert(range);
     }
 
-    /// Sends again what of these bytes was not delivered by another packet.
+    /// Sends lost bytes again, without those that another packet delivered.
     pub(super) fn on_lost(&mut self, offset: u64, length: u32) {
         let range = offset..offset.saturating_add(u64::from(length)).min(length_of(&self.bytes));
         self.pending.insert(range);
@@ -74,7 +74,7 @@ impl SendBytes {
         }
     }
 
-    /// Sends again everything that was not delivered.
+    /// Sends all undelivered bytes again.
     pub(super) fn resend_all(&mut self) {
         self.pending.clear();
         self.on_lost(0, u32::MAX);
@@ -93,16 +93,17 @@ impl SendBytes {
 pub(super) struct ReceiveBytes {
     /// Bytes from here on were not taken yet.
     next: u64,
-    /// Room for the bytes from `next` on, as far as some arrived.
+    /// Buffer for the bytes from `next` on, up to the highest that arrived.
     ahead: Vec<u8>,
     arrived: Ranges,
 }
 
 impl ReceiveBytes {
-    /// Takes bytes in, in any order and any number of times.
+    /// Takes bytes, in any order and any number of times.
     ///
     /// # Errors
-    /// [`Violation::TooManyGaps`] if they end more than `most_ahead` bytes behind those in order, or leave too many gaps.
+    /// [`Violation::TooManyGaps`] if they end more than `most_ahead` bytes behind those in order, or leave too many
+    /// gaps.
     pub(super) fn insert(&mut self, offset: u64, data: &[u8], most_ahead: u64) -> Result<(), Violation> {
         const TOO_FAR: Violation = Violation::TooManyGaps { stream: None };
         let end = offset.checked_add(length_of(data)).ok_or(TOO_FAR)?;
@@ -122,7 +123,7 @@ impl ReceiveBytes {
         }
         self.arrived.insert(start..end);
         if self.arrived.len() > MAX_GAPS {
-            // In an open packet this does not end the connection: nothing of it may stay.
+            // In an Initial packet this does not end the connection, so none of it may stay.
             self.arrived.remove(&(start..end));
             return Err(TOO_FAR);
         }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_lost_and_not_delivered_is_sent_again() {
+    fn only_lost_and_undelivered_bytes_are_sent_again() {
         let mut bytes = SendBytes::default();
         bytes.push(&[7; 100]);
         written(&mut bytes, 1000);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_in_crumbs_are_refused() {
+    fn bytes_with_too_many_gaps_are_refused() {
         let mut bytes = ReceiveBytes::default();
         let refused = (1..1000).find(|at| bytes.insert(at * 2, b"a", MAX_AHEAD).is_err());
         assert_eq!(refused, Some(1 + u64::try_from(MAX_GAPS).unwrap()));

@@ -1,8 +1,8 @@
-//! The TLS 1.3 handshake: bytes in and out at two levels, keys and the peer's parameters as results.
+//! The TLS 1.3 handshake: bytes in and out at two levels, with keys and the peer's parameters as results.
 //!
-//! rustls speaks TLS; this part gives it the peer's bytes in order, keeps its own until they were delivered, and
-//! sees that nothing is used before it may be. A [`Handshake`] never looks at packets, a level of bytes is named by
-//! whoever opened the packet.
+//! rustls implements TLS. This module passes it the peer's bytes in order, keeps its bytes until they were delivered,
+//! and enforces that nothing is used too early. A [`Handshake`] never sees packets; its caller names the level of the
+//! bytes.
 
 mod alert;
 mod byte_stream;
@@ -29,7 +29,7 @@ use crate::identity::{PublicKey, WrongServerKey};
 use crate::packet::content::{Contents, SentContent};
 use crate::protection::EncryptionLevel;
 
-/// `internal_error` (RFC 8446, section 6): stands where rustls names no alert.
+/// `internal_error` (RFC 8446, section 6): used where rustls names no alert.
 const INTERNAL_ERROR: u8 = 80;
 
 /// The TLS engine of one connection, with the bytes of both levels.
@@ -38,9 +38,9 @@ pub(crate) struct Handshake {
     side: Side,
     open: Bytes,
     set_up: Bytes,
-    /// Where the bytes go that TLS writes next.
+    /// Level of the bytes that TLS writes next.
     writing: EncryptionLevel,
-    /// Where the bytes come from that TLS reads next.
+    /// Level of the bytes that TLS reads next.
     reading: EncryptionLevel,
     keys: VecDeque<NewKeys>,
     parameters: PeerParameters,
@@ -49,12 +49,12 @@ pub(crate) struct Handshake {
     fallback: Option<Box<Fallback>>,
 }
 
-/// What a server with a certificate goes on with if the client does not take raw keys. rustls decides that before it
-/// has seen the client's choice, so the `ClientHello` is read a second time.
+/// The fallback of a server with a certificate for clients that accept no raw keys. rustls makes that choice before
+/// it has seen the client's, so the `ClientHello` is read a second time.
 struct Fallback {
     tls: Arc<rustls::ServerConfig>,
     parameters: Vec<u8>,
-    /// What was read until now; bounded as all bytes of a level are.
+    /// The bytes read so far; bounded as all bytes of a level are.
     hello: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ enum PeerParameters {
 pub(crate) enum NewKeys {
     /// For the rest of the handshake.
     SetUp(Keys),
-    /// For everything after it, with the secrets from which later keys follow.
+    /// For everything after it, with the secrets of later keys.
     Data(Keys, Secrets),
 }
 
@@ -90,15 +90,16 @@ impl fmt::Debug for NewKeys {
 /// The name of the protocol in TLS (RFC 7301); a configuration names exactly this one.
 pub const ALPN: &[u8] = b"mmsp/2";
 
-/// A handshake could not begin: the TLS configuration does not fit.
+/// A handshake could not start: the TLS configuration is unsuitable.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// It does not name [`ALPN`] as the only application protocol.
     ApplicationProtocol,
-    /// It lets a server give out session tickets or take early data; both are off in this version of the protocol.
+    /// It allows a server to issue session tickets or to accept early data; this version of the protocol excludes
+    /// both.
     Resumption,
-    /// rustls says why.
+    /// The reason from rustls.
     Tls(rustls::Error),
 }
 
@@ -158,7 +159,7 @@ impl Handshake {
         Ok(Self::new(Connection::Server(tls), Side::Server))
     }
 
-    /// Goes on with these settings, those of a certificate, if the client turns out not to take raw keys.
+    /// Sets the configuration, with a certificate, for a client that accepts no raw keys.
     ///
     /// # Errors
     /// As [`Self::server`].
@@ -188,11 +189,11 @@ impl Handshake {
         }
     }
 
-    /// Takes bytes of the peer from a packet of `level`; repeated and reordered ones are fine.
+    /// Takes bytes of the peer from a packet of `level`, repeated and reordered ones too.
     ///
     /// # Errors
-    /// A [`Violation`] if TLS refuses them (then [`Self::alert`] says which alert to close with), if they lie too far
-    /// ahead, or if they have no place at this level any more (RFC 9001, section 4.1.3).
+    /// A [`Violation`] if TLS refuses them (then [`Self::alert`] gives the alert to close with), if they are too far
+    /// ahead, or if this level accepts no more bytes (RFC 9001, section 4.1.3).
     pub(crate) fn on_bytes(
         &mut self,
         level: EncryptionLevel,
@@ -215,7 +216,7 @@ impl Handshake {
         if level == self.reading { self.read() } else { Ok(()) }
     }
 
-    /// Gives TLS what is in order, level by level.
+    /// Passes the bytes in order to TLS, level by level.
     fn read(&mut self) -> Result<(), Violation> {
         loop {
             let level = self.reading;
@@ -236,7 +237,7 @@ impl Handshake {
         }
     }
 
-    /// Gives TLS bytes in order; a server begins anew with them when only its certificate will do (spec 7.40).
+    /// Passes bytes in order to TLS; a server restarts with them if only its certificate is acceptable (spec 7.40).
     fn give(&mut self, bytes: &[u8]) -> Result<(), rustls::Error> {
         if let Some(fallback) = &mut self.fallback {
             fallback.hello.extend_from_slice(bytes);
@@ -255,13 +256,13 @@ impl Handshake {
         }
     }
 
-    /// Nothing was answered yet, not even by a request to say hello again.
+    /// Whether nothing was answered yet, not even with a HelloRetryRequest.
     fn is_waiting_for_hello(&self) -> bool {
         self.reading == EncryptionLevel::Initial && !self.open.send.wants()
     }
 
     fn fail(&mut self, error: &rustls::Error) -> Violation {
-        // spec 7.40: rustls has handshake_failure for it, which tells nothing
+        // spec 7.40: rustls uses the unspecific handshake_failure for it
         let alert = if is_about_certificate_type(error) {
             u8::from(AlertDescription::UnsupportedCertificate)
         } else {
@@ -274,7 +275,7 @@ impl Handshake {
         Violation::Tls { alert, reason: reason_of(error) }
     }
 
-    /// Takes out what TLS wants to send, and new keys.
+    /// Takes the output of TLS, and new keys.
     fn pump(&mut self) {
         let mut buffer = Vec::new();
         loop {
@@ -304,8 +305,8 @@ impl Handshake {
 
     /// The next keys to install, in the order of levels.
     ///
-    /// A server gets the keys of data only after the client's Finished and its authentication: so nothing can be
-    /// sent to or taken from a client that is not authorised.
+    /// A server gets the 1-RTT keys only after the client's Finished and its authentication, so no data can be sent
+    /// to or accepted from an unauthorised client.
     pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
         let held_back = self.side == Side::Server && !self.is_complete();
         match self.keys.front()? {
@@ -319,7 +320,7 @@ impl Handshake {
         self.bytes(level).is_some_and(|bytes| bytes.send.wants())
     }
 
-    /// Writes HANDSHAKE blocks of this level as far as there is room, and notes them in `contents`.
+    /// Writes HANDSHAKE blocks of this level as far as they fit, and records them in `contents`.
     pub(crate) fn write_into(
         &mut self,
         level: EncryptionLevel,
@@ -331,21 +332,21 @@ impl Handshake {
         }
     }
 
-    /// Is told that a packet of this level arrived; contents of other parts are ignored.
+    /// A packet of this level arrived; contents of other modules are ignored.
     pub(crate) fn on_delivered(&mut self, level: EncryptionLevel, content: &SentContent) {
         if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
             bytes.send.on_delivered(offset, length);
         }
     }
 
-    /// Is told that a packet of this level was lost; contents of other parts are ignored.
+    /// A packet of this level was lost; contents of other modules are ignored.
     pub(crate) fn on_lost(&mut self, level: EncryptionLevel, content: &SentContent) {
         if let (Some(bytes), Some((offset, length))) = (self.bytes_mut(level), handshake_range(content)) {
             bytes.send.on_lost(offset, length);
         }
     }
 
-    /// Sends everything of this level again that was not delivered.
+    /// Sends all undelivered bytes of this level again.
     pub(crate) fn resend_all(&mut self, level: EncryptionLevel) {
         if let Some(bytes) = self.bytes_mut(level) {
             bytes.send.resend_all();
@@ -358,7 +359,7 @@ impl Handshake {
         self.alert.is_none() && !self.tls.is_handshaking()
     }
 
-    /// The peer's parameters, once, as soon as the handshake vouches for them.
+    /// The peer's parameters, once, as soon as the handshake authenticates them.
     pub(crate) fn take_peer_parameters(&mut self) -> Option<Result<Parameters, Violation>> {
         if !self.is_complete() || self.parameters == PeerParameters::Taken {
             return None;
@@ -369,12 +370,12 @@ impl Handshake {
         Some(Parameters::decode(bytes).map_err(|_| refused))
     }
 
-    /// Bytes that only both ends of this handshake can derive, once it is complete (RFC 8446, section 7.5).
+    /// Bytes that only the two ends of this handshake can derive, once it is complete (RFC 8446, section 7.5).
     pub(crate) fn derive<const N: usize>(&self, label: &[u8]) -> Option<[u8; N]> {
         self.tls.export_keying_material([0; N], label, None).ok()
     }
 
-    /// The peer's public key as `SubjectPublicKeyInfo` in DER, when it has proved that it owns it.
+    /// The peer's public key as `SubjectPublicKeyInfo` in DER, once the peer has proved that it owns it.
     pub(crate) fn peer_public_key(&self) -> Option<Vec<u8>> {
         if !self.is_complete() {
             return None;
@@ -387,7 +388,8 @@ impl Handshake {
         self.unexpected_key
     }
 
-    /// Whether TLS was reading bytes under the set-up keys last: only who got the answer to its hello writes such.
+    /// Whether TLS last read bytes under the handshake keys: only a peer that received the answer to its hello has
+    /// them.
     pub(crate) fn was_answered(&self) -> bool {
         self.reading == EncryptionLevel::Handshake
     }
@@ -427,8 +429,8 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// How far ahead of the bytes in order the peer may send (spec 7.24). A server holds open bytes for strangers, so they
-/// get no more than the largest `ClientHello` needs.
+/// How far ahead of the bytes in order the peer may send (spec 7.24). A server holds Initial bytes for unvalidated
+/// clients, so the limit is the size of the largest `ClientHello`.
 fn most_ahead(level: EncryptionLevel) -> u64 {
     match level {
         EncryptionLevel::Initial => 16 << 10,
@@ -448,12 +450,12 @@ fn check_server(tls: &rustls::ServerConfig) -> Result<(), HandshakeError> {
     Ok(())
 }
 
-/// One end takes raw keys only, the other has or takes certificates only.
+/// Whether one end accepts raw keys only, and the other has or accepts certificates only.
 fn is_about_certificate_type(error: &rustls::Error) -> bool {
     *error == rustls::PeerIncompatible::IncorrectCertificateTypeExtension.into()
 }
 
-/// What went wrong, in words for a user where it is about keys.
+/// The reason of an error, worded for users if it is about keys.
 fn reason_of(error: &rustls::Error) -> String {
     if is_about_certificate_type(error) {
         return "one end asks for a certificate and the other has none, only a key".into();

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// Disjoint ranges in rising order, neighbours joined. Meant for a handful of them: each call walks the list.
+/// Disjoint ranges in ascending order, neighbours joined. Meant for a handful of them: each call scans the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
-    /// Adds a range; what it shares with others is held once.
+    /// Adds a range; a part shared with others is held once.
     pub(super) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -24,7 +24,7 @@ impl Ranges {
         self.0.insert(at, joined);
     }
 
-    /// Takes a range out, splitting those that only overlap it.
+    /// Removes a range, splitting those that overlap it partly.
     pub(super) fn remove(&mut self, range: &Range<u64>) {
         if range.is_empty() {
             return;
@@ -38,7 +38,7 @@ impl Ranges {
         self.0 = rest;
     }
 
-    /// Forgets everything.
+    /// Removes all ranges.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -48,17 +48,17 @@ impl Ranges {
         self.0.first().cloned()
     }
 
-    /// In rising order.
+    /// All ranges in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
         self.0.iter()
     }
 
-    /// How many separate ranges there are.
+    /// Number of separate ranges.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,7 +78,7 @@ mod tests {
         })]
 
         #[test]
-        fn ranges_hold_what_a_set_of_single_numbers_would(
+        fn ranges_behave_as_a_set_of_single_numbers(
             steps in proptest::collection::vec((any::<bool>(), 0_u64..60, 0_u64..20), 1..60)
         ) {
             let (mut ranges, mut model) = (Ranges::default(), BTreeSet::new());

@@ -28,7 +28,7 @@ fn certified(seed: u8) -> Arc<CertifiedKey> {
     Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki)], key))
 }
 
-/// The public key that belongs to a seed.
+/// The public key of a seed.
 pub(crate) fn public_key(seed: u8) -> Vec<u8> {
     certified(seed).cert[0].to_vec()
 }
@@ -130,7 +130,7 @@ pub(crate) fn server_config(seed: u8, client: u8) -> Arc<ServerConfig> {
     Arc::new(server_config_of(provider(), seed, client))
 }
 
-/// As [`server_config`], with ciphers and groups of one's own.
+/// As [`server_config`], with custom ciphers and groups.
 pub(crate) fn server_config_of(provider: Arc<CryptoProvider>, seed: u8, client: u8) -> ServerConfig {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -143,7 +143,7 @@ pub(crate) fn server_config_of(provider: Arc<CryptoProvider>, seed: u8, client: 
     config
 }
 
-/// Parameters with a name to tell them apart.
+/// Parameters with a distinguishing name.
 pub(crate) fn parameters(application: &str) -> Parameters {
     Parameters {
         version: VERSION,
@@ -176,14 +176,14 @@ pub(crate) fn pair_of(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (
     (client, Handshake::server(server, &parameters("server")).unwrap())
 }
 
-/// Writes one packet's worth of HANDSHAKE blocks.
+/// Writes the HANDSHAKE blocks of one packet.
 pub(crate) fn write(handshake: &mut Handshake, level: EncryptionLevel, room: usize) -> (Vec<u8>, Contents) {
     let (mut buffer, mut contents) = (Vec::new(), Contents::new());
     handshake.write_into(level, &mut Writer::new(&mut buffer, room), &mut contents);
     (buffer, contents)
 }
 
-/// Gives the HANDSHAKE blocks of a packet to the other end.
+/// Passes the HANDSHAKE blocks of a packet to the other end.
 pub(crate) fn read(
     handshake: &mut Handshake,
     level: EncryptionLevel,
@@ -198,7 +198,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Runs a handshake without loss to its end, or to the first violation and who saw it.
+/// Runs a handshake without loss to its end, or to the first violation and the end that detected it.
 pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), (Side, Violation)> {
     let mut quiet = false;
     while !quiet {
@@ -219,7 +219,7 @@ pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), 
     Ok(())
 }
 
-/// The keys of a finished handshake: those of the set-up, and those of data.
+/// The keys of a finished handshake: Handshake and 1-RTT keys.
 pub(crate) fn keys(handshake: &mut Handshake) -> (Keys, (Keys, Secrets)) {
     let Some(NewKeys::SetUp(set_up)) = handshake.poll_keys() else { panic!("no keys of the set-up") };
     let Some(NewKeys::Data(data, secrets)) = handshake.poll_keys() else { panic!("no keys of data") };

@@ -24,7 +24,7 @@ fn a_handshake_ends_with_keys_parameters_and_identities_on_both_sides() {
 }
 
 #[test]
-fn a_server_gives_out_no_data_keys_before_the_client_is_authorised() {
+fn a_server_releases_no_one_rtt_keys_before_the_client_is_authorised() {
     let (mut client, mut server) = pair();
     let (hello, _) = write(&mut client, EncryptionLevel::Initial, 2000);
     read(&mut server, EncryptionLevel::Initial, &hello).unwrap();
@@ -65,7 +65,7 @@ fn a_client_that_is_not_authorised_is_refused() {
 }
 
 #[test]
-fn a_client_of_another_application_protocol_is_refused_and_that_is_no_matter_of_identity() {
+fn a_client_of_another_application_protocol_is_refused_but_not_for_its_identity() {
     for names in [vec![b"h3".to_vec()], vec![b"mmsp/1".to_vec(), b"mmsp/20".to_vec()], vec![]] {
         let mut config = Arc::unwrap_or_clone(client_config(1, 2));
         config.alpn_protocols = names;
@@ -83,7 +83,7 @@ fn a_client_of_another_application_protocol_is_refused_and_that_is_no_matter_of_
 }
 
 #[test]
-fn a_configuration_that_does_not_fit_the_protocol_is_not_taken() {
+fn an_unsuitable_configuration_is_refused() {
     let mut config = Arc::unwrap_or_clone(client_config(1, 2));
     config.alpn_protocols.push(b"h3".to_vec());
     let name = ServerName::try_from("peer").unwrap();
@@ -101,7 +101,7 @@ fn a_configuration_that_does_not_fit_the_protocol_is_not_taken() {
 }
 
 #[test]
-fn a_server_may_ask_for_another_client_hello() {
+fn a_server_may_request_another_client_hello() {
     let mut provider = ring::default_provider();
     provider.kx_groups = vec![ring::kx_group::SECP384R1];
     let (mut client, mut server) =
@@ -133,7 +133,7 @@ fn a_first_message_that_is_no_client_hello_fails() {
     assert!(server.alert().is_some());
 }
 
-/// A packet on its way, with what it carried and to whom.
+/// A packet in flight, with its content and its receiver.
 struct Flying {
     to_server: bool,
     level: EncryptionLevel,
@@ -147,7 +147,7 @@ proptest! {
     })]
 
     #[test]
-    fn a_handshake_ends_whatever_is_cut_lost_repeated_or_overtaken(seed in any::<[u8; 32]>(), room in 24_usize..1400) {
+    fn a_handshake_completes_under_any_loss_or_reordering(seed in any::<[u8; 32]>(), room in 24_usize..1400) {
         let mut rng = Rng::from_seed(seed);
         let (mut client, mut server) = pair();
         let mut flying: Vec<Flying> = Vec::new();
@@ -176,7 +176,7 @@ proptest! {
             if rng.next_u64() % 10 < 3 {
                 packet.contents.iter().for_each(|content| sender.on_lost(packet.level, content));
             } else if packet.level == EncryptionLevel::Handshake && receiver.writing == EncryptionLevel::Initial {
-                // No keys for it yet: lost for the receiver, as far as the sender can tell.
+                // The receiver has no keys for it yet: lost, as far as the sender can tell.
                 packet.contents.iter().for_each(|content| sender.on_lost(packet.level, content));
             } else {
                 prop_assert_eq!(read(receiver, packet.level, &packet.payload), Ok(()));

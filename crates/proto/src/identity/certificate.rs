@@ -1,4 +1,4 @@
-//! Ordinary certificates (X.509): what a server shows beside its key, and what a client checks them against.
+//! Ordinary certificates (X.509): those that a server presents besides its key, and their verification by a client.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +18,7 @@ use super::crypto;
 #[derive(Debug, Clone)]
 pub struct ServerCertificate(Arc<RwLock<Arc<CertifiedKey>>>);
 
-/// The authorities whose certificates a client believes.
+/// The authorities that a client trusts.
 #[derive(Clone)]
 pub struct RootCertificates(Arc<WebPkiServerVerifier>);
 
@@ -28,23 +28,23 @@ pub struct RootCertificates(Arc<WebPkiServerVerifier>);
 pub enum CertificateFault {
     /// No `CERTIFICATE` section.
     NoCertificate,
-    /// No private key section, of whichever kind.
+    /// No private key section of any kind.
     NoKey,
     /// A section is not PEM.
     Pem(String),
-    /// A certificate can not be read.
+    /// A certificate cannot be read.
     Certificate(String),
-    /// The key can not be used.
+    /// The key cannot be used.
     Key(String),
     /// The key is not that of the first certificate.
     Mismatch,
 }
 
 impl ServerCertificate {
-    /// Reads a chain, the server's own certificate first, and the private key of that one, both in PEM.
+    /// Reads a chain, the server's own certificate first, and its private key, both in PEM.
     ///
     /// # Errors
-    /// If one of them can not be read, or they do not belong together.
+    /// If one of them cannot be read, or they do not match.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateFault> {
         let chain = certificates(chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
@@ -55,7 +55,7 @@ impl ServerCertificate {
         let key = key.map_err(|error| CertificateFault::Key(error.to_string()))?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
-            // A key that does not know its public half is found out by the first client.
+            // A key without a known public half is tested by the first client.
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 return Err(CertificateFault::Mismatch);
@@ -65,7 +65,7 @@ impl ServerCertificate {
         Ok(Self(Arc::new(RwLock::new(Arc::new(certified)))))
     }
 
-    /// Shows `newer` from now on, here and in all clones.
+    /// Presents `newer` from now on, here and in all clones.
     pub fn replace(&self, newer: &Self) {
         let newer = newer.current();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = newer;
@@ -91,7 +91,7 @@ impl RootCertificates {
     /// Reads authorities from PEM.
     ///
     /// # Errors
-    /// If there is none, or one of them can not be read.
+    /// If there is none, or one of them cannot be read.
     pub fn from_pem(pem: &[u8]) -> Result<Self, CertificateFault> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(pem)? {
@@ -100,7 +100,7 @@ impl RootCertificates {
         Self::new(roots)
     }
 
-    /// Takes authorities in DER, as a system keeps them; those that can not be read are left out.
+    /// Takes authorities in DER, as from the system's store; unreadable ones are left out.
     ///
     /// # Errors
     /// [`CertificateFault::NoCertificate`] if none is left.

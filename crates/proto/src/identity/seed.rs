@@ -1,4 +1,4 @@
-//! The secret from which an identity and what belongs to it follow, and its text form.
+//! The secret seed of an identity and its derived keys, and its text form.
 
 use std::fmt;
 use std::io;
@@ -22,11 +22,11 @@ use super::{Identity, PKCS8_HEAD};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; 32]);
 
-/// A text is no Ed25519 private key in PEM.
+/// Why a text is no Ed25519 private key in PEM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SeedError {
-    /// There is no `PRIVATE KEY` section, or it is not whole.
+    /// There is no `PRIVATE KEY` section, or it is incomplete.
     NoPrivateKey,
     /// It is a private key of another kind, or protected by a password.
     OtherKind,
@@ -38,7 +38,7 @@ impl Seed {
         Self(bytes)
     }
 
-    /// Makes a new one of the system's random numbers, to be kept by [`Self::to_pem`].
+    /// Creates a new one from the system's random numbers, to be stored by [`Self::to_pem`].
     ///
     /// # Errors
     /// If the system gives none.
@@ -49,12 +49,12 @@ impl Seed {
         Ok(Self(bytes))
     }
 
-    /// The key pair that others know.
+    /// The key pair of the identity.
     pub fn identity(&self) -> Identity {
         Identity::from_seed(&self.0)
     }
 
-    /// The key of stateless resets: a server that was restarted can then end the connections that it has forgotten, and
+    /// The key of stateless resets: after a restart a server can then end the connections that it has forgotten, so
     /// their clients need not wait. Derived by HKDF-SHA256 (RFC 5869).
     #[expect(
         clippy::expect_used,
@@ -71,7 +71,7 @@ impl Seed {
         key
     }
 
-    /// The text to keep in a file that nobody else can read.
+    /// The text to store in a file that only the owner can read.
     pub fn to_pem(&self) -> String {
         let der = [&PKCS8_HEAD[..], &self.0].concat();
         format!("{BEGIN}\n{}\n{END}\n", data_encoding::BASE64.encode(&der))
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_openssl_made_is_read() {
+    fn a_key_from_openssl_is_read() {
         // The private key of RFC 8410, section 10.3.
         let text = "-----BEGIN PRIVATE KEY-----\n\
             MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reset_key_follows_from_the_seed_and_does_not_tell_it() {
+    fn the_reset_key_is_derived_from_the_seed_and_does_not_reveal_it() {
         let key = |byte| Seed::new([byte; 32]).reset_key();
         assert_eq!(key(1), key(1));
         assert_ne!(key(1), key(2));

@@ -13,7 +13,7 @@ pub(super) fn accepts(keys: &[PublicKey]) -> Arc<dyn Authoriser> {
     Arc::new(AuthorisedKeys::from_iter(keys.iter().copied()))
 }
 
-/// Runs a TLS handshake; which end refuses and by which alert, if one does.
+/// Runs a TLS handshake; returns the end that refuses and its alert, if one does.
 pub(super) fn connect(
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
@@ -33,7 +33,7 @@ fn connections(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (Connect
     (client.into(), ServerConnection::new(server, Version::V1, vec![]).unwrap().into())
 }
 
-/// Takes what one end wants to say to the other, level by level; the alert if that one refuses it.
+/// Passes the output of one end to the other, level by level; returns the alert if that one refuses it.
 fn carry(from: &mut Connection, to: &mut Connection) -> Result<(), AlertDescription> {
     loop {
         let mut bytes = Vec::new();
@@ -48,7 +48,7 @@ fn carry(from: &mut Connection, to: &mut Connection) -> Result<(), AlertDescript
 }
 
 #[test]
-fn a_client_with_the_ticket_and_its_server_know_each_other() {
+fn a_client_with_the_ticket_and_its_server_authenticate_each_other() {
     let client = Identity::from_ticket_secret(&SECRET);
     let for_server = server_config(&server(), accepts(&[*client.public_key()]));
     let (at_client, at_server) =
@@ -70,7 +70,7 @@ fn a_server_with_another_key_is_refused_by_the_client() {
 }
 
 #[test]
-fn a_client_that_takes_any_key_learns_which_one_it_is() {
+fn a_client_that_accepts_any_key_learns_which_one_it_is() {
     let client = Identity::from_seed(&[5; 32]);
     let for_server = server_config(&server(), accepts(&[*client.public_key()]));
     let (at_client, _) = connect(client_config(ServerTrust::AnyKey, &client), for_server).unwrap();
@@ -79,7 +79,7 @@ fn a_client_that_takes_any_key_learns_which_one_it_is() {
 }
 
 #[test]
-fn a_server_that_does_not_own_the_key_it_shows_is_refused_by_a_client_that_takes_any() {
+fn a_server_that_does_not_own_the_key_it_shows_is_refused_by_a_client_that_accepts_any() {
     let client = Identity::from_seed(&[5; 32]);
     let impostor = Identity::from_seed(&[6; 32]);
     let stolen = Identity {
@@ -134,7 +134,7 @@ fn a_client_of_another_protocol_is_refused() {
 }
 
 #[test]
-fn the_client_hello_tells_neither_name_nor_key() {
+fn the_client_hello_reveals_neither_name_nor_key() {
     let client = Identity::from_ticket_secret(&SECRET);
     let config = client_config(server().public_key().hash(), &client);
     let name = "secret.example".try_into().unwrap();

@@ -5,7 +5,7 @@ use super::*;
 use crate::handshake::{Handshake, testing};
 use crate::{Violation, is_authentication_alert};
 
-/// An authority that was made for the test.
+/// A certificate authority created for the test.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -43,7 +43,7 @@ fn client_of(config: Arc<ClientConfig>, name: &str) -> Handshake {
     Handshake::client(config, name, &testing::parameters("client")).unwrap()
 }
 
-/// A server with a raw key that has a certificate too.
+/// A server with a raw key and a certificate.
 fn server_with(certificate: &ServerCertificate, client: &Identity) -> Handshake {
     let authoriser = accepts(&[*client.public_key()]);
     let parameters = testing::parameters("server");
@@ -67,7 +67,7 @@ fn run(trust: impl Into<ServerTrust>, name: &str, shown: &ServerCertificate) -> 
 }
 
 #[test]
-fn a_server_shows_its_certificate_to_those_who_ask_for_it_and_its_key_to_all_others() {
+fn a_server_shows_its_certificate_on_request_and_its_key_otherwise() {
     let authority = Authority::new();
     let shown = authority.issue("server.example");
     let trust = ServerTrust::Certificate(authority.roots());
@@ -86,7 +86,7 @@ fn a_certificate_for_another_name_is_refused() {
 }
 
 #[test]
-fn a_certificate_of_an_authority_that_is_not_known_is_refused() {
+fn a_certificate_of_an_unknown_authority_is_refused() {
     let trust = ServerTrust::Certificate(Authority::named("another").roots());
     let reason = refusal(run(trust, "server.example", &Authority::new().issue("server.example")));
     assert!(reason.contains("authority"), "{reason}");
@@ -105,7 +105,7 @@ fn an_expired_certificate_is_refused() {
 fn a_replaced_certificate_is_shown_from_then_on() {
     let authority = Authority::new();
     let shown = authority.issue("server.example");
-    // What TLS has is a clone.
+    // TLS holds a clone.
     let given_away = shown.clone();
     shown.replace(&authority.issue("new.example"));
     let trust = ServerTrust::Certificate(authority.roots());
@@ -113,7 +113,7 @@ fn a_replaced_certificate_is_shown_from_then_on() {
 }
 
 #[test]
-fn a_client_that_asks_for_a_certificate_is_told_if_there_is_none() {
+fn a_client_that_requests_a_certificate_is_notified_if_there_is_none() {
     let trust = ServerTrust::Certificate(Authority::new().roots());
     let mut at_client = client_of(client_config(trust, &client()), "server.example");
     let parameters = testing::parameters("server");
@@ -124,7 +124,7 @@ fn a_client_that_asks_for_a_certificate_is_told_if_there_is_none() {
 }
 
 #[test]
-fn files_that_do_not_belong_together_are_told_apart() {
+fn files_that_do_not_match_are_distinguished() {
     let authority = Authority::new();
     let (chain, key) = authority.pem("a.example", 2100);
     let (_, other) = authority.pem("b.example", 2100);

@@ -1,4 +1,4 @@
-//! What each end checks about the other's key, in the form that rustls asks for it.
+//! Verification of the other end's key, in the form that rustls requires.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl RawKeyServer {
     }
 }
 
-/// The server showed another key than the ticket says.
+/// The server showed another key than that of the ticket.
 #[derive(Debug)]
 pub(crate) struct WrongServerKey {
     pub(crate) shown: PublicKey,
@@ -88,7 +88,7 @@ impl ServerCertVerifier for RawKeyServer {
     }
 }
 
-/// Accepts the clients that an [`Authoriser`] lets in.
+/// Accepts the clients that an [`Authoriser`] permits.
 #[derive(Debug)]
 pub(super) struct AuthorisedClients {
     authoriser: Arc<dyn Authoriser>,
@@ -114,7 +114,7 @@ impl ClientCertVerifier for AuthorisedClients {
         if self.authoriser.is_authorised(&read_key(key)?) {
             Ok(ClientCertVerified::assertion())
         } else {
-            // The alert for this is access_denied.
+            // Causes the alert access_denied.
             Err(CertificateError::ApplicationVerificationFailure.into())
         }
     }
