@@ -1,9 +1,9 @@
-//! A day, for people.
+//! A calendar day, for users.
 
 use std::fmt;
 
-/// A day of the Gregorian calendar, printed as `2026-12-01` (RFC 3339). The core counts no days: it hands on what it is
-/// told.
+/// A day of the Gregorian calendar, printed as `2026-12-01` (RFC 3339). The core does not compute with days: it only
+/// passes them on.
 ///
 /// ```
 /// # use manyway_proto::Date;

@@ -1,4 +1,4 @@
-//! What the application is told.
+//! Events for the application.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use manyway_wire::{PathId, StreamId};
 use crate::path::{PathReason, PathState, PingToken, Role};
 use crate::{ConnectionError, FourTuple, MessageToken};
 
-/// Something that the application may want to know of a connection.
+/// An event of a connection for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The set-up is complete: streams may be opened, and the peer is who it should be.
+    /// The handshake is complete: streams may be opened, and the peer is authenticated.
     Connected,
     /// The peer opened a stream; [`accept`](crate::Connection::accept_stream) gives it.
     StreamOpened,
@@ -20,50 +20,51 @@ pub enum Event {
     StreamsAvailable,
     /// Bytes, a message, the end or a reset wait on a stream.
     StreamReadable(StreamId),
-    /// A stream whose buffer was full takes bytes or messages again.
+    /// A stream with a full buffer accepts bytes or messages again.
     StreamWritable(StreamId),
     /// The peer has all bytes of a finished stream.
     StreamFinished(StreamId),
-    /// The peer wants no more bytes on a stream.
+    /// The peer stopped a stream.
     StreamStopped {
         /// The stream.
         stream: StreamId,
-        /// The application's reason.
+        /// The application's code.
         code: u64,
     },
-    /// A message was given up before the peer had it as a whole, as its [`MessageOptions`](crate::MessageOptions) say.
+    /// A message was given up before the peer had received it completely, according to its
+    /// [`MessageOptions`](crate::MessageOptions).
     MessageAbandoned {
         /// The stream.
         stream: StreamId,
-        /// Which of its messages.
+        /// Its token.
         message: MessageToken,
     },
-    /// A path came into another state.
+    /// A path changed its state.
     Path(PathEvent),
     /// A [`ping`](crate::Connection::ping) was answered.
     Pong {
-        /// The path that was asked, and on which the answer came.
+        /// The path of the ping and its response.
         path: PathId,
-        /// Which question.
+        /// Its token.
         token: PingToken,
-        /// From the question to its answer.
+        /// The RTT.
         rtt: Duration,
     },
-    /// The peer sees this address as ours: behind a NAT it differs from our own.
+    /// The address of this end as the peer sees it: behind a NAT it differs from the local one.
     AddressObserved {
-        /// The path it was seen on.
+        /// The path of the observation.
         path: PathId,
-        /// Our address as the peer sees it.
+        /// The address that the peer sees.
         address: SocketAddr,
     },
-    /// The peer named or took back addresses of its own, or rendezvous servers; perhaps other interfaces lead there.
+    /// The peer advertised or withdrew addresses, or rendezvous servers; other interfaces may lead there.
     PeerAddresses,
     /// New data goes on this path from now on, by the scheduler `primary`.
     PrimaryPath(PathId),
-    /// Data waits because only this path works and it costs more than the last primary that needed no leave:
-    /// [`allow_costly`](crate::Connection::allow_costly) lets it go on. Told once, by the scheduler `primary`.
+    /// Data waits because only this path works and it costs more than the last primary that needed no permission:
+    /// [`allow_costly`](crate::Connection::allow_costly) permits it. Reported once, by the scheduler `primary`.
     CostlyPathNeeded(PathId),
-    /// This server refused the client's key or its proof of it in the set-up, which ends the connection.
+    /// This server refused the client's key, or its proof of it, in the handshake, which ends the connection.
     ClientRefused {
         /// The client's address.
         remote: SocketAddr,
@@ -72,7 +73,7 @@ pub enum Event {
     Closed(ConnectionError),
 }
 
-/// A path that came into another state.
+/// A path changed its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathEvent {
@@ -82,8 +83,8 @@ pub struct PathEvent {
     pub tuple: FourTuple,
     /// Its role.
     pub role: Role,
-    /// Where it stands now.
+    /// Its present state.
     pub state: PathState,
-    /// Why.
+    /// The reason of the change.
     pub reason: PathReason,
 }

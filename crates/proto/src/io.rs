@@ -1,14 +1,14 @@
-//! What crosses the border between the core and its driver.
+//! Types at the boundary between the core and its driver.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 /// An address of this host together with the interface that owns it.
 ///
-/// Two modems may hand out the same address, so the address alone does not name a socket.
+/// Two modems may assign the same address, so the address alone does not identify a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalAddress {
-    /// The system's index of the interface, 0 where the system chooses by its routes.
+    /// The system's index of the interface, 0 if the system chooses by its routes.
     pub interface: u32,
     /// Address and port of the socket.
     pub address: SocketAddr,
@@ -24,7 +24,7 @@ impl fmt::Display for LocalAddress {
     }
 }
 
-/// Where a datagram goes from and to.
+/// The addresses of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FourTuple {
     /// This end.
@@ -62,7 +62,7 @@ pub enum Ecn {
     Ce,
 }
 
-/// Packets of a path by their mark, since the path began.
+/// ECN counts of a path's packets, since the path was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct EcnCounts {
     /// Marked ECT(0).
@@ -73,16 +73,16 @@ pub(crate) struct EcnCounts {
     pub(crate) ce: u64,
 }
 
-/// One or more datagrams of equal size to send in one call; they stand in the buffer given to
+/// One or more datagrams of equal size to send in one call; they are in the buffer passed to
 /// [`poll_transmit`](crate::Endpoint::poll_transmit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where from and to.
+    /// Source and destination.
     pub tuple: FourTuple,
     /// Bytes in the buffer.
     pub length: usize,
-    /// Size of every datagram but the last, which may be shorter. Equal to `length` for a single one.
+    /// Size of every datagram except the last, which may be shorter. Equal to `length` for a single one.
     pub segment: usize,
-    /// The mark for the IP header.
+    /// The ECN mark for the IP header.
     pub ecn: Ecn,
 }

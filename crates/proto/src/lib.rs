@@ -1,16 +1,17 @@
 //! The protocol machine of Manyway.
 //!
-//! No sockets, no clock, no threads: datagrams, moments and calls go in; datagrams, deadlines and events come out.
+//! It has no sockets, no clock and no threads: its inputs are datagrams, times and calls, its outputs datagrams,
+//! deadlines and events.
 //!
-//! A driver owns an [`Endpoint`] and calls, in this order and again and again:
+//! A driver owns an [`Endpoint`] and repeats these steps in order:
 //!
-//! 1. [`Endpoint::poll_transmit`] until it has nothing more, and sends what it wrote;
-//! 2. [`Endpoint::poll_event`] until it has nothing more; what the application does with a [`Connection`] then may give
-//!    new datagrams, so back to 1 if it did anything;
-//! 3. sleeps until a datagram arrives or [`Endpoint::poll_timeout`] is reached;
-//! 4. [`Endpoint::handle_datagram`] for each datagram, [`Endpoint::handle_timeout`] for the time.
+//! 1. Call [`Endpoint::poll_transmit`] until it returns nothing more, and send the datagrams.
+//! 2. Call [`Endpoint::poll_event`] until it returns nothing more; calls of the application to a [`Connection`] may
+//!    create datagrams, so return to step 1 after any.
+//! 3. Sleep until a datagram arrives or [`Endpoint::poll_timeout`] is reached.
+//! 4. Call [`Endpoint::handle_datagram`] for each datagram, and [`Endpoint::handle_timeout`] for the time.
 //!
-//! Two endpoints and a wire that takes 5 ms:
+//! Two endpoints, and a network with a delay of 5 ms:
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -154,6 +155,6 @@ pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use time::Instant;
 pub use units::{ByteCount, Rate};
 
-/// The code that ends a connection whose peer may not be there any more; that end sees
+/// The code that ends a connection whose peer is no longer authorised; that end sees
 /// [`ConnectionError::Authentication`].
 pub const UNAUTHORISED: u64 = manyway_wire::mmsp2::ErrorCode::UNAUTHORISED.0;

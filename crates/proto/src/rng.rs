@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// Random numbers that nobody can guess without the seed, and that the seed repeats.
+/// Random numbers that are unpredictable without the seed, and reproducible with it.
 #[derive(Debug, Clone)]
 pub struct Rng(ChaCha12Rng);
 

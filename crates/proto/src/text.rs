@@ -1,4 +1,4 @@
-//! Rates, sizes, times and shares as people write them; the only place that reads and prints them for every tool.
+//! Rates, sizes, times and shares in the notation of users; the only place where the tools parse and print them.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// Checks the name of something new that is to be found by it, such as a scheduler.
+/// Checks the name of a custom item, such as a scheduler.
 pub(crate) fn check_new_name(
     name: &str,
     taken: impl IntoIterator<Item = &'static str>,
@@ -36,7 +36,7 @@ pub(crate) fn check_new_name(
     Ok(())
 }
 
-/// What to say of a name under which nothing is known.
+/// The error text for an unknown name.
 pub(crate) fn unknown_name(name: &str, known: impl Iterator<Item = &'static str>) -> String {
     format!("{name:?} is not one of: {}", known.collect::<Vec<_>>().join(", "))
 }
@@ -131,7 +131,7 @@ pub fn parse_share(text: &str) -> Result<u64, UnitError> {
     scaled(number, factor).filter(|share| *share <= BILLION).ok_or_else(error)
 }
 
-/// What to say of an interface over which no more than `cap` may go, until `renewal` if that is known.
+/// The text for an interface over which no more than `cap` may go, until `renewal` if that is known.
 ///
 /// ```
 /// use manyway_proto::{ByteCount, Date, text::cap_reached};
@@ -165,7 +165,7 @@ pub fn volume(bytes: u64) -> String {
     format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// So many files and directories.
+/// A number of files and directories.
 ///
 /// ```
 /// use manyway_proto::text::entries;
@@ -189,7 +189,7 @@ pub fn size(bytes: u64) -> String {
     format!("{}.{} {name}", tenths / 10, tenths % 10)
 }
 
-/// Prints a time with three digits or so: `15.0 ms`, `2.35 s`, `3 m 05 s`.
+/// Prints a time with about three digits: `15.0 ms`, `2.35 s`, `3 m 05 s`.
 pub fn duration(time: Duration) -> String {
     let micros = time.as_micros();
     match micros {
@@ -218,7 +218,7 @@ fn split(text: &str) -> (&str, &str) {
     (number, unit.trim_start())
 }
 
-/// A decimal number times `factor`, rounded down, without a detour over floating point.
+/// A decimal number times `factor`, rounded down, without floating point.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if number.is_empty() || fraction.len() > 18 || number.ends_with('.') {
@@ -233,13 +233,13 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
 
 const BILLION: u64 = 1_000_000_000;
 
-/// A rate as a bare number of Mbit/s, for columns whose head names the unit.
+/// A rate as a bare number of Mbit/s, for columns whose header names the unit.
 pub fn megabits(rate: Rate) -> String {
     let hundredths = (rate.bits_per_second() + 5_000) / 10_000;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// A time as a bare number of milliseconds, for columns whose head names the unit.
+/// A time as a bare number of milliseconds, for columns whose header names the unit.
 pub fn milliseconds(time: Duration) -> String {
     let thousandths = (time.as_nanos() + 500) / 1_000;
     format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_people_write_them() {
+    fn quantities_are_parsed_as_users_write_them() {
         let rate = |text| parse_rate(text).map(Rate::bits_per_second).ok();
         assert_eq!(rate("20Mbit"), Some(20_000_000));
         assert_eq!(rate("40M"), Some(40_000_000));

@@ -1,4 +1,4 @@
-//! Time as the core sees it: nanoseconds since a moment that the driver chose.
+//! Time in the core: nanoseconds since an epoch that the driver chooses.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -16,12 +16,12 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(
-    /// One more than the nanoseconds, so that an `Option<Instant>` takes no more room than an `Instant`.
+    /// One more than the nanoseconds, so that an `Option<Instant>` takes no more memory than an `Instant`.
     NonZeroU64,
 );
 
 impl Instant {
-    /// Makes the moment `nanos` nanoseconds after the driver's epoch, 2⁶⁴ − 2 at most.
+    /// The time `nanos` nanoseconds after the driver's epoch, 2⁶⁴ − 2 at most.
     pub const fn from_nanos(nanos: u64) -> Self {
         match NonZeroU64::new(nanos.saturating_add(1)) {
             Some(nanos) => Self(nanos),
@@ -80,7 +80,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// The smallest of several deadlines.
+/// The earliest of several deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Earliest(Option<Instant>);
 

@@ -28,7 +28,7 @@ impl ByteCount {
         self.0
     }
 
-    /// The size of something in memory.
+    /// The length of data in memory.
     pub fn of(length: usize) -> Self {
         Self(u64::try_from(length).unwrap_or(u64::MAX))
     }
@@ -38,7 +38,7 @@ impl ByteCount {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// The rate that delivers so many bytes in `time`; the largest rate if `time` is zero.
+    /// The rate that delivers this many bytes in `time`; the largest rate if `time` is zero.
     pub fn per(self, time: Duration) -> Rate {
         let nanos = time.as_nanos();
         if nanos == 0 {
@@ -88,7 +88,7 @@ impl Div<u64> for ByteCount {
     }
 }
 
-/// The time that `rate` needs for so many bytes; the longest time if the rate is zero.
+/// The time that `rate` needs for this many bytes; the longest time if the rate is zero.
 impl Div<Rate> for ByteCount {
     type Output = Duration;
     fn div(self, rate: Rate) -> Duration {
@@ -115,32 +115,32 @@ impl fmt::Display for ByteCount {
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// The zero rate.
     pub const ZERO: Self = Self(0);
-    /// Faster than anything.
+    /// The largest rate.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Makes a rate from bytes a second.
+    /// A rate in bytes per second.
     pub const fn from_bytes_per_second(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// Makes a rate from bits a second, rounded down to whole bytes.
+    /// A rate in bits per second, rounded down to whole bytes.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits / 8)
     }
 
-    /// Bytes a second.
+    /// Bytes per second.
     pub const fn bytes_per_second(self) -> u64 {
         self.0
     }
 
-    /// Bits a second.
+    /// Bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0.saturating_mul(8)
     }
 
-    /// The rate times `numerator / denominator`, without overflow on the way.
+    /// The rate times `numerator / denominator`, without intermediate overflow.
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
         let product = u128::from(self.0) * u128::from(numerator);
         Self(

@@ -1,4 +1,4 @@
-//! Two endpoints, a wire without delay variation between them: the shortest way through every room.
+//! Two endpoints, and a network without jitter between them: the shortest way through all modules.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -178,7 +178,7 @@ fn a_stream_arrives_over_two_paths_and_the_connection_closes_in_order() {
 }
 
 #[test]
-fn a_late_copy_of_the_first_flight_begins_nothing() {
+fn a_late_copy_of_the_first_flight_starts_no_connection() {
     let (mut net, _) = Net::new();
     net.collect();
     let (tuple, mut copy) = (net.flights[0].tuple, net.flights[0].bytes.clone());
@@ -203,7 +203,7 @@ impl Observer for Facts {
 }
 
 #[test]
-fn an_observer_hears_of_paths_and_packets_with_their_figures() {
+fn an_observer_receives_facts_of_paths_and_packets_with_their_figures() {
     let (mut net, client) = Net::new();
     let facts = Facts::default();
     net.client.connection(client).unwrap().set_observer(Box::new(facts.clone()));

@@ -14,12 +14,12 @@ pub enum ClosedBy {
     Peer,
 }
 
-/// Why a packet was not delivered, by the word of a host or router (ICMP).
+/// Why a packet was not delivered, according to a host or router (ICMP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undelivered {
-    /// The host is there, and nothing listens at the port.
+    /// The host is reachable, and no program listens at the port.
     PortClosed,
-    /// The host or its network is not reached, or a firewall forbids it.
+    /// The host or its network is unreachable, or a firewall forbids it.
     Unreachable,
 }
 
@@ -36,38 +36,38 @@ pub enum ConnectionError {
         /// The application's text, at most 512 bytes.
         reason: String,
     },
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Violation(crate::Violation),
-    /// The peer says that this end broke the protocol, or gave up for a reason of its own.
+    /// The peer reports that this end violated the protocol, or gave up for a reason of its own.
     AbortedByPeer {
         /// An [error code](crate::Violation::code), or the application's.
         code: u64,
-        /// Text for people, at most 512 bytes.
+        /// Text for users, at most 512 bytes.
         reason: String,
     },
-    /// The peer has forgotten the connection.
+    /// The peer has lost the state of the connection.
     Reset,
-    /// No answer to the set-up on any address.
+    /// No answer to the handshake from any address.
     ConnectTimeout,
-    /// Hosts or routers say of every address of the peer that packets of the set-up were not delivered.
+    /// ICMP errors for every address of the peer say that handshake packets were not delivered.
     Unreachable {
-        /// The address that was told of last.
+        /// The address of the last error.
         remote: SocketAddr,
-        /// What was said of it.
+        /// The reason of the last error.
         undelivered: Undelivered,
     },
-    /// Nothing was heard for the agreed time.
+    /// No packet arrived for the agreed time.
     IdleTimeout,
-    /// No path was left for too long.
+    /// No path worked for too long.
     NoPath,
-    /// The peer speaks other versions of the protocol only.
+    /// The peer supports only other versions of the protocol.
     VersionMismatch {
-        /// The versions that the peer names.
+        /// The versions that the peer supports.
         offered: Vec<u32>,
     },
-    /// The other end is not who it should be, or does not accept this end's key.
+    /// The other end is not the expected one, or does not accept this end's key.
     Authentication {
-        /// What is wrong with the key or the certificate.
+        /// The problem with the key or the certificate.
         reason: String,
         /// The key that the server showed, if it is not the expected one.
         shown: Option<PublicKey>,
@@ -80,7 +80,7 @@ impl fmt::Display for ConnectionError {
             Self::Closed { by: ClosedBy::Us, .. } => write!(f, "closed by this end"),
             Self::Closed { by: ClosedBy::Peer, code, reason } | Self::AbortedByPeer { code, reason } => {
                 f.write_str("closed by the peer")?;
-                // An application without codes of its own closes with 0; those of the protocol are hexadecimal in its
+                // An application without codes of its own closes with 0; codes of the protocol are hexadecimal in its
                 // specification.
                 match code {
                     0 => {}
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_by_the_peer_has_one_form_and_no_code_where_there_is_none() {
+    fn an_end_by_the_peer_has_one_form_and_omits_a_code_of_zero() {
         let reason = || "interrupted".to_owned();
         let closed =
             |code| ConnectionError::Closed { by: ClosedBy::Peer, code, reason: reason() }.to_string();

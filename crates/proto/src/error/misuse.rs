@@ -1,10 +1,10 @@
-//! What the caller did wrong.
+//! Errors of the caller.
 
 use std::fmt;
 
 use manyway_wire::{PathId, StreamId};
 
-/// A call that the state of things does not allow; nothing was changed by it.
+/// A call that is invalid in the present state; it changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misuse {
@@ -38,7 +38,7 @@ pub enum Misuse {
         /// The stream.
         stream: StreamId,
     },
-    /// The peer allows no more streams now; an event tells when it does.
+    /// The peer allows no more streams now; an event follows when it does.
     NoStreamCredit {
         /// How many streams may be opened over the whole life of the connection, so far.
         allowed: u64,

@@ -1,5 +1,5 @@
-//! The error types, by who is to blame: [`Violation`] the peer, [`Misuse`] the caller,
-//! [`ConnectionError`] how a connection ended.
+//! The error types, by origin: [`Violation`] for the peer, [`Misuse`] for the caller, [`ConnectionError`] for the end
+//! of a connection.
 
 mod connection;
 mod misuse;

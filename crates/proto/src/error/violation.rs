@@ -1,25 +1,25 @@
-//! What the peer did wrong, and the error code it earns.
+//! Violations of the peer, and their error codes.
 
 use std::fmt;
 
 use manyway_wire::mmsp2::ErrorCode;
 use manyway_wire::{DecodeError, PathId, StreamId};
 
-/// A breach of the protocol by the peer; it ends the connection.
+/// A violation of the protocol by the peer; it ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A block that can not be read, or that nobody agreed on.
+    /// A block that cannot be read, or that was not negotiated.
     Decode(DecodeError),
-    /// Bits that must be zero are not.
+    /// Reserved bits are not zero.
     ReservedBits,
-    /// More bytes than the credit of a stream or of the connection allows.
+    /// More bytes than the credit of a stream or of the connection permits.
     FlowControl {
         /// The stream; `None` if it was the connection's credit.
         stream: Option<StreamId>,
-        /// The end of the credit, in bytes.
+        /// The limit of the credit, in bytes.
         credit: u64,
-        /// How far the bytes went.
+        /// The offset that the bytes reached.
         offset: u64,
     },
     /// A stream beyond the number allowed.
@@ -29,37 +29,37 @@ pub enum Violation {
         /// How many streams the peer may open.
         allowed: u64,
     },
-    /// A block that the state of the stream does not allow.
+    /// A block that the state of the stream does not permit.
     StreamState {
         /// The stream.
         stream: StreamId,
     },
-    /// Two different ends of one stream, or bytes behind its end.
+    /// Two different final sizes of one stream, or bytes beyond the final size.
     FinalSize {
         /// The stream.
         stream: StreamId,
-        /// Its size as known before, in bytes.
+        /// Its known size, in bytes.
         known: u64,
-        /// What this block makes of it, in bytes.
+        /// The size that this block claims, in bytes.
         claimed: u64,
     },
-    /// More gaps than the receiver is willing to remember.
+    /// More gaps than the receiver remembers.
     TooManyGaps {
         /// The stream; `None` for the bytes of the TLS handshake.
         stream: Option<StreamId>,
     },
-    /// A message against the rules.
+    /// A message that breaks the rules.
     Message {
         /// The stream.
         stream: StreamId,
         /// The number of the message.
         number: u64,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: &'static str,
     },
     /// An acknowledgement of a packet that was never sent.
     AckOfUnsent {
-        /// The path whose numbers these are.
+        /// The path of the packet number.
         path: PathId,
         /// The number that was never used.
         packet_number: u64,
@@ -68,15 +68,15 @@ pub enum Violation {
     Tls {
         /// The alert's number (RFC 8446, section 6).
         alert: u8,
-        /// What TLS says of it.
+        /// The reason from TLS.
         reason: String,
     },
     /// The TLS parameters contradict the packets, or are out of range.
     Parameters {
-        /// What does not fit.
+        /// The contradiction.
         reason: &'static str,
     },
-    /// A block that may not stand in this kind of packet, or not from this end.
+    /// A block that is not permitted in this kind of packet, or not from this end.
     UnexpectedBlock {
         /// Its type on the wire.
         kind: u8,
@@ -90,9 +90,9 @@ pub enum Violation {
     },
     /// The peer broke the rules of key update.
     KeyUpdate,
-    /// More packets failed to open than the cipher can bear.
+    /// More packets failed to decrypt than the cipher permits.
     IntegrityLimit,
-    /// A key sealed as many packets as its cipher can bear, and the peer acknowledged none of them.
+    /// A key sealed as many packets as its cipher permits, and the peer acknowledged none of them.
     KeyLimitReached,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// The code that the peer is told.
+    /// The code for the peer.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Decode(error) => ErrorCode::from(error),

@@ -8,22 +8,22 @@ use manyway_wire::ConnectionId;
 use crate::endpoint::cookie::{CookieError, CookieFacts, CookieKeys};
 use crate::{Instant, Rng};
 
-/// Makes and checks cookies.
+/// Creates and checks cookies.
 #[derive(Debug)]
 pub struct Cookies(CookieKeys);
 
 impl Cookies {
-    /// Starts with a key that follows from the seed.
+    /// Starts with a key derived from the seed.
     pub fn new(now: Instant, seed: [u8; 32]) -> Self {
         Self(CookieKeys::new(now, &mut Rng::from_seed(seed)))
     }
 
-    /// Makes a cookie for a client.
+    /// Creates a cookie for a client.
     pub fn seal(&mut self, now: Instant, client: SocketAddr, ids: [ConnectionId; 2]) -> Vec<u8> {
         self.0.seal(now, &facts(client, ids))
     }
 
-    /// Its age if it is good; `Err` with the time since which it is stale, or `None` if it was never good here.
+    /// Its age if it is valid; `Err` with the time since it expired, or `None` if it was never valid here.
     ///
     /// # Errors
     /// If it is stale or forged.

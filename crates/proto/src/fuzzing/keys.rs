@@ -1,4 +1,4 @@
-//! Keys of connections that never shook hands.
+//! Keys of connections without a handshake of their own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use rustls::Side as TlsSide;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
 
-/// What both ends of an established connection have in common.
+/// The keys that both ends of an established connection share.
 ///
-/// The keys of the first phase follow from a constant, so that a recorded datagram opens again in another process; the
-/// secrets of later phases come from a handshake of this process.
+/// The keys of the first phase are derived from a constant, so that another process can decrypt a recorded datagram;
+/// the secrets of later phases come from a handshake of this process.
 #[derive(Clone)]
 pub struct SharedKeys {
     server_config: Arc<rustls::ServerConfig>,
@@ -20,10 +20,10 @@ pub struct SharedKeys {
 }
 
 impl SharedKeys {
-    /// Lets these two shake hands once.
+    /// Runs one handshake between these two.
     ///
     /// # Errors
-    /// What TLS says, if they do not accept each other.
+    /// The error of TLS, if they do not accept each other.
     pub fn new(
         client: Arc<rustls::ClientConfig>,
         server: Arc<rustls::ServerConfig>,
@@ -68,7 +68,7 @@ impl fmt::Debug for SharedKeys {
     }
 }
 
-/// Gives all that one end has to say to the other one, and keeps the secrets of data.
+/// Passes all output of one end to the other, and keeps the 1-RTT secrets.
 fn carry(
     from: &mut Connection,
     to: &mut Connection,

@@ -1,5 +1,5 @@
-//! Ways in for fuzzing: established connections without a handshake, packets of any content, and the parts that
-//! nobody outside sees. Only there with the feature `fuzzing`; nothing of it is stable.
+//! Entry points for fuzzing: established connections without a handshake, packets of any content, and internal parts.
+//! Available only with the feature `fuzzing`, and not stable.
 
 mod cookies;
 mod keys;

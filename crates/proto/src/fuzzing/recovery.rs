@@ -9,7 +9,7 @@ use crate::packet::content::{Contents, SentContent};
 use crate::recovery::{Outcome, PacketKind, PathRecovery, ReceivedAck, SentPacket};
 use crate::{ByteCount, Instant, RecoveryConfig, Violation};
 
-/// Size of a datagram at the start.
+/// Initial datagram size.
 const DATAGRAM: u16 = 1200;
 
 /// The recovery of a path, with packets that carry their own number as content.
@@ -19,27 +19,27 @@ pub struct Recovery {
     out: Outcome,
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Asks for no acknowledgement.
+    /// Not ack-eliciting.
     AckOnly,
-    /// Asks for one, and is not waited for.
+    /// An ACK query: ack-eliciting, not in flight.
     AckQuestion,
-    /// Asks for one.
+    /// Ack-eliciting.
     Ordinary,
-    /// Tries a larger datagram.
+    /// A PMTU probe.
     MtuProbe,
 }
 
-/// What recovery told about packets, by their numbers.
+/// The fate of packets, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Told {
     /// Content that arrived.
     pub delivered: Vec<u64>,
     /// Content that was lost.
     pub lost: Vec<u64>,
-    /// How many packets arrived that had been called lost.
+    /// How many packets arrived that had been declared lost.
     pub spurious: u32,
 }
 
@@ -54,7 +54,7 @@ impl Recovery {
         })
     }
 
-    /// Sends a packet; tells its number.
+    /// Sends a packet; returns its number.
     pub fn send(&mut self, now: Instant, size: u16, kind: Kind) -> u64 {
         let number = self.path.take_packet_number();
         let mut contents = Contents::new();
@@ -69,10 +69,10 @@ impl Recovery {
         number
     }
 
-    /// Takes an acknowledgement.
+    /// Handles an acknowledgement.
     ///
     /// # Errors
-    /// If a packet is acknowledged that was never sent.
+    /// If it acknowledges a packet that was never sent.
     pub fn acknowledge(&mut self, now: Instant, block: &PathAck<'_>) -> Result<(), Violation> {
         let ack = ReceivedAck::new(block.path, block.ranges.iter(), block.delay, block.receive_time_micros);
         self.path.on_ack(now, ack, &[], &mut self.out)
@@ -83,7 +83,7 @@ impl Recovery {
         self.path.on_timeout(now, &mut self.out);
     }
 
-    /// Marks the content of the oldest `count` packets as sent again elsewhere; their numbers.
+    /// Marks the content of the oldest `count` packets as reinjected; returns their numbers.
     pub fn move_oldest(&mut self, count: usize) -> Vec<u64> {
         let moved = self.path.in_flight().take(count);
         moved
@@ -94,17 +94,17 @@ impl Recovery {
             .collect()
     }
 
-    /// Gives everything in flight up.
+    /// Gives up everything in flight.
     pub fn abandon(&mut self, now: Instant) {
         self.path.abandon(now, &mut self.out);
     }
 
-    /// The path came back.
+    /// The path works again.
     pub fn restart(&mut self, now: Instant, round_trip: Option<Duration>) {
         self.path.restart(now, round_trip);
     }
 
-    /// Doubts begin.
+    /// A suspect period begins.
     pub fn snapshot(&mut self, now: Instant) {
         self.path.snapshot(now);
     }
@@ -114,7 +114,7 @@ impl Recovery {
         self.path.set_suspect(is_suspect);
     }
 
-    /// Another size of datagrams.
+    /// Changes the datagram size.
     pub fn set_max_datagram(&mut self, size: u16) {
         self.path.set_max_datagram(size);
     }
@@ -129,7 +129,7 @@ impl Recovery {
         self.path.set_app_limited();
     }
 
-    /// What was told since the last call.
+    /// The outcome since the last call.
     pub fn told(&mut self) -> Told {
         let numbers = |all: &[Contents]| {
             let number = |content: &SentContent| {
@@ -166,12 +166,12 @@ impl Recovery {
         self.path.window()
     }
 
-    /// The number that the next packet will have.
+    /// The number of the next packet.
     pub fn next_packet_number(&self) -> u64 {
         self.path.next_packet_number()
     }
 
-    /// Asks what may be sent; nothing comes of it.
+    /// Queries the allowance, and ignores the result.
     pub fn ask_allowance(&mut self, now: Instant) {
         self.path.allowance(now);
     }

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Streams(StreamSet);
 
-/// The inside of a packet, and what recovery would remember of it.
+/// The payload of a packet, and its contents for recovery.
 #[derive(Debug, Clone)]
 pub struct StreamPacket {
     payload: Vec<u8>,
@@ -42,7 +42,7 @@ impl Streams {
         Self(streams)
     }
 
-    /// Writes what is to be sent; `None` if nothing is.
+    /// Writes a packet; `None` if there is nothing to send.
     pub fn packet(&mut self, size: usize) -> Option<StreamPacket> {
         let mut packet = StreamPacket { payload: Vec::new(), contents: Contents::new() };
         let mut writer = Writer::new(&mut packet.payload, size);
@@ -51,10 +51,10 @@ impl Streams {
         (!packet.payload.is_empty()).then_some(packet)
     }
 
-    /// Takes the blocks of a packet.
+    /// Handles the blocks of a packet.
     ///
     /// # Errors
-    /// What the peer did wrong; blocks that belong to no stream count as unexpected.
+    /// The violation of the peer; blocks that belong to no stream count as unexpected.
     pub fn take(&mut self, payload: &[u8]) -> Result<(), Violation> {
         for block in Blocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
@@ -80,12 +80,12 @@ impl Streams {
         packet.contents.iter().for_each(|content| self.0.on_delivered(content));
     }
 
-    /// A packet is lost, or its path in doubt.
+    /// A packet was lost, or its path is suspect.
     pub fn on_lost(&mut self, packet: &StreamPacket) {
         packet.contents.iter().for_each(|content| self.0.on_lost(content));
     }
 
-    /// Time and round trip.
+    /// Sets time and RTT.
     pub fn on_rtt(&mut self, now: Instant, rtt: Duration) {
         self.0.on_rtt(now, rtt);
     }
@@ -103,10 +103,10 @@ impl Streams {
         self.0.accept()
     }
 
-    /// Gives bytes to a stream.
+    /// Writes bytes to a stream.
     ///
     /// # Errors
-    /// If it takes none.
+    /// If it accepts none.
     pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.0.write(stream, data)
     }
@@ -119,7 +119,7 @@ impl Streams {
         self.0.finish(stream)
     }
 
-    /// Gives up sending.
+    /// Abandons the sending half.
     ///
     /// # Errors
     /// If it has ended.
@@ -127,7 +127,7 @@ impl Streams {
         self.0.reset(stream, code)
     }
 
-    /// Gives up receiving.
+    /// Stops the receiving half.
     ///
     /// # Errors
     /// If it has ended.
@@ -135,7 +135,7 @@ impl Streams {
         self.0.stop(stream, code)
     }
 
-    /// Sets how urgent a stream is.
+    /// Sets the priority of a stream.
     ///
     /// # Errors
     /// If there is no such stream.
@@ -143,18 +143,18 @@ impl Streams {
         self.0.set_priority(stream, priority)
     }
 
-    /// Reads.
+    /// Reads bytes.
     ///
     /// # Errors
-    /// If there is nothing more to read, ever.
+    /// If there will be nothing more to read.
     pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
         self.0.read(stream, max)
     }
 
-    /// Gives a message to a stream.
+    /// Sends a message on a stream.
     ///
     /// # Errors
-    /// If it does not take it.
+    /// If the stream does not accept it.
     pub fn send_message(
         &mut self,
         now: Instant,
@@ -168,28 +168,28 @@ impl Streams {
     /// Takes a message.
     ///
     /// # Errors
-    /// If there are none, ever.
+    /// If there will be no more.
     pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
         self.0.receive_message(stream)
     }
 
-    /// Gives up what loses its use until then.
+    /// Gives up messages that expire before that time.
     pub fn expire(&mut self, until: Instant) {
         self.0.on_time(until);
         self.0.expire_messages(until);
     }
 
-    /// Credit of the connection: what this end used, and what it received.
+    /// Credit of the connection: used by this end, and received.
     pub fn connection_credit(&self) -> (u64, u64) {
         (self.0.sent(), self.0.received())
     }
 
-    /// The next news.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.0.poll_event()
     }
 
-    /// Whether everything written has arrived.
+    /// Whether all written data has arrived.
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()
     }

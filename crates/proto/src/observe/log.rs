@@ -1,5 +1,4 @@
-//! Facts as `tracing` events: connections and paths at `info`, what was decided at `debug`, each
-//! packet at `trace`.
+//! Facts as `tracing` events: connections and paths at `info`, decisions at `debug`, each packet at `trace`.
 
 use tracing::{debug, info, trace};
 

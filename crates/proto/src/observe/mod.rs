@@ -1,4 +1,4 @@
-//! What goes on inside, as typed facts: logs, qlog, counters and tests are observers.
+//! Internal events as typed facts: logs, qlog, counters and tests are observers.
 
 pub(crate) mod log;
 mod packet;
@@ -13,24 +13,24 @@ pub use self::packet::{Beginning, Direction, ObservedPacket, Observers};
 use crate::event::PathEvent;
 use crate::{ByteCount, ConnectionError, Instant, Rate};
 
-/// Hears facts of a connection as they happen. Without an observer each fact costs one branch.
+/// Receives facts of a connection as they happen. Without an observer each fact costs one branch.
 pub trait Observer: Send + fmt::Debug {
-    /// Takes a fact; must not block.
+    /// Handles a fact; must not block.
     fn on_fact(&mut self, now: Instant, fact: &Fact);
 
-    /// Takes a packet with its inside in clear; must not block. A packet that was sent comes behind its
-    /// [`Fact::PacketSent`], one that was received before anything is done with it.
+    /// Handles a packet with its decrypted payload; must not block. A sent packet comes after its
+    /// [`Fact::PacketSent`], a received one before any reaction to it.
     fn on_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
         let _ = (now, packet);
     }
 
-    /// Is told how the connection ends, once; must not block. Some packets may still come and go.
+    /// Reports the end of the connection, once; must not block. Some packets may still come and go.
     fn on_closed(&mut self, now: Instant, error: &ConnectionError) {
         let _ = (now, error);
     }
 }
 
-/// Something that happened inside a connection, with the figures that caused it.
+/// An event inside a connection, with the figures that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
@@ -42,10 +42,10 @@ pub enum Fact {
         packet_number: u64,
         /// Its size, header and tag included.
         size: u16,
-        /// Whether it asks for an acknowledgement.
+        /// Whether it is ack-eliciting.
         asks_for_ack: bool,
     },
-    /// A packet of a path was opened.
+    /// A packet of a path was decrypted.
     PacketReceived {
         /// The path.
         path: PathId,
@@ -58,12 +58,12 @@ pub enum Fact {
     PacketsLost {
         /// The path.
         path: PathId,
-        /// How many.
+        /// Number of packets.
         packets: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: ByteCount,
     },
-    /// One of them; told only to observers.
+    /// One of them; reported only to observers.
     PacketLost {
         /// The path.
         path: PathId,
@@ -78,32 +78,32 @@ pub enum Fact {
     SpuriousLoss {
         /// The path.
         path: PathId,
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
-    /// What was in flight on a path is sent again on others, without being declared lost.
+    /// Packets in flight on a path are reinjected on others, without being declared lost.
     Reinjected {
-        /// The path that is suspect.
+        /// The suspect path.
         path: PathId,
-        /// How many packets.
+        /// Number of packets.
         packets: u64,
     },
-    /// A path came into another state.
+    /// A path changed its state.
     Path(PathEvent),
-    /// A path's datagrams changed in size.
+    /// The datagram size of a path changed.
     DatagramSize {
         /// The path.
         path: PathId,
         /// UDP payload in bytes.
         size: u16,
     },
-    /// The keys were changed by this end.
+    /// This end updated the keys.
     KeyUpdate,
-    /// The keys were changed because the peer did.
+    /// The keys were updated because the peer did so.
     PeerKeyUpdate,
-    /// TLS is complete, the peer is who it should be.
+    /// TLS is complete, and the peer is authenticated.
     Established,
-    /// The figures of a path after an acknowledgement or a timeout; told only to observers.
+    /// The metrics of a path after an acknowledgement or a timeout; reported only to observers.
     Metrics(Metrics),
 }
 
@@ -111,36 +111,36 @@ pub enum Fact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// Later ones arrived, or long enough ago.
+    /// Later packets arrived, or it was sent long enough ago.
     Detected,
-    /// It tried a larger datagram; that is no sign of congestion.
+    /// It was a PMTU probe; its loss is no sign of congestion.
     MtuProbe,
-    /// Its path is dead or closed, and what was in flight is given up.
+    /// Its path is dead or closed, and its packets in flight were given up.
     PathAbandoned,
 }
 
-/// Figures of a path.
+/// Metrics of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
     /// The path.
     pub path: PathId,
-    /// Newest measurement of the round trip.
+    /// Newest RTT sample.
     pub latest_rtt: Duration,
-    /// Smoothed round trip; the assumed one before the first measurement.
+    /// Smoothed RTT; the assumed one before the first sample.
     pub smoothed_rtt: Duration,
-    /// Smallest round trip.
+    /// Smallest RTT.
     pub minimum_rtt: Duration,
-    /// How much round trips vary.
+    /// RTT variation.
     pub rtt_variation: Duration,
     /// Congestion window.
     pub window: ByteCount,
-    /// Bytes sent and neither arrived nor lost.
+    /// Bytes sent that are neither acknowledged nor lost.
     pub in_flight: ByteCount,
     /// The same in packets.
     pub packets_in_flight: u64,
-    /// The rate at which packets may leave.
+    /// The pacing rate.
     pub pacing_rate: Rate,
-    /// Whether the window still grows exponentially.
+    /// Whether the window grows exponentially in slow start.
     pub is_in_slow_start: bool,
 }

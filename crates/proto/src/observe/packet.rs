@@ -1,4 +1,4 @@
-//! What observers hear of packets and of the beginning of a connection.
+//! Packets and the start of a connection, for observers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use super::Observer;
 use crate::protection::EncryptionLevel;
 use crate::{FourTuple, Instant};
 
-/// Which way a packet went.
+/// The direction of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// This end sealed it and gave it to the driver.
+    /// This end sealed it and passed it to the driver.
     Sent,
-    /// It came from the peer and was opened.
+    /// It came from the peer and was decrypted.
     Received,
 }
 
-/// A packet with its inside in clear: whoever hears it hears the bytes of the application.
+/// A packet with its decrypted payload: it reveals the bytes of the application to the observer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ObservedPacket<'a> {
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// Which keys protect it.
+    /// Its encryption level.
     pub level: EncryptionLevel,
-    /// Its path; path 0 in the set-up.
+    /// Its path; path 0 in the handshake.
     pub path: PathId,
-    /// Its number; open packets, set-up packets and each path count apart.
+    /// Its number; Initial packets, Handshake packets and each path have number spaces of their own.
     pub packet_number: u64,
-    /// Its bytes, header and tag included.
+    /// Its size in bytes, header and tag included.
     pub size: usize,
-    /// Its inside.
+    /// Its payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> ObservedPacket<'a> {
-    /// The blocks inside.
+    /// The blocks of the payload.
     pub fn blocks(&self) -> Blocks<'a> {
         Blocks::new(self.payload)
     }
 }
 
-/// Without the inside, so that no log shows it by accident.
+/// Omits the payload, so that no log shows it by accident.
 impl fmt::Debug for ObservedPacket<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ObservedPacket")
@@ -56,43 +56,43 @@ impl fmt::Debug for ObservedPacket<'_> {
     }
 }
 
-/// A connection that begins.
+/// The start of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Beginning {
-    /// When.
+    /// Its time.
     pub now: Instant,
-    /// Which end this is.
+    /// The side of this end.
     pub side: Side,
     /// The destination of the client's first packet, the same at both ends. The client chose it: to a server it is a
     /// foreign value of 8 to 20 bytes.
     pub original_destination: ConnectionId,
     /// The id that this end chose for itself.
     pub local_id: ConnectionId,
-    /// Between which addresses; a client that races begins with this pair.
+    /// Its addresses; a client with several candidates starts with this pair.
     pub tuple: FourTuple,
 }
 
 impl Beginning {
-    /// A beginning that never was, to try an observer out. `ids` are the first destination and the id of this end.
+    /// A start without a connection, to test an observer. `ids` are the original destination and the id of this end.
     pub fn new(now: Instant, side: Side, ids: [ConnectionId; 2], tuple: FourTuple) -> Self {
         let [original_destination, local_id] = ids;
         Self { now, side, original_destination, local_id, tuple }
     }
 }
 
-/// Makes an observer for each connection that begins, or none. See
+/// Creates an observer, or none, for each connection that starts. See
 /// [`ConnectionConfig::set_observers`](crate::ConnectionConfig::set_observers).
 ///
-/// A server is asked for every set-up that opens, before it is known who the client is: what an observer keeps for one
-/// must be bounded.
+/// A server calls it for every handshake with a decrypted first packet, before the client is authenticated: the state
+/// of an observer must be bounded.
 #[derive(Clone)]
 pub struct Observers(Arc<MakeObserver>);
 
 type MakeObserver = dyn Fn(&Beginning) -> Option<Box<dyn Observer>> + Send + Sync;
 
 impl Observers {
-    /// Asks `make` for each connection; it must not block.
+    /// Calls `make` for each connection; it must not block.
     pub fn new(make: impl Fn(&Beginning) -> Option<Box<dyn Observer>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }

@@ -13,7 +13,7 @@ use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPa
 use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant};
 
-/// Streams of which the last state is remembered.
+/// Most streams whose last state is remembered.
 const MOST_STREAMS: usize = 1024;
 
 /// The last state logged of each half of a stream, so that a repeated block is no change.
@@ -21,7 +21,7 @@ const MOST_STREAMS: usize = 1024;
 pub(super) struct Streams(BTreeMap<(StreamId, &'static str), &'static str>);
 
 impl Streams {
-    /// Whether that is news.
+    /// Whether the state is new.
     fn advance(&mut self, stream: StreamId, side: &'static str, state: &'static str) -> bool {
         if self.0.len() >= MOST_STREAMS {
             self.0.pop_first();
@@ -33,7 +33,7 @@ impl Streams {
 impl Qlog {
     pub(super) fn log_fact(&mut self, now: Instant, fact: &Fact) {
         match *fact {
-            // Both are told with their content by `on_packet`, and losses one by one.
+            // `on_packet` reports packets with their content, and losses come one by one.
             Fact::PacketSent { .. } | Fact::PacketReceived { .. } | Fact::PacketsLost { .. } => {}
             Fact::PacketLost { path, packet_number, size, reason } => {
                 self.event(now, Some(path), "quic:packet_lost", |o| {

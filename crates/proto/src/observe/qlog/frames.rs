@@ -1,10 +1,10 @@
-//! Blocks as frames of qlog: under the names of QUIC where they mean the same, under names of our own else.
+//! Blocks as frames of qlog: with the names of QUIC if their meaning is the same, otherwise with names of their own.
 
 use manyway_wire::mmsp2::{Block, Blocked, BlockedBy, Field, MessageData};
 
 use super::json::{Array, Object};
 
-/// Appends a block. Never the bytes that an application or TLS sent, nor a token or INFO: they are secrets.
+/// Appends a block. Omits the bytes of applications and TLS, tokens and INFOs: they are secrets.
 pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
     array.object(|o| {
         o.text("frame_type", frame_type(block));

@@ -1,4 +1,4 @@
-//! Writes JSON as it goes, without a tree in memory.
+//! Writes JSON incrementally, without a tree in memory.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Array<'_> {
         write_text(self.out, value);
     }
 
-    /// A range of numbers, as an array of its two ends.
+    /// A range of numbers, as an array of its first and last.
     pub(super) fn range(&mut self, first: u64, last: u64) {
         self.comma();
         let _ = write!(self.out, "[{first},{last}]");
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped_and_members_are_parted() {
+    fn text_is_escaped_and_members_are_separated() {
         let mut out = String::new();
         Object::write(&mut out, |o| {
             o.text("a\"b", "line\nend \\ \u{85} ü");

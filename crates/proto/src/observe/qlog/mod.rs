@@ -1,18 +1,18 @@
 //! Facts as qlog, the log format of the IETF for QUIC (draft-ietf-quic-qlog-main-schema-14 and -quic-events-13): one
-//! JSON record an event, in sequence (JSON-SEQ), for tools that draw and analyse.
+//! JSON record for each event, in sequence (JSON-SEQ), for tools that draw and analyse.
 //!
-//! Events that mean what they mean in QUIC have its names (`quic:packet_sent`, `quic:recovery_metrics_updated`); what
-//! QUIC does not know is in the namespace `mmsp`:
+//! Events with the same meaning as in QUIC have its names (`quic:packet_sent`, `quic:recovery_metrics_updated`);
+//! others are in the namespace `mmsp`:
 //!
-//! | event | says |
+//! | event | meaning |
 //! |---|---|
-//! | `mmsp:path_updated` | a path came into another state: `path_id`, `state`, `reason`, `role` |
-//! | `mmsp:reinjected` | what was in flight on a suspect path goes again on others: `path_id`, `packets` |
-//! | `mmsp:spurious_loss` | packets called lost arrived after all: `path_id`, `packets` |
-//! | `mmsp:records_dropped` | so many records are missing here, because the sink could not keep up: `count` |
+//! | `mmsp:path_updated` | a path changed its state: `path_id`, `state`, `reason`, `role` |
+//! | `mmsp:reinjected` | packets in flight on a suspect path are sent again on others: `path_id`, `packets` |
+//! | `mmsp:spurious_loss` | packets declared lost arrived after all: `path_id`, `packets` |
+//! | `mmsp:records_dropped` | this many records are missing here, because the sink could not keep up: `count` |
 //!
-//! Every event of a path has its id as `tuple`. Addresses and ids of the connection stand in the log, and how much went
-//! when; no key, no token and no byte of the application does.
+//! Every event of a path has its id as `tuple`. The log contains addresses and connection IDs, sizes and times; it
+//! contains no key, no token and no byte of the application.
 
 mod events;
 mod frames;
@@ -29,36 +29,36 @@ use self::json::Object;
 use super::{Beginning, Fact, Metrics, ObservedPacket, Observer};
 use crate::{ConnectionError, FourTuple, Instant};
 
-/// Names of the events' schemas; the second one is that of this project.
+/// Names of the events' schemas; the second one belongs to this project.
 const SCHEMAS: [&str; 2] = ["urn:ietf:params:qlog:events:quic-13", "urn:manyway:qlog:events:mmsp-1"];
-/// The figures of a path are logged so often at most.
+/// Shortest time between two records of a path's metrics.
 const METRICS_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Takes records.
 pub trait Sink: Send + fmt::Debug {
-    /// Takes one record, complete with its separator and its end of line; must not block. False if there is no room:
-    /// then the record is dropped, and a later one tells how many were.
+    /// Takes one record, complete with its separator and its end of line; must not block. Returns false if there is
+    /// no space: then the record is dropped, and a later one reports how many were.
     fn take(&mut self, now: Instant, record: &str) -> bool;
 
-    /// Something happened that a reader should see at once.
+    /// A record was written that a reader should see at once.
     fn flush(&mut self) {}
 }
 
 /// An observer that writes qlog.
 ///
-/// Costs some µs a packet, and no memory that grows with the connection.
+/// Costs some µs for each packet, and no memory that grows with the connection.
 #[derive(Debug)]
 pub struct Qlog {
     sink: Box<dyn Sink>,
     start: Instant,
     record: String,
-    /// Records that the sink had no room for, since the last that it took.
+    /// Records dropped since the last one that the sink took.
     dropped: u64,
     paths: BTreeMap<PathId, PathNotes>,
     streams: Streams,
 }
 
-/// What was logged last of a path.
+/// The last logged values of a path.
 #[derive(Debug, Default)]
 struct PathNotes {
     tuple: Option<FourTuple>,
@@ -69,7 +69,7 @@ struct PathNotes {
 }
 
 impl Qlog {
-    /// Begins the log of a connection. `wall_clock` is the time of the beginning as in RFC 3339, if it is known; times of
+    /// Starts the log of a connection. `wall_clock` is the time of the start as in RFC 3339, if it is known; times of
     /// events count from there.
     pub fn new(beginning: &Beginning, wall_clock: Option<&str>, sink: Box<dyn Sink>) -> Self {
         let mut log = Self {
@@ -87,7 +87,7 @@ impl Qlog {
         log
     }
 
-    /// Appends an event; a path's with its id.
+    /// Appends an event; that of a path with its id.
     fn event(&mut self, now: Instant, path: Option<PathId>, name: &str, data: impl FnOnce(&mut Object<'_>)) {
         let time = now - self.start;
         if self.dropped > 0 {
@@ -118,7 +118,7 @@ impl Qlog {
 
     fn write(&mut self, now: Instant, content: impl FnOnce(&mut Object<'_>)) -> bool {
         self.record.clear();
-        // RFC 7464: a record separator before each text, a line feed behind it.
+        // RFC 7464: a record separator before each text, a line feed after it.
         self.record.push('\u{1e}');
         Object::write(&mut self.record, content);
         self.record.push('\n');
