@@ -1,4 +1,4 @@
-//! The connection for applications and drivers: passes each call to the engine or to the wire format.
+//! The connection for applications and drivers: passes each call to the engine or to the wire.
 
 mod paths;
 mod statistics;
@@ -143,7 +143,7 @@ impl Connection {
         if self.is_established() { Ok(()) } else { Err(Misuse::ConnectionClosed) }
     }
 
-    /// Lets the wire format carry out the notices of the engine.
+    /// Lets the wire carry out the notices of the engine.
     fn carry_out(&mut self, now: Instant) {
         self.wire.carry_out(&mut self.engine, now);
     }

@@ -126,9 +126,9 @@ impl Transmitter<'_> {
         Some(transmit)
     }
 
-    /// Nothing may go self.now, and no path is to blame, so the guard ignores this time (spec 6.42). It does not if data
-    /// waits for flow-control credit that packets in flight may hold. With none in flight the peer's application
-    /// holds the credit.
+    /// Nothing may go now, and no path is to blame, so the guard ignores this time (spec 6.42). The guard does count
+    /// it if data waits for flow-control credit that packets in flight may hold. With none in flight the peer's
+    /// application holds the credit.
     fn note_idle(&mut self) {
         let in_flight = |path: &Path| path.recovery.packets_in_flight() > 0;
         if let Some(guard) = &mut self.engine.sending.guard
@@ -138,7 +138,7 @@ impl Transmitter<'_> {
         }
     }
 
-    /// The scheduler leaves available congestion window unused: samples taken self.now understate the paths.
+    /// The scheduler leaves available congestion window unused: samples taken now understate the paths.
     fn note_withheld(&mut self) {
         for view in self.engine.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
             if let Some(path) = self.engine.paths.get_mut(view.id) {
@@ -147,7 +147,7 @@ impl Transmitter<'_> {
         }
     }
 
-    /// The same if no data may go self.now.
+    /// The same if no data may go now.
     fn note_unused(&mut self) {
         for path in self.engine.paths.iter_mut() {
             path.recovery.on_unused(self.now);

@@ -39,7 +39,7 @@ impl Deadlines<'_> {
         if paths.ack_carrier(path).is_some() {
             earliest.take(path.receiving.acks.deadline());
         }
-        // Without a connection ID of the peer no challenge can be sent; the wire format wakes the connection when it
+        // Without a connection ID of the peer no challenge can be sent; the wire wakes the connection when it
         // has one.
         earliest.take(path.prober.deadline().filter(|_| paths.is_reachable(id)));
         earliest.take(path.mtu.deadline());

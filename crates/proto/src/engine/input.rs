@@ -1,4 +1,4 @@
-//! What packets of the peer mean for paths, whatever wire they came by.
+//! Effects of the peer's packets on paths, independent of the wire.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -12,7 +12,8 @@ use crate::recovery::{Outcome, ReceivedAck};
 use crate::{Instant, Side, Violation};
 
 impl Engine {
-    /// A packet of `size` bytes was opened: the peer is there, and on its path if it came by the address pair of that.
+    /// A packet of `size` bytes was decrypted: the peer is alive, and so is its path if the packet came between the
+    /// path's addresses.
     pub(crate) fn on_packet_in(&mut self, heard: &Heard, size: usize) {
         self.clock.last_activity = heard.now;
         self.clock.asked_since_heard = false;
@@ -78,21 +79,21 @@ impl Engine {
         Ok(Some(largest.unwrap_or_default()))
     }
 
-    /// Data came over a path.
+    /// Data arrived on a path.
     pub(crate) fn on_data_in(&mut self, now: Instant, path: PathId) {
         if let Some(path) = self.paths.get_mut(path) {
             path.on_data_received(now);
         }
     }
 
-    /// A path challenge came: it is answered to where it came from.
+    /// A path challenge arrived: the response goes to its source.
     pub(crate) fn on_challenge(&mut self, heard: &Heard, nonce: u64) {
         if let Some(path) = self.paths.get_mut(heard.path) {
             path.push_answer(heard.now, heard.tuple, nonce);
         }
     }
 
-    /// The answer to a path challenge came; the peer saw this end at `observed`.
+    /// The response to a path challenge arrived; the peer sees this end at `observed`.
     pub(crate) fn on_challenge_answered(&mut self, heard: &Heard, nonce: u64, observed: SocketAddr) {
         let &Heard { now, path: id, tuple, .. } = heard;
         let Some(path) = self.paths.get_mut(id) else { return };

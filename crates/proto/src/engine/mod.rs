@@ -1,9 +1,9 @@
-//! The part of a connection that all wire formats share: paths and their life cycle, the choice of path and time, and
+//! The part of a connection that all wires share: paths and their life cycle, the choice of path and time, and
 //! the timers.
 //!
-//! The engine names no block and no key. It decides, and leaves the writing to the wire format
-//! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire format to build a packet, and it queues [`notices`]
-//! for the wire format to carry out.
+//! The engine names no block and no key. It decides, and leaves the writing to the wire
+//! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire to build a packet, and it queues [`notices`]
+//! for the wire to carry out.
 
 mod data;
 mod datagram_size;
@@ -117,7 +117,7 @@ pub(crate) struct Shared {
     probing_seed: u64,
 }
 
-/// The part of a connection that all wire formats share.
+/// The part of a connection that all wires share.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) side: Side,

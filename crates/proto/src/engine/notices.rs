@@ -1,7 +1,7 @@
-//! Notices of the engine for the wire format: queued in order, and carried out before the next packet is built.
+//! Notices of the engine for the wire: queued in order, and carried out before the next packet is built.
 //!
-//! The engine never calls the wire format for these, so the decision of a path or timer is complete before any block
-//! is written. Each wire format expresses a notice in its own blocks, or not at all.
+//! The engine never calls the wire for these, so the decision of a path or timer is complete before any block
+//! is written. Each wire expresses a notice in its own blocks, or not at all.
 
 use manyway_wire::PathId;
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::packet::content::Contents;
 use crate::path::PathAvailability;
 
-/// An event of a path that the wire format may have to report to the peer, or to act on itself.
+/// An event of a path that the wire may have to report to the peer, or to act on itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// The availability of this path in the view of this end.
@@ -42,7 +42,7 @@ pub(crate) struct Fates {
     is_settled: bool,
 }
 
-/// Notices and fates that wait for the wire format.
+/// Notices and fates that wait for the wire.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     pub(crate) news: Vec<Notice>,

@@ -89,12 +89,12 @@ pub(super) struct Transmitter<'a> {
     pub(super) engine: &'a mut Engine,
     pub(super) wire: &'a mut Wire,
     pub(super) now: Instant,
-    /// Empty until one of the steps has something to send.
+    /// Empty until one of the steps writes to it.
     pub(super) buffer: &'a mut Vec<u8>,
 }
 
 impl Transmitter<'_> {
-    /// The first of the steps that has something to send.
+    /// Runs the steps in order until one has something to send.
     fn run(&mut self) -> Option<Transmit> {
         self.transmit_probing()
             .or_else(|| self.transmit_survey())

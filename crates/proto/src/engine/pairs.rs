@@ -59,7 +59,7 @@ const TRIED_AT_MOST: Duration = Duration::from_secs(15);
 const RESERVE: Duration = Duration::from_secs(10);
 const METERED: Duration = Duration::from_secs(1);
 
-/// The pairs of addresses, as paths and their manager have them now.
+/// The candidate pairs, in the present state of the paths and their manager.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs<'a> {
     paths: &'a PathSet,

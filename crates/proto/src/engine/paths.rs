@@ -21,7 +21,7 @@ pub(crate) struct Heard {
     pub(crate) now: Instant,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
-    /// Bytes of the whole datagram: they raise the anti-amplification limit of its source.
+    /// Bytes of the whole datagram: they raise the amplification limit of its source.
     pub(crate) datagram: usize,
 }
 

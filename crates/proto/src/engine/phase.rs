@@ -1,4 +1,4 @@
-//! Phase of a connection, as far as paths depend on it: the wire format has the steps of the close.
+//! Phase of a connection, as far as paths depend on it: the wire has the steps of the close.
 
 /// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,7 @@ impl Portion {
 }
 
 impl Engine {
-    /// Applies an acknowledgement or a timeout to a path, leaves the fate of the contents to the wire format, and
+    /// Applies an acknowledgement or a timeout to a path, leaves the fate of the contents to the wire, and
     /// empties the outcome.
     pub(crate) fn settle(&mut self, now: Instant, path: PathId, outcome: &mut Outcome) {
         let lost = outcome.lost.len() as u64;

@@ -18,7 +18,7 @@ pub(crate) struct PacketFacts {
     pub(crate) level: EncryptionLevel,
     pub(crate) path: PathId,
     pub(crate) tuple: FourTuple,
-    /// Bytes of the whole datagram: they raise the anti-amplification limit of its source.
+    /// Bytes of the whole datagram: they raise the amplification limit of its source.
     pub(crate) datagram: usize,
 }
 

@@ -1,7 +1,7 @@
-//! MMSP/2, the part of a connection that belongs to one wire format: its handshake, keys, ids, blocks and packets,
+//! MMSP/2, the part of a connection that belongs to one wire: its handshake, keys, ids, blocks and packets,
 //! and the streams that these carry.
 //!
-//! The [`Engine`] has the part that all wire formats share. Each call receives it; its notices say what to send and
+//! The [`Engine`] has the part that all wires share. Each call receives it; its notices say what to send and
 //! do, and [`Mmsp2::carry_out`] carries them out.
 
 mod addresses;

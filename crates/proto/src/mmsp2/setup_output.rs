@@ -13,7 +13,7 @@ use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 
-/// A server under the anti-amplification limit waits until it may send a whole datagram.
+/// A server under the amplification limit waits until it may send a whole datagram.
 const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
 
 impl Mmsp2 {
@@ -180,7 +180,7 @@ impl Mmsp2 {
     }
 }
 
-/// Whether the anti-amplification limit permits any handshake packet.
+/// Whether the amplification limit permits any handshake packet.
 pub(super) fn may_send_setup(engine: &Engine) -> bool {
     engine
         .paths

@@ -48,7 +48,7 @@ impl Mmsp2 {
         let attempts = Attempts::new(start.now, candidates);
         let (mut engine, mmsp2) = Self::new(Side::Client, start, manager, tuple, attempts, None);
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            // A client may send without limit: the anti-amplification limit protects hosts that did not initiate.
+            // A client may send without limit: the amplification limit protects hosts that did not initiate.
             path.on_proven();
         }
         Some((engine, mmsp2))

@@ -59,7 +59,7 @@ impl Mmsp2 {
     }
 
     /// Anti-deadlock PTO: a client whose acknowledged flight is not fully answered sends again, because the server
-    /// may wait for bytes that raise its anti-amplification limit (RFC 9002, section 6.2.2.1).
+    /// may wait for bytes that raise its amplification limit (RFC 9002, section 6.2.2.1).
     fn anti_deadlock_deadline(&self, engine: &Engine) -> Option<Instant> {
         let setup = self.setup.as_ref()?;
         let waits = engine.side == Side::Client
@@ -130,7 +130,7 @@ impl Mmsp2 {
         }
     }
 
-    /// An acknowledgement of packets of a handshake.
+    /// Handles an acknowledgement of handshake packets.
     pub(super) fn on_setup_ack<I: Iterator<Item = RangeInclusive<u64>>>(
         &mut self,
         engine: &mut Engine,

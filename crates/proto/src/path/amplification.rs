@@ -1,4 +1,4 @@
-//! Anti-amplification limit: an unvalidated address gets at most three times the bytes received from it (RFC 9000,
+//! Amplification limit: an unvalidated address gets at most three times the bytes received from it (RFC 9000,
 //! section 8).
 
 /// Counts bytes to and from an unvalidated address.

@@ -1,4 +1,4 @@
-//! Addresses of a path, the anti-amplification limit before they are validated, and the validated addresses to fall
+//! Addresses of a path, the amplification limit before they are validated, and the validated addresses to fall
 //! back to after the peer migrated (RFC 9000, sections 8 and 9.3).
 
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Place {
         self.amplification.is_lifted()
     }
 
-    /// The anti-amplification limit of these addresses.
+    /// The amplification limit of these addresses.
     pub(crate) fn amplification(&self) -> &Amplification {
         &self.amplification
     }

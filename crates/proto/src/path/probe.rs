@@ -161,7 +161,7 @@ impl Prober {
         self.inquiry.as_ref()?.answered_since
     }
 
-    /// The last challenge could not go out, because the anti-amplification limit of its unvalidated address forbids
+    /// The last challenge could not go out, because the amplification limit of its unvalidated address forbids
     /// it. The round counts nevertheless, so that a silent address is given up.
     pub(crate) fn on_held_back(&mut self) {
         self.outstanding.pop_back();
@@ -170,7 +170,7 @@ impl Prober {
         }
     }
 
-    /// The anti-amplification limit permits a challenge: a missed one goes out at once, in place of its round.
+    /// The amplification limit permits a challenge: a missed one goes out at once, in place of its round.
     pub(crate) fn on_room(&mut self, now: Instant) {
         if let Some(inquiry) = &mut self.inquiry
             && std::mem::take(&mut inquiry.missed)

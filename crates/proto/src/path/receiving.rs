@@ -1,6 +1,6 @@
 //! Receiving direction: packet numbers seen, acknowledgements due, and replay detection.
 //!
-//! [`PathRecovery`](crate::recovery::PathRecovery) is the sending direction. A wire format that numbers received
+//! [`PathRecovery`](crate::recovery::PathRecovery) is the sending direction. A wire that numbers received
 //! packets over the whole connection does not use this module.
 
 use crate::packet::ack_policy::AckPolicy;
