@@ -1,9 +1,9 @@
-//! Who the two ends are: Ed25519 keys, shown to each other as raw public keys (RFC 7250).
+//! Identities of the two ends: Ed25519 keys, shown to each other as raw public keys (RFC 7250).
 //!
-//! The server is known by a hash of its key, which stands in the ticket. The client proves the ticket's secret by a
-//! key that both derive from it; or it has a key of its own that the server was told to accept. A server may have an
-//! ordinary certificate as well, for clients that know its name but not its key. Nobody is let in without proof: there
-//! is no setting that turns the checks off.
+//! The client knows the server by a hash of its key, which is part of the ticket. The client proves the ticket's
+//! secret by a key that both derive from it, or it has a key of its own that the server is configured to accept. A
+//! server may have an ordinary certificate as well, for clients that know its name but not its key. No client is
+//! accepted without proof: no setting turns the checks off.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The border between the engine and the wires: all that the engine may ask of a wire.
+//! The boundary between the engine and the wires: all calls of the engine to a wire.
 //!
-//! Each connection speaks one wire, chosen once. The engine knows which packets have to go and where; the wire knows
-//! what they look like.
+//! Each connection uses one wire, chosen once. The engine decides which packets go where; the wire defines their
+//! encoding.
 
 use manyway_wire::PathId;
 
@@ -38,7 +38,7 @@ macro_rules! ask {
 
 /// Packets and time.
 impl Wire {
-    /// Writes what goes before everything that the engine decides, such as the handshake and the close.
+    /// Writes what has precedence over the engine's packets, such as the handshake and the close.
     pub(crate) fn poll_transmit(
         &mut self,
         engine: &mut Engine,
@@ -48,8 +48,8 @@ impl Wire {
         ask!(self, wire => wire.poll_transmit(engine, now, buffer))
     }
 
-    /// Appends one packet of at most so many bytes for a path, and tells its size; `None` if there is nothing to say, or no
-    /// room to say it.
+    /// Appends one packet of at most this size for a path, and returns its size; `None` if it would be empty, or may
+    /// not be sent.
     pub(crate) fn build(
         &mut self,
         engine: &mut Engine,
@@ -61,7 +61,7 @@ impl Wire {
         ask!(self, wire => wire.build(engine, now, buffer, place, carry))
     }
 
-    /// Writes a path challenge, the answer to one, or both, into the empty `buffer`.
+    /// Writes a path challenge, a response, or both, into the empty `buffer`.
     pub(crate) fn build_probe(
         &mut self,
         engine: &mut Engine,
@@ -73,7 +73,7 @@ impl Wire {
         ask!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
     }
 
-    /// Takes the notices of the engine, and what became of content. Costs nothing if there are none.
+    /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
         ask!(self, wire => wire.carry_out(engine, now));
     }
@@ -83,7 +83,7 @@ impl Wire {
         ask!(self, wire => wire.deadline(engine))
     }
 
-    /// Does what is due of the handshake and the close, and ends the connection if the engine says that it expired.
+    /// Does the due work of the handshake and the close, and ends the connection if the engine says that it expired.
     pub(crate) fn on_timeout(&mut self, engine: &mut Engine, now: Instant) {
         ask!(self, wire => wire.on_timeout(engine, now));
     }
@@ -93,15 +93,15 @@ impl Wire {
         ask!(self, wire => wire.on_wake(engine, now));
     }
 
-    /// The connection rests: gives back memory that is not used.
+    /// The connection is idle: frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         ask!(self, wire => wire.shrink_to_fit());
     }
 }
 
-/// What waits to be sent, and what was sent: all that the engine and schedulers decide by.
+/// Pending and sent data: the input of the engine and of schedulers.
 impl Wire {
-    /// Whether there are facts for the peer that go on any path, whatever its window.
+    /// Whether control blocks wait, which go on any path regardless of its window.
     pub(crate) fn wants_control(&self) -> bool {
         ask!(self, wire => wire.wants_control())
     }
@@ -111,67 +111,67 @@ impl Wire {
         ask!(self, wire => wire.streams.wants_data(filter))
     }
 
-    /// What waits of that which `filter` takes, and the credit for it.
+    /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
         ask!(self, wire => wire.streams.backlog_of(filter))
     }
 
-    /// The streams that could send what `filter` takes, in their order.
+    /// The streams that could send data that `filter` takes, in their order.
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         ask!(self, wire => wire.streams.ready_streams(filter, list));
     }
 
-    /// Bytes that wait and are urgent; `None` if there are none.
+    /// Urgent bytes that wait; `None` if there are none.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
         ask!(self, wire => wire.streams.urgent_backlog())
     }
 
-    /// What goes next of that which `filter` takes.
+    /// The next data that `filter` takes.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
         ask!(self, wire => wire.streams.next_up(filter))
     }
 
-    /// Whether everything that was written has arrived.
+    /// Whether all written data has arrived.
     pub(crate) fn is_idle(&self) -> bool {
         ask!(self, wire => wire.streams.is_idle())
     }
 
-    /// Whether data wait for credit of the peer.
+    /// Whether data waits for credit of the peer.
     pub(crate) fn is_blocked(&self) -> bool {
         ask!(self, wire => wire.streams.is_blocked())
     }
 
-    /// Tells the peer once more for which credit data wait.
+    /// Reports again to the peer which credit the data waits for.
     pub(crate) fn repeat_blocked(&mut self) {
         ask!(self, wire => wire.streams.repeat_blocked());
     }
 
-    /// Bytes of data that have come.
+    /// Bytes of data received.
     pub(crate) fn bytes_received(&self) -> u64 {
         ask!(self, wire => wire.streams.received())
     }
 
-    /// Whether the peer has begun something that is not complete.
+    /// Whether the peer has started a stream that is incomplete.
     pub(crate) fn expects_more(&self) -> bool {
         ask!(self, wire => wire.streams.expects_more())
     }
 
-    /// Whether delivery to the application at the peer waits for this content.
+    /// Whether this content blocks the head of line.
     pub(crate) fn is_held_up_by(&self, content: &SentContent) -> bool {
         ask!(self, wire => wire.streams.is_held_up_by(content))
     }
 
-    /// Whether the peer has this content, by whatever packet.
+    /// Whether the peer has this content, from any packet.
     pub(crate) fn has_arrived(&self, content: &SentContent) -> bool {
         ask!(self, wire => wire.streams.has_arrived(content))
     }
 
-    /// When the next of the messages that wait loses its use.
+    /// When the next of the waiting messages expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         ask!(self, wire => wire.streams.next_expiry())
     }
 
-    /// Gives up the messages that lose their use before something sent now could arrive.
+    /// Gives up the messages that expire before data sent now could arrive.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) {
         ask!(self, wire => wire.streams.expire_messages(arrival));
     }

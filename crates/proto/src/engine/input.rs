@@ -19,7 +19,7 @@ impl Engine {
         self.clock.asked_since_heard = false;
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         path.count_received(size);
-        // The answer of another pair tells nothing of this one; a server follows its client (spec 6.30).
+        // A response of another pair says nothing about this one; a server follows its client (spec 6.30).
         if self.side == Side::Client && path.tuple() != heard.tuple && !path.prober.is_target(&heard.tuple) {
             return;
         }
@@ -29,11 +29,11 @@ impl Engine {
         }
     }
 
-    /// Takes an acknowledgement. Gives the highest packet number that the peer has of the path, if it shows that the path
-    /// works.
+    /// Handles an acknowledgement. Returns the highest packet number of the path that the peer has, if it shows that
+    /// the path works.
     ///
     /// # Errors
-    /// If it acknowledges what was never sent.
+    /// If it acknowledges a packet that was never sent.
     pub(crate) fn on_ack<I: Iterator<Item = RangeInclusive<u64>>>(
         &mut self,
         now: Instant,
@@ -55,9 +55,9 @@ impl Engine {
     ) -> Result<Option<u64>, Violation> {
         let (id, carrier) = (ack.path, ack.carrier);
         let subflows = self.paths.subflows(now, id);
-        // An acknowledgement of a path that is gone is late, not wrong.
+        // An acknowledgement of a closed path is late, not wrong.
         let Some(path) = self.paths.get_mut(id) else { return Ok(None) };
-        // Over another path it only tells that the peer got something, perhaps long ago.
+        // An acknowledgement over another path only shows that the peer received a packet, perhaps long ago.
         let is_suspect = path.state() == PathState::Suspect && carrier != id;
         let in_flight = path.recovery.packets_in_flight();
         path.recovery.on_ack(now, ack, &subflows, outcome)?;

@@ -448,7 +448,7 @@ impl Path {
         self.answers.push(Answer { tuple, nonce, asked_at: now });
     }
 
-    /// The next response that may go out; a response to an unvalidated address waits until the anti-amplification
+    /// The next response that may go out; a response to an unvalidated address waits until the amplification
     /// limit permits it.
     pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
         self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);

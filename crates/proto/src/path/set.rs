@@ -32,7 +32,7 @@ impl PathSet {
         self.paths.iter_mut().find(|path| path.id == id)
     }
 
-    /// Adds a path behind all others; ids only grow, on the server in the order of arrival.
+    /// Adds a path at its place by id; at the server ids may arrive out of order.
     pub(crate) fn insert(&mut self, path: Path) -> Option<&mut Path> {
         let at = self.paths.partition_point(|other| other.id < path.id);
         self.paths.insert(at, path);

@@ -1,4 +1,4 @@
-//! A connection over the toy wire, as a driver sees it.
+//! A connection over the toy wire, for drivers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::path::{InterfaceMtus, LocalCandidate, PathReason};
 use crate::wire::Wire;
 use crate::{ConnectionConfig, Ecn, FourTuple, Instant, PathStatistics, Rng, SendRefusal, Side, Transmit};
 
-/// A connection over the toy wire. It begins established, and sends bytes that follow from their offset.
+/// A connection over the toy wire. It starts established, and sends bytes that are computed from their offset.
 #[derive(Debug)]
 pub struct ToyConnection {
     engine: Engine,
@@ -37,7 +37,7 @@ impl ToyConnection {
         Some(toy)
     }
 
-    /// Answers a client whose first datagram came by `tuple`.
+    /// Answers a client whose first datagram came between the addresses of `tuple`.
     pub fn server(now: Instant, config: Arc<ConnectionConfig>, tuple: FourTuple, rng: Rng) -> Self {
         Self::new(now, Side::Server, config, PathManager::default(), tuple, rng)
     }
@@ -84,34 +84,34 @@ impl ToyConnection {
         }
     }
 
-    /// Has so many more bytes sent.
+    /// Writes this many further bytes.
     pub fn write(&mut self, bytes: u64) {
         if let Some(toy) = self.toy() {
             toy.streams.write(bytes);
         }
     }
 
-    /// Bytes that came in order, and those that came and were wrong.
+    /// Number of correct bytes in order, and of wrong bytes.
     pub fn received(&mut self) -> (u64, u64) {
         self.toy().map_or((0, 0), |toy| (toy.streams.in_order(), toy.streams.wrong()))
     }
 
-    /// Whether the peer has all that was written.
+    /// Whether the peer has all written bytes.
     pub fn is_idle(&self) -> bool {
         self.wire.is_idle()
     }
 
-    /// The figures of every open path.
+    /// The statistics of every open path.
     pub fn paths(&self) -> Vec<PathStatistics> {
         path_statistics(&self.engine.paths)
     }
 
-    /// The next news of paths.
+    /// The next event of the paths.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.engine.events.pop()
     }
 
-    /// Takes a datagram.
+    /// Handles a datagram.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &[u8]) {
         let Self { engine, wire: Wire::Toy(toy) } = self else { return };
         toy.on_datagram(engine, now, (tuple, ecn), datagram);
@@ -127,7 +127,7 @@ impl ToyConnection {
         self.engine.phase.is_open().then(|| self.engine.poll_timeout(&self.wire)).flatten()
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.engine.phase.is_open() {
             self.engine.handle_timeout(&mut self.wire, now);

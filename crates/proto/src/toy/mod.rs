@@ -1,8 +1,8 @@
-//! A wire of the simplest kind, which shows that the engine needs no more of one, and that the border stays.
+//! A minimal wire, which shows that the engine needs no more of one, and that the boundary holds.
 //!
-//! Packets are not sealed and their numbers stand in the open; there is no handshake, no id and no credit. One row of
-//! bytes goes in each direction, and only counters of it are kept: each byte follows from its offset. A path is told to
-//! the peer by nothing but packets on it, and its death by nothing at all.
+//! Packets are not sealed, and their numbers are in the clear; there is no handshake, no connection ID and no credit.
+//! One sequence of bytes goes in each direction, and the wire keeps only counters of it: each byte is computed from
+//! its offset. The peer learns of a path only from packets on it, and never learns of its death.
 
 mod connection;
 mod row;

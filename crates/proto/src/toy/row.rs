@@ -1,4 +1,4 @@
-//! One row of bytes in each direction, of which only counters are kept: each byte follows from its offset.
+//! One sequence of bytes in each direction, of which only counters are kept: each byte is computed from its offset.
 
 use manyway_wire::{StreamId, Writer};
 
@@ -10,22 +10,22 @@ use crate::stream::set::Backlog;
 use crate::{ByteCount, Instant};
 
 pub(super) const DATA: u8 = 2;
-/// Kind, offset and length in front of data.
+/// Size of kind, offset and length before data.
 pub(super) const AROUND_DATA: usize = 11;
-/// The bytes have no credit: so many may always be sent.
+/// There is no flow control: this much credit is always left.
 const UNLIMITED: ByteCount = ByteCount(1 << 40);
 
-/// What was written, sent and received.
+/// Counters of written, sent and received bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     /// Bytes that the application has written.
     written: u64,
-    /// How many of them were sent for the first time.
+    /// Bytes that were sent at least once.
     sent: u64,
     retransmissions: RangeSet,
     acked: RangeSet,
     received: RangeSet,
-    /// Bytes that were not those that follow from their offset.
+    /// Bytes received that differ from those computed from their offset.
     wrong: u64,
 }
 
@@ -93,7 +93,7 @@ impl Row {
     }
 }
 
-/// What the engine may ask.
+/// The engine's queries.
 impl Row {
     pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
         filter != ClassFilter::Urgent && (!self.retransmissions.is_empty() || self.sent < self.written)
@@ -120,12 +120,12 @@ impl Row {
         content.units().is_some_and(|range| self.acked.gaps(range).next().is_none())
     }
 
-    /// The lowest byte that is not acknowledged holds up all that follow.
+    /// The lowest unacknowledged byte blocks all that follow.
     pub(crate) fn is_held_up_by(&self, content: &SentContent) -> bool {
         content.units().is_some_and(|range| range.contains(&prefix(&self.acked)))
     }
 
-    /// Whether the peer has all that was written.
+    /// Whether the peer has all written bytes.
     pub(crate) fn is_idle(&self) -> bool {
         self.acknowledged() >= self.written
     }
@@ -159,7 +159,7 @@ impl Row {
     pub(crate) fn expire_messages(&self, _arrival: Instant) {}
 }
 
-/// Writes what fits of a range, and tells how far it came; `None` if nothing fits.
+/// Writes the part of a range that fits, and returns the offset reached; `None` if nothing fits.
 fn write_data(range: std::ops::Range<u64>, writer: &mut Writer<'_>, contents: &mut Contents) -> Option<u64> {
     let room = writer.remaining().checked_sub(AROUND_DATA).filter(|room| *room > 0)? as u64;
     let end = range.end.min(range.start + room.min(u16::MAX.into()));
@@ -173,12 +173,12 @@ fn write_data(range: std::ops::Range<u64>, writer: &mut Writer<'_>, contents: &m
     Some(end)
 }
 
-/// A byte follows from its place.
+/// The byte at an offset.
 fn byte_at(offset: u64) -> u8 {
     (offset % 251) as u8
 }
 
-/// Where the first gap is.
+/// The offset of the first gap.
 fn prefix(ranges: &RangeSet) -> u64 {
     ranges.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
 }

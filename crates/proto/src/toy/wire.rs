@@ -18,16 +18,16 @@ const ACK: u8 = 1;
 const CHALLENGE: u8 = 3;
 const ANSWER: u8 = 4;
 const PING: u8 = 5;
-/// Acknowledged ranges in a packet.
+/// Most acknowledged ranges in a packet.
 const MOST_RANGES: usize = 16;
 
-/// The toy wire's half of a connection.
+/// The part of a connection that belongs to the toy wire.
 #[derive(Debug, Default)]
 pub(crate) struct Toy {
     pub(crate) streams: Row,
 }
 
-/// What it has nothing of.
+/// Calls without an effect in this wire.
 impl Toy {
     pub(crate) fn poll_transmit(
         &mut self,
@@ -104,7 +104,7 @@ impl Toy {
                     }
                     let delay = Duration::from_micros(delay.into());
                     let ack = ReceivedAck::new(PathId(path), ranges.into_iter(), delay, received_at);
-                    // A peer that acknowledges what was never sent is believed nothing, and kept.
+                    // An acknowledgement of packets that were never sent is ignored, and the connection continues.
                     let _ = engine.on_ack(heard.now, ack.over(heard.path));
                 }
                 DATA => {
