@@ -1,20 +1,20 @@
-//! How much more is acknowledged at once than the rate explains (`BBR.extra_acked`): so much the window needs beyond, or
-//! the sender falls silent while the next acknowledgement is being gathered.
+//! ACK aggregation: how much more is acknowledged at once than the rate explains (`BBR.extra_acked`). The window
+//! grows by as much; otherwise the sender would fall silent while the peer gathers the next acknowledgement.
 
 use super::AckSample;
 use crate::{ByteCount, Instant, Rate};
 
-/// Half of the round trips that the maximum covers: it is kept in two parts.
+/// Half of the round trips that the maximum filter covers: it is kept in two parts.
 const HALF_WINDOW: u64 = 5;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Aggregation {
-    /// When the present stretch of acknowledgements began that were faster than the rate.
+    /// Start of the present burst of acknowledgements that exceeds the rate.
     since: Option<Instant>,
     acked: ByteCount,
     previous: ByteCount,
     current: ByteCount,
-    /// The round in which `current` began.
+    /// The round in which `current` started.
     current_since: u64,
 }
 
@@ -24,14 +24,14 @@ impl Aggregation {
         self.previous.max(self.current)
     }
 
-    /// The path rested: what comes now is a new stretch.
+    /// The path was idle: a new burst starts.
     pub(super) fn restart(&mut self, now: Instant) {
         self.since = Some(now);
         self.acked = ByteCount::ZERO;
     }
 
-    /// Something was acknowledged, while the path was taken to carry `rate`. Before the pipe is full, the rate is not known
-    /// well, so that less is remembered.
+    /// Bytes were acknowledged, while the path was assumed to carry `rate`. Before the pipe is full the rate is
+    /// uncertain, so less is remembered.
     pub(super) fn on_ack(
         &mut self,
         sample: &AckSample,

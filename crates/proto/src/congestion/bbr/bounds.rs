@@ -1,17 +1,17 @@
-//! What congestion says the path bears: in the long term, from looking for more; in the short term, from losses in between.
+//! Bounds from congestion: the long-term bound from bandwidth probes, and the short-term ones from losses in between.
 
 use super::losses::Signals;
 use crate::{ByteCount, Rate};
 
-/// `BBR.Beta` = 0.7: no round trip of losses takes more away.
+/// `BBR.Beta` = 0.7: no round trip of losses reduces a bound further.
 const BETA: (u64, u64) = (7, 10);
-/// `BBR.Headroom` = 0.15: this part is left to others.
+/// `BBR.Headroom` = 0.15: this part is left to other flows.
 const HEADROOM: (u64, u64) = (15, 100);
 
-/// The upper bounds of the model; the largest value is none.
+/// The upper bounds of the model; the largest value means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Bounds {
-    /// `BBR.inflight_longterm`: the flight that lost too much when more bandwidth was looked for.
+    /// `BBR.inflight_longterm`: the bytes in flight at which a bandwidth probe lost too much.
     pub(super) flight: ByteCount,
     /// `BBR.inflight_shortterm`
     pub(super) recent_flight: ByteCount,
@@ -23,7 +23,7 @@ impl Bounds {
     pub(super) const UNLIMITED: Self =
         Self { flight: ByteCount::MAX, recent_flight: ByteCount::MAX, rate: Rate::MAX };
 
-    /// After a round trip that lost too much: towards what was delivered in it.
+    /// Reduces the short-term bounds after a round trip with excessive loss, towards what was delivered in it.
     pub(super) fn shrink(&mut self, latest: &Signals, bandwidth: Rate, window: ByteCount) {
         let rate = self.rate.min(bandwidth).scaled(BETA.0, BETA.1);
         let flight = scaled(self.recent_flight.min(window), BETA);
@@ -31,17 +31,17 @@ impl Bounds {
         self.recent_flight = latest.flight.max(flight);
     }
 
-    /// What happened since the last search for bandwidth does not count any more (`ResetShortTermModel`).
+    /// Forgets the events since the last bandwidth probe (`ResetShortTermModel`).
     pub(super) fn forget_recent(&mut self) {
         *self = Self { flight: self.flight, ..Self::UNLIMITED };
     }
 
-    /// A flight lost too much; of `target`, what was meant to be in flight, at least β stays.
+    /// A flight lost too much; at least β of `target`, the intended bytes in flight, remains.
     pub(super) fn limit_flight(&mut self, flight: ByteCount, target: ByteCount) {
         self.flight = flight.max(scaled(target, BETA));
     }
 
-    /// The long-term bound with room left for others (`InflightWithHeadroom`).
+    /// The long-term bound less headroom for other flows (`InflightWithHeadroom`).
     pub(super) fn with_headroom(&self, datagram: ByteCount, least: ByteCount) -> ByteCount {
         if self.flight == ByteCount::MAX {
             return ByteCount::MAX;
@@ -49,7 +49,7 @@ impl Bounds {
         (self.flight - scaled(self.flight, HEADROOM).max(datagram)).max(least)
     }
 
-    /// Each bound is at least what it was.
+    /// Raises each bound to at least its earlier value.
     pub(super) fn restore(&mut self, before: Self) {
         self.flight = self.flight.max(before.flight);
         self.recent_flight = self.recent_flight.max(before.recent_flight);

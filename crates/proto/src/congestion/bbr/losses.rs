@@ -1,28 +1,30 @@
-//! What was lost and delivered in a round trip, and whether the loss is more than chance.
+//! Losses and deliveries of a round trip, and whether the loss exceeds chance.
 //!
-//! The draft calls a flight too large once it loses more than 2 %. Of a flight of 90 packets those are two, and a radio link
-//! that loses one in a hundred loses two in every fourth flight: each search for bandwidth would fail there. So besides
-//! their share the number of gaps has to be more than three standard deviations above what 2 % give on average. The more
-//! packets there are, the nearer that is to the draft. Gaps are counted instead of packets, since a burst that a radio
-//! link swallows is one event, while a full queue drops what arrives too much, packet by packet. But a full queue that
-//! bursts reach swallows their ends, many packets in few gaps: of a flight that is large enough to tell, fewer gaps do
-//! if much was lost in them.
+//! The draft calls a flight too large once it loses more than 2 %. Of a flight of 90 packets those are two, and a
+//! radio link that loses one in a hundred loses two in every fourth flight, so each bandwidth probe would fail there.
+//! Therefore, besides their share, the number of gaps has to exceed the average of 2 % by more than three standard
+//! deviations. With more packets this approaches the rule of the draft.
+//!
+//! Gaps are counted instead of packets, because a burst lost on a radio link is one event, while a full queue drops
+//! excess packets one by one. But a full queue that receives bursts drops their ends, many packets in few gaps. So in
+//! a flight that is large enough, fewer gaps suffice if much of it was lost.
 
 use super::{AckSample, LostPacketSample};
 use crate::{ByteCount, Rate};
 
 /// `BBR.LossThresh`: this part of a flight may be lost, 2 %.
 const TOLERATED: u64 = 50;
-/// More than an eighth of a flight in so many gaps is too much, ...
+/// The loss of more than an eighth of a flight in this many gaps is excessive, ...
 const MUCH: (u64, u64) = (8, 5);
-/// and more than a quarter in so many.
+/// and so is that of more than a quarter in this many gaps.
 const VERY_MUCH: (u64, u64) = (4, 3);
-/// Of so many packets at least: a path that loses 5 % at random loses an eighth of twenty in every sixth flight.
+/// Both rules need this many packets: a path that loses 5 % at random loses an eighth of twenty in every sixth
+/// flight.
 const MUCH_OF: u64 = 32;
 /// `BBRStartupFullLossCnt`: gaps in a round trip that end Startup.
 const STARTUP_GAPS: u64 = 6;
 
-/// Whether so many bytes lost of a flight, in so many gaps, say that it was too large.
+/// Whether losing this many bytes of a flight, in this many gaps, shows that it was too large.
 pub(super) fn is_excessive(lost: ByteCount, flight: ByteCount, gaps: u64, datagram: ByteCount) -> bool {
     let packets = flight.get() / datagram.get().max(1);
     // gaps > 1 + n·p + 3·√(n·p) with p = 1/50, times 50
@@ -34,34 +36,34 @@ pub(super) fn is_excessive(lost: ByteCount, flight: ByteCount, gaps: u64, datagr
     lost * TOLERATED > flight && is_often
 }
 
-/// How much was in flight when the losses exceeded what is tolerated: the flight of the lost packet, less what was lost
-/// beyond that (`InflightAtLoss`).
+/// Bytes in flight when the losses exceeded the threshold: the flight of the lost packet, less the excess of the loss
+/// (`InflightAtLoss`).
 pub(super) fn flight_at_loss(sample: &LostPacketSample) -> ByteCount {
     let before = sample.in_flight_at_sent - sample.bytes;
     let lost_before = sample.lost_since_sent - sample.bytes;
     let tolerated = before / TOLERATED;
-    // Divided by 1 − 1/50: what fits is less by the losses among it.
+    // Divided by 1 − 1/50: the bytes that fit are fewer by the losses among them.
     let scaled = |bytes: ByteCount| bytes * TOLERATED / (TOLERATED - 1);
     before + scaled(tolerated - lost_before) - scaled(lost_before - tolerated)
 }
 
-/// The latest round trip, as far as congestion is concerned.
+/// Congestion signals of the latest round trip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signals {
     /// `BBR.bw_latest`: the largest delivery rate.
     pub(super) rate: Rate,
     /// `BBR.inflight_latest`: most bytes delivered within a round trip.
     pub(super) flight: ByteCount,
-    /// What was delivered when this round began (`BBR.loss_round_delivered`).
+    /// Bytes delivered when this round began (`BBR.loss_round_delivered`).
     round_end: ByteCount,
-    /// What was lost in this round.
+    /// The losses of this round.
     lost: Option<Lost>,
     ended: Ended,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Lost {
-    /// What had been delivered when the first loss was found.
+    /// Bytes delivered when the first loss was detected.
     delivered: ByteCount,
     bytes: ByteCount,
     /// Gaps on the path before the first, and now.
@@ -70,21 +72,21 @@ struct Lost {
     marked: bool,
 }
 
-/// Whether a round ended with the last acknowledgement, and how.
+/// Whether a round ended with the last acknowledgement, and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Ended {
     #[default]
     No,
-    /// With as few losses as a path may have.
+    /// Few losses, as any path may have.
     Well,
-    /// With too many.
+    /// Excessive losses.
     InExcess,
-    /// With too many, in so many gaps that Startup has to end, or with a mark.
+    /// Excessive losses in so many gaps that Startup has to end, or a CE mark.
     InGreatExcess,
 }
 
 impl Lost {
-    /// The round ends, so much having been delivered.
+    /// The result of the round, given the bytes delivered at its end.
     fn verdict(self, delivered: ByteCount, datagram: ByteCount) -> Ended {
         let flight = (delivered - self.delivered) + self.bytes;
         let gaps = self.gaps.saturating_sub(self.gaps_before);
@@ -101,14 +103,15 @@ impl Lost {
 }
 
 impl Signals {
-    /// A packet was lost. With the first of a round trip the round begins anew, so that it sees all losses of one flight.
+    /// A packet was lost. The first loss of a round trip restarts the round, so that it covers all losses of one
+    /// flight.
     pub(super) fn on_packet_lost(&mut self, sample: &LostPacketSample) {
         let lost = self.note(sample.delivered, sample.gaps.saturating_sub(1));
         lost.bytes += sample.bytes;
         lost.gaps = sample.gaps;
     }
 
-    /// A packet arrived with a mark of congestion.
+    /// A packet arrived with a CE mark.
     pub(super) fn on_mark(&mut self, delivered: ByteCount) {
         self.note(delivered, 0).marked = true;
     }
@@ -121,7 +124,7 @@ impl Signals {
         self.lost.get_or_insert(new)
     }
 
-    /// To be called first for an acknowledgement (`UpdateLatestDeliverySignals`).
+    /// First call for an acknowledgement (`UpdateLatestDeliverySignals`).
     pub(super) fn on_ack(&mut self, sample: &AckSample, datagram: ByteCount) {
         self.rate = self.rate.max(sample.delivery_rate.unwrap_or_default());
         self.flight = self.flight.max(sample.delivered - sample.delivered_at_sent);
@@ -133,7 +136,7 @@ impl Signals {
         self.ended = self.lost.take().map_or(Ended::Well, |lost| lost.verdict(sample.delivered, datagram));
     }
 
-    /// To be called last for an acknowledgement (`AdvanceLatestDeliverySignals`).
+    /// Last call for an acknowledgement (`AdvanceLatestDeliverySignals`).
     pub(super) fn end_ack(&mut self, sample: &AckSample) {
         if self.ended != Ended::No {
             self.rate = sample.delivery_rate.unwrap_or_default();
@@ -141,24 +144,24 @@ impl Signals {
         }
     }
 
-    /// Whether a round ended with this acknowledgement in which too much was lost.
+    /// Whether this acknowledgement ended a round with excessive loss.
     pub(super) fn ended_in_excess(&self) -> bool {
         matches!(self.ended, Ended::InExcess | Ended::InGreatExcess)
     }
 
-    /// Whether that was so much that Startup has to end.
+    /// Whether the loss was so large that Startup has to end.
     pub(super) fn ended_in_great_excess(&self) -> bool {
         self.ended == Ended::InGreatExcess
     }
 
-    /// The phase changes: what was measured before does not count (`ResetCongestionSignals`).
+    /// The phase changes: earlier measurements no longer count (`ResetCongestionSignals`).
     pub(super) fn reset(&mut self) {
         self.lost = None;
         self.rate = Rate::ZERO;
         self.flight = ByteCount::ZERO;
     }
 
-    /// The losses of this round were none.
+    /// The losses of this round were spurious.
     pub(super) fn forget_losses(&mut self) {
         self.lost = None;
     }
@@ -168,13 +171,13 @@ impl Signals {
 mod tests {
     use super::*;
 
-    /// Of so many packets of 1000 bytes, so many are lost in so many gaps.
+    /// Whether the loss of `lost` of `packets` packets of 1000 bytes, in `gaps` gaps, is excessive.
     fn excessive(packets: u64, lost: u64, gaps: u64) -> bool {
         is_excessive(ByteCount(lost * 1000), ByteCount(packets * 1000), gaps, ByteCount(1000))
     }
 
     #[test]
-    fn few_losses_by_chance_are_not_excessive_and_many_are() {
+    fn few_random_losses_are_not_excessive_and_many_are() {
         assert!(!excessive(100, 5, 5));
         assert!(excessive(100, 8, 8));
         assert!(!excessive(1000, 20, 20));
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_that_a_link_swallows_is_one_event_but_the_ends_of_many_bursts_are_a_full_queue() {
+    fn a_lost_burst_is_one_event_but_the_lost_ends_of_many_bursts_are_a_full_queue() {
         assert!(!excessive(100, 30, 1));
         assert!(!excessive(100, 12, 5));
         assert!(!excessive(100, 24, 4));
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_much_of_a_small_flight_may_be_chance() {
+    fn a_large_share_of_a_small_flight_may_be_chance() {
         assert!(!excessive(20, 4, 3));
         assert!(!excessive(31, 10, 3));
         assert!(excessive(32, 10, 3));

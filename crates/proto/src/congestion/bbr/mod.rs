@@ -1,16 +1,20 @@
-//! BBRv3 (draft-ietf-ccwg-bbr): sends at the rate that the path delivers, instead of until it loses.
+//! BBRv3 (draft-ietf-ccwg-bbr): sends at the delivery rate of the path, instead of until it loses packets.
 //!
-//! The model of the path is its bandwidth ([`model`]), its round trip without a queue ([`probe_rtt`]), how much it
-//! acknowledges at once ([`aggregation`]), and how much it bears without loss ([`bounds`]). From these follow pacing rate and
-//! window. The phases that learn them are [`startup`], [`probe`] and [`probe_rtt`].
+//! The model of the path consists of its bandwidth ([`model`]), its round trip without a queue ([`probe_rtt`]), its
+//! ACK aggregation ([`aggregation`]), and its bounds without loss ([`bounds`]). Pacing rate and window follow from
+//! these. The phases that measure them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
-//! What differs from the draft, each with its reason where it is done: Startup begins as slow start ([`window`]), losses
-//! have to be more than chance ([`losses`]) and count only behind a full queue ([`probe_rtt`]) or a policer, which is
-//! recognised by losses that last ([`policer`]), what acknowledgements wait for widens the window ([`probe_rtt`], spec 9.48), a
-//! round trip near the smallest one makes it needless to drain the path ([`probe_rtt`]), the controllers of several paths
-//! take turns ([`probe`], [`probe_rtt`]), once the pipe is full the rate of a round is the mean of its samples ([`model`]),
-//! a search that finds much goes on as Startup ([`probe`]), a path that has become slow is believed sooner
-//! ([`slowdown`]), and a mark of congestion counts as a round of excessive loss.
+//! Differences to the draft, each explained at its place:
+//! - Startup begins as slow start ([`window`]).
+//! - Losses have to exceed chance ([`losses`]), and count only behind a full queue ([`probe_rtt`]) or a policer,
+//!   which is recognised by lasting losses ([`policer`]).
+//! - The delay of acknowledgements on the return path widens the window ([`probe_rtt`], spec 9.48).
+//! - A round trip near the smallest one makes draining the path unnecessary ([`probe_rtt`]).
+//! - The controllers of several paths take turns ([`probe`], [`probe_rtt`]).
+//! - Once the pipe is full, the rate of a round is the mean of its samples ([`model`]).
+//! - A bandwidth probe that finds much more continues as Startup ([`probe`]).
+//! - A slowdown of the path is accepted sooner ([`slowdown`]).
+//! - A CE mark counts as a round of excessive loss.
 
 mod aggregation;
 mod bounds;
@@ -45,21 +49,21 @@ use super::{
 };
 use crate::{ByteCount, Instant, Rate};
 
-/// Models the path: paces at its bandwidth, keeps about two bandwidth-delay products in flight at most, and answers loss only
-/// where it is more than a path loses by chance. For paths that lose packets at random, and for short queues.
+/// Models the path: paces at its bandwidth, keeps at most about two bandwidth-delay products in flight, and reacts to
+/// loss only if it exceeds chance. For paths with random loss, and for short queues.
 #[derive(Debug, Clone)]
 pub struct Bbr {
     config: ControllerConfig,
     state: State,
     /// `C.cwnd`
     window: ByteCount,
-    /// `BBR.prior_cwnd`: the last window that no short-term reaction had cut.
+    /// `BBR.prior_cwnd`: the last window that no short-term reaction had reduced.
     kept_window: ByteCount,
     usage: Usage,
     rounds: Rounds,
     bandwidth: MaxBandwidth,
     slowdown: Slowdown,
-    /// Absent while no packet was lost without a queue.
+    /// Exists once a packet was lost without a queue.
     policer: Option<Box<Policer>>,
     round_trip: RoundTrip,
     aggregation: Aggregation,
@@ -75,22 +79,22 @@ pub struct Bbr {
 enum State {
     /// Doubles the rate each round trip.
     Startup,
-    /// Removes the queue that this made.
+    /// Drains the queue of Startup.
     Drain { since_round: u64 },
-    /// Sends at the known rate, and looks for more now and then.
+    /// Sends at the known rate, and probes for more bandwidth now and then.
     ProbeBw(Phase),
-    /// Lets all queues run empty to see the round trip.
+    /// Drains all queues to measure the round trip.
     ProbeRtt(Dwell),
 }
 
-/// The queue before a packet that was lost.
+/// The state of the queue at the loss of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LossQueue {
-    /// None: the packet was lost on the way, or a policer dropped it.
+    /// Empty: the packet was lost on the link, or a policer dropped it.
     Empty,
-    /// One with room left: the packet was lost on the way, whatever this end sends.
+    /// Not full: the packet was lost on the link, whatever this end sends.
     Partial,
-    /// One without room.
+    /// Full.
     Full,
 }
 
@@ -116,7 +120,7 @@ impl State {
         }
     }
 
-    /// Whether losses now are the price of looking for more.
+    /// Whether losses now are the price of probing for bandwidth.
     fn is_accelerating(self) -> bool {
         match self {
             Self::Startup | Self::ProbeBw(Phase::Refill | Phase::Up) => true,
@@ -129,7 +133,8 @@ impl Bbr {
     /// See [`super::by_name`].
     pub const NAME: &'static str = "bbr";
 
-    /// Begins in Startup with the initial window. [`ControllerConfig::seed`] decides when it looks for more bandwidth.
+    /// Starts in Startup with the initial window. [`ControllerConfig::seed`] determines the times of bandwidth
+    /// probes.
     pub fn new(config: &ControllerConfig) -> Self {
         Self::with_window(config, config.initial_bytes(), Cycle::new(config.seed))
     }
@@ -155,12 +160,12 @@ impl Bbr {
         }
     }
 
-    /// `BBR.bw`: what the path carries as far as is known, recent congestion included.
+    /// `BBR.bw`: the known bandwidth of the path, reduced by recent congestion.
     fn rate(&self) -> Rate {
         self.bandwidth.get().min(self.bounds.rate)
     }
 
-    /// Takes from an acknowledgement what it says of the path.
+    /// Updates the model of the path with an acknowledgement.
     fn update_model(&mut self, sample: &AckSample) {
         self.rounds.on_ack(sample);
         self.rounds.note_cruise(self.state == State::ProbeBw(Phase::Cruise));
@@ -185,7 +190,7 @@ impl Bbr {
         self.full_pipe.on_ack(sample, delay, product, end);
     }
 
-    /// The queue in which packets waited just before or just behind a packet that was lost.
+    /// The state of the queue just before or just behind a lost packet.
     fn queue_at_loss(&self, latest_rtt: Option<Duration>) -> LossQueue {
         let queue = self.round_trip.last_queue().max(self.round_trip.queue(latest_rtt));
         if queue > self.round_trip.least_full_queue() {
@@ -197,17 +202,17 @@ impl Bbr {
         }
     }
 
-    /// Whether so much of the last round trip was lost without a queue that it may be a policer.
+    /// Whether so much of the last round trip was lost without a queue that the cause may be a policer.
     fn lost_much(&self) -> bool {
         self.policer.as_ref().is_some_and(|policer| policer.lost_much())
     }
 
-    /// Whether losses at such a queue tell that too much was sent.
+    /// Whether losses at such a queue are a sign of congestion.
     fn is_congestion(&self, queue: LossQueue) -> bool {
         queue == LossQueue::Full || self.policer.as_ref().is_some_and(|policer| policer.is_known())
     }
 
-    /// What delivery rates are measured for now.
+    /// The present purpose of delivery rate samples.
     fn purpose(&self) -> Purpose {
         match self.state {
             _ if !self.full_pipe.is_reached() => Purpose::Startup,
@@ -284,7 +289,7 @@ impl CongestionController for Bbr {
         }
     }
 
-    /// What there is to do was done for each packet, or is at the end of the round.
+    /// The losses were handled for each packet, or are at the end of the round.
     fn on_loss(&mut self, _sample: &LossSample) {}
 
     fn on_spurious_loss(&mut self, _now: Instant) {

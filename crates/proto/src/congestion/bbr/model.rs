@@ -1,23 +1,23 @@
-//! The bandwidth of the path, and the round trips in which its age is counted.
+//! The bandwidth of the path, and the rounds in which its age is counted.
 
 use super::AckSample;
 use crate::{ByteCount, Rate};
 
 /// The rate of a path varies if a round of this or the last cycle delivered less than this part of the bandwidth.
 const WANDERS: (u64, u64) = (3, 4);
-/// The first rounds of the phase cruise still measure how a queue was drained before.
+/// The first rounds of the phase cruise still measure how the queue was drained before.
 const DRAINED: u8 = 2;
 
-/// Round trips counted by what was delivered (`BBR.round_count`): one ends when a packet arrives that left after it
-/// began.
+/// Round trips counted by deliveries (`BBR.round_count`): a round ends when a packet arrives that was sent after its
+/// start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rounds {
     count: u64,
-    /// What had been delivered when this one began: a packet that left later knows of as much.
+    /// Bytes delivered when this round began: a later packet carries at least this count.
     end: ByteCount,
     delivered: ByteCount,
     has_begun: bool,
-    /// How many in a row ended in the phase cruise.
+    /// Number of consecutive rounds in the phase cruise.
     calm: u8,
 }
 
@@ -31,7 +31,7 @@ impl Rounds {
         }
     }
 
-    /// Begins one now (`StartRound`).
+    /// Starts a round now (`StartRound`).
     pub(super) fn begin(&mut self) {
         self.end = self.delivered;
     }
@@ -40,12 +40,12 @@ impl Rounds {
         self.count
     }
 
-    /// Whether one began with the last acknowledgement (`BBR.round_start`).
+    /// Whether a round started with the last acknowledgement (`BBR.round_start`).
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Counts the rounds that are spent in the phase cruise.
+    /// Counts the rounds in the phase cruise.
     pub(super) fn note_cruise(&mut self, is_cruise: bool) {
         if !is_cruise {
             self.calm = 0;
@@ -54,17 +54,17 @@ impl Rounds {
         }
     }
 
-    /// Whether the round that ended lay in the phase cruise from its beginning.
+    /// Whether the whole round that ended was in the phase cruise.
     pub(super) fn was_calm(&self) -> bool {
         self.calm > 1
     }
 
-    /// Whether what it measured was sent then, too, and not while a queue was drained before.
+    /// Whether its packets were sent in that phase too, and not while a queue was drained before.
     pub(super) fn was_drained(&self) -> bool {
         self.calm > DRAINED
     }
 
-    /// What had been delivered when this one began.
+    /// Bytes delivered when this round began.
     pub(super) fn delivered_before(&self) -> ByteCount {
         self.end
     }
@@ -78,29 +78,29 @@ impl Rounds {
     }
 }
 
-/// The largest delivery rate of the present and the previous cycle of probing (`BBR.max_bw`).
+/// The largest delivery rate of the present and the previous probing cycle (`BBR.max_bw`).
 ///
-/// Once the pipe is full, that of a round is the mean of its samples. Of some hundred samples in a cycle the largest one is
-/// well above what the path carries where round trips vary by chance, and the queue would grow until the window is full.
+/// Once the pipe is full, the rate of a round is the mean of its samples. On a path with jitter, the largest of some
+/// hundred samples in a cycle is well above the bandwidth, and the queue would grow until the window is full.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MaxBandwidth {
     previous: Rate,
     current: Rate,
     round: RoundRate,
-    /// The largest sample of a search for more that is on: what it finds, it goes on from at once.
+    /// The largest sample of a bandwidth probe in progress, which takes effect at once.
     found: Rate,
-    /// The smallest rate of a round in this cycle and in the last one; the largest there is without one.
+    /// The smallest rate of a round in this cycle and in the last one; the largest rate if there is none.
     least: [Rate; 2],
 }
 
-/// What samples are taken for.
+/// The purpose of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The pipe was never full: each may be the first to show it.
+    /// The pipe was never full: any sample may be the first to show the bandwidth.
     Startup,
-    /// To look for more.
+    /// To find more bandwidth.
     Search,
-    /// To know what the path carries.
+    /// To measure the known bandwidth.
     Steady,
 }
 
@@ -141,8 +141,8 @@ impl MaxBandwidth {
         self.previous.max(self.current).max(self.found)
     }
 
-    /// Ends a round, and returns its mean rate; zero if nothing was measured in it. `is_steady` if the path alone decided
-    /// what arrived.
+    /// Ends a round, and returns its mean rate; zero if it had no samples. `is_steady` if the path alone determined
+    /// the deliveries.
     pub(super) fn end_round(&mut self, is_steady: bool) -> Rate {
         let RoundRate { mean, .. } = std::mem::take(&mut self.round);
         self.current = self.current.max(mean);
@@ -153,7 +153,7 @@ impl MaxBandwidth {
         mean
     }
 
-    /// A sample that the application limited says only that the path carries at least so much.
+    /// An application-limited sample is only a lower bound of the bandwidth.
     pub(super) fn on_ack(&mut self, sample: &AckSample, purpose: Purpose) {
         let Some(rate) = sample.delivery_rate else { return };
         if sample.app_limited && rate < self.get() {
@@ -172,13 +172,13 @@ impl MaxBandwidth {
         }
     }
 
-    /// Whether the rate of the path changes from one round to another by more than its searches do.
+    /// Whether the rate of the path changes between rounds by more than bandwidth probes do.
     pub(super) fn wanders(&self) -> bool {
         let [this, last] = self.least;
         this.min(last) < self.get().scaled(WANDERS.0, WANDERS.1)
     }
 
-    /// The path carries less than it did.
+    /// The bandwidth of the path has fallen.
     pub(super) fn lower(&mut self, rate: Rate) {
         *self = Self { current: rate, ..Self::default() };
     }
@@ -188,7 +188,7 @@ impl MaxBandwidth {
         self.least = [Rate::ZERO, Rate::MAX];
     }
 
-    /// The next cycle begins; one without a measurement does not count.
+    /// The next cycle begins; a cycle without a sample does not count.
     pub(super) fn advance(&mut self) {
         if self.current > Rate::ZERO {
             let [least, _] = self.least;

@@ -1,32 +1,32 @@
-//! Losses without a queue: a link that fades, or a policer.
+//! Losses without a queue: a fading link, or a policer.
 //!
-//! A policer drops what comes too fast and lets nothing wait, so that neither the queue nor the window tells of it. Its losses
-//! last as long as too much is sent and spare no round trip, and they stop once less is sent. Those of a link that fades spare
-//! some round trips, and go on when less is sent. So lasting losses lower the bandwidth to what passes, and what happens then
-//! decides: if they stop, it is a policer, and its losses count as those of a queue.
+//! A policer drops excess packets without queueing any, so neither the queue nor the window reveals it. Its losses
+//! last while too much is sent, affect every round trip, and stop once less is sent. The losses of a fading link
+//! spare some round trips, and continue when less is sent. So lasting losses lower the bandwidth to the rate that
+//! passes, and the result decides: if they stop, it is a policer, and its losses count as those of a queue.
 
 use std::time::Duration;
 
 use super::{AckSample, Bbr, State};
 use crate::{ByteCount, Instant, Rate};
 
-/// More than this part lost without a queue is much. For so long and in so many round trips, and none spared, it may be a
-/// policer.
+/// More than this part lost without a queue is much. If that lasts for this long and this many round trips, none of
+/// them spared, the cause may be a policer.
 const LASTING: u64 = 16;
 const LASTING_TIME: Duration = Duration::from_millis(400);
 const LASTING_ROUNDS: u64 = 4;
-/// A round trip that lost no more than this part was spared.
+/// A round trip that lost no more than this part is spared.
 const SPARED: u64 = 64;
-/// More than this part lost in the round trip that ends Startup is enough.
+/// More than this part lost in the round trip that ends Startup suffices.
 const MUCH: u64 = 8;
-/// Round trips of a trial that still show what was sent before, ...
+/// First round trips of a trial, which still reflect packets sent before, ...
 const TRIAL_BEFORE: u32 = 2;
-/// those that are judged, ...
+/// the round trips that are judged, ...
 const TRIAL: u32 = 4;
 /// and how many of them have to be spared.
 const TRIAL_SPARED: u32 = 3;
 
-/// Whether losses without a queue are those of a policer.
+/// Detects whether losses without a queue are those of a policer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Policer {
     round: LossShare,
@@ -49,21 +49,21 @@ enum Verdict {
 #[derive(Debug, Clone, Copy, Default)]
 struct Trial {
     rounds: u32,
-    /// Those that count and were spared.
+    /// Judged round trips that were spared.
     spared: u32,
-    /// Those that count and lost much.
+    /// Judged round trips that lost much.
     lossy: u32,
-    /// The sum of the mean rates of those that count.
+    /// The sum of the mean rates of judged round trips.
     rates: Rate,
-    /// Whether what passes was still less than what was known, and this is the second attempt.
+    /// Whether the passing rate was still below the known one, so that this is the second attempt.
     is_second: bool,
 }
 
-/// Bytes lost without a queue, and what they are a share of.
+/// Bytes lost without a queue, for their share in the bytes sent.
 #[derive(Debug, Clone, Copy, Default)]
 struct LossShare {
     lost: ByteCount,
-    /// What had been delivered when it began.
+    /// Bytes delivered at its start.
     delivered: ByteCount,
 }
 
@@ -72,31 +72,31 @@ impl LossShare {
         Self { lost: ByteCount::ZERO, delivered }
     }
 
-    /// Whether more than the `part`-th of what was sent was lost.
+    /// Whether more than the `part`-th of the bytes sent was lost.
     fn is_more_than(&self, part: u64, delivered: ByteCount) -> bool {
         self.lost * part > self.lost + (delivered - self.delivered)
     }
 }
 
-/// A round trip that ended.
+/// A finished round trip.
 struct Round {
     mean: Rate,
     was_spared: bool,
     was_lossy: bool,
 }
 
-/// Some round trips with such losses.
+/// Consecutive round trips with such losses.
 #[derive(Debug, Clone, Copy)]
 struct Lasting {
     since: Instant,
-    /// The sum of their mean rates, and how many there are.
+    /// The sum of their mean rates, and their number.
     rates: Rate,
     rounds: u64,
     share: LossShare,
 }
 
 impl Policer {
-    /// So much had been delivered when the present round began.
+    /// Starts with the bytes delivered at the start of the present round.
     pub(super) fn beginning_at(delivered: ByteCount) -> Self {
         Self {
             round: LossShare::beginning_at(delivered),
@@ -111,7 +111,7 @@ impl Policer {
         self.round.lost += bytes;
     }
 
-    /// Whether so much of the last round trip was lost that it may be a policer.
+    /// Whether so much of the last round trip was lost that the cause may be a policer.
     pub(super) fn lost_much(&self) -> bool {
         self.lost_much
     }
@@ -121,13 +121,13 @@ impl Policer {
         matches!(self.verdict, Verdict::Policer)
     }
 
-    /// The bandwidth was lowered to what passes: losses have to stop now.
+    /// The bandwidth was lowered to the passing rate: losses have to stop now.
     pub(super) fn begin_trial(&mut self) {
         self.lasting = None;
         self.verdict = Verdict::Trial(Trial::default());
     }
 
-    /// A round ends with its mean rate; without one if the application limited it. Returns the rate that passes once
+    /// Ends a round with its mean rate, or without one if it was application-limited. Returns the passing rate once
     /// losses show that more is sent.
     fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
         let share = std::mem::replace(&mut self.round, LossShare::beginning_at(sample.delivered));
@@ -145,11 +145,12 @@ impl Policer {
         passes.or_else(|| self.watch(sample, &round, share.lost))
     }
 
-    /// A round trip in which no more was sent than the path is known to carry. Returns what passes if it lost even so.
+    /// Judges a round trip in which no more was sent than the known bandwidth. Returns the passing rate if it lost
+    /// packets nevertheless.
     fn judge(&mut self, round: &Round) -> Option<Rate> {
         match &mut self.verdict {
             Verdict::None => None,
-            // The last search took saved tokens for bandwidth, or it is no policer.
+            // The last probe mistook saved tokens for bandwidth, or there is no policer.
             Verdict::Policer if round.was_lossy => {
                 self.begin_trial();
                 Some(round.mean)
@@ -164,14 +165,14 @@ impl Policer {
         }
     }
 
-    /// Returns what passed on average in round trips that lost much for long, none of which was spared.
+    /// Returns the average passing rate of round trips that lost much for long, if none of them was spared.
     fn watch(&mut self, sample: &AckSample, round: &Round, lost: ByteCount) -> Option<Rate> {
         if round.was_spared {
             self.lasting = None;
             return None;
         }
         let Some(lasting) = &mut self.lasting else {
-            // The rates of the first round may still be of before.
+            // The rates of the first round may reflect the time before.
             let share = self.round;
             self.lasting = Some(Lasting { since: sample.now, rates: Rate::ZERO, rounds: 0, share });
             return None;
@@ -202,8 +203,8 @@ impl Trial {
         }
     }
 
-    /// What is known once the trial is over, and what passes if that has to be tried once more: losses became few, but did
-    /// not stop.
+    /// The verdict once the trial is over, and the passing rate if a second trial is needed: losses became few, but
+    /// did not stop.
     fn verdict(&self) -> Option<(Verdict, Option<Rate>)> {
         let Self { rounds, spared, lossy, rates, is_second } = *self;
         if rounds < TRIAL_BEFORE + TRIAL {
@@ -221,7 +222,7 @@ impl Trial {
 }
 
 impl Bbr {
-    /// A round ends with its mean rate. Lowers the bandwidth to what passes, if losses without a queue last.
+    /// Ends a round with its mean rate. Lowers the bandwidth to the passing rate if losses without a queue last.
     pub(super) fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
         let Some(policer) = &mut self.policer else { return };
         let passes = policer.end_round(sample, mean, self.rounds.was_calm());

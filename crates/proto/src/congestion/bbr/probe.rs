@@ -1,4 +1,4 @@
-//! ProbeBW: down, cruise, refill, up. Only up looks for more bandwidth; the rest makes that fair and cheap.
+//! ProbeBW: down, cruise, refill, up. Only up probes for more bandwidth; the other phases make that fair and cheap.
 
 use std::time::Duration;
 
@@ -7,30 +7,32 @@ use super::random::Random;
 use super::{AckSample, Activity, Bbr, State, Subflow};
 use crate::{ByteCount, Instant, Rate};
 
-/// The cycle lasts this long at least in time, and up to [`WAIT_SPREAD`] more, unless its rounds are up before.
+/// The least duration of a cycle, plus up to [`WAIT_SPREAD`], unless its rounds end before.
 const WAIT: Duration = Duration::from_secs(2);
 const WAIT_SPREAD: Duration = Duration::from_secs(1);
-/// Rounds of a cycle at most: so often Reno would look for more on such a path, or more rarely.
+/// Most rounds of a cycle: Reno would probe as often on such a path, or less often.
 const ROUNDS_MAX: u64 = 63;
-/// The same where the rate of the path varies, as that of a radio link does: what was known two seconds ago is of no use.
+/// The same if the rate of the path varies, as that of a radio link does: a bandwidth from two seconds ago is of no
+/// use.
 const ROUNDS_WANDERING: u64 = 12;
-/// The first cycle is shorter by up to this many rounds, so that equal paths that begin together do not probe together.
+/// The first cycle is shorter by up to this many rounds, so that equal paths that start together do not probe
+/// together.
 const FIRST_SPREAD: u64 = 32;
-/// A search that finds so many times the bandwidth, two steps of a quarter and no chance, goes on as Startup.
+/// A probe that finds this multiple of the bandwidth continues as Startup: two steps of a quarter are no chance.
 const MUCH: (u64, u64) = (3, 2);
-/// 2^30 steps in a round are more than there can be.
+/// A round cannot have more than 2^30 steps.
 const SLOPE_MAX: u32 = 30;
 
-/// The states of ProbeBW.
+/// The phases of ProbeBW.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Sends less than the path delivers, until its queue is empty.
     Down,
-    /// Sends what the path delivers.
+    /// Sends at the delivery rate of the path.
     Cruise,
-    /// The same without the bounds that losses set, for a round trip.
+    /// The same without the bounds from losses, for a round trip.
     Refill,
-    /// Sends more than the path is known to deliver.
+    /// Sends more than the known bandwidth.
     Up,
 }
 
@@ -44,42 +46,42 @@ impl Phase {
     }
 }
 
-/// `BBR.ack_phase`: what the acknowledgements that arrive tell of the last search.
+/// `BBR.ack_phase`: what arriving acknowledgements reveal about the last probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feedback {
     /// Nothing.
     None,
-    /// The pipe is being filled for one.
+    /// The pipe is being refilled for a probe.
     Refilling,
-    /// One began, its first packets are under way.
+    /// A probe started, its first packets are in flight.
     Starting,
-    /// One is on, and these are its packets.
+    /// A probe is in progress, and these are its packets.
     Probing,
-    /// It is over, its last packets arrive.
+    /// The probe is over, its last packets arrive.
     Stopping,
 }
 
-/// How the last search went.
+/// Result of the last probe.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastProbe {
     /// `BBR.prev_probe_too_high`: it lost too much.
     was_too_high: bool,
-    /// `BBR.prev_probe_precautionary`: it ended where the one before had lost too much.
+    /// `BBR.prev_probe_precautionary`: it stopped where the probe before had lost too much.
     was_cautious: bool,
 }
 
-/// Where the cycle of ProbeBW stands.
+/// State of the ProbeBW cycle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cycle {
     random: Random,
     feedback: Feedback,
-    /// `BBR.is_bw_probe_sample`: losses now are those of a search that has not been answered yet.
+    /// `BBR.is_bw_probe_sample`: losses now belong to a probe without a reaction so far.
     hears_probe: bool,
-    /// When the next search begins at the latest; zero before the first cycle.
+    /// When the next probe starts at the latest; zero before the first cycle.
     due: Instant,
-    /// The bandwidth that was known when the last search began.
+    /// The known bandwidth at the start of the last probe.
     known: Rate,
-    /// Round trips since the last search (`BBR.rounds_since_probe_up`).
+    /// Round trips since the last probe (`BBR.rounds_since_probe_up`).
     rounds: u64,
     last: LastProbe,
     slope: Slope,
@@ -91,7 +93,7 @@ struct Slope {
     /// Round trips for which it has been rising.
     rounds: u32,
     acked: ByteCount,
-    /// So much has to be acknowledged for a step of one datagram.
+    /// Bytes to acknowledge for a step of one datagram.
     step: ByteCount,
 }
 
@@ -113,7 +115,7 @@ impl Cycle {
         }
     }
 
-    /// One for a path that begins anew, with other random numbers.
+    /// A cycle for a restarted path, with other random numbers.
     pub(super) fn restarted(&self) -> Self {
         Self { random: self.random, ..Self::new(0) }
     }
@@ -122,12 +124,12 @@ impl Cycle {
         self.hears_probe
     }
 
-    /// What arrives from now on belongs to no search (a drain of the path begins).
+    /// Packets that arrive from now on belong to no probe (the path is being drained).
     pub(super) fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
     }
 
-    /// What arrives from now on is not of this search, although that has not ended.
+    /// Packets that arrive from now on do not belong to this probe, although it has not ended.
     pub(super) fn forget_probe(&mut self) {
         self.feedback = Feedback::None;
         self.hears_probe = false;
@@ -177,7 +179,7 @@ impl Bbr {
         }
     }
 
-    /// `AdaptLongTermModel`. Returns whether it began a new phase.
+    /// `AdaptLongTermModel`. Returns whether it started a new phase.
     fn adapt_long_term(&mut self, sample: &AckSample) -> bool {
         let begins = self.rounds.has_begun();
         let is_probing = matches!(self.state, State::ProbeBw(_));
@@ -210,7 +212,7 @@ impl Bbr {
         false
     }
 
-    /// `IsTimeToProbeBW`, and the controllers of the other paths are not at it; but none waits longer than its own time.
+    /// `IsTimeToProbeBW`, unless controllers of other paths are probing; but no probe waits beyond its own deadline.
     fn is_time_to_probe(&self, now: Instant, subflows: &[Subflow]) -> bool {
         let Cycle { due, rounds, .. } = self.cycle;
         if now > due {
@@ -225,7 +227,7 @@ impl Bbr {
 
     /// `IsTimeToGoDown`
     fn is_time_to_go_down(&mut self, sample: &AckSample) -> bool {
-        // Before the acknowledgement; a flight with no room for another datagram is as large as it can be.
+        // Before the acknowledgement; a flight without space for another datagram counts as full.
         let flight = sample.in_flight + sample.bytes + sample.newly_lost + self.datagram();
         let last = &mut self.cycle.last;
         if last.was_too_high && flight > self.bounds.flight {
@@ -239,12 +241,12 @@ impl Bbr {
         self.full_pipe.is_reached_now()
     }
 
-    /// Whether the path carries far more than was known. The draft goes on by a quarter each cycle.
+    /// Whether the bandwidth is far above the known one. The draft continues by a quarter each cycle.
     fn has_found_much(&self) -> bool {
         self.bandwidth.get() >= self.cycle.known.scaled(MUCH.0, MUCH.1)
     }
 
-    /// Whether the long-term bound is what holds the sender back.
+    /// Whether the long-term bound limits the sender.
     fn is_held_by_flight(&self) -> bool {
         self.usage.is_window_full(self.rounds.count()) && self.window >= self.bounds.flight
     }
@@ -303,7 +305,7 @@ impl Bbr {
         }
     }
 
-    /// `HandleInflightTooHigh`: once for each search.
+    /// `HandleInflightTooHigh`: once for each probe.
     pub(super) fn on_flight_too_large(&mut self, now: Instant, flight: ByteCount, app_limited: bool) {
         self.cycle.last.was_too_high = true;
         self.cycle.hears_probe = false;

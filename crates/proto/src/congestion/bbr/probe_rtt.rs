@@ -1,17 +1,17 @@
-//! The round trip without a queue, and ProbeRTT, which lets the queue run empty to see it.
+//! The round trip without a queue, and ProbeRTT, which drains the queue to measure it.
 //!
-//! The draft drains the path when no smaller round trip was seen for 5 s. Here it is enough that one came near the smallest:
-//! then the queue was as good as empty, and draining it on purpose would cost throughput for nothing. So a path without
-//! others on it, one that is idle now and then, and one that the application limits are hardly ever drained.
+//! The draft drains the path when no smaller round trip was measured for 5 s. Here one near the smallest suffices:
+//! the queue was then almost empty, and draining it on purpose would cost throughput for nothing. So a path without
+//! other flows, one that is idle now and then, and one that is application-limited are hardly ever drained.
 //!
-//! And a round trip is here the mean of a round. Where the delay wanders, as on radio links, the smallest one of all packets
+//! A round trip here is the mean of a round. On links with jitter, such as radio links, the smallest of all packets
 //! may be a third of the usual one without any queue, and a window of two such products would not fill the path.
 //!
-//! Nor is a round trip long only because of the queue that the path itself makes. While the peer sends as well, or somebody
-//! else does in that direction, acknowledgements wait behind it. When packets arrived tells the one wait from the other. The
-//! window has room for what arrives while acknowledgements wait (spec 9.48): with two round trips of the draft, a path of
-//! 10 ms whose acknowledgements wait for 50 ms would get a third of what it carries. And draining the path would not make
-//! that wait shorter.
+//! A long round trip is not always caused by the path's own queue. While the peer or other hosts send in the reverse
+//! direction, acknowledgements wait behind that traffic. The arrival times of packets distinguish the two delays. The
+//! window has space for the data that arrives while acknowledgements wait (spec 9.48): with the two round trips of
+//! the draft, a path of 10 ms whose acknowledgements wait for 50 ms would get a third of its bandwidth. And draining
+//! the path would not shorten that delay.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -28,39 +28,39 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const DURATION: Duration = Duration::from_millis(200);
 /// `BBR.ProbeRTTCwndGain` = 0.5, in percent.
 pub(super) const WINDOW_GAIN: u64 = 50;
-/// A round trip longer by this part is near the smallest one, or one longer by [`NEAR_MIN`].
+/// A round trip within this part, or within [`NEAR_MIN`], above the smallest one is near it.
 const NEAR: u32 = 16;
 const NEAR_MIN: Duration = Duration::from_millis(1);
-/// Samples that a mean needs at least.
+/// Fewest samples of a mean.
 const SAMPLES: u32 = 4;
-/// A shorter wait in a queue is what bursts of this end make, or chance.
+/// A shorter queueing delay is caused by bursts of this end, or by chance.
 const QUEUE_MIN: Duration = Duration::from_millis(2);
-/// A full queue lasts at least this part of the longest one of the last seconds.
+/// A full queue causes at least this part of the longest queueing delay of the last seconds.
 const FULL: (u32, u32) = (3, 4);
-/// No delay wanders so that the mean of the first round is so many times the first round trip: that round made a queue.
+/// No jitter raises the mean of the first round to this multiple of the first round trip: that round built a queue.
 const WANDERING: u32 = 4;
-/// Longer the controller of one path does not wait for those of others.
+/// The controller of a path waits at most this long for those of other paths.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The smallest round trip, and when to look for it.
+/// The smallest round trip, and when to measure it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RoundTrip {
     /// `BBR.min_rtt`
     minimum: Option<Sample>,
     /// `BBR.probe_rtt_min_delay`: the smallest since the last drain.
     recent: Option<Sample>,
-    /// Whether the path should be drained.
+    /// Exists while the path should be drained.
     due: Option<Due>,
     round: Mean,
-    /// For how many µs acknowledgements waited on their way back, in the last round on average.
+    /// Average delay of acknowledgements on the return path in the last round, in µs.
     wait_back: u32,
-    /// The shortest such wait in this round.
+    /// The shortest such delay in this round.
     shortest_wait_back: u32,
-    /// By how many µs the last round trip was above the smallest one.
+    /// By how many µs the last round trip exceeded the smallest one.
     last_queue: u32,
-    /// By how many the longest one was, in the present stretch of 5 s and in the one before.
+    /// By how many the longest one did, in the present interval of 5 s and in the one before.
     longest_queues: [u32; 2],
-    /// When that stretch began.
+    /// Start of the present interval.
     longest_since: Instant,
 }
 
@@ -103,7 +103,7 @@ impl Mean {
 
     fn sample(&self, at: Instant) -> Sample {
         let count = self.count.max(1);
-        // The mean of numbers of 32 bits is one of 32 bits.
+        // The mean of 32-bit numbers has 32 bits.
         let rtt = u32::try_from(self.rtt_sum / u64::from(count)).unwrap_or(u32::MAX);
         let above = i32::try_from(self.one_way_sum / i64::from(count)).unwrap_or_default();
         let one_way = self.first_one_way.wrapping_add_signed(above);
@@ -111,11 +111,11 @@ impl Mean {
     }
 }
 
-/// A drain that is due, or on.
+/// A drain that is due, or in progress.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     since: Instant,
-    /// The round trip that has not been seen for long.
+    /// The round trip that has not been measured for long.
     missed: Sample,
 }
 
@@ -131,7 +131,7 @@ struct Sample {
 impl Sample {
     fn of(sample: &AckSample) -> Option<Self> {
         let rtt = micros(sample.latest_rtt?);
-        // Where nobody says when packets arrived, all of the wait is ahead.
+        // If the peer does not report arrival times, the whole delay counts as delay on the way there.
         let one_way = sample.latest_one_way.unwrap_or(rtt);
         Some(Self { rtt: NonZeroU32::new(rtt).unwrap_or(NonZeroU32::MIN), one_way, at: sample.now })
     }
@@ -140,22 +140,23 @@ impl Sample {
         self.rtt.get().saturating_sub(least.rtt.get())
     }
 
-    /// How much longer than with `least` packets waited on their way to the peer.
+    /// How much longer than `least` packets were delayed on their way to the peer.
     fn wait_ahead(&self, least: &Self) -> u32 {
         u32::try_from(one_way_difference(self.one_way, least.one_way)).unwrap_or(0)
     }
 
-    /// How much longer than with `least` acknowledgements waited on their way back; never longer than the round trip is.
+    /// How much longer than `least` acknowledgements were delayed on the return path; at most the whole excess of the
+    /// round trip.
     fn wait_back(&self, least: &Self) -> u32 {
         self.above(least).saturating_sub(self.wait_ahead(least))
     }
 
-    /// Whether both queues were as good as empty, if they were with `smallest`.
+    /// Whether both queues were almost empty, if they were for `smallest`.
     fn is_near(&self, smallest: &Self) -> bool {
         self.above(smallest) <= smallest.tolerance()
     }
 
-    /// Whether the queue ahead was, whatever acknowledgements waited for.
+    /// Whether the queue towards the peer was almost empty, whatever the delay of acknowledgements.
     fn is_near_ahead(&self, smallest: &Self) -> bool {
         self.is_near(smallest) || self.wait_ahead(smallest) <= smallest.tolerance()
     }
@@ -164,8 +165,8 @@ impl Sample {
         (self.rtt.get() / NEAR).max(micros(NEAR_MIN))
     }
 
-    /// Nothing is ahead of what arrives sooner. Nor was it before, unless a clock jumped or the way became another: then it
-    /// is what counts from now on.
+    /// A shorter one-way delay becomes the reference: its packet met no queue. It shows that the old reference
+    /// included a queue, that a clock jumped, or that the route changed.
     fn hear_of(&mut self, other: &Self) {
         if one_way_difference(other.one_way, self.one_way) < 0 {
             self.one_way = other.one_way;
@@ -174,49 +175,49 @@ impl Sample {
 }
 
 impl RoundTrip {
-    /// The smallest one.
+    /// The smallest round trip.
     pub(super) fn minimum(&self) -> Option<Duration> {
         self.minimum.map(|sample| Duration::from_micros(sample.rtt.get().into()))
     }
 
-    /// What acknowledgements waited for in the last round, on average.
+    /// Average delay of acknowledgements on the return path in the last round.
     pub(super) fn wait_back(&self) -> Duration {
         Duration::from_micros(self.wait_back.into())
     }
 
-    /// The round trip with no queue ahead, when the wait for acknowledgements may have become shorter. While both ends drain
-    /// the path, it does.
+    /// The round trip without a queue towards the peer, with a possibly shortened delay of acknowledgements: while
+    /// both ends drain the path, it is shorter.
     pub(super) fn drained(&self) -> Option<Duration> {
         let wait = Duration::from_micros(self.wait_back.min(self.shortest_wait_back).into());
         self.minimum().map(|minimum| minimum + wait)
     }
 
-    /// The round trip of a sample, without what its acknowledgement waited for.
+    /// The round trip of a sample, without the delay of its acknowledgement on the return path.
     pub(super) fn without_wait_back(&self, sample: &AckSample) -> Option<Duration> {
         let new = Sample::of(sample)?;
         let wait_back = self.minimum.map_or(0, |minimum| new.wait_back(&minimum));
         Some(Duration::from_micros(u64::from(new.rtt.get() - wait_back)))
     }
 
-    /// By how much a round trip is longer than the smallest one; zero before anything was measured. Not by the receive times:
-    /// a peer that lies about these must not hide the queue that it makes lose.
+    /// By how much a round trip exceeds the smallest one; zero before the first sample. Ignores the arrival times
+    /// that the peer reports: a peer that lies about them must not hide a lossy queue.
     pub(super) fn queue(&self, rtt: Option<Duration>) -> Duration {
         rtt.zip(self.minimum()).map_or(Duration::ZERO, |(rtt, minimum)| rtt.saturating_sub(minimum))
     }
 
-    /// Shorter waits tell of no queue.
+    /// Shorter delays are no sign of a queue.
     pub(super) fn least_queue(&self) -> Duration {
         (self.minimum().unwrap_or_default() / NEAR).max(QUEUE_MIN)
     }
 
-    /// Shorter waits tell of a queue that is not full: a longer one lost nothing in the last seconds.
+    /// Shorter delays are no sign of a full queue: a longer one caused no loss in the last seconds.
     pub(super) fn least_full_queue(&self) -> Duration {
         let [this, before] = self.longest_queues;
         let longest = Duration::from_micros(this.max(before).into());
         self.least_queue().max(longest * FULL.0 / FULL.1)
     }
 
-    /// Takes note of a round trip.
+    /// Adds a round trip.
     pub(super) fn on_ack(&mut self, sample: &AckSample, round_begins: bool) {
         let Some(new) = Sample::of(sample) else { return };
         self.round.add(&new);
@@ -227,7 +228,7 @@ impl RoundTrip {
         }
         if round_begins && self.round.count >= SAMPLES {
             let round = std::mem::take(&mut self.round).sample(sample.now);
-            // So far it was only the first sample.
+            // So far the minimum was only the first sample.
             if self.recent.is_none() {
                 self.minimum.take_if(|first| round.rtt.get() / WANDERING < first.rtt.get());
             }
@@ -236,7 +237,7 @@ impl RoundTrip {
         self.last_queue = micros(self.queue(sample.latest_rtt));
     }
 
-    /// By how much the last round trip was longer than the smallest one.
+    /// By how much the last round trip exceeded the smallest one.
     pub(super) fn last_queue(&self) -> Duration {
         Duration::from_micros(self.last_queue.into())
     }
@@ -246,7 +247,7 @@ impl RoundTrip {
         let now = new.at;
         let recent = self.recent.get_or_insert(new);
         if new.is_near(recent) {
-            // The clocks drift apart: the newest is right.
+            // The clocks drift apart: the newest sample is right.
             *recent = Sample { rtt: new.rtt.min(recent.rtt), ..new };
         } else if new.is_near_ahead(recent) {
             recent.hear_of(&new);
@@ -272,7 +273,7 @@ impl RoundTrip {
         }
     }
 
-    /// Whether a round trip near the smallest one was seen since then.
+    /// Whether a round trip near the smallest one was measured since then.
     pub(super) fn was_near_since(&self, then: Instant) -> bool {
         self.recent.is_some_and(|recent| recent.at > then)
     }
@@ -291,10 +292,10 @@ pub(super) fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// How far ProbeRTT has come.
+/// Progress of ProbeRTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Dwell {
-    /// When it has lasted long enough; `None` until what is in flight has become little.
+    /// When it has lasted long enough; `None` until few bytes are in flight.
     until: Option<Instant>,
     /// Whether a round trip has passed since then.
     has_seen_round: bool,
@@ -324,7 +325,7 @@ impl Bbr {
         }
     }
 
-    /// Two paths of a connection are not drained together: the other one carries the data meanwhile.
+    /// Two paths of a connection are not drained at the same time: the other one carries the data meanwhile.
     fn is_time_to_drain(&self, now: Instant, subflows: &[Subflow]) -> bool {
         let Some(due) = self.round_trip.due.filter(|_| !self.usage.is_restart()) else { return false };
         let is_turn = !subflows.iter().any(|subflow| subflow.activity == Activity::Draining);
@@ -342,7 +343,7 @@ impl Bbr {
         self.bounds.forget_recent();
         if self.full_pipe.is_reached() {
             self.begin_down(now);
-            // What is in flight is little already.
+            // Few bytes are in flight already.
             self.state = State::ProbeBw(Phase::Cruise);
         } else {
             self.state = State::Startup;

@@ -1,6 +1,6 @@
-//! Small numbers that differ between paths (Steele, Lea, Flood 2014). Nobody gains by guessing them.
+//! Small numbers that differ between paths (Steele, Lea, Flood 2014). They need not be unpredictable.
 
-/// A sequence that follows from its seed.
+/// A sequence derived from its seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Random(u64);
 

@@ -1,29 +1,29 @@
-//! A path that has become much slower, known before two cycles have passed.
+//! Detects that a path has become much slower, before two cycles have passed.
 //!
-//! In a long queue a slow path loses nothing, and each round trip lasts as long as the queue. The draft forgets the old
-//! bandwidth after two cycles; those take so many of these round trips that ProbeRTT may interrupt each, and then never
-//! happen. So a second of full windows that bring much less than the bandwidth is enough.
+//! In a long queue a slow path loses nothing, and each round trip lasts as long as the queue. The draft forgets the
+//! old bandwidth after two cycles. These take so many such round trips that ProbeRTT may interrupt each of them, and
+//! then they never complete. So a second of full windows with a rate far below the bandwidth suffices.
 
 use std::time::Duration;
 
 use super::{AckSample, Bbr, State};
 use crate::{Instant, Rate};
 
-/// Less than this part of the bandwidth is much less.
+/// Less than this part of the bandwidth is far below it.
 const MUCH: (u64, u64) = (3, 4);
-/// It has to last so long: a radio link often rests for less.
+/// Least duration: a radio link often pauses for less.
 const TIME: Duration = Duration::from_secs(1);
-/// And so many round trips.
+/// Least number of round trips.
 const ROUNDS: u64 = 4;
 
-/// How long the path has delivered much less than it once did.
+/// How long the delivery rate has been far below the bandwidth.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slowdown {
     /// The largest rate of this round trip.
     best: Rate,
     low: Option<Low>,
-    /// When the bandwidth was last lowered. If that did not shorten the round trip, it was not the queue that was long,
-    /// but the way.
+    /// When the bandwidth was last lowered. If that did not shorten the round trip, the route is long and not the
+    /// queue.
     lowered: Instant,
 }
 
@@ -37,12 +37,12 @@ impl Default for Slowdown {
 struct Low {
     since: Instant,
     round: u64,
-    /// The largest rate since the round after it began.
+    /// The largest rate since the round after its start.
     best: Rate,
 }
 
 impl Bbr {
-    /// Lowers the bandwidth to what the path delivers, if that has been much less for long.
+    /// Lowers the bandwidth to the delivery rate, if that has been far below it for long.
     pub(super) fn notice_slowdown(&mut self, sample: &AckSample) {
         self.slowdown.best = self.slowdown.best.max(sample.delivery_rate.unwrap_or_default());
         if !self.rounds.has_begun() {
@@ -58,7 +58,7 @@ impl Bbr {
             return;
         }
         let Some(low) = &mut self.slowdown.low else {
-            // The rates of the first round may still be in between.
+            // The rates of the first round may still be in transition.
             self.slowdown.low = Some(Low { since: sample.now, round, best: Rate::ZERO });
             return;
         };

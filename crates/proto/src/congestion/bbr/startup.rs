@@ -1,4 +1,4 @@
-//! The search for the bandwidth at the start, how it ends, and the draining of the queue that it made.
+//! Startup: the initial search for the bandwidth, how it ends, and the draining of its queue.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,24 +7,25 @@ use super::probe_rtt::micros;
 use super::{AckSample, Bbr, State};
 use crate::{ByteCount, Instant, Rate};
 
-/// `BBR.StartupPacingGain` = 4·ln 2, in percent: the least with which the rate doubles in each round trip.
+/// `BBR.StartupPacingGain` = 4·ln 2, in percent: the least gain with which the rate doubles in each round trip.
 pub(super) const PACING_GAIN: u64 = 277;
-/// In slow start a window leaves in half a round trip: two packets for each that is acknowledged.
+/// In slow start a window leaves in half a round trip: two packets for each acknowledged one.
 pub(super) const WINDOWS_PER_ROUND_TRIP: u64 = 2;
-/// Rounds without growth that say that the pipe is full.
+/// Rounds without growth that show a full pipe.
 const ROUNDS: u8 = 3;
-/// Such a round counts for so many if a policer may have cut it: no queue grows that would tell.
+/// Such a round counts for this many if a policer may have limited it: no growing queue would reveal that.
 const POLICED_ROUNDS: u8 = 2;
 /// A quarter more is growth.
 const GROWTH: (u64, u64) = (5, 4);
-/// So much of the bandwidth-delay product in flight fills the pipe for certain.
+/// This multiple of the bandwidth-delay product in flight certainly fills the pipe.
 const FULL: (u64, u64) = (3, 2);
-/// So many of them in flight, twice what the window of Startup allows, are a queue for certain. It counts if what is in
-/// flight needs so long: a shorter one is gone in no time, and where round trips are short, so much is in flight by chance.
+/// This multiple in flight, twice the window of Startup, certainly makes a queue. It counts only if the bytes in
+/// flight take at least this time: a shorter queue drains at once, and on short round trips this much is in flight by
+/// chance.
 const OVERFLOW: u64 = 4;
 const OVERFLOW_TIME: Duration = Duration::from_millis(250);
-/// A rise of the round trip by this part says that a queue grows, within these bounds (as in RFC 9406, section 4.3), and
-/// where round trips vary anyway, one by so many mean deviations.
+/// A rise of the round trip by this part shows a growing queue, within these bounds (as in RFC 9406, section 4.3),
+/// and on paths with jitter a rise by this many mean deviations.
 const RISE: u32 = 8;
 const RISE_DEVIATIONS: u32 = 4;
 const RISE_MIN: Duration = Duration::from_millis(4);
@@ -32,7 +33,7 @@ const RISE_MAX: Duration = Duration::from_millis(16);
 /// Round trips after which Drain ends in any case.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// Whether sending more still brings more: in Startup and when probing.
+/// Detects whether sending more still delivers more, in Startup and when probing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FullPipe {
     /// `BBR.full_bw_reached`: whether the bandwidth was ever found.
@@ -41,13 +42,13 @@ pub(super) struct FullPipe {
     is_reached_now: bool,
     baseline: Rate,
     rounds: u8,
-    /// The largest rate of this round: one sample alone says less, where acknowledgements come in clumps.
+    /// The largest rate of this round: where acknowledgements are bunched, a single sample says less.
     best: Rate,
-    /// Most that was in flight in this round.
+    /// Most bytes in flight in this round.
     most_in_flight: ByteCount,
-    /// The round trips of this round, without what acknowledgements waited for.
+    /// The round trips of this round, without the delay of acknowledgements on the return path.
     delays: Option<Delays>,
-    /// Beyond which round trips are no chance after the last round, and after the one before that.
+    /// Upper bounds of normal round trips after the last round, and after the one before that.
     usual: [Option<NonZeroU32>; 2],
 }
 
@@ -56,7 +57,7 @@ pub(super) struct FullPipe {
 pub(super) enum RoundEnd {
     No,
     Usual,
-    /// One that lost so much without a queue that a policer may have cut it.
+    /// The round lost so much without a queue that a policer may have limited it.
     Policed,
 }
 
@@ -68,14 +69,14 @@ struct Delays {
 }
 
 impl Delays {
-    /// Longer ones are no chance, where round trips vary so much.
+    /// Upper bound of normal round trips at this variation.
     fn usual(self, variation: Duration) -> Option<NonZeroU32> {
         let longest = Duration::from_micros(self.longest.into());
         NonZeroU32::new(micros(longest + rise(longest).max(variation * RISE_DEVIATIONS)))
     }
 }
 
-/// By how much a round trip must be longer than another to tell of a queue.
+/// By how much a round trip must exceed another to show a queue.
 pub(super) fn rise(rtt: Duration) -> Duration {
     (rtt / RISE).clamp(RISE_MIN, RISE_MAX)
 }
@@ -89,25 +90,26 @@ impl FullPipe {
         self.is_reached_now
     }
 
-    /// A search begins at a rate (`ResetFullBW`).
+    /// Starts a search at a rate (`ResetFullBW`).
     pub(super) fn restart(&mut self, baseline: Rate) {
         let Self { is_reached, delays, usual, .. } = *self;
         *self = Self { is_reached, baseline, delays, usual, ..Self::default() };
     }
 
-    /// The bandwidth is known, or not.
+    /// Sets whether the bandwidth is known.
     pub(super) fn set_reached(&mut self, is_reached: bool) {
         self.is_reached = is_reached;
     }
 
-    /// `CheckFullBWReached`. A round without growth in which every round trip was longer than all of the round before the
-    /// last, or in which several products were in flight, counts for three: what was sent more stands in a queue, and two
-    /// more rounds of it would only make that longer.
+    /// `CheckFullBWReached`. A round without growth counts for three if every round trip in it was longer than all of
+    /// the round before the last, or if several products were in flight: the additional bytes are in a queue, and two
+    /// more rounds would only lengthen it.
     ///
-    /// A sender that runs out of data, or is kept from sending by the peer's credit, learns nothing of the path, unless
-    /// clearly more than `product`, the bandwidth-delay product so far, was in flight: then a larger rate would have shown.
+    /// A sender that runs out of data or credit learns nothing about the path, unless clearly more than `product`,
+    /// the bandwidth-delay product so far, was in flight: then a larger rate would have shown.
     ///
-    /// `delay` is the round trip without what acknowledgements waited for: a queue that they wait in is not made by this end.
+    /// `delay` is the round trip without the delay of acknowledgements on the return path, because this end does not
+    /// cause the queue there.
     pub(super) fn on_ack(
         &mut self,
         sample: &AckSample,
@@ -162,7 +164,7 @@ impl FullPipe {
 }
 
 impl Bbr {
-    /// The pipe is far from full: so much is missing that doubling finds it sooner than a quarter more at a time.
+    /// The pipe is far from full: so much is missing that doubling finds it sooner than steps of a quarter.
     pub(super) fn begin_startup(&mut self) {
         self.full_pipe.restart(self.bandwidth.get());
         self.full_pipe.set_reached(false);
@@ -182,7 +184,7 @@ impl Bbr {
             self.undo.on_left_startup();
         }
         if self.full_pipe.is_reached() {
-            // What came only once was a burst that a shaper had saved up.
+            // A rate that occurred only once was a burst from a shaper's bucket.
             let was_policed = self.lost_much();
             let was_burst = was_policed || self.full_pipe.last() < self.bandwidth.get().scaled(1, 2);
             if self.full_pipe.is_reached_now() && was_burst {

@@ -1,4 +1,4 @@
-//! The cases of the draft's appendix and some more, on a path in miniature.
+//! The cases of the draft's appendix and further ones, on a simulated path.
 
 mod cases;
 mod laws;

@@ -1,13 +1,13 @@
-//! Taking a reaction to losses back that were none.
+//! Undoes the reaction to spurious losses.
 
 use super::bounds::Bounds;
 use super::{Bbr, Phase, State};
 use crate::{ByteCount, Rate};
 
-/// What the last congestion event changed.
+/// The state before the last congestion event.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Undo {
-    /// Window and bounds before it; no window, no event.
+    /// Window and bounds before it; no window means no event.
     window: ByteCount,
     bounds: Bounds,
     left: Option<Left>,

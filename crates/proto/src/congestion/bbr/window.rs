@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AckSample, Bbr, Phase, State, startup};
 use crate::{ByteCount, Instant, Rate};
 
-/// `BBR.PacingMarginPercent`: the rate is 0.5 % below the bandwidth, so that queues run empty.
+/// `BBR.PacingMarginPercent`: the pacing rate is 0.5 % below the bandwidth, so that queues drain.
 const MARGIN: (u64, u64) = (199, 200);
 /// `BBR.MinPipeCwnd`, in datagrams.
 const LEAST: u64 = 4;
@@ -13,19 +13,19 @@ const LEAST: u64 = 4;
 const BURST_TIME: Duration = Duration::from_millis(1);
 const BURST_MAX: ByteCount = ByteCount(65_536);
 
-/// How the sender uses what it may.
+/// How the sender uses its window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Usage {
-    /// The window that the path began with, and how much was acknowledged since.
+    /// The initial window, and the bytes acknowledged since.
     first_window: ByteCount,
     acked: ByteCount,
-    /// The pacing rate does not fall before the bandwidth is known.
+    /// Lower bound of the pacing rate until the bandwidth is known.
     least_rate: Rate,
     /// The last round trip in which the window was full; the first one is number 1.
     full_in: u64,
     /// `BBR.idle_restart`
     is_restart: bool,
-    /// Neither a loss nor a round trip told of a queue so far.
+    /// Neither a loss nor a round trip has shown a queue so far.
     is_slow_start: bool,
 }
 
@@ -76,8 +76,8 @@ impl Bbr {
         self.datagram() * LEAST
     }
 
-    /// So many percent of the product of bandwidth and round trip (`BDPMultiple`), and what arrives while acknowledgements
-    /// wait. In Startup that counts to the round trip: what is in flight could not double otherwise.
+    /// A percentage of the bandwidth-delay product (`BDPMultiple`), plus the bytes that arrive while acknowledgements
+    /// wait. In Startup that delay counts as part of the round trip: otherwise the bytes in flight could not double.
     pub(super) fn product(&self, percent: u64) -> ByteCount {
         let (rate, wait) = (self.rate(), self.round_trip.wait_back());
         let waits = if self.state == State::Startup { percent } else { 100 };
@@ -85,7 +85,7 @@ impl Bbr {
         self.round_trip.minimum().map_or(self.usage.first_window, span)
     }
 
-    /// What has to be in flight to keep a path of this rate busy (`Inflight(bw, 1.0)`).
+    /// Bytes in flight that keep a path of this rate busy (`Inflight(bw, 1.0)`).
     pub(super) fn flight_for(&self, rate: Rate) -> ByteCount {
         let product = self.round_trip.drained().map_or(self.usage.first_window, |rtt| rate * rtt);
         self.quantized(product)
@@ -110,7 +110,7 @@ impl Bbr {
 
     fn modelled(&self, smoothed_rtt: Duration) -> Rate {
         let gain = match self.state {
-            // Back from a pause: at once at the rate of the path, neither probing nor draining.
+            // After a pause the rate is that of the path at once, neither probing nor draining.
             State::ProbeBw(_) if self.usage.is_restart => 100,
             State::Startup | State::Drain { .. } | State::ProbeBw(_) | State::ProbeRtt(_) => {
                 self.state.pacing_gain()
@@ -125,9 +125,9 @@ impl Bbr {
         rate.max(self.usage.least_rate).max(first)
     }
 
-    /// Whether Startup is still slow start, where the window grows by all that is acknowledged. The delivery rates of the first
-    /// flights, which fill a part of their round trip only, are measured too late: with what they allow a window grows by a
-    /// half where it could double.
+    /// Whether Startup is still in slow start, where the window grows by all acknowledged bytes. The delivery rates
+    /// of the first flights, which fill only a part of their round trip, are measured too late: based on them a
+    /// window grows by a half where it could double.
     pub(super) fn doubles(&self) -> bool {
         self.state == State::Startup
             && !self.full_pipe.is_reached()
@@ -148,12 +148,12 @@ impl Bbr {
         }
     }
 
-    /// Before anything was measured (`InitPacingRate`).
+    /// The rate before the first sample (`InitPacingRate`).
     fn first_rate(&self, smoothed_rtt: Duration) -> Rate {
         self.usage.first_window.per(smoothed_rtt).scaled(startup::PACING_GAIN, 100)
     }
 
-    /// An acknowledgement came in: from now on no slower than now, until the bandwidth is known.
+    /// An acknowledgement arrived: until the bandwidth is known, the rate does not fall below the present one.
     pub(super) fn set_least_rate(&mut self, smoothed_rtt: Duration) {
         if !self.full_pipe.is_reached() {
             self.usage.least_rate = self.modelled(smoothed_rtt);

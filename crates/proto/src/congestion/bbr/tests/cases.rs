@@ -1,4 +1,4 @@
-//! What the draft's appendix asks to be shown, and what is ours.
+//! Cases of the draft's appendix, and cases of the deviations from it.
 
 use super::*;
 
@@ -8,14 +8,14 @@ fn path() -> Path {
     Path::new(mbit(50), RTT)
 }
 
-/// A path on which the bandwidth has been found.
+/// A path whose bandwidth has been found.
 fn probing() -> Path {
     let mut path = path();
     path.run_to(|state| matches!(state, State::ProbeBw(_)));
     path
 }
 
-/// The same on a link of whose queue so much is known from the start.
+/// The same on a link with a known queue from the start.
 fn probing_behind(queue: Duration) -> Path {
     let mut path = path();
     path.queue = queue;
@@ -31,12 +31,12 @@ fn is_drained(state: State) -> bool {
     matches!(state, State::ProbeRtt(_))
 }
 
-/// The product of rate and round trip.
+/// The bandwidth-delay product.
 fn product(path: &Path) -> ByteCount {
     path.rate * path.round_trip
 }
 
-/// The round trip that the window spans without its gain.
+/// The round trip that the window covers without its gain.
 fn spanned(path: &Path) -> Duration {
     let round_trip = &path.bbr.round_trip;
     round_trip.minimum().unwrap() + round_trip.wait_back()
@@ -96,7 +96,7 @@ fn startup_does_not_end_while_the_application_limits_it() {
 }
 
 #[test]
-fn startup_bears_random_loss() {
+fn startup_tolerates_random_loss() {
     let mut path = path();
     path.lose_one_in = 50;
     path.run_to(|state| state != State::Startup);
@@ -111,11 +111,11 @@ fn a_cycle_goes_down_cruises_refills_and_probes() {
     path.run_to(is(Phase::Refill));
     path.run_to(is(Phase::Up));
     let up = path.run_to(is(Phase::Down));
-    // Three round trips without growth, and the first to see what the search brings.
+    // Three round trips without growth, and the first to see the result of the probe.
     assert!(up >= RTT * 3 && up < RTT * 7, "{up:?}");
     path.run_to(is(Phase::Cruise));
     let states: Vec<_> = path.states.iter().map(|(_, state)| *state).collect();
-    // Drain has done what the phase down is for.
+    // Drain has already done the work of the phase down.
     let phases = [Phase::Cruise, Phase::Refill, Phase::Up, Phase::Down, Phase::Cruise];
     assert_eq!(states[2..], phases.map(State::ProbeBw));
     assert!(states[0] == State::Startup && matches!(states[1], State::Drain { .. }));
@@ -135,7 +135,7 @@ fn the_path_is_filled_with_a_short_queue() {
 }
 
 #[test]
-fn random_loss_costs_no_more_than_itself() {
+fn random_loss_costs_no_more_than_the_lost_packets() {
     for one_in in [200, 100, 50] {
         let mut path = path();
         path.lose_one_in = one_in;
@@ -170,13 +170,13 @@ fn loss_while_probing_ends_the_probe_and_the_next_one_is_cautious() {
     path.run_to(is(Phase::Up));
     let cautious = path.run_to(is(Phase::Down));
     assert!(cautious < RTT * 2, "{cautious:?}");
-    // It went well: at once the next one, for as long as it takes.
+    // The probe succeeded: the next one follows at once, for as long as it takes.
     let again = path.run_to(is(Phase::Refill));
     assert!(again <= RTT * 2, "{again:?} {:?}", path.states);
 }
 
 #[test]
-fn a_rate_ten_times_as_high_is_found_within_one_search() {
+fn a_tenfold_rate_is_found_within_one_probe() {
     let mut path = probing();
     path.run(SECOND);
     path.rate = mbit(500);
@@ -199,7 +199,7 @@ fn a_rate_of_a_tenth_is_accepted_within_seconds() {
 }
 
 #[test]
-fn a_path_whose_acknowledgements_wait_is_filled_and_not_drained() {
+fn a_path_with_delayed_acknowledgements_is_filled_and_not_drained() {
     let mut path = probing();
     path.wait_back = RTT * 5;
     path.run(SECOND);
@@ -209,15 +209,15 @@ fn a_path_whose_acknowledgements_wait_is_filled_and_not_drained() {
     assert!(!path.states.iter().any(|(at, state)| *at > now && is_drained(*state)), "{:?}", path.states);
     path.run_to(is(Phase::Cruise));
     assert!(path.waiting() < RTT / 4, "{:?}", path.waiting());
-    // It is over, and forgotten with the burst of acknowledgements in which it ended: at 0.5 % below the rate of the path
-    // that takes two hundred times as long as the burst saved.
+    // The delay has ended. Its memory fades with the burst of acknowledgements in which it ended: at 0.5 % below the
+    // rate of the path that takes two hundred times as long as the burst saved.
     path.wait_back = Duration::ZERO;
     path.run(SECOND * 24);
     assert!(path.bbr.window() < product(&path) * 5 / 2, "{:?}", path.bbr);
 }
 
 #[test]
-fn the_queue_of_the_path_does_not_pass_for_one_of_acknowledgements_after_a_clock_jumped() {
+fn the_queue_of_the_path_is_not_mistaken_for_one_of_acknowledgements_after_a_clock_jump() {
     for offset in [0, 1_000_000_000, 3_000_000_000] {
         let mut path = probing();
         path.offset = offset;
@@ -231,14 +231,14 @@ fn the_queue_of_the_path_does_not_pass_for_one_of_acknowledgements_after_a_clock
 }
 
 #[test]
-fn a_receiver_that_lies_about_the_queue_ahead_fills_its_own_path_until_that_loses() {
+fn a_receiver_that_lies_about_the_queue_fills_its_own_path_until_that_loses() {
     let mut path = probing();
     (path.lie, path.queue) = (Some(0), MS * 100);
     let arrived = path.run(SECOND * 20);
     let (sent, lost) = ((path.rate * (SECOND * 20)).get(), path.lost().get());
     assert!(arrived >= 97 && lost > 0 && lost * 25 <= sent, "{arrived} {lost}");
     assert!(spanned(&path) <= path.smoothed() * 5 / 4, "{:?}", path.bbr);
-    // Of a rate that is not there it is cured as soon as it says the truth.
+    // The overestimated rate is corrected as soon as it reports the truth.
     path.lie = None;
     path.run(SECOND * 12);
     path.run_to(is(Phase::Cruise));
@@ -246,7 +246,7 @@ fn a_receiver_that_lies_about_the_queue_ahead_fills_its_own_path_until_that_lose
 }
 
 #[test]
-fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_seconds() {
+fn the_path_is_drained_when_the_smallest_rtt_was_not_measured_for_five_seconds() {
     let mut path = probing();
     path.round_trip = RTT * 3 / 2;
     let waited = path.run_to(is_drained);
@@ -259,7 +259,7 @@ fn the_path_is_drained_when_the_smallest_round_trip_has_not_been_seen_for_five_s
 }
 
 #[test]
-fn the_queue_that_the_first_flight_makes_is_not_taken_for_the_way() {
+fn the_queue_of_the_first_flight_is_not_mistaken_for_the_route() {
     // A packet takes 86 ms.
     let mut path = Path::new(Rate::from_bytes_per_second(14_000), MS * 10);
     path.run(SECOND * 4);
@@ -269,14 +269,14 @@ fn the_queue_that_the_first_flight_makes_is_not_taken_for_the_way() {
 }
 
 #[test]
-fn a_path_whose_queue_runs_empty_by_itself_is_not_drained() {
+fn a_path_whose_queue_drains_by_itself_is_not_drained() {
     let mut path = probing();
     path.run(SECOND * 20);
     assert!(!path.states.iter().any(|(_, state)| is_drained(*state)), "{:?}", path.states);
 }
 
 #[test]
-fn a_path_is_not_drained_while_another_one_is_but_does_not_wait_for_ever() {
+fn a_path_waits_for_the_drain_of_another_but_not_for_ever() {
     let subflow = Subflow::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Draining);
     let mut path = probing();
     path.subflows = vec![subflow];
@@ -294,7 +294,7 @@ fn a_path_is_not_drained_while_another_one_is_but_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_path_does_not_probe_while_another_one_does_but_does_not_wait_for_ever() {
+fn a_path_waits_for_the_probe_of_another_but_not_for_ever() {
     let alone = probing().run_to(is(Phase::Refill));
     let mut path = probing();
     path.subflows = vec![Subflow::new(ByteCount(1), RTT, ByteCount(1)).with_activity(Activity::Probing)];
@@ -304,7 +304,7 @@ fn a_path_does_not_probe_while_another_one_does_but_does_not_wait_for_ever() {
 }
 
 #[test]
-fn paths_with_different_seeds_begin_their_searches_at_different_times() {
+fn paths_with_different_seeds_start_their_probes_at_different_times() {
     let first_search = |seed| {
         let mut path = Path::with_seed(mbit(50), RTT, seed);
         path.run_to(is(Phase::Refill));
@@ -327,7 +327,7 @@ fn a_path_that_holds_less_than_a_packet_gets_four() {
 }
 
 #[test]
-fn little_data_does_not_lower_what_is_known() {
+fn small_traffic_does_not_lower_the_known_bandwidth() {
     let mut path = probing();
     path.run(SECOND);
     let known = path.bbr.bandwidth.get();
@@ -340,7 +340,7 @@ fn little_data_does_not_lower_what_is_known() {
 }
 
 #[test]
-fn a_loss_that_was_none_brings_startup_back() {
+fn a_spurious_loss_restores_startup() {
     let mut path = path();
     path.run(MS * 60);
     path.lose_one_in = 4;
@@ -356,7 +356,7 @@ fn a_loss_that_was_none_brings_startup_back() {
 }
 
 #[test]
-fn a_loss_that_was_none_brings_the_search_back() {
+fn a_spurious_loss_restores_the_probe() {
     let mut path = probing_behind(MS * 4);
     path.run_to(is(Phase::Up));
     let before = path.bbr.bounds.flight;
@@ -372,7 +372,7 @@ fn mark(path: &mut Path) {
 }
 
 #[test]
-fn a_mark_while_cruising_lowers_the_rate_by_what_the_round_delivers_less() {
+fn a_mark_while_cruising_lowers_the_rate_by_the_shortfall_of_the_round() {
     let mut path = probing();
     path.run_to(is(Phase::Cruise));
     mark(&mut path);
@@ -381,7 +381,7 @@ fn a_mark_while_cruising_lowers_the_rate_by_what_the_round_delivers_less() {
 }
 
 #[test]
-fn a_mark_while_probing_ends_the_search_and_one_in_startup_ends_that() {
+fn a_mark_ends_a_probe_and_startup() {
     let mut path = probing();
     path.run_to(is(Phase::Up));
     mark(&mut path);
@@ -395,7 +395,7 @@ fn a_mark_while_probing_ends_the_search_and_one_in_startup_ends_that() {
 }
 
 #[test]
-fn after_persistent_congestion_the_window_is_least_and_grows_back() {
+fn after_persistent_congestion_the_window_is_minimal_and_grows_back() {
     let mut path = probing();
     path.run(SECOND);
     path.bbr.on_persistent_congestion(path.now);
@@ -405,7 +405,7 @@ fn after_persistent_congestion_the_window_is_least_and_grows_back() {
 }
 
 #[test]
-fn a_path_that_begins_anew_has_the_window_it_is_given_and_knows_nothing() {
+fn a_restarted_path_has_the_given_window_and_no_history() {
     let mut path = probing();
     path.bbr.on_restart(path.now, ByteCount(60_000));
     assert_eq!((path.bbr.window(), path.bbr.state), (ByteCount(60_000), State::Startup));
@@ -433,7 +433,7 @@ fn after_a_pause_it_sends_at_the_rate_of_the_path() {
 }
 
 #[test]
-fn a_way_five_times_as_long_is_accepted_within_ten_seconds() {
+fn a_route_five_times_as_long_is_accepted_within_ten_seconds() {
     let mut path = probing();
     path.run(SECOND);
     path.round_trip = RTT * 5;

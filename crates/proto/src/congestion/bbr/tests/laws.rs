@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Laws for any input.
 
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn two_losses_of_four_are_too_many_and_of_a_long_flight_little_more_than_two_per
 fn the_flight_at_loss_is_where_two_percent_were_lost() {
     // (lost_before + x) / (before + x) = 1/50, solved by hand: before 999, lost before 9.
     assert_eq!(flight_at_loss(&lost(1000, 10)).get() / SIZE.get(), 999 + 11);
-    // More than that was lost before: less fits.
+    // More than that was lost before: fewer bytes fit.
     assert_eq!(flight_at_loss(&lost(1000, 40)).get() / SIZE.get(), 979);
 }
 
@@ -88,7 +88,7 @@ fn the_largest_rate_is_forgotten_with_the_cycle_after_the_next() {
     };
     assert_eq!(measure(&mut bandwidth, 10, false), mbit(10));
     bandwidth.advance();
-    // A cycle without a measurement is none.
+    // A cycle without a sample does not count.
     bandwidth.advance();
     assert_eq!(measure(&mut bandwidth, 4, true), mbit(10));
     assert_eq!(measure(&mut bandwidth, 6, false), mbit(10));
@@ -117,7 +117,7 @@ fn the_rate_of_a_round_is_the_mean_of_its_samples_once_the_pipe_is_full() {
 }
 
 #[test]
-fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limits() {
+fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_application_limited() {
     let mut pipe = FullPipe::default();
     let mut round = |megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
@@ -137,7 +137,7 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_the_application_limi
 }
 
 #[test]
-fn the_application_limits_nothing_while_half_as_much_again_as_the_path_carries_is_in_flight() {
+fn no_application_limit_applies_while_half_as_much_again_as_the_product_is_in_flight() {
     let mut pipe = FullPipe::default();
     let mut round = |in_flight| {
         let in_flight_at_sent = ByteCount(in_flight);
@@ -160,7 +160,7 @@ fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_
             pipe.on_ack(&sample, sample.latest_rtt, ByteCount(product), RoundEnd::Usual);
             pipe.is_reached_now()
         };
-        // The first one grows from nothing.
+        // The first one grows from zero.
         (0..10).find(|number| round(number)).unwrap()
     };
     assert_eq!([399_999, 400_000].map(|in_flight| rounds_until_full(100_000, in_flight)), [3, 1]);
@@ -178,14 +178,14 @@ fn slow_start_ends_with_the_first_loss_behind_a_queue_or_with_the_queue() {
     path.bbr.on_packet_lost(&LostPacketSample { latest_rtt: Some(MS * 60), ..faded });
     path.run(MS * 70);
     assert_eq!((path.bbr.state, path.bbr.doubles()), (State::Startup, false));
-    // It holds less than the first flight.
+    // The path holds less than the first flight.
     let mut path = Path::new(mbit(1), MS * 50);
     path.run(MS * 130);
     assert_eq!((path.bbr.state, path.bbr.doubles()), (State::Startup, false));
 }
 
 #[test]
-fn acknowledgements_in_clumps_are_known_and_forgotten_after_ten_rounds() {
+fn bunched_acknowledgements_are_measured_and_forgotten_after_ten_rounds() {
     let mut extra = Aggregation::default();
     let rate = mbit(8); // 1000 bytes a millisecond
     let ack = |extra: &mut Aggregation, millis: u64, round, kilobytes: u64| {
@@ -242,7 +242,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_window_has_two_datagrams_and_something_may_leave(
+    fn under_any_events_the_window_has_two_datagrams_and_packets_may_leave(
         seed in any::<u64>(), steps in proptest::collection::vec(step(), 1..300)
     ) {
         let mut bbr = Bbr::new(&ControllerConfig { seed, ..ControllerConfig::new(1200) });
@@ -292,7 +292,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_excessive_is_more_than_two_percent_and_more_losses_are_not_less(
+    fn excessive_is_more_than_two_percent_and_more_losses_are_no_less(
         flight in 1u64..20_000, gaps in 0u64..2000
     ) {
         if excessive(flight, gaps) {
@@ -311,7 +311,7 @@ proptest! {
     }
 
     #[test]
-    fn bounds_never_shrink_by_more_than_three_tenths_in_a_round_nor_below_what_was_delivered(
+    fn bounds_never_shrink_by_more_than_three_tenths_in_a_round_nor_below_the_delivered_bytes(
         rate in 1u64..10_000_000_000, window in 2400u64..100_000_000, delivered in 0u64..10_000_000,
         measured in prop::option::of(0u64..10_000_000_000)
     ) {

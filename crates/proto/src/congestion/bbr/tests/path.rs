@@ -7,7 +7,7 @@ use super::*;
 use crate::recovery::{DeliveryRate, DeliverySnapshot, OneWay, PeerTime, RttEstimator};
 
 const SIZE: u64 = 1200;
-/// Packets behind a gap that show it.
+/// Packets behind a gap that reveal it.
 const REORDERING: u64 = 3;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,27 +20,27 @@ struct Packet {
     snapshot: DeliverySnapshot,
 }
 
-/// Everything about the path, to be changed at will between two runs.
+/// Properties of the path, which may change between two runs.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) bbr: Bbr,
     pub(super) now: Instant,
     pub(super) rate: Rate,
     pub(super) round_trip: Duration,
-    /// How long acknowledgements wait on their way back.
+    /// Delay of acknowledgements on the return path.
     pub(super) wait_back: Duration,
-    /// How long packets need to the receiver, if it lies about that.
+    /// The one-way delay that a lying receiver reports.
     pub(super) lie: Option<u32>,
-    /// By how many µs the receiver's clock is off.
+    /// Clock offset of the receiver, in µs.
     pub(super) offset: u32,
-    /// How long a packet may wait for the link.
+    /// The longest time that a packet may wait for the link.
     pub(super) queue: Duration,
-    /// One packet in so many is lost besides.
+    /// One packet in this many is lost besides.
     pub(super) lose_one_in: u64,
-    /// What the application produces, if that is less than the path carries.
+    /// The rate of the application, if that is below the rate of the path.
     pub(super) produces: Option<Rate>,
     pub(super) subflows: Vec<Subflow>,
-    /// The states in the order in which they came, with the moment.
+    /// The states in their order, with their times.
     pub(super) states: Vec<(Instant, State)>,
     link_free: Instant,
     next_send: Instant,
@@ -92,14 +92,14 @@ impl Path {
         }
     }
 
-    /// Runs for a time; tells what arrived in it, as a share of what the link carries, in percent.
+    /// Runs for a time; returns the deliveries as a percentage of the link's capacity.
     pub(super) fn run(&mut self, time: Duration) -> u64 {
         let (until, before) = (self.now + time, self.delivery.delivered());
         self.run_while(|path| path.now < until);
         (self.delivery.delivered() - before).get() * 100 / (self.rate * time).get()
     }
 
-    /// Runs until the state is such; tells how long that took.
+    /// Runs until the state matches; returns how long that took.
     pub(super) fn run_to(&mut self, is_such: impl Fn(State) -> bool) -> Duration {
         let start = self.now;
         self.run_while(|path| !is_such(path.bbr.state) && path.now < start + SECOND * 60);
@@ -116,7 +116,7 @@ impl Path {
         self.rtt.smoothed()
     }
 
-    /// What was called lost.
+    /// Bytes declared lost.
     pub(super) fn lost(&self) -> ByteCount {
         self.lost
     }
@@ -135,7 +135,7 @@ impl Path {
                     self.now = send;
                     self.send();
                 }
-                // Everything was lost: start the flight anew.
+                // Everything was lost: restarts the flight.
                 _ => self.give_up(),
             }
             let state = self.bbr.state;
