@@ -203,7 +203,7 @@ impl ConnectionConfig {
 pub struct ConfigError {
     /// The field.
     pub field: &'static str,
-    /// What it must be.
+    /// The values that are valid.
     pub reason: String,
 }
 

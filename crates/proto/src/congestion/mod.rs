@@ -65,7 +65,7 @@ pub trait CongestionController: Debug + Send {
         let _ = subflows;
     }
 
-    /// An acknowledgement came; what it says follows. `subflows` are the other live paths of the connection.
+    /// An acknowledgement arrived; its details follow. `subflows` are the other live paths of the connection.
     fn on_subflows(&mut self, subflows: &[Subflow]) {
         let _ = subflows;
     }

@@ -101,8 +101,8 @@ impl Connection {
         self.mmsp2_mut().streams.receive_message(stream)
     }
 
-    /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or there is
-    /// no such stream.
+    /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or
+    /// there is no such stream.
     pub fn next_message(&self, stream: StreamId) -> Option<usize> {
         self.mmsp2().streams.next_message(stream)
     }

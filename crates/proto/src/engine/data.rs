@@ -183,8 +183,8 @@ impl Transmitter<'_> {
         earliest
     }
 
-    /// Of the path with the shortest delay to the peer without queues: that delay by a clock of its own, and half of
-    /// its smallest RTT. `None` unless two paths can be compared.
+    /// The reference for one-way delays, from the path with the shortest delay without queues: its delay by a clock
+    /// of its own, and half of its smallest RTT. `None` unless two paths can be compared.
     fn fastest_one_way(&self) -> Option<(u32, Duration)> {
         let mut measured = self.engine.paths.iter().filter_map(|path| {
             let recovery = &path.recovery;

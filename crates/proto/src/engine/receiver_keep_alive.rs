@@ -1,4 +1,4 @@
-//! Receiver keep-alive: a receiver that hears nothing in the middle of a stream tests whether its peer is alive (spec
+//! Receiver keep-alive: a receiver that gets nothing in the middle of a stream tests whether its peer is alive (spec
 //! 7.43).
 //!
 //! A receiver has nothing in flight, so it does not notice that no path works any more. Its peer notices, and waits

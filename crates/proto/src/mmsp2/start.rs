@@ -22,7 +22,7 @@ use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 /// The first Initial packet number of a server that keeps state (spec 4.13).
 pub(crate) const FIRST_KEPT_NUMBER: u64 = 1 << 16;
 
-/// What the endpoint gives to a new connection besides its configuration.
+/// The input of a new connection besides its configuration.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) now: Instant,

@@ -146,7 +146,7 @@ impl Mmsp2 {
         result
     }
 
-    /// Hands on what became of the packets of a set-up.
+    /// Passes on the fate of handshake packets.
     pub(super) fn settle_setup(
         &mut self,
         engine: &mut Engine,

@@ -34,7 +34,7 @@ pub trait Observer: Send + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
-    /// A packet of a path was handed to the driver.
+    /// A packet of a path was passed to the driver.
     PacketSent {
         /// The path.
         path: PathId,

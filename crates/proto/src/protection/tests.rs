@@ -104,7 +104,7 @@ fn eager() -> KeyLimits {
     KeyLimits { update_after_packets: 1, ..KeyLimits::default() }
 }
 
-/// Both ends send and see a packet on path 0; the client hears that its packet arrived.
+/// Both ends send and receive a packet on path 0; the client gets the acknowledgement of its own.
 fn exchange(client: &mut End, server: &mut End, now: Instant) {
     let (question, answer) = (client.seal(0), server.seal(0));
     server.open(0, &question).unwrap();

@@ -45,7 +45,7 @@ struct Leg {
 enum Stage {
     /// The addresses changed: a round starts at once.
     Moved,
-    /// It started.
+    /// The round started.
     Asking,
     /// One answer arrived while a path works, which suffices.
     Answered,

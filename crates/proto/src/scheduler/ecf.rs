@@ -42,7 +42,8 @@ impl Scheduler for Ecf {
     }
 }
 
-/// The first test of the paper: `n · rtt_f < (1 + β · waiting) (rtt_s + δ)` with `n = 1 + k / window_f`; β is a quarter.
+/// The first test of the paper: `n · rtt_f < (1 + β · waiting) (rtt_s + δ)` with `n = 1 + k / window_f`; β is a
+/// quarter.
 fn is_sooner_by_fast(fast: &PathView, slow: &PathView, rest: ByteCount, waits: bool) -> bool {
     let by_fast = product(fast.window + rest, fast.rtt.smoothed).saturating_mul(4);
     let factor = if waits { 5 } else { 4 };

@@ -6,7 +6,8 @@
 //!
 //! receiving:  Receiving --SizeKnown--> Ending --AllArrived--> Complete --ReadToEnd--> Read
 //!               \___________________________/ Reset --> Reset --Told--> ResetTold
-//!             Stop leads from Receiving to Stopped until the final size is known, then and from all others to Discarded.
+//!             Stop leads from Receiving to Stopped until the final size is known, then to Discarded, and from all
+//!             others to Discarded.
 //! ```
 
 /// State of a sending half.
