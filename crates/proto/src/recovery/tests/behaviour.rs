@@ -87,10 +87,10 @@ fn acknowledgements_over_another_path_affect_the_average_alone() {
 // spec 9.9
 #[test]
 fn acknowledgements_re_sent_while_suspect_give_no_rtt_sample() {
-    for (doubt, has_sample) in [(true, false), (false, true)] {
+    for (is_suspect, has_sample) in [(true, false), (false, true)] {
         let mut path = path("cubic");
         send(&mut path, at(0), 1);
-        path.set_suspect(doubt);
+        path.set_suspect(is_suspect);
         let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(60), 0);
         let mut out = Outcome::default();
         path.on_ack(at(100), held_back, &[], &mut out).unwrap();
