@@ -256,7 +256,7 @@ impl Handshake {
         }
     }
 
-    /// Whether nothing was answered yet, not even with a HelloRetryRequest.
+    /// Whether nothing was answered yet, not even with a `HelloRetryRequest`.
     fn is_waiting_for_hello(&self) -> bool {
         self.reading == EncryptionLevel::Initial && !self.open.send.wants()
     }
