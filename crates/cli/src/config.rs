@@ -1,6 +1,6 @@
-//! The file of settings: defaults for the command line, which wins over it.
+//! The settings file: defaults for the command line, which takes precedence.
 //!
-//! A key that is not known is an error that names it and its line. Paths are relative to the directory of the file.
+//! An unknown key is an error that names it and its line. Paths are relative to the directory of the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::output::cause;
 use crate::output::units::{UnitError, parse_duration, parse_size};
 
-/// What the file may hold.
+/// The keys of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Settings {
@@ -40,7 +40,7 @@ pub struct Settings {
     serve: ServeSettings,
 }
 
-/// `[caps.IF]`: how much may go over an interface.
+/// `[caps.IF]`: the cap of an interface.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct CapSettings {
@@ -63,7 +63,7 @@ struct ServeSettings {
     key: Option<PathBuf>,
 }
 
-/// How many clients there may be at once.
+/// Most clients at once.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "i64")]
 struct Clients(NonZeroUsize);
@@ -77,7 +77,7 @@ impl TryFrom<i64> for Clients {
     }
 }
 
-/// A value that is written as on the command line.
+/// A value in the form of the command line.
 #[derive(Debug)]
 struct Text<T>(T);
 
@@ -99,7 +99,7 @@ impl FromStr for Size {
     }
 }
 
-/// The pattern of interfaces' names that is a key.
+/// A key that is a pattern of interface names.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PatternText(String);
 
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for PatternText {
 #[derive(Debug)]
 struct Time(Duration);
 
-/// The name of a scheduler that there is.
+/// The name of an existing scheduler.
 #[derive(Debug)]
 struct SchedulerName(String);
 
@@ -125,7 +125,7 @@ impl FromStr for SchedulerName {
     }
 }
 
-/// The name of a congestion control that there is.
+/// The name of an existing congestion control.
 #[derive(Debug)]
 struct CongestionName(String);
 
@@ -159,14 +159,14 @@ impl FromStr for Time {
 /// Fills in what the command line leaves open.
 ///
 /// # Errors
-/// If a file that was asked for is missing, or the file can not be understood.
+/// If a requested file is missing, or the file is invalid.
 pub fn complete(cli: &mut Cli) -> Result<(), CommandError> {
     if cli.global.no_config {
         return Ok(());
     }
     let (path, must_exist) = match &cli.global.config {
         Some(path) => (path.clone(), true),
-        // Whoever has no home has no settings there either.
+        // A user without a home has no settings there either.
         None => match Home::find() {
             Ok(home) => (home.directory().join("config.toml"), false),
             Err(_) => return Ok(()),
@@ -196,7 +196,7 @@ impl Settings {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// What is wrong, with the line, the key and what it might be instead.
+    /// The error, with the line, the key and suggestions.
     pub fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| error.to_string())
     }
@@ -230,7 +230,7 @@ impl Settings {
         if global.rendezvous.is_empty() {
             global.rendezvous = rendezvous.into_iter().map(|host| host.0).collect();
         }
-        // A cap holds also where the command line names other interfaces.
+        // A cap applies even if the command line names other interfaces.
         global.settings_caps.extend(interfaces.iter().filter_map(|wish| wish.0.cap_rule()));
         global.settings_caps.extend(caps.into_iter().filter_map(|(pattern, settings)| {
             let cap = Cap { bytes: ByteCount(settings.cap.0.0), reset_day: settings.reset_day };
@@ -239,7 +239,7 @@ impl Settings {
         // Caps stay in force where none is chosen.
         if cli.command.chooses_interfaces() && global.interfaces.is_empty() && global.exclude.is_empty() {
             global.interfaces_of_settings = true;
-            // Their caps stand behind those of the command line.
+            // Their caps rank behind those of the command line.
             global.interfaces = interfaces.into_iter().map(|wish| wish.0.rule.into()).collect();
             global.exclude = exclude;
         }
@@ -347,7 +347,7 @@ key = "key.pem"
     }
 
     #[test]
-    fn a_cap_of_the_settings_holds_whatever_interfaces_the_command_line_names() {
+    fn a_cap_of_the_settings_applies_whatever_interfaces_the_command_line_names() {
         let caps = |arguments: &[&str]| {
             let rules = applied(ALL, arguments).global.cap_rules();
             ["wwan0", "wlan0", "eth0"].map(|name| rules.of(name).map(|cap| cap.to_string()))
@@ -368,7 +368,7 @@ key = "key.pem"
     }
 
     #[test]
-    fn the_command_line_wins() {
+    fn the_command_line_takes_precedence() {
         let client =
             applied(ALL, &["--exclude", "eth1", "--connect-timeout", "9s", "--trust", "keys", "get", "mw1x"]);
         let client = client.global;

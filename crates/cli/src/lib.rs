@@ -1,4 +1,4 @@
-//! The pieces of the `manyway` command. A library only so that they can be tested; nothing here is a stable interface.
+//! The parts of the `manyway` command. A library only so that they can be tested; nothing here is a stable interface.
 
 pub mod args;
 pub mod caps;

@@ -52,7 +52,7 @@ fn main() -> ProcessExitCode {
     run(&cli).unwrap_or_else(|error| fail(&error)).into()
 }
 
-/// The command line, and what is wrong with it if an option means nothing to its command.
+/// Parses the command line; fails if an option does not apply to its command.
 fn parse() -> Result<(Cli, Option<String>), clap::Error> {
     let words = args::with_help_as_option(std::env::args_os());
     let matches = args::command().try_get_matches_from(words)?;
@@ -60,7 +60,7 @@ fn parse() -> Result<(Cli, Option<String>), clap::Error> {
     Ok((Cli::from_arg_matches(&matches)?, unused))
 }
 
-/// Whether these words are the whole command line: it is no list of commands that has them.
+/// Whether these words are the whole command line, so that it names no other command.
 fn is_alone(words: &[&str]) -> bool {
     std::env::args_os().skip(1).eq(words.iter().copied())
 }
@@ -102,12 +102,12 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Runs `manyway-lab` with the words of the command line as they are.
+/// Runs `manyway-lab` with the arguments of the command line unchanged.
 fn run_lab() -> Result<ExitCode, CommandError> {
     lab::run(std::env::args_os().skip(1))
 }
 
-/// Runs a command so that `manyway status` sees it.
+/// Runs a command so that `manyway status` shows it.
 async fn shown(
     global: &GlobalArgs,
     verb: &'static str,
@@ -127,5 +127,5 @@ fn block_on(command: impl Future<Output = Result<ExitCode, CommandError>>) -> Re
     result
 }
 
-/// For threads that are busy with a file.
+/// Time limit for threads that work on a file.
 const END_TIME: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! How a measurement ends: with every number of streams, without a server, and when the user has had enough.
+//! How a measurement ends: with any number of streams, without a server, and after an interruption.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::io::Read as _;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::common::place::Place;
-/// What a command may take to end after a signal, with time for a busy machine.
+/// Longest time of a command to end after a signal, with a margin for a busy machine.
 const SOON: Duration = Duration::from_secs(4);
 
 #[test]
@@ -26,7 +26,7 @@ fn as_many_streams_as_are_accepted_run_in_both_directions() {
 }
 
 #[test]
-fn a_server_that_takes_fewer_streams_at_once_is_said_to() {
+fn the_stream_limit_of_a_server_is_reported() {
     let place = Place::new();
     let server = place.serve(&["--memory", "small"]);
     let run = ["bench", "-P", "64", "-t", "1", &server.ticket];
@@ -36,7 +36,7 @@ fn a_server_that_takes_fewer_streams_at_once_is_said_to() {
 }
 
 #[test]
-fn a_measurement_whose_server_dies_ends_after_its_time_with_what_there_was() {
+fn a_measurement_whose_server_dies_ends_after_its_time_with_partial_results() {
     let place = Place::new();
     for form in [&[][..], &["-J"]] {
         let server = place.serve(&[]);
@@ -75,7 +75,7 @@ fn ecn_marks_survive_real_sockets() {
 }
 
 #[test]
-fn a_document_has_its_parts_also_where_no_server_is() {
+fn a_document_has_all_parts_without_a_server_too() {
     let place = Place::new();
     let ticket = {
         let server = place.serve(&[]);
@@ -110,7 +110,7 @@ fn ctrl_c_and_sigterm_end_a_command_whose_server_is_stuck() {
         let finished = client.end_within(Duration::from_secs(20));
         server.running.signal("CONT");
         assert!(finished.took < SOON, "{command:?} took {:?}", finished.took);
-        // Those that run until then have come to their regular end, or not even begun.
+        // Those that run until then have reached their regular end, or have not begun.
         let is_endless = command[0] == "ping" || command.ends_with(&["-t", "0"]);
         let expected = if is_endless { [Some(0), Some(130)] } else { [Some(130); 2] };
         assert!(expected.contains(&finished.code), "{command:?}: {finished:?}");
@@ -118,13 +118,13 @@ fn ctrl_c_and_sigterm_end_a_command_whose_server_is_stuck() {
 }
 
 #[test]
-fn ctrl_c_ends_a_command_whose_output_nobody_takes() {
+fn ctrl_c_ends_a_command_with_a_blocked_output() {
     let place = Place::new();
     let server = place.serve(&[]);
     let mut command = place.command(&["bench", "--json", "-i", "10ms", "-t", "60", &server.ticket]);
     let mut client =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // A pipe holds 64 KiB: that is soon full.
+    // A pipe holds 64 KiB: it is soon full.
     std::thread::sleep(Duration::from_secs(4));
     let id = client.id().to_string();
     assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! The real binary: what it prints where, and how it ends.
+//! The real binary: what it prints where, and its exit status.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::process::{Command, Output};
@@ -103,7 +103,7 @@ fn no_error_shows_a_ticket() {
 }
 
 #[test]
-fn the_settings_may_not_name_an_interface_that_is_not_there() {
+fn the_settings_may_not_name_a_missing_interface() {
     let home = tempfile::TempDir::new().unwrap();
     let run = |settings: &str| {
         std::fs::write(home.path().join("config.toml"), settings).unwrap();
@@ -186,8 +186,8 @@ fn completion_and_manual_are_documents() {
     }
 }
 
-/// A directory with a copy of the program. Another process copies: a file that this one had open for writing could be
-/// held by the child of another test, and then not run.
+/// A directory with a copy of the program. Another process copies it: a file that this one had open for writing could
+/// be held by the child of another test, and then not be executed.
 #[cfg(unix)]
 fn copy() -> tempfile::TempDir {
     let place = tempfile::TempDir::new().unwrap();
@@ -197,7 +197,7 @@ fn copy() -> tempfile::TempDir {
     place
 }
 
-/// Puts a program there that says how it was called.
+/// Installs a program there that prints its arguments.
 #[cfg(unix)]
 fn install_lab(place: &std::path::Path, name: &str, status: u8) {
     let script =
@@ -208,7 +208,7 @@ fn install_lab(place: &std::path::Path, name: &str, status: u8) {
 
 #[cfg(unix)]
 #[test]
-fn lab_and_sim_run_the_other_program_and_end_as_it_does() {
+fn lab_and_sim_run_the_other_program_and_exit_with_its_status() {
     let place = copy();
     let search = place.path().join("search");
     install_lab(&search, "found", 0);

@@ -35,7 +35,7 @@ fn a_small_demo_reports_as_json_draws_a_plot_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_user_learns_first_what_will_happen_and_at_last_what_happened() {
+fn the_user_first_learns_what_will_happen_and_finally_what_happened() {
     let place = Place::new();
     let output = place.demo(&["--size", "1M", "--link", "40M,1ms", "--link", "30M,2ms", "--no-comparison"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -54,7 +54,7 @@ fn the_user_learns_first_what_will_happen_and_at_last_what_happened() {
 }
 
 #[test]
-fn a_file_of_the_users_is_sent_over_a_single_link_and_nothing_is_cut() {
+fn a_file_of_the_user_is_sent_over_a_single_link_and_nothing_is_cut() {
     let place = Place::new();
     let file = place.directory.path().join("my film.mp4");
     std::fs::write(&file, vec![7; 300_000]).unwrap();
@@ -68,7 +68,7 @@ fn a_file_of_the_users_is_sent_over_a_single_link_and_nothing_is_cut() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let place = Place::new();
     let output = place.demo(&["--file", "/no/such/film.mp4"]);
     assert_eq!(output.status.code(), Some(1));
@@ -79,7 +79,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_plot_that_can_not_be_written_is_a_warning() {
+fn a_plot_that_cannot_be_written_is_a_warning() {
     let place = Place::new();
     let link = ["--size", "200k", "--link", "40M,1ms", "--json", "--plot", "/no/such/place/plot.svg"];
     let output = place.command(&link).output().unwrap();
@@ -89,7 +89,7 @@ fn a_plot_that_can_not_be_written_is_a_warning() {
 }
 
 #[test]
-fn options_without_meaning_here_are_refused() {
+fn options_that_do_not_apply_are_refused() {
     let place = Place::new();
     for (arguments, reason) in [
         (&["-I", "eth0"][..], "leave out -I"),
@@ -129,7 +129,7 @@ fn an_interruption_leaves_nothing_behind() {
     place.check_that_nothing_is_left();
 }
 
-/// Somewhere to run it, with a temporary directory of its own.
+/// A place to run it, with a temporary directory of its own.
 struct Place {
     directory: TempDir,
     temporary: TempDir,

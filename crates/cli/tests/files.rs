@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::common::place::Place;
 use crate::common::program::{MANYWAY, Running, assert_same_content, make_file, names};
 
-/// What a shell does with a command in `place`.
+/// The result of a shell command in `place`.
 fn shell(place: &Place, script: &str) -> std::process::Output {
     let home = tempfile::TempDir::new().unwrap();
     let mut command = Command::new("sh");
@@ -47,7 +47,7 @@ fn standard_input_is_sent_and_standard_output_is_written_byte_for_byte() {
 }
 
 #[test]
-fn a_device_or_pipe_takes_a_file_as_a_stream_and_stays_what_it_is() {
+fn a_device_or_pipe_receives_a_file_as_a_stream_and_stays() {
     use std::os::unix::fs::FileTypeExt as _;
     let place = Place::new();
     let server = place.serve(&[]);
@@ -74,7 +74,7 @@ fn a_device_or_pipe_takes_a_file_as_a_stream_and_stays_what_it_is() {
     let _socket = std::os::unix::net::UnixListener::bind(here.join("socket")).unwrap();
     place.run(&["get", ticket, "big", "-o", "socket"]).expect(2).says("-o: socket is a socket");
 
-    // A device of the test's own, where it may make one and the file system lets it be opened.
+    // A device of the test's own, where it may create one and the file system allows opening it.
     let device = here.join("null");
     let made = Command::new("mknod").arg(&device).args(["c", "1", "3"]).output().unwrap().status.success();
     if made && std::fs::File::options().write(true).open(&device).is_ok() {
@@ -108,7 +108,7 @@ fn received_files_never_replace_a_device_pipe_or_socket() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_failure_of_a_file_with_a_new_name_names_the_output_as_it_was_given() {
+fn a_failure_of_a_renamed_file_names_the_output_as_it_was_given() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.there().join("six.txt"), 6);
@@ -200,7 +200,7 @@ fn permissions_of_what_is_fetched_follow_the_umask() {
 }
 
 #[test]
-fn a_transfer_keeps_to_its_limit() {
+fn a_transfer_keeps_its_limit() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 1_000_000);
@@ -225,7 +225,7 @@ fn a_file_that_grows_by_a_byte_after_it_was_read_is_warned_about_once() {
 }
 
 #[test]
-fn a_server_makes_the_directory_that_it_is_to_fill() {
+fn a_server_creates_the_directory_that_it_is_to_fill() {
     let place = Place::new();
     let mut command =
         place.command(&["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--dir", "incoming/deep"]);
@@ -240,7 +240,7 @@ fn a_server_makes_the_directory_that_it_is_to_fill() {
 }
 
 #[test]
-fn a_code_that_was_used_is_said_to_be_and_a_mistyped_ticket_is_suspected_at_once() {
+fn a_used_code_is_reported_as_such_and_a_mistyped_ticket_is_suspected_at_once() {
     let place = Place::new();
     make_file(&place.here().join("file"), 10);
     let offer = place.start(&["send", "file"]);
@@ -267,7 +267,7 @@ fn a_code_that_was_used_is_said_to_be_and_a_mistyped_ticket_is_suspected_at_once
 }
 
 #[test]
-fn input_that_can_be_read_only_once_is_not_promised_to_be_resumed() {
+fn input_that_can_be_read_only_once_is_not_offered_to_be_resumed() {
     let place = Place::new();
     let server = place.serve(&[]);
     let home = tempfile::TempDir::new().unwrap();

@@ -33,7 +33,7 @@ fn a_tree_comes_back_as_it_went() {
 }
 
 #[test]
-fn a_ticket_may_stand_in_a_file_so_that_no_list_of_processes_shows_it() {
+fn a_ticket_can_be_in_a_file_so_that_no_process_list_shows_it() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 1000);
@@ -47,7 +47,7 @@ fn a_ticket_may_stand_in_a_file_so_that_no_list_of_processes_shows_it() {
 }
 
 #[test]
-fn a_summary_for_programs_counts_what_was_sent() {
+fn a_summary_for_programs_counts_sent_bytes() {
     let place = Place::new();
     let server = place.serve(&["--json"]);
     make_file(&place.here().join("file"), 1_000_000);
@@ -61,7 +61,7 @@ fn a_summary_for_programs_counts_what_was_sent() {
 }
 
 #[test]
-fn a_connection_of_little_memory_carries_all_the_same() {
+fn a_connection_of_little_memory_carries_data_all_the_same() {
     let place = Place::new();
     make_file(&place.here().join("up"), 3_000_000);
     make_file(&place.there().join("down"), 3_000_000);
@@ -81,7 +81,7 @@ fn a_connection_of_little_memory_carries_all_the_same() {
 }
 
 #[test]
-fn caps_are_shown_set_and_forgotten() {
+fn caps_are_shown_set_and_cleared() {
     let place = Place::new();
     let home = tempfile::TempDir::new().unwrap();
     let run = |arguments: &[&str]| {
@@ -161,7 +161,7 @@ fn bench_measures_streams_both_ways_by_time_and_by_size() {
 }
 
 #[test]
-fn a_server_tells_what_it_knows_of_the_transport_and_changes_its_congestion_control() {
+fn a_server_reports_its_transport_and_changes_its_congestion_control() {
     let place = Place::new();
     let server = place.serve(&[]);
     let run = ["bench", "--json", "-R", "-n", "1M", "-C", "new-reno", &server.ticket];
@@ -171,7 +171,7 @@ fn a_server_tells_what_it_knows_of_the_transport_and_changes_its_congestion_cont
 }
 
 #[test]
-fn ping_and_paths_work_without_an_interface_of_their_own() {
+fn ping_and_paths_work_without_a_named_interface() {
     let place = Place::new();
     let server = place.serve(&[]);
     let ping = place.run(&["ping", "-c", "3", "-i", "20ms", "--json", &server.ticket]).expect(0);
@@ -206,7 +206,7 @@ fn two_clients_are_served_at_once() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_files_are_named() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.there().join("there"), 10);
@@ -224,7 +224,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn a_server_for_reading_refuses_what_is_sent() {
+fn a_read_only_server_refuses_files() {
     let place = Place::new();
     let server = place.serve(&["--read-only"]);
     make_file(&place.here().join("file"), 3_000_000);
@@ -238,7 +238,7 @@ fn a_server_for_reading_refuses_what_is_sent() {
 }
 
 #[test]
-fn a_ticket_that_is_none_is_wrong_usage() {
+fn an_invalid_ticket_is_wrong_usage() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 10);
@@ -256,7 +256,7 @@ fn a_ticket_of_another_server_is_an_authentication_failure() {
     let place = Place::new();
     let server = place.serve(&[]);
     let other = Place::new();
-    // The same address, as if the server had been started anew.
+    // The same address, as if the server had been restarted.
     let address = listening(&server);
     server.stop().expect(0);
     let old = Server::start(other.serving(&["--listen", &address]));
@@ -267,7 +267,7 @@ fn a_ticket_of_another_server_is_an_authentication_failure() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_not_served_for_reading() {
+fn a_missing_directory_is_not_served_read_only() {
     let place = Place::new();
     let mut command = Command::new(MANYWAY);
     command
@@ -291,7 +291,7 @@ fn an_interrupted_client_tells_the_server_at_once() {
 }
 
 #[test]
-fn messages_that_are_interrupted_are_measured_until_then() {
+fn interrupted_messages_are_measured_until_then() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let client = place.start(&["bench", "--messages", "100", "-t", "60", &server.ticket]);
@@ -302,7 +302,7 @@ fn messages_that_are_interrupted_are_measured_until_then() {
 }
 
 #[test]
-fn a_measurement_that_is_interrupted_tells_what_it_has_measured() {
+fn an_interrupted_measurement_prints_its_results() {
     let place = Place::new();
     let server = place.serve(&[]);
     for (direction, name) in [(&[][..], "up"), (&["-R"], "down"), (&["--bidir", "-P", "3"], "down")] {
@@ -335,7 +335,7 @@ fn a_measurement_that_is_interrupted_tells_what_it_has_measured() {
 }
 
 #[test]
-fn a_measurement_that_breaks_is_a_failure_and_promises_nothing() {
+fn a_broken_measurement_is_a_failure_and_offers_no_resumption() {
     let place = Place::new();
     let server = place.serve(&[]);
     let client = place.start(&["bench", "-t", "60", "-i", "100ms", &server.ticket]);
@@ -346,7 +346,7 @@ fn a_measurement_that_breaks_is_a_failure_and_promises_nothing() {
 }
 
 #[test]
-fn a_file_in_place_of_the_ticket_is_said_plainly() {
+fn a_file_in_place_of_the_ticket_has_a_plain_message() {
     let place = Place::new();
     let ticket = place.serve(&[]).ticket;
     make_file(&place.here().join("film.mp4"), 10);
@@ -363,7 +363,7 @@ fn a_file_in_place_of_the_ticket_is_said_plainly() {
 }
 
 #[test]
-fn a_file_where_everything_should_be_put_is_named_before_anything_is_fetched() {
+fn a_file_in_place_of_the_output_directory_is_named_before_anything_is_fetched() {
     let place = Place::new();
     make_file(&place.here().join("film"), 10);
     for output in ["film", "film/deep/er"] {
@@ -373,7 +373,7 @@ fn a_file_where_everything_should_be_put_is_named_before_anything_is_fetched() {
 }
 
 #[test]
-fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_told_again() {
+fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_a_second_signal() {
     for (again, limit, code) in [(false, 10, 0), (true, 2, 130)] {
         let place = Place::new();
         let server = place.serve(&["-v"]);
@@ -391,7 +391,7 @@ fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_told_again
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_fails_no_work_that_is_done() {
+fn a_closed_reader_fails_no_completed_work() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 1000);
@@ -414,7 +414,7 @@ fn a_reader_that_has_seen_enough_fails_no_work_that_is_done() {
     assert_same_content(&place.here().join("file"), &place.here().join("back/file"));
 }
 
-/// Where a server listens, as it says itself.
+/// The listening address that a server prints.
 fn listening(server: &Server) -> String {
     let messages = server.running.messages();
     let (_, rest) = messages.split_once("on UDP ").unwrap();

@@ -1,4 +1,4 @@
-//! What a server's connections needed is given back, and how much it is at most is known.
+//! A server's memory is returned after its connections, and its maximum is known.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::common::place::Place;
 use crate::common::program::Running;
 
-/// The most that a connection takes of a server's memory, by SECURITY.md.
+/// Most memory of a server for one connection, by SECURITY.md.
 const OF_A_CONNECTION: u64 = 256 << 20;
 
-/// Bytes that a process has in memory now, or had at most.
+/// Resident bytes of a process, current or at the peak.
 fn memory(process: &Running, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
@@ -19,7 +19,7 @@ fn memory(process: &Running, field: &str) -> u64 {
 }
 
 #[test]
-fn a_server_gives_its_memory_back_within_10_s_of_the_last_connection_and_keeps_its_peak() {
+fn a_server_returns_its_memory_within_10_s_of_the_last_connection_and_keeps_its_peak() {
     let place = Place::new();
     let server = place.serve(&[]);
     let process = &server.running;

@@ -53,7 +53,7 @@ fn a_bench_leaves_a_capture_that_opens_and_a_log_at_each_end() {
     }
 }
 
-/// Each record is JSON, and the log tells a whole life.
+/// Each record is JSON, and the log covers a whole connection.
 fn check_log(path: &Path) {
     let text = std::fs::read_to_string(path).unwrap();
     let records: Vec<Value> = text
@@ -90,7 +90,7 @@ fn hex_on_standard_input_is_shown_in_words() {
 }
 
 #[test]
-fn the_block_in_the_help_is_a_good_one() {
+fn the_block_in_the_help_is_valid() {
     let help = String::from_utf8(output(&["decode", "--help"], "").stdout).unwrap();
     let example = help.lines().find_map(|line| line.trim().strip_prefix("echo ")).unwrap();
     let (bytes, _) = example.split_once(" | manyway decode --blocks").unwrap();
@@ -98,7 +98,7 @@ fn the_block_in_the_help_is_a_good_one() {
 }
 
 #[test]
-fn what_can_not_be_read_is_status_1_and_says_where() {
+fn unreadable_input_is_status_1_and_names_the_place() {
     for (arguments, input, reason) in [
         (&["decode"][..], "no hex", "line 1 has other characters"),
         (&["decode"], "", "there are no bytes"),
@@ -127,7 +127,7 @@ fn output(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Stands between a client and a server and writes down what passes.
+/// Forwards between a client and a server and captures the datagrams.
 struct Relay {
     socket: UdpSocket,
     address: SocketAddr,
@@ -200,7 +200,7 @@ impl Wires {
 }
 
 impl RunningRelay {
-    /// What passed, as a pcap file of raw IP packets.
+    /// The captured datagrams, as a pcap file of raw IP packets.
     fn stop(self) -> Vec<u8> {
         self.wires.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {

@@ -1,4 +1,4 @@
-//! Interruptions of the real binary over 127.0.0.1: what was verified is not sent again.
+//! Interruptions of the real binary over 127.0.0.1: verified data is not sent again.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -14,11 +14,11 @@ use crate::common::program::{
 };
 
 const SIZE: usize = 150_000_000;
-/// So much has arrived when something is killed.
+/// A process is killed after this many bytes have arrived.
 const ENOUGH: u64 = 10_000_000;
 
 #[test]
-fn a_client_that_is_killed_goes_on_where_it_was() {
+fn a_killed_client_is_resumed() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("big"), SIZE);
@@ -35,7 +35,7 @@ fn a_client_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_fetch_that_is_killed_goes_on_where_it_was() {
+fn a_killed_fetch_is_resumed() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.there().join("big"), SIZE);
@@ -47,7 +47,7 @@ fn a_fetch_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_server_that_is_killed_goes_on_where_it_was() {
+fn a_transfer_to_a_killed_server_is_resumed() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("big"), SIZE);
@@ -55,7 +55,7 @@ fn a_server_that_is_killed_goes_on_where_it_was() {
     wait_for_length(&place.there().join(".big.manyway-part"));
     server.running.signal("KILL");
     client.signal("INT");
-    // What is known of it is told all the same.
+    // The known progress is reported all the same.
     let interrupted = client.end().expect(130);
     let [told] = &interrupted.json()[..] else { panic!("not one document: {interrupted:?}") };
     assert_eq!(told["error"]["kind"], "interrupted", "{told}");
@@ -68,13 +68,13 @@ fn a_server_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_connection_that_ends_in_the_middle_is_taken_up_by_the_verb_itself() {
+fn a_verb_resumes_by_itself_after_a_connection_ends() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("big"), SIZE);
     let client = place.start(&["--connect-timeout", "2s", "send", "--retry", "1", "big", &server.ticket]);
     wait_for_length(&place.there().join(".big.manyway-part"));
-    // It says farewell, and does not come back.
+    // It closes its connections, and does not come back.
     server.stop().expect(0);
     let ended = client.end().expect(4);
     assert!(ended.took < PATIENCE, "{ended:?}");
@@ -145,7 +145,7 @@ fn udp_families(process: u32) -> Vec<&'static str> {
 }
 
 #[test]
-fn an_offer_of_what_is_not_there_and_a_code_that_is_none_are_said_plainly() {
+fn missing_files_and_invalid_codes_have_plain_messages() {
     let place = Place::new();
     place.run(&["send", "none"]).expect(1).says("error: no such file or directory: none\n");
     place.run(&["get", "mw1nonsense", "-o", "made/too/early"]).expect(2).says("ticket");
@@ -153,7 +153,7 @@ fn an_offer_of_what_is_not_there_and_a_code_that_is_none_are_said_plainly() {
 }
 
 #[test]
-fn a_sparse_file_comes_back_as_sparse_as_it_was() {
+fn a_sparse_file_comes_back_as_sparse() {
     let place = Place::new();
     let server = place.serve(&[]);
     let sparse = std::fs::File::create(place.here().join("sparse")).unwrap();
@@ -164,7 +164,7 @@ fn a_sparse_file_comes_back_as_sparse_as_it_was() {
     assert!(sent["bytes_sent"].as_u64().unwrap() < 1 << 20, "{sent}");
     let copy = place.there().join("sparse").metadata().unwrap();
     assert!(copy.len() == 2 << 30 && copy.blocks() <= sparse.metadata().unwrap().blocks() + 64);
-    // All of it is there, so nothing travels.
+    // All of it exists, so nothing is sent.
     let again = place.run(&["--json", "send", "sparse", &server.ticket]).expect(0).summary();
     assert_eq!((again["bytes_sent"].as_u64(), again["bytes_resumed"].as_u64()), (Some(0), Some(2 << 30)));
 }
@@ -187,9 +187,9 @@ fn two_thousand_small_files_arrive_and_are_not_sent_again() {
     assert_eq!((again["bytes_sent"].as_u64(), &again["bytes_resumed"]), (Some(0), &sent["bytes"]));
 }
 
-/// Root may write anywhere, so the server runs as somebody else.
+/// Root may write anywhere, so the server runs as another user.
 #[test]
-fn a_directory_that_may_not_be_written_is_said_plainly() {
+fn an_unwritable_directory_has_a_plain_message() {
     let place = Place::new();
     make_file(&place.here().join("file"), 1_000);
     std::fs::set_permissions(place.there(), std::fs::Permissions::from_mode(0o555)).unwrap();

@@ -36,9 +36,9 @@ fn without_netlink_no_interface_can_be_chosen_and_the_error_says_why() {
     }
 }
 
-/// Has the system refuse netlink to a command.
+/// Makes the system refuse netlink to a command.
 fn sandboxed(mut command: Command) -> Command {
-    // SAFETY: what runs between fork and exec makes system calls on memory of its own stack, and nothing else.
+    // SAFETY: the code between fork and exec makes system calls on memory of its own stack, and nothing else.
     unsafe { command.pre_exec(refuse_netlink) };
     command
 }
@@ -63,8 +63,8 @@ fn refuse_netlink() -> io::Result<()> {
         answer(libc::SECCOMP_RET_ALLOW),
     ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the calls read `filter` and the program that it points to, both of which live until they return; the length
-    // is that of the array.
+    // SAFETY: the calls read `filter` and the program that it points to, both of which live until they return; the
+    // length is that of the array.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0

@@ -1,4 +1,4 @@
-//! Live screens at a terminal of 80 × 24: what they show, and that the terminal is given back.
+//! Live screens at a terminal of 80 × 24: their content, and that the terminal is restored.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::process::Command;
@@ -17,7 +17,7 @@ fn at_screen(place: &Place, home: &TempDir, arguments: &[&str]) -> AtScreen {
 }
 
 #[test]
-fn paths_are_watched_live_and_the_last_figures_stay_behind() {
+fn paths_are_watched_live_and_the_last_figures_stay() {
     let (place, home) = (Place::new(), TempDir::new().unwrap());
     let server = place.serve(&[]);
     let mut watching = at_screen(&place, &home, &["paths", "-w", "-i", "100ms", &server.ticket]);
@@ -49,7 +49,7 @@ fn ping_shows_each_path_in_place_and_ctrl_c_leaves_the_summary() {
 }
 
 #[test]
-fn a_live_screen_that_is_terminated_gives_the_terminal_back() {
+fn a_terminated_live_screen_restores_the_terminal() {
     let (place, home) = (Place::new(), TempDir::new().unwrap());
     let server = place.serve(&[]);
     let mut watching = at_screen(&place, &home, &["ping", &server.ticket]);
@@ -59,7 +59,7 @@ fn a_live_screen_that_is_terminated_gives_the_terminal_back() {
     assert_eq!(watching.end().0, Some(0));
 }
 
-/// A server, and a ticket of it with which half a megabyte goes each second.
+/// A server, and a ticket of it with a rate of half a megabyte a second.
 fn slow_server(place: &Place, home: &TempDir) -> (Server, String) {
     let own = |command: &mut Command| {
         command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());

@@ -21,7 +21,7 @@ impl User {
 
     fn own(&self, mut command: Command) -> Command {
         command.env("MANYWAY_HOME", self.0.path()).env("XDG_RUNTIME_DIR", self.0.path());
-        // What other users and tests run is none of our business.
+        // Commands of other users and tests are excluded.
         command.env("TMPDIR", self.0.path());
         command
     }
@@ -37,7 +37,7 @@ impl User {
         Running::start(self.own(command)).end().expect(0).out
     }
 
-    /// Those of its commands that have this verb, as `status --json` tells.
+    /// Its commands with this verb, by `status --json`.
     fn commands(&self, verb: &str) -> Vec<Value> {
         let document: Value = serde_json::from_str(&self.run(&["status", "--json"])).unwrap();
         let commands = document["commands"].as_array().unwrap().clone();
@@ -49,7 +49,7 @@ impl User {
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// A ticket of a server of this user with which half a megabyte goes each second.
+    /// A ticket of a server of this user with a rate of half a megabyte a second.
     fn slow_ticket(&self) -> String {
         let printed = self.run(&["keys", "add", "ticket", "slow", "--max-rate", "4M"]);
         printed.lines().find(|line| line.starts_with("mw1")).unwrap().to_owned()
@@ -57,7 +57,7 @@ impl User {
 }
 
 #[test]
-fn a_transfer_that_runs_is_seen_at_both_ends_with_peers_paths_rates_and_files() {
+fn a_running_transfer_is_shown_at_both_ends_with_peers_paths_rates_and_files() {
     let (place, user) = (Place::new(), User::new());
     let server = user.serve(&place, &[]);
     let ticket = user.slow_ticket();
@@ -75,7 +75,7 @@ fn a_transfer_that_runs_is_seen_at_both_ends_with_peers_paths_rates_and_files() 
     assert!(sender["files"]["bytes_done"].as_u64().unwrap() > 0, "{sender}");
     let path = &sender["peers"][0]["paths"][0];
     assert_eq!((&path["state"], &path["local"]), (&"active".into(), &"127.0.0.1".into()), "{sender}");
-    // What the ticket lets through comes in bursts.
+    // The rate limit passes bursts.
     let is_receiving = |command: &Value| {
         command["peers"][0]["received_bits_per_second"].as_u64().is_some_and(|rate| rate > 500_000)
     };
@@ -143,7 +143,7 @@ fn a_forward_and_a_proxy_are_listed_with_their_peer_and_its_paths() {
 }
 
 #[test]
-fn the_socket_of_a_command_that_was_killed_goes_with_the_next_look() {
+fn the_socket_of_a_killed_command_is_removed_at_the_next_look() {
     let (place, user) = (Place::new(), User::new());
     let server = user.serve(&place, &["--ephemeral"]);
     assert_eq!(user.commands("serve").len(), 1);
@@ -180,7 +180,7 @@ fn a_server_logs_a_line_for_each_client_file_failure_and_refusal_and_no_secret()
 }
 
 #[test]
-fn a_server_logs_json_to_who_wants_it_and_a_stranger_is_refused_in_it() {
+fn a_server_logs_json_on_request_and_an_unknown_client_is_refused_in_it() {
     let (place, user, other) = (Place::new(), User::new(), User::new());
     let server = user.serve(&place, &["--log-format", "json"]);
     make_file(&place.here().join("own"), 1000);

@@ -77,7 +77,7 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
     ] {
         let clients = || server.running.messages().matches(" connected ").count();
         let before = clients();
-        // Messages are measured in silence.
+        // Messages are measured without output.
         let is_silent = command.contains(&"--messages");
         let running = place.start(command);
         running.wait_until("its beginning", || {
@@ -94,7 +94,7 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
     server.stop().expect(0);
 }
 
-/// Runs a command whose standard output nobody reads, once it has been read for `length` bytes.
+/// Runs a command whose standard output is closed after `length` bytes have been read.
 fn without_reader(mut command: Command, length: usize) -> (Option<i32>, String) {
     use std::io::Read as _;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -109,7 +109,7 @@ fn without_reader(mut command: Command, length: usize) -> (Option<i32>, String) 
 }
 
 #[test]
-fn a_command_whose_reader_has_seen_enough_ends_with_141_and_no_error() {
+fn a_command_whose_reader_has_closed_ends_with_141_and_no_error() {
     let place = Place::new();
     let server = place.serve(&[]);
     let ticket = server.ticket.as_str();
@@ -139,7 +139,7 @@ fn documents_that_do_not_fit_on_a_disk_are_an_error() {
 }
 
 #[test]
-fn a_directory_does_not_go_to_standard_output_and_nothing_is_said_before() {
+fn a_directory_is_not_written_to_standard_output_and_nothing_is_printed_before() {
     let place = Place::new();
     let server = place.serve(&[]);
     std::fs::create_dir(place.there().join("photos")).unwrap();
@@ -163,7 +163,7 @@ fn input_of_unknown_size_has_no_size_in_the_first_message() {
 }
 
 #[test]
-fn a_comparison_with_a_server_on_this_host_says_that_there_is_nothing_to_compare() {
+fn a_comparison_with_a_server_on_this_host_reports_that_there_is_nothing_to_compare() {
     let place = Place::new();
     let server = place.serve(&[]);
     let run = ["bench", "-t", "1", "--compare", &server.ticket];

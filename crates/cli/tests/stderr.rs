@@ -1,4 +1,4 @@
-//! Messages that cannot be written stop nothing: standard error on a full disk, or whose reader has ended.
+//! Messages that cannot be written stop nothing: standard error on a full disk, or with a closed reader.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::common::place::Place;
 use crate::common::program::{PATIENCE, assert_same_content, make_file, names};
 
-/// Where messages go that nobody gets.
+/// A standard error without a reader.
 #[derive(Debug, Clone, Copy)]
 enum Gone {
     FullDisk,
@@ -52,7 +52,7 @@ impl Drop for Quiet {
 }
 
 #[test]
-fn a_client_whose_messages_cannot_be_written_does_its_work_and_has_a_documented_status() {
+fn a_client_that_cannot_write_messages_does_its_work_and_has_a_documented_status() {
     let place = Place::new();
     let server = place.serve(&[]);
     make_file(&place.here().join("file"), 300_000);
@@ -73,7 +73,7 @@ fn a_client_whose_messages_cannot_be_written_does_its_work_and_has_a_documented_
 }
 
 #[test]
-fn a_server_whose_messages_cannot_be_written_serves_on() {
+fn a_server_that_cannot_write_messages_goes_on() {
     for gone in [Gone::FullDisk, Gone::EndedReader] {
         for detail in [&[][..], &["-v"], &["-vvv"]] {
             let place = Place::new();

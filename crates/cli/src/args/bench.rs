@@ -108,10 +108,10 @@ impl BenchArgs {
         plan
     }
 
-    /// The messages to be measured, if any are.
+    /// The messages to measure, if any.
     ///
     /// # Errors
-    /// Options that only bulk heeds are there without bulk: which. (clap has no such condition.)
+    /// Names the options that apply to bulk only and were given without bulk. (clap has no such condition.)
     pub fn message_plan(&self) -> Result<Option<MessagePlan>, String> {
         let Some(size) = self.messages else { return Ok(None) };
         let of_bulk = [(self.parallel > 1, "-P"), (self.bitrate.is_some(), "-b")];
@@ -126,7 +126,7 @@ impl BenchArgs {
         plan.time = if self.is_endless() { UNTIL_STOPPED } else { self.time };
         plan.deadline = self.deadline;
         plan.reverse = self.reverse;
-        // Bulk tells the other end as it is.
+        // Bulk sets the congestion control of the other end itself.
         plan.congestion = self.control.clone().filter(|_| !self.bulk);
         Ok(Some(plan))
     }
@@ -142,7 +142,7 @@ impl BenchArgs {
     }
 }
 
-/// The interval of a run whose intervals nobody wants to see.
+/// The interval of a run whose intervals are not printed.
 const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The time of a run of messages that only Ctrl-C ends.
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((all.size, all.rate, all.reverse, all.time), (2048, 50, true, Duration::from_secs(3)));
         assert_eq!(all.deadline, Some(Duration::from_millis(150)));
         let control = |arguments| plan(arguments).unwrap().unwrap().congestion;
-        // Beside bulk it is bulk that changes the other end.
+        // Beside bulk, bulk changes the other end.
         assert_eq!(control(&["--messages", "100", "-C", "cubic"]).as_deref(), Some("cubic"));
         assert_eq!(control(&["--messages", "100", "-C", "cubic", "--bulk", "-P", "2", "-b", "5M"]), None);
         for (wrong, named) in [

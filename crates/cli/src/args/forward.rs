@@ -63,7 +63,7 @@ impl fmt::Display for ForwardRule {
     }
 }
 
-/// What stands between colons outside of brackets.
+/// The parts between colons outside brackets.
 fn parts(text: &str) -> Vec<&str> {
     let mut is_inside = false;
     text.split(|character| {

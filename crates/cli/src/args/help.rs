@@ -1,4 +1,4 @@
-//! Help that fits a screen: what a command needs, and where the options of every command are explained.
+//! Help that fits a screen: what a command needs, and where the common options are explained.
 
 use std::ffi::OsString;
 
@@ -14,13 +14,12 @@ pub(super) const SHARED: &str = "Options of every command";
 const SHOWN: [&str; 4] = ["json", "quiet", "verbose", "interfaces"];
 const MORE: &str = "Options for interfaces, scheduling, trust and settings: manyway help options";
 
-/// The command line as it is parsed: `--help` shows of the options of every command only some, each in one line.
+/// The command line as it is parsed: `--help` shows only some of the common options, each in one line.
 pub fn command() -> Command {
     brief(hide_interfaces(hide_shared(Cli::command())))
 }
 
-/// The words of a command line in which `help VERB` is written as `VERB --help`: clap's own gives each option a
-/// paragraph.
+/// The arguments with `help VERB` rewritten to `VERB --help`: clap's own form gives each option a paragraph.
 pub fn with_help_as_option(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.into_iter().collect();
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
@@ -32,7 +31,7 @@ pub fn with_help_as_option(words: impl IntoIterator<Item = OsString>) -> Vec<OsS
     words
 }
 
-/// What `manyway help options` prints: every option that all commands understand, explained at length.
+/// The output of `manyway help options`: every common option, explained in full.
 pub fn shared_options() -> StyledStr {
     let command = Cli::command();
     let shared = command.get_arguments().filter(|argument| is_shared(argument)).cloned();
@@ -56,7 +55,7 @@ fn hide_shared(command: Command) -> Command {
     })
 }
 
-/// Takes `-I` out of the help of the commands to which it means nothing.
+/// Hides `-I` in the help of the commands that ignore it.
 fn hide_interfaces(command: Command) -> Command {
     let Some(option) = command.get_arguments().find(|argument| argument.get_id() == "interfaces") else {
         return command;
@@ -67,11 +66,11 @@ fn hide_interfaces(command: Command) -> Command {
     })
 }
 
-/// Gives a command and those below it a `--help` of one line an option, and says where the rest is.
+/// Gives a command and its subcommands a `--help` of one line an option, with a pointer to the rest.
 fn brief(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help");
     let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    // `help` is a command of the first level alone.
+    // `help` is a command of the first level only.
     let has_help_below = names.is_empty() || command.get_name() == "manyway";
     let mut command = command.disable_help_flag(true).arg(help).disable_help_subcommand(!has_help_below);
     let after = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
@@ -152,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Every command with the text behind its options.
+    /// Every command with the text after its options.
     fn texts(command: &Command) -> Vec<(String, String)> {
         let own = command.get_after_help().map(|text| (command.get_name().to_owned(), text.to_string()));
         own.into_iter().chain(command.get_subcommands().flat_map(texts)).collect()

@@ -1,18 +1,18 @@
-//! Numbers of the command line, and what is wrong with one in a plain sentence.
+//! Numbers of the command line, with plain error messages.
 
 use std::ops::RangeInclusive;
 
 /// Reads a whole number of a range.
 ///
 /// # Errors
-/// It is none, or too small or great; the text says so.
+/// It is no number, or out of range; the text says so.
 pub(super) fn within<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let (least, most) = range.into_inner();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
         return Err("must be a whole number".to_owned());
     }
-    // Only digits: what does not fit is too great.
+    // Only digits: a number that does not fit is too large.
     let number = text.parse().unwrap_or(u64::MAX);
     if number < least {
         return Err(format!("must be at least {least}"));
@@ -24,7 +24,7 @@ pub(super) fn within<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) ->
 /// Reads the number of a port, which is not 0.
 ///
 /// # Errors
-/// It is none; the text says so.
+/// It is no port; the text says so.
 pub(super) fn port(text: &str) -> Result<u16, String> {
     let port = text.parse().ok().filter(|port| *port > 0);
     port.ok_or_else(|| format!("{text} is not a port number (1 to 65535)"))
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_number_is_told_in_a_plain_sentence() {
+    fn a_wrong_number_has_a_plain_message() {
         assert_eq!(within::<u32>("7", 1..=9), Ok(7));
         for (text, reason) in [
             ("0", "must be at least 1"),

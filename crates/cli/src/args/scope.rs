@@ -1,9 +1,9 @@
-//! No option is taken and ignored: which of the options of every command mean something to which.
+//! Which common options apply to which command, so that no option is accepted and ignored.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// How a connection behaves, at either end.
+/// Options of a connection, at either end.
 const TRANSPORT: &[&str] = &[
     "scheduler",
     "congestion",
@@ -15,15 +15,15 @@ const TRANSPORT: &[&str] = &[
     "qlog",
     "caps",
 ];
-/// What a client chooses.
+/// Options of a client.
 const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
 
-/// The options that a command takes beside those for output and settings, which all take.
+/// The common options that a command accepts beside those for output and settings, which all accept.
 fn meaningful(verb: &str) -> Vec<&'static str> {
     let lists: &[&[&str]] = match verb {
-        // A server, the demo and an offer say themselves why they take no interfaces.
+        // A server, the demo and an offer explain themselves why they accept no interfaces.
         "caps" => &[&["interfaces", "caps"]],
-        // It says itself that caps do not hold for it.
+        // The command says itself that caps do not apply to it.
         "rendezvous" => &[&["caps"]],
         "keys" | "decode" | "completion" | "man" | "status" => &[],
         _ => &[TRANSPORT, CLIENT],
@@ -37,10 +37,10 @@ pub(super) fn shows_interfaces(verb: &str) -> bool {
     !takes_none && meaningful(verb).contains(&"interfaces")
 }
 
-/// An option that was given although it means nothing to the command, and the command.
+/// An option that was given although it does not apply to the command, and the command.
 pub fn unused(matches: &ArgMatches) -> Option<String> {
     let (verb, _) = matches.subcommand()?;
-    // `manyway-lab` says itself which it takes.
+    // `manyway-lab` checks its options itself.
     if matches!(verb, "lab" | "sim") {
         return None;
     }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_means_nothing_is_refused_by_its_name() {
+    fn an_option_that_does_not_apply_is_refused_by_its_name() {
         for (words, part) in [
             (&["decode", "-I", "wifi0", "x"][..], "`manyway decode` does not use -I, --interface"),
             (&["--exclude", "x", "keys", "list"], "--exclude"),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_is_taken() {
+    fn an_option_that_applies_is_accepted() {
         for words in [
             &["get", "mw1x", "-I", "a", "--exclude", "b", "--trust", "keys", "-4"][..],
             &["caps", "--cap", "wwan0=5GB"],

@@ -53,7 +53,7 @@ impl SendArgs {
 
     fn recipient_among(&self, exists: impl Fn(&Path) -> bool) -> Result<Recipient, String> {
         let paths = |arguments: &[OsString]| arguments.iter().map(PathBuf::from).collect();
-        // A file may be called so.
+        // A file may have such a name.
         let is_server = |text: &str| is_ticket(text) || names_ticket(text) && !exists(Path::new(text));
         if let Some(to) = &self.to {
             let is_named = |file: &OsString| file.to_str().is_some_and(is_server) && !exists(Path::new(file));

@@ -66,10 +66,10 @@ fn parse_clients(text: &str) -> Result<NonZeroUsize, String> {
         .and_then(|number: usize| NonZeroUsize::new(number).ok_or_else(|| "must be at least 1".to_owned()))
 }
 
-/// Reads where a server listens.
+/// Reads a listening address.
 ///
 /// # Errors
-/// What the text should be like.
+/// The error text shows the right form.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     parse_address(text, "0.0.0.0:4455, [::]:4455 or [fe80::1%eth0]:4455")
 }
@@ -77,7 +77,7 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 /// Reads an address with a port.
 ///
 /// # Errors
-/// What the text should be like, with `examples`.
+/// The error text shows the right form, with `examples`.
 pub(super) fn parse_address(text: &str, examples: &str) -> Result<SocketAddr, String> {
     let wrong = || format!("{text:?} is not ADDRESS:PORT; write it like {examples}");
     if let Ok(address) = text.parse() {

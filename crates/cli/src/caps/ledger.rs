@@ -1,4 +1,4 @@
-//! Counts against the caps of the user.
+//! Counts traffic against the caps of the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,7 +14,7 @@ use crate::home::{Count, Home, Patience};
 use crate::output::desk::Desk;
 use crate::output::units::{percent, volume};
 
-/// A user is warned once so much of a cap is used, in percent.
+/// The user is warned once this part of a cap is used, in percent.
 const WARN: u128 = 80;
 
 /// Keeps the counts of all interfaces with a cap in the user's directory.
@@ -23,22 +23,22 @@ pub struct CapLedger {
     home: Home,
     rules: CapRules,
     clock: fn() -> Date,
-    /// Interfaces near whose cap the user was warned.
+    /// Interfaces for which the user was warned.
     warned: Mutex<BTreeSet<String>>,
     /// Where the user is warned.
     desk: Desk,
 }
 
-/// Where an interface stands.
+/// The state of an interface with a cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapState {
-    /// How much may go over it from `since` until `renewal`.
+    /// The cap for the time from `since` until `renewal`.
     pub cap: ByteCount,
-    /// How much went.
+    /// Bytes used.
     pub used: u64,
-    /// The first day that counts.
+    /// First day of the period.
     pub since: Date,
-    /// The day on which it begins anew.
+    /// The day on which the count is reset.
     pub renewal: Date,
 }
 
@@ -48,12 +48,12 @@ impl CapState {
         Self { cap: cap.bytes, used: bytes, since, renewal: until }
     }
 
-    /// What may still go.
+    /// Bytes left.
     pub fn left(&self) -> ByteCount {
         self.cap - ByteCount(self.used)
     }
 
-    /// Whether nothing may go any more.
+    /// Whether the cap is reached.
     pub fn is_reached(&self) -> bool {
         self.left() == ByteCount::ZERO
     }
@@ -85,9 +85,8 @@ impl CapState {
     }
 }
 
-/// A count whose period is over counts no more. Whatever else the clock and the rules say, what was counted was counted:
-/// a clock that was put back, a machine without a clock of its own that was just started, and another reset day change
-/// nothing before.
+/// A count whose period is over no longer counts. Otherwise counted bytes stay counted: a clock that was set back, a
+/// machine without a real-time clock that was just started, and another reset day change nothing before.
 fn current(count: Option<Count>, today: Date) -> Option<Count> {
     count.filter(|count| today < count.until)
 }
@@ -106,7 +105,7 @@ impl CapLedger {
     /// Opens the counts; `None` if no interface has a cap.
     ///
     /// # Errors
-    /// If they can not be read and written: what is not counted must not go.
+    /// If they cannot be read and written: traffic that cannot be counted must not be sent.
     pub fn open(home: Home, rules: CapRules, desk: Desk) -> io::Result<Option<Arc<Self>>> {
         if rules.is_empty() {
             return Ok(None);
@@ -122,12 +121,12 @@ impl CapLedger {
         Self { home, rules, clock, warned: Mutex::default(), desk: Desk::default() }
     }
 
-    /// The interfaces that caps name, and those of which something was counted.
+    /// The interfaces named by caps, and those with a count.
     pub fn named(&self) -> Vec<String> {
         self.home.counted_interfaces().into_iter().chain(self.rules.names()).collect()
     }
 
-    /// Where an interface stands; `None` if it has no cap.
+    /// The state of an interface; `None` if it has no cap.
     ///
     /// # Errors
     /// If the count can not be read.
@@ -136,7 +135,7 @@ impl CapLedger {
         Ok(Some(CapState::new(cap, (self.clock)(), self.home.count(interface)?)))
     }
 
-    /// Those of these interfaces over which nothing more may go.
+    /// Those of these interfaces whose cap is reached.
     pub fn spent<'a>(&self, interfaces: impl Iterator<Item = &'a str>) -> BTreeMap<String, Allowance> {
         let states = interfaces.filter_map(|name| Some((name, self.state(name).ok()??)));
         let spent = states.filter(|(_, state)| state.is_reached());
@@ -167,7 +166,7 @@ impl CapLedger {
 
 impl Ledger for CapLedger {
     fn spend(&self, interface: &str, bytes: ByteCount) -> io::Result<Option<Allowance>> {
-        // A mere question leaves no file behind for each interface that a pattern means and that was never used.
+        // A query creates no file for an interface that a pattern matches but that was never used.
         let is_new =
             bytes == ByteCount::ZERO && self.home.count(interface).is_ok_and(|count| count.is_none());
         let state =
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_shrinks_until_the_reset_day() {
+    fn the_remaining_bytes_shrink_until_the_reset_day() {
         let (_directory, ledger) = ledger("wwan0=1000@15");
         let until = |date: &str| date.to_owned();
         assert_eq!(spend(&ledger, 0), (1000, until("2026-12-15")));
@@ -225,10 +224,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_back_lifts_no_cap() {
+    fn a_clock_that_is_set_back_lifts_no_cap() {
         let (_directory, ledger) = ledger("wwan0=1000");
         spend(&ledger, 900);
-        // As of a machine that has no clock of its own, before it has asked for the time.
+        // As on a machine without a real-time clock, before it has synchronised.
         set("1970-01-01");
         assert_eq!(spend(&ledger, 50), (50, "2026-12-01".to_owned()));
         set("2026-11-23");
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reset_day_counts_from_the_next_reset_on() {
+    fn another_reset_day_applies_from_the_next_reset_on() {
         let (directory, ledger) = ledger("wwan0=1000@31");
         assert_eq!(spend(&ledger, 900), (100, "2026-11-30".to_owned()));
         let other = |day: &str| {
@@ -255,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn another_process_goes_on_from_the_count() {
+    fn another_process_continues_the_count() {
         let (directory, ledger) = ledger("wwan*=1000");
         spend(&ledger, 300);
         let rules = CapRules::new(["wwan0=500".parse().unwrap()]);
         let other = CapLedger::open(Home::at(directory.path()), rules, Desk::default()).unwrap().unwrap();
         let state = other.state("wwan0").unwrap();
-        // The real clock is in another month, or in the same.
+        // The real clock may be in another month, or in the same.
         assert!(state.is_some_and(|state| state.cap == ByteCount(500)));
         assert_eq!(spend(&ledger, 100).0, 600);
         assert!(
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mere_question_leaves_no_count_behind() {
+    fn a_query_creates_no_count() {
         let (_directory, ledger) = ledger("wwan*=1000");
         assert_eq!(spend(&ledger, 0).0, 1000);
         assert!(!ledger.home.usage_directory().exists());
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_can_not_be_kept_are_an_error_at_the_start() {
+    fn counts_that_cannot_be_stored_are_an_error_at_the_start() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("usage"), "a file where a directory should be").unwrap();
         let rules = CapRules::new(["wwan0=500".parse().unwrap()]);

@@ -1,6 +1,6 @@
-//! Caps: how many bytes may go over an interface from one day of a month to that of the next.
+//! Caps: most bytes over an interface from one reset day to the next.
 //!
-//! The counts stand in the user's directory, a file for each interface, so that all processes of the user share them
+//! The counts are in the user's directory, a file for each interface, so that all processes of the user share them
 //! (`docs/caps.md`).
 
 mod ledger;

@@ -5,17 +5,17 @@ use jiff::{ToSpan as _, Zoned};
 
 use super::rule::ResetDay;
 
-/// The days for which a cap holds.
+/// The days to which a cap applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     /// The first of them.
     pub start: Date,
-    /// The first one of the next period.
+    /// The first day of the next period.
     pub end: Date,
 }
 
 impl Period {
-    /// The period that a day belongs to.
+    /// The period of a day.
     pub fn of(day: Date, reset: ResetDay) -> Self {
         let this = reset_in(day, reset);
         if day >= this {
@@ -26,7 +26,7 @@ impl Period {
     }
 }
 
-/// The present day where this computer is, as its clock and its time zone (`TZ`, `/etc/localtime`) say.
+/// The current date by the clock and the time zone (`TZ`, `/etc/localtime`) of this computer.
 pub fn today() -> Date {
     Zoned::now().date()
 }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_without_the_day_has_it_on_its_last() {
+    fn a_month_without_the_day_is_reset_on_its_last() {
         for (day, reset, start, end) in [
             ("2026-02-27", 31, "2026-01-31", "2026-02-28"),
             ("2026-02-28", 31, "2026-02-28", "2026-03-31"),
@@ -94,9 +94,9 @@ mod tests {
         }
     }
 
-    /// The reset is at midnight where the user is, not in Greenwich.
+    /// The reset is at midnight in the user's time zone, not in UTC.
     #[test]
-    fn the_day_is_that_of_the_time_zone() {
+    fn the_day_follows_the_time_zone() {
         let day = |zone: &str| {
             let moment: jiff::Timestamp = "2026-11-30T23:30:00Z".parse().unwrap();
             moment.to_zoned(jiff::tz::TimeZone::posix(zone).unwrap()).date().to_string()

@@ -1,4 +1,4 @@
-//! Caps as people write them.
+//! Caps in their text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::output::units::{parse_size, volume};
 
-/// The day of the month on which a count begins anew, 1 to 31; the last one of a month that has fewer. Default 1.
+/// The day of the month on which a count is reset, 1 to 31; the last one of a shorter month. Default 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
 pub struct ResetDay(u8);
@@ -36,13 +36,13 @@ impl TryFrom<u8> for ResetDay {
     }
 }
 
-/// How much may go over an interface in a month, both directions and all headers counted. Written as `5GB`, or `5GB@15`
-/// if the month begins on its 15th day.
+/// Most bytes over an interface in a month, both directions and all headers counted. Written as `5GB`, or `5GB@15` if
+/// the month begins on its 15th day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cap {
     /// The bytes.
     pub bytes: ByteCount,
-    /// When they are counted anew.
+    /// When the count is reset.
     pub reset_day: ResetDay,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Cap {
     }
 }
 
-/// A cap for an interface, or for each of many: `IF=SIZE[@DAY]`; `IF=none` lifts one that the settings have.
+/// A cap for an interface, or for each of many: `IF=SIZE[@DAY]`; `IF=none` lifts one of the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapRule {
     /// Which interfaces.
@@ -94,28 +94,28 @@ impl FromStr for CapRule {
     }
 }
 
-/// All caps that the command line and the settings name.
+/// All caps of the command line and the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapRules {
-    /// Of each source, the most important one first.
+    /// One list for each source, the most important source first.
     sources: Vec<Vec<CapRule>>,
 }
 
 impl CapRules {
-    /// These of one source, the most important first.
+    /// The rules of one source, the most important first.
     pub fn new(rules: impl IntoIterator<Item = CapRule>) -> Self {
         Self { sources: vec![rules.into_iter().collect()] }
     }
 
-    /// Adds those of another source, which count for interfaces of which no source before says anything.
+    /// Adds the rules of another source, which apply to interfaces without a rule in the sources before.
     #[must_use]
     pub fn behind(mut self, rules: impl IntoIterator<Item = CapRule>) -> Self {
         self.sources.push(rules.into_iter().collect());
         self
     }
 
-    /// The cap of an interface: in the first source that means it, that of the first rule that has its name, or else of the
-    /// first whose pattern fits.
+    /// The cap of an interface, from the first source with a rule for it: the first rule with its name, or else the
+    /// first with a matching pattern.
     pub fn of(&self, interface: &str) -> Option<Cap> {
         let rule = self.sources.iter().find_map(|rules| {
             let mut fitting = rules.iter().filter(|rule| rule.pattern.matches(interface));
@@ -130,7 +130,7 @@ impl CapRules {
         self.rules().all(|rule| rule.cap.is_none())
     }
 
-    /// The interfaces that are named, not just meant by a pattern.
+    /// The interfaces that are named literally, not by a pattern.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.rules().filter(|rule| rule.pattern.is_literal()).map(|rule| rule.pattern.to_string())
     }
@@ -140,12 +140,12 @@ impl CapRules {
     }
 }
 
-/// What `-I` asks for: a rule, and perhaps a cap (`IF,cap=SIZE[@DAY]`).
+/// The value of `-I`: a rule, and perhaps a cap (`IF,cap=SIZE[@DAY]`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceWish {
-    /// Which interface, and what for.
+    /// The interface, and its use.
     pub rule: InterfaceRule,
-    /// How much may go over it.
+    /// Its cap.
     pub cap: Option<Cap>,
 }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_wins_over_a_pattern_and_the_first_over_the_second() {
+    fn a_name_takes_precedence_over_a_pattern_and_the_first_over_the_second() {
         let rules = CapRules::new(["wwan*=1GB", "wwan0=2GB", "wwan0=3GB", "wwan1=none"].map(rule));
         let bytes = |name| rules.of(name).map(|cap| cap.bytes.get() / 1_000_000_000);
         assert_eq!(["wwan0", "wwan1", "wwan2", "eth0"].map(bytes), [Some(2), None, Some(1), None]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_the_first_source_wins_over_a_name_of_the_second() {
+    fn a_pattern_of_the_first_source_takes_precedence_over_a_name_of_the_second() {
         let rules = CapRules::new(["wwan*=none", "wlan0=1GB"].map(rule))
             .behind(["wwan0=2GB", "wlan*=3GB", "eth0=4GB"].map(rule));
         let bytes = |name| rules.of(name).map(|cap| cap.bytes.get() / 1_000_000_000);

@@ -1,16 +1,16 @@
-//! What the system of this host may keep from a connection.
+//! Prints advice about the system of this host.
 
 use manyway::{Advice, Endpoint};
 use manyway_terminal::note;
 
 use crate::args::GlobalArgs;
 
-/// Tells what limits the rate.
+/// Prints what limits the rate.
 pub fn print(global: &GlobalArgs, endpoint: &Endpoint) {
     of(global, endpoint).iter().for_each(|advice| note(advice));
 }
 
-/// What limits the rate, with the command that changes it; the log tells the rest, and with `-v` this too.
+/// The advice about what limits the rate; the log has the rest, and with `-v` this too.
 pub fn of(global: &GlobalArgs, endpoint: &Endpoint) -> Vec<String> {
     if global.quiet || global.verbose > 0 {
         return Vec::new();
@@ -19,7 +19,7 @@ pub fn of(global: &GlobalArgs, endpoint: &Endpoint) -> Vec<String> {
     endpoint.advice().into_iter().filter(limits).map(|advice| format!("note: {advice}")).collect()
 }
 
-/// Tells how to let clients through a firewall of this host.
+/// Prints how to let clients through a firewall of this host.
 pub fn tell_firewall(port: Option<u16>) {
     note(&firewall(port));
 }

@@ -1,4 +1,4 @@
-//! `manyway caps`: what went over interfaces with a cap.
+//! `manyway caps`: traffic of interfaces with a cap.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::output::grid::{Cell, Grid};
 use crate::output::tint::Tint;
 use crate::output::units::{percent, volume};
 
-/// Does what is asked for. To be called in a runtime.
+/// Runs the action. Call it within a runtime.
 ///
 /// # Errors
-/// If an interface has no cap, or the counts can not be read or written.
+/// If an interface has no cap, or the counts cannot be read or written.
 pub fn run(global: &GlobalArgs, arguments: &CapsArgs) -> Result<ExitCode, CommandError> {
     match arguments.action.as_ref().unwrap_or(&CapsAction::List) {
         CapsAction::List => list(global),
@@ -45,7 +45,7 @@ fn list(global: &GlobalArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Interfaces that are named, those that are there, and those that were there.
+/// Named interfaces, existing ones, and those with a count.
 fn states(ledger: &CapLedger) -> Result<Vec<(String, CapState)>, CommandError> {
     let mut names: BTreeSet<String> = ledger.named().into_iter().collect();
     names.extend(InterfaceWatcher::new()?.snapshot().interfaces.iter().map(|own| own.name.clone()));

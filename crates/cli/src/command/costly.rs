@@ -1,11 +1,11 @@
-//! Whether a path may take over that costs more: by the options, or by asking (MMSP 5.2).
+//! Decides whether a costlier path may take over: by the options, or by asking the user (MMSP 5.2).
 
 use manyway::{Connection, Event, PathId};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::args::{Costly, GlobalArgs};
 
-/// Answers the connection's questions about costly paths until its end, beside what else goes on.
+/// Answers the connection's requests about costly paths until its end, beside other work.
 pub fn attend(global: &GlobalArgs, connection: &Connection) {
     let mut events = connection.events();
     let (global, connection) = (global.clone(), connection.clone());
@@ -27,7 +27,7 @@ pub fn attend(global: &GlobalArgs, connection: &Connection) {
 /// Whether a path may be used although it costs more than the one before.
 async fn decide(global: &GlobalArgs, connection: &Connection, path: PathId) -> bool {
     let info = connection.path(path).info().await.ok().flatten();
-    // Without an interface it is known by nothing better than its number.
+    // Without an interface its number is its best name.
     let name = info.and_then(|info| info.interface).unwrap_or_else(|| path.to_string());
     let cost = global.interfaces.iter().find(|wish| wish.rule.pattern.matches(&name));
     let place = Place { name, cost: cost.map_or(0, |wish| wish.rule.cost) };
@@ -59,7 +59,7 @@ fn tell(global: &GlobalArgs, text: &str) {
     }
 }
 
-/// An interface that costs something.
+/// An interface with a cost.
 struct Place {
     name: String,
     cost: u8,

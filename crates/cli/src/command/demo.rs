@@ -1,4 +1,4 @@
-//! `manyway demo`: shows on this machine alone what Manyway does.
+//! `manyway demo`: demonstrates Manyway on this machine alone.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::output::units;
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong options, a file that cannot be sent, a system that refuses, a transfer that broke, or an interruption.
+/// Wrong options, a file that cannot be sent, a refusal of the system, a broken transfer, or an interruption.
 pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, CommandError> {
     let config = settings(global, arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -79,7 +79,7 @@ async fn show(
     let outcome = trial.run(&directory, &view).await?;
     view.finish();
     let hash = if source.arrived_in(&directory).await? { HashCheck::Right } else { HashCheck::Wrong };
-    // Room for the second copy.
+    // Space for the second copy.
     tokio::fs::remove_dir_all(&directory).await?;
 
     let single = links.get(best..=best).filter(|_| compares);
@@ -118,7 +118,7 @@ async fn compare(
     Ok(trial.run(directory, &view).await?.time)
 }
 
-/// Tells what is going to happen; `alone` is the link of the comparison.
+/// Announces the run; `alone` is the link of the comparison.
 fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
     let size = units::size(trial.source.bytes);
     let links = trial.links.len();
@@ -147,7 +147,7 @@ fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
     }
 }
 
-/// How long it may take: the links filled, a tenth lost to headers and beginnings.
+/// Upper bound of the duration: the links filled, a tenth lost to headers and slow start.
 fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
     let rate = |index| trial.links.get(index).map_or(Rate::ZERO, |link: &LinkSpec| link.rate);
     let all: Rate = trial.links.iter().map(|link| link.rate).sum();
@@ -160,13 +160,13 @@ fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
     outage + missing / all + quarter / all * 3 + comparison
 }
 
-/// The link with the highest rate; of several the nearest.
+/// The link with the highest rate; of equal ones that with the lowest delay.
 fn best(links: &[LinkSpec]) -> usize {
     let ranked = links.iter().enumerate().min_by_key(|(_, link)| (std::cmp::Reverse(link.rate), link.delay));
     ranked.map_or(0, |(index, _)| index)
 }
 
-/// Writes the plot and returns where it is; that it cannot be written spoils nothing else.
+/// Writes the plot and returns its path; a failure is only reported.
 fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Option<PathBuf> {
     let svg = match plot(report, outcome).to_svg() {
         Ok(svg) => svg,
@@ -227,12 +227,12 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
     out.flush()
 }
 
-/// Characters of a line where there is no terminal, and the most that are read with ease.
+/// Characters of a line without a terminal, and the maximum that reads well.
 const LINE: usize = 78;
 const WIDEST: usize = 100;
-/// How long threads may take to end.
+/// Time limit for threads to end.
 const END_TIME: Duration = Duration::from_secs(2);
-/// Points of a curve, or a few less.
+/// Most points of a curve.
 const MOST_POINTS: usize = 200;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the failures of connections and transfers mean for the shell and the user.
+//! Maps failures of connections and transfers to exit statuses and messages.
 
 use std::io::ErrorKind;
 
@@ -10,11 +10,11 @@ use manyway_transfer::{Reason, Report, TransferError};
 use crate::home::HomeError;
 use crate::output::address;
 
-/// The code by which a server closes a connection that is one too many for it or for the client's rights, or for which a
-/// cap leaves it no interface.
+/// The code with which a server closes a connection beyond its own limit or that of the client's rights, or one without
+/// an interface left because of a cap.
 pub const REFUSED_BY_LIMIT: u64 = CAP_REACHED;
 
-/// A port of a server can not be bound; `--listen` chooses others.
+/// A port of a server cannot be bound; `--listen` selects others.
 pub fn of_listen(error: &BindFailure) -> CommandError {
     let is_choice = |kind| {
         matches!(kind, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
@@ -30,7 +30,7 @@ pub fn of_listen(error: &BindFailure) -> CommandError {
     }
 }
 
-/// A transfer ended early: if the connection is to blame, its own reason says more.
+/// A transfer ended early: if the connection ended, its reason is more precise.
 pub fn of_transfer(error: &TransferError, connection: Option<ConnectionError>) -> CommandError {
     match connection {
         Some(
@@ -46,7 +46,7 @@ pub fn of_transfer(error: &TransferError, connection: Option<ConnectionError>) -
     }
 }
 
-/// As [`of_transfer`] for work of which nothing is kept, so that there is nothing to take up again.
+/// As [`of_transfer`] for work that leaves no result, so that there is nothing to resume.
 pub fn of_measurement(error: &TransferError, connection: Option<ConnectionError>) -> CommandError {
     let told = of_transfer(error, connection.clone());
     match connection {
@@ -93,7 +93,7 @@ pub fn of_connection(error: ConnectionError) -> CommandError {
     }
 }
 
-/// A connection can not be made.
+/// A connection cannot be established.
 pub fn of_connect(error: ConnectError) -> CommandError {
     match error {
         ConnectError::Failed(
@@ -114,8 +114,7 @@ pub fn of_connect(error: ConnectError) -> CommandError {
     }
 }
 
-/// The code for a transfer that ran to its end: incomplete if only such files failed as the same command can take up
-/// again.
+/// The code for a transfer that completed: incomplete if the same command can resume all failed files.
 pub fn code_of_report(report: &Report) -> ExitCode {
     let is_resumable = |reason| matches!(reason, Reason::DiskFull | Reason::Busy | Reason::Changed);
     if report.is_complete() {
@@ -127,13 +126,13 @@ pub fn code_of_report(report: &Report) -> ExitCode {
     }
 }
 
-/// What to do about a cap.
+/// What to do about a reached cap.
 const RAISE: &str = "`manyway caps` shows what was used, and --cap raises a cap";
 
-/// Why a stream broke, with what the connection says of it.
+/// Why a stream broke, with the reason of the connection's end.
 fn broken(error: &TransferError, reason: &ConnectionError) -> String {
     let (text, reason) = (error.to_string(), reason.to_string());
-    // The stream may have said it already.
+    // The stream may have named the reason already.
     if text.contains(&reason) { format!("connection lost: {reason}") } else { format!("{text}: {reason}") }
 }
 
@@ -149,7 +148,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn the_reason_of_a_broken_transfer_is_given_once() {
+    fn the_reason_of_a_broken_transfer_is_printed_once() {
         let text = |source| {
             let error = TransferError::Stream { doing: "reading", source };
             let error = of_transfer(&error, Some(ConnectionError::NoPath));
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_that_broke_has_failed_and_is_not_taken_up_again() {
+    fn a_broken_measurement_has_failed_and_is_not_resumable() {
         let error = TransferError::Stream { doing: "sending filler", source: io::Error::other("reset") };
         let told = of_measurement(&error, Some(ConnectionError::NoPath));
         let text = format!("connection lost while sending filler: reset: {}", ConnectionError::NoPath);

@@ -17,10 +17,10 @@ use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
 use crate::args::{GetArgs, GlobalArgs};
 
-/// Fetches and verifies.
+/// Fetches and verifies the files.
 ///
 /// # Errors
-/// If the server is not reached or has no such file, the output can not be written, or the transfer breaks.
+/// If the server is not reached or has no such file, the output cannot be written, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     let server = arguments.ticket.as_str();
     if !names_ticket(server) && arguments.paths.iter().any(|path| is_ticket(&path.to_string())) {
@@ -33,13 +33,13 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
         return to_standard_output(&Transfer { end: End::Messages, ..transfer }, arguments).await;
     }
     if let Some(kind) = special_file(&arguments.output) {
-        // It may be what standard output is, too.
+        // Standard output may be such a file, too.
         return to_special_file(&Transfer { end: End::Messages, ..transfer }, arguments, kind).await;
     }
     let plan = &plan(arguments)?;
     transfer
         .run(|session, progress| async move {
-            // Not before there is somebody to fetch from.
+            // Not before there is a connection.
             if let Err(error) = std::fs::create_dir_all(&plan.into) {
                 return Err(TransferError::Local(Failure::from_io(&error).at(&plan.into)));
             }
@@ -79,7 +79,7 @@ impl Renamed {
     }
 }
 
-/// One file, to whoever reads standard output.
+/// Fetches one file to standard output.
 async fn to_standard_output(transfer: &Transfer<'_>, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     let path = only_path(arguments)?;
     if transfer.global.json {
@@ -93,7 +93,7 @@ async fn to_standard_output(transfer: &Transfer<'_>, arguments: &GetArgs) -> Res
     }
 }
 
-/// One file, into a device or pipe that is there and stays.
+/// Fetches one file into an existing device or pipe, which stays.
 async fn to_special_file(
     transfer: &Transfer<'_>,
     arguments: &GetArgs,
@@ -133,7 +133,7 @@ async fn stream(
         .await
 }
 
-/// The path of which the content goes to an output that takes one file; `None` for the only one that is served.
+/// The path whose content goes to an output for one file; `None` for the only one that is served.
 fn only_path(arguments: &GetArgs) -> Result<Option<RelativePath>, CommandError> {
     match arguments.paths.as_slice() {
         [] => Ok(None),
@@ -145,7 +145,7 @@ fn only_path(arguments: &GetArgs) -> Result<Option<RelativePath>, CommandError> 
     }
 }
 
-/// What an output is that is neither a regular file nor a directory.
+/// The kind of an output that is neither a regular file nor a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpecialFile {
     /// A device or pipe.
@@ -153,7 +153,7 @@ enum SpecialFile {
     Socket,
 }
 
-/// What stands at `path`, behind links, if that is no regular file and no directory.
+/// The kind of `path`, links followed, if it is no regular file and no directory.
 fn special_file(path: &Path) -> Option<SpecialFile> {
     let kind = std::fs::metadata(path).ok()?.file_type();
     if kind.is_file() || kind.is_dir() {
@@ -183,7 +183,7 @@ fn plan(arguments: &GetArgs) -> Result<GetPlan, CommandError> {
     Ok(GetPlan { paths, rules, into, name, existing })
 }
 
-/// The directory and the new name, if `output` is one: it is no directory, and one path was asked for.
+/// The directory and the new name, if `output` is a name: it is no directory, and one path was requested.
 fn renamed(paths: &[RelativePath], output: &Path) -> Result<Option<(PathBuf, RelativePath)>, CommandError> {
     let ends_with_slash = output.as_os_str().as_encoded_bytes().ends_with(b"/");
     let (1, false, false, Some(name)) = (paths.len(), ends_with_slash, output.is_dir(), output.file_name())
@@ -197,7 +197,7 @@ fn renamed(paths: &[RelativePath], output: &Path) -> Result<Option<(PathBuf, Rel
     Ok(Some((parent.unwrap_or_else(|| Path::new(".")).to_owned(), name)))
 }
 
-/// Whether a directory is there or can be made: no file stands in its place.
+/// Whether a directory exists or can be created: no file stands in its place.
 fn can_be_directory(output: &Path) -> Result<(), CommandError> {
     let nearest = output.ancestors().find_map(|place| Some((place, std::fs::metadata(place).ok()?)));
     match nearest {

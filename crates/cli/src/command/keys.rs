@@ -1,4 +1,4 @@
-//! `manyway keys`: what the own server accepts, and which servers are known.
+//! `manyway keys`: the tickets and clients of this user's server, and known servers.
 
 mod list;
 
@@ -16,10 +16,10 @@ use crate::home::{
     ClientEntry, Entries, Entry, Home, HostText, KeyHash, Secret, ServerEntry, TicketEntry, random,
 };
 
-/// Does what is asked for.
+/// Runs the action.
 ///
 /// # Errors
-/// If a name is taken or missing, or the files can not be read or written.
+/// If a name is taken or missing, or the files cannot be read or written.
 pub fn run(global: &GlobalArgs, arguments: &KeysArgs) -> Result<(), CommandError> {
     let home = Home::find()?;
     match &arguments.action {
@@ -133,7 +133,7 @@ fn report_added<T: Entry>(global: &GlobalArgs, name: &str, key: &KeyHash) -> Res
     Ok(())
 }
 
-/// Adds an entry whose name no entry of any kind has.
+/// Adds an entry under a name that no entry of any kind has.
 fn add<T: Entry>(home: &Home, name: &str, entry: T) -> Result<(), CommandError> {
     if let Some(noun) = noun_of(home, name)? {
         return Err(taken(noun, name));
@@ -154,7 +154,7 @@ fn taken(noun: &str, name: &str) -> CommandError {
     )
 }
 
-/// What the entry with this name is.
+/// The kind of the entry with this name.
 fn noun_of(home: &Home, name: &str) -> Result<Option<&'static str>, CommandError> {
     Ok(if home.entries::<TicketEntry>()?.contains_key(name) {
         Some(TicketEntry::NOUN)
@@ -209,8 +209,8 @@ fn print_ticket(global: &GlobalArgs, name: &str, ticket: &Ticket) -> Result<(), 
     print_line(&ticket.to_string())
 }
 
-/// The text of a ticket: with the addresses that it names itself, or where the server was reached last, or where it
-/// would be reached now.
+/// The text of a ticket: with its own addresses, or the last addresses of the server, or the addresses that it would
+/// have now.
 fn ticket_of(home: &Home, identity: &Identity, entry: &TicketEntry) -> Result<Ticket, CommandError> {
     let mut hosts: Vec<HostPort> = entry.advertise.iter().map(|host| host.0.clone()).collect();
     if hosts.is_empty() {
@@ -222,13 +222,13 @@ fn ticket_of(home: &Home, identity: &Identity, entry: &TicketEntry) -> Result<Ti
     Ticket::new(identity.public_key().hash(), entry.secret.0, hosts).map_err(CommandError::usage)
 }
 
-/// Where a server listens that is told nothing else.
+/// The default listening addresses of a server.
 fn default_listening() -> [LocalAddress; 2] {
     let any = [std::net::Ipv6Addr::UNSPECIFIED.into(), std::net::Ipv4Addr::UNSPECIFIED.into()];
     any.map(|ip: std::net::IpAddr| LocalAddress { interface: 0, address: (ip, manyway::DEFAULT_PORT).into() })
 }
 
-/// Every address at which another host may reach a server that listens there, as far as a ticket holds.
+/// Every address at which another host may reach a server that listens there, up to the limit of a ticket.
 pub(super) fn hosts_of(listening: &[LocalAddress]) -> Result<Vec<HostPort>, CommandError> {
     let watcher = InterfaceWatcher::new()?;
     let mut addresses = reachable_addresses(listening, watcher.snapshot());

@@ -1,4 +1,4 @@
-//! `manyway lab` and `manyway sim`: they run `manyway-lab`, which has all that compares over emulated links.
+//! `manyway lab` and `manyway sim`: run `manyway-lab`, which does all comparisons over emulated links.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::OsString;
@@ -7,15 +7,15 @@ use std::process::Command;
 
 use manyway_terminal::{CommandError, ExitCode};
 
-/// Whether the command line begins with the name of such a command. Its options are not those of `manyway`.
+/// Whether the command line begins with such a command. Its options are not those of `manyway`.
 pub fn is_named(first: Option<OsString>) -> bool {
     first.is_some_and(|word| is_verb(&word))
 }
 
-/// Runs `manyway-lab` with the words of a command line, in the place of this process.
+/// Replaces this process by `manyway-lab` with the arguments of the command line.
 ///
 /// # Errors
-/// It is not installed, or the system can not run it.
+/// It is not installed, or the system cannot run it.
 pub fn run(words: impl Iterator<Item = OsString>) -> Result<ExitCode, CommandError> {
     let program = program();
     let error = replace_by(Command::new(&program).args(arguments(words)));
@@ -56,7 +56,7 @@ fn replace_by(command: &mut Command) -> io::Error {
     command.exec()
 }
 
-/// Here no process can take the place of another: this one waits, and ends as the other does.
+/// No process can be replaced here: this one waits, and exits with the same status.
 #[cfg(not(unix))]
 fn replace_by(command: &mut Command) -> io::Error {
     match command.status() {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lab_is_told_everything_but_its_own_name() {
+    fn the_lab_gets_all_arguments_but_its_own_name() {
         for (words, expected) in [
             (&["lab", "two-50", "-n", "3"][..], &["two-50", "-n", "3"][..]),
             (&["--json", "lab", "list"], &["--json", "list"]),

@@ -1,4 +1,4 @@
-//! What each command does: one file a command.
+//! The commands, one file each.
 
 pub mod advice;
 pub mod bench;

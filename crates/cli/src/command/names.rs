@@ -1,4 +1,4 @@
-//! Names on the command line that mean nothing: what there is instead.
+//! Unknown names on the command line, with suggestions.
 
 use std::fmt::Display;
 
@@ -7,16 +7,16 @@ use manyway_terminal::CommandError;
 
 use crate::args::GlobalArgs;
 
-/// Checks that the interfaces of the command line and of the settings are there. A pattern may mean none, for a modem
-/// that is not always plugged in; what the settings exclude need not be there either.
+/// Checks that the interfaces of the command line and of the settings exist. A pattern may match none, for a modem that
+/// is not always plugged in; interfaces that the settings exclude need not exist either.
 ///
 /// # Errors
-/// One is not there: the text lists those that are.
+/// One does not exist: the text lists the existing ones.
 pub fn check_interfaces(global: &GlobalArgs) -> Result<(), CommandError> {
     if global.interfaces.is_empty() && global.exclude.is_empty() {
         return Ok(());
     }
-    // A system that does not tell its interfaces is no reason to refuse a name.
+    // On a system that does not list its interfaces no name is refused.
     let Ok(watcher) = InterfaceWatcher::new() else { return Ok(()) };
     let there: Vec<_> =
         watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str()).collect();
@@ -40,7 +40,7 @@ fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
     Err(CommandError::usage(text))
 }
 
-/// The error of a name that is not known, with the one that was perhaps meant.
+/// The error of an unknown name, with the name that may have been meant.
 pub fn unknown(error: impl Display, name: &str, known: impl Iterator<Item = &'static str>) -> CommandError {
     let name = name.split('=').next().unwrap_or(name);
     CommandError::usage(format!("{error}{}", suggestion(name, known)))
@@ -53,7 +53,7 @@ fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     best.map(|(_, other)| format!("; did you mean {other}?")).unwrap_or_default()
 }
 
-/// Words that are closer than this may be one with a slip.
+/// Words with a higher similarity may be misspellings.
 const NEAR: f64 = 0.8;
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_is_an_error_that_lists_those_there_are() {
+    fn a_missing_interface_is_an_error_that_lists_the_existing_ones() {
         let there = ["lo", "eth0", "wlan0"];
         for name in ["eth0", "w*", "nope*"] {
             check("-I", name, &there).unwrap();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_the_name_of_an_algorithm_is_guessed() {
+    fn a_misspelt_algorithm_is_suggested() {
         let guess = |name| unknown("no", name, ["bbr", "cubic", "new-reno", "earliest"].into_iter()).text;
         assert_eq!(guess("cubik"), "no; did you mean cubic?");
         assert_eq!(guess("Earlyest=3"), "no; did you mean earliest?");

@@ -1,4 +1,4 @@
-//! From the options of the command line to an endpoint and a connection.
+//! Makes an endpoint and a connection from the options of the command line.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -23,17 +23,17 @@ use crate::args::{GlobalArgs, Memory};
 use crate::caps::CapLedger;
 use crate::home::Home;
 
-/// How often a quiet path is asked while a command runs.
+/// Keep-alive interval of a quiet path while a command runs.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Addresses of rendezvous servers that count.
+/// Most addresses of rendezvous servers that are used.
 const MOST_RENDEZVOUS: usize = 4;
-/// What both ends of a connection of this program speak.
+/// The application protocol of both ends.
 const APPLICATION: &[u8] = b"manyway/1";
 
 /// The settings of every connection of a command.
 ///
 /// # Errors
-/// A name that does not exist, or a value out of its range.
+/// An unknown name, or a value out of its range.
 pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, CommandError> {
     let mut config = match global.memory.unwrap_or_default() {
         Memory::Auto => ConnectionConfig::default(),
@@ -61,10 +61,10 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     Ok(config)
 }
 
-/// The addresses of the rendezvous servers that the options name.
+/// The addresses of the rendezvous servers of the options.
 ///
 /// # Errors
-/// If a name has none.
+/// If a name has no address.
 pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandError> {
     if global.rendezvous.is_empty() {
         return Ok(Vec::new());
@@ -80,10 +80,10 @@ pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandE
     Ok(addresses)
 }
 
-/// Which interfaces the options allow.
+/// The interface policy of the options.
 ///
 /// # Errors
-/// A name that no interface can have.
+/// An invalid interface name.
 pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandError> {
     let mut policy = InterfacePolicy::new();
     for rule in &global.interfaces {
@@ -100,10 +100,10 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
     Ok(policy)
 }
 
-/// Who counts what goes over interfaces with a cap; `None` if there are none.
+/// The ledger of the interfaces with a cap; `None` if there are none.
 ///
 /// # Errors
-/// If the counts can not be kept.
+/// If the counts cannot be stored.
 pub fn caps(global: &GlobalArgs) -> Result<Option<Arc<CapLedger>>, CommandError> {
     let rules = global.cap_rules();
     if rules.is_empty() {
@@ -139,7 +139,7 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
-/// As [`connect_on`], to the ports that the server names.
+/// As [`connect_on`], to the ports of the server's addresses.
 ///
 /// # Errors
 /// As [`connect_on`].
@@ -147,11 +147,11 @@ pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Con
     connect_on(global, server, None).await
 }
 
-/// Connects to the server that the command line names: by a ticket, by its name in `manyway keys list servers`, or by
+/// Connects to the server of the command line: by a ticket, by its name in `manyway keys list servers`, or by
 /// `HOST[:PORT]`. A port replaces those of the server's addresses.
 ///
 /// # Errors
-/// If the server is not reached, can not prove that it is the right one, or is not trusted; or the user has had enough.
+/// If the server is not reached, cannot authenticate, or is not trusted; or the user interrupted.
 pub async fn connect_on(
     global: &GlobalArgs,
     server: &str,
@@ -181,7 +181,7 @@ pub async fn connect_on(
     let connection = match until_interrupted(attempt).await {
         Ok(connection) => connection,
         Err(error) => {
-            // What went over interfaces is counted also if it was in vain.
+            // Traffic counts even if the attempt failed.
             close(&endpoint, "the client gave up").await;
             return Err(error);
         }
@@ -195,7 +195,7 @@ pub async fn connect_on(
     Ok((endpoint, connection))
 }
 
-/// Why nobody answers may be this host's own check of where packets come from.
+/// Adds the host's own reverse-path filter as a possible cause of the missing answer.
 fn with_reverse_path(global: &GlobalArgs, hosts: &[HostPort], error: CommandError) -> CommandError {
     let address = |host: &HostPort| manyway::resolve::socket_address(host).ok();
     let peers: Vec<_> = hosts.iter().filter_map(address).collect();
@@ -227,7 +227,7 @@ mod tests {
     use crate::args::Cli;
 
     #[test]
-    fn little_memory_is_asked_for_by_a_word() {
+    fn little_memory_is_selected_by_a_word() {
         let streams = |arguments: &[&str]| {
             let cli = Cli::try_parse_from([&["manyway", "paths"], arguments].concat()).unwrap();
             let config = connection_config(&cli.global).unwrap();

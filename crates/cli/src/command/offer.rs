@@ -1,4 +1,4 @@
-//! `manyway send` without a server: offers the files here until one other side has fetched them.
+//! `manyway send` without a server: offers the files here until one client has fetched them.
 
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -24,16 +24,16 @@ use crate::serving::limit::Limits;
 use crate::serving::session::GuestSession;
 use crate::status::Board;
 
-/// Offers just these files, for reading, with keys that are good for nothing else. A client that is interrupted may
-/// come back; the first one that has everything verified ends it.
+/// Offers exactly these files, read-only, with keys for this offer alone. A client that is interrupted may reconnect;
+/// the first one that has verified everything ends the offer.
 ///
 /// # Errors
-/// An option chooses interfaces, a file can not be offered, no port can be bound, or the user has had enough.
+/// An option selects interfaces, a file cannot be offered, no port can be bound, or the user interrupted.
 pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Result<ExitCode, CommandError> {
     refuse_options_of_clients(global, ": who offers files is a server; whoever fetches them may choose")?;
     let view = ProgressView::new(ProgressMode::detect(global.quiet), "sending");
     let view = Arc::new(view.counting(global.board.files()));
-    // There is nothing to show before somebody comes.
+    // There is nothing to show before a client connects.
     view.pause();
     let tally = Arc::new(Tally::new(Arc::clone(&view)));
     let mut config = ServerConfig::default();
@@ -49,7 +49,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let ticket = Ticket::new(identity.public_key().hash(), secret, own_hosts(&endpoint)?)
         .map_err(CommandError::usage)?;
     announce(global, &ticket, &endpoint)?;
-    // Waiting for the other side is no part of the transfer.
+    // Waiting for the client is no part of the transfer.
     let (waiting, began) = (Instant::now(), OnceLock::new());
     let paths = Paths::default();
     tally.begin();
@@ -84,7 +84,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     summary.conclude(global, End::Output)
 }
 
-/// At the port that firewalls know, or, if a server has it, at any other: of each family that this host has.
+/// Binds the default port, or if it is taken any other, for each family that this host supports.
 fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
     let (v4, v6) = ((Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into());
     for listen in [vec![], vec![v4, v6], vec![v4]] {
@@ -101,7 +101,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
     Endpoint::bind(options).map_err(CommandError::failed)
 }
 
-/// What all who come meet.
+/// What all clients of the offer share.
 struct Guests {
     view: Arc<ProgressView>,
     paths: Paths,
@@ -111,7 +111,7 @@ struct Guests {
 }
 
 impl Guests {
-    /// Serves all who come, and notes when the first one did.
+    /// Serves all clients, and records when the first one connected.
     async fn accept(&self, endpoint: &Endpoint, server: &Server, began: &OnceLock<Instant>) {
         while let Some(connection) = endpoint.accept().await {
             if began.set(Instant::now()).is_ok() {
@@ -120,7 +120,7 @@ impl Guests {
             let started = began.get().copied().unwrap_or_else(Instant::now);
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
-            // Only the newest connection is shown: a receiver that was killed and came back has two.
+            // Only the newest connection is shown: a receiver that was killed and reconnected has two.
             let watch = PathWatch::start(&connection, Arc::clone(&view), &self.paths, started);
             *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {
@@ -135,7 +135,7 @@ impl Guests {
     }
 }
 
-/// The command for the other computer. A program that reads standard output gets the code alone.
+/// Prints the command for the other computer. A program that reads standard output gets the code alone.
 fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result<(), CommandError> {
     let code = ticket.to_string();
     if global.json {
@@ -158,8 +158,8 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
     Ok(())
 }
 
-/// The secret of a code that is good for one offer: its last two bytes follow from the others, so that whoever gets an
-/// old one can be told what it was. It keeps 112 random bits.
+/// The secret of a code for one offer. Its last two bytes follow from the others, so that a used code is recognised and
+/// named as such. It keeps 112 random bits.
 fn code_secret(mut secret: [u8; 16]) -> [u8; 16] {
     let mark = code_mark(&secret);
     if let Some(end) = secret.last_chunk_mut() {
@@ -168,7 +168,7 @@ fn code_secret(mut secret: [u8; 16]) -> [u8; 16] {
     secret
 }
 
-/// Whether a ticket's secret is that of an offer; of other tickets, one in 65 536 seems so.
+/// Whether a ticket's secret is that of an offer; one in 65 536 other tickets seems so.
 pub(super) fn is_code(secret: &[u8; 16]) -> bool {
     secret.last_chunk() == Some(&code_mark(secret))
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_of_an_offer_is_told_from_a_ticket() {
+    fn the_code_of_an_offer_is_distinguished_from_a_ticket() {
         for byte in 0..=255 {
             let secret = code_secret([byte; 16]);
             assert!(is_code(&secret) && !is_code(&[byte; 16]));

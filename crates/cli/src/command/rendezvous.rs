@@ -1,4 +1,4 @@
-//! `manyway rendezvous`: a host that stays where it is.
+//! `manyway rendezvous`: a meeting point for peers whose addresses both change.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::args::{GlobalArgs, RendezvousArgs};
 use crate::output::address;
 use crate::serving::notify::{Notice, tell};
 
-/// Answers until Ctrl-C or SIGTERM.
+/// Serves until Ctrl-C or SIGTERM.
 ///
 /// # Errors
 /// If a port can not be bound, or standard output is closed.

@@ -12,7 +12,7 @@ use super::summary::End;
 use super::transfer::Transfer;
 use crate::args::{GlobalArgs, SendArgs};
 
-/// Sends and waits until the server has verified everything; without a server, waits until somebody has fetched it.
+/// Sends and waits until the server has verified everything; without a server, waits until a client has fetched it.
 ///
 /// # Errors
 /// If a file is not there, the server is not reached or refuses, or the transfer breaks.
@@ -29,7 +29,7 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     transfer.run(|session, progress| async move { put(&session, plan.clone(), progress).await }).await
 }
 
-/// What is sent: files and directories that are there, standard input, and pipes.
+/// What is sent: existing files and directories, standard input, and pipes.
 fn plan(arguments: &SendArgs, files: &[PathBuf]) -> Result<PutPlan, CommandError> {
     if arguments.name.is_some() && files.len() != 1 {
         return Err(CommandError::usage("--name needs just one file or directory"));

@@ -32,18 +32,18 @@ use crate::serving::streams::{self, Egress};
 use crate::serving::visitors::{Visitors, remote_of};
 use crate::status::{Board, FileCounts};
 
-/// Streams of a client that may connect to others: all its programs' connections, and some for files.
+/// Streams of a client at a server with egress: all connections of its programs, and some for files.
 const STREAMS_WITH_EGRESS: u64 = 576;
-/// How often the files of keys and the memory in use are looked at.
+/// How often the key files and the memory in use are checked.
 const LOOK: Duration = Duration::from_millis(250);
-/// For the log of what was under way when the server stops.
+/// Time for the log lines of unfinished work when the server stops.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// If the directory can not be served, a port not be bound, or the keys not be read; [`ExitCode::Interrupted`] if a
-/// second signal came before everybody was told.
+/// If the directory cannot be served, a port cannot be bound, or the keys cannot be read; [`ExitCode::Interrupted`] if
+/// a second signal came before all clients were told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
     refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
     let advertised = advertised(arguments).await?;
@@ -70,11 +70,11 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     options.server = Some(server);
     options.reset_key = Some(keys.seed.reset_key());
     let endpoint = Endpoint::bind(options).map_err(|error| of_listen(&error))?;
-    // A server that can not start leaves nothing behind.
+    // A server that cannot start leaves nothing behind.
     make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
     let ticket = keys.ticket(arguments, &endpoint)?;
-    // Who reads the ticket may stop the server at once.
+    // The reader of the ticket may stop the server at once.
     let stop = interrupted();
     announce((global, arguments), &endpoint, (&keys, ticket.as_ref()), &journal)?;
     for advice in super::advice::of(global, &endpoint) {
@@ -101,7 +101,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     }
     match close(&endpoint, "the server is stopping").await {
         Farewell::Said => {
-            // Every connection has ended: what was under way has its line in the log at once, unless the disk is slow.
+            // Every connection has ended: unfinished work has its line in the log at once, unless the disk is slow.
             let logged = async { while clients.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(LAST_LINES, logged).await;
             Ok(())
@@ -113,7 +113,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
 }
 
 /// # Errors
-/// An option chooses interfaces. The hint tells what to do instead.
+/// An option selects interfaces. The hint names the alternative.
 pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
     if global.interfaces.is_empty() && global.exclude.is_empty() && !global.ipv4 && !global.ipv6 {
         return Ok(());
@@ -123,7 +123,7 @@ pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Resu
     )))
 }
 
-/// Makes the directory that is to be filled by clients, if it is not there.
+/// Creates the directory that clients fill, if it does not exist.
 fn make_directory(journal: &Journal, arguments: &ServeArgs) -> Result<(), CommandError> {
     let directory = arguments.dir();
     if arguments.read_only || directory.symlink_metadata().is_ok() {
@@ -135,7 +135,7 @@ fn make_directory(journal: &Journal, arguments: &ServeArgs) -> Result<(), Comman
     Ok(())
 }
 
-/// The same directory twice: for those who may send, and for those who may only fetch.
+/// The same directory twice: for clients that may send, and for those that may only fetch.
 #[derive(Debug, Clone)]
 struct Services {
     read_write: Server,
@@ -173,12 +173,12 @@ fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Ga
     Ok(Some(Gateway::new(rules, config)))
 }
 
-/// Who the server is and who may come in.
+/// The identity of the server and its authorised clients.
 struct Keys {
     home: Option<Home>,
     seed: Seed,
     guests: Arc<Guests>,
-    /// The ticket to print, if there is one that everybody gets.
+    /// The ticket to print, if there is a default one.
     printed: Option<TicketEntry>,
 }
 
@@ -197,7 +197,7 @@ impl Keys {
         Ok(Self { home: Some(home), seed, guests, printed })
     }
 
-    /// The text of the ticket to print. Where the server is reached is kept for tickets that are made later.
+    /// The text of the ticket to print. The server's addresses are stored for tickets that are made later.
     fn ticket(&self, arguments: &ServeArgs, endpoint: &Endpoint) -> Result<Option<Ticket>, CommandError> {
         let mut hosts = arguments.advertise.clone();
         if hosts.is_empty() {
@@ -216,8 +216,8 @@ impl Keys {
     }
 }
 
-/// The ticket with the name that stands for everybody. It is made only where nobody could come in otherwise, so that a
-/// server for named tickets and clients stays one.
+/// The default ticket. It is made only where no client could connect otherwise, so that a server with named tickets and
+/// clients only stays one.
 fn default_ticket(home: &Home) -> Result<Option<TicketEntry>, CommandError> {
     let has_clients = !home.entries::<ClientEntry>()?.is_empty();
     if has_clients || !home.entries::<TicketEntry>()?.is_empty() {
@@ -231,7 +231,7 @@ fn default_ticket(home: &Home) -> Result<Option<TicketEntry>, CommandError> {
     .map_err(CommandError::from)
 }
 
-/// Everything that clients meet.
+/// What all clients share.
 struct House {
     guests: Arc<Guests>,
     visitors: Arc<Visitors>,
@@ -246,8 +246,8 @@ struct House {
 }
 
 impl House {
-    /// Takes clients until a signal comes (`stop`) or the endpoint ends. Tells the name of the signal, and what serves the
-    /// clients that are still there.
+    /// Accepts clients until a signal comes (`stop`) or the endpoint ends. Returns the name of the signal, and the
+    /// tasks of the clients that are still connected.
     async fn serve(
         mut self,
         endpoint: &Endpoint,
@@ -311,7 +311,7 @@ impl House {
     }
 }
 
-/// Every address at which another host may reach this server, as far as a ticket holds.
+/// Every address at which another host may reach this server, up to the limit of a ticket.
 pub(super) fn own_hosts(endpoint: &Endpoint) -> Result<Vec<HostPort>, CommandError> {
     hosts_of(endpoint.local_addresses())
 }
@@ -326,7 +326,7 @@ async fn advertised(arguments: &ServeArgs) -> Result<Vec<SocketAddr>, CommandErr
     Ok(addresses)
 }
 
-/// The ticket to standard output, everything else to standard error; the ticket is never in the log.
+/// Prints the ticket to standard output, everything else to standard error; the ticket is never in the log.
 fn announce(
     (global, arguments): (&GlobalArgs, &ServeArgs),
     endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! A connection as the transfer protocol wants it.
+//! Adapts a connection to the transfer protocol.
 
 use std::future::Future;
 use std::io;
@@ -88,7 +88,7 @@ impl MessageSender for Messages<SendStream> {
     }
 
     fn finish(&mut self) {
-        // If it has ended, the receiver finds out.
+        // If the stream has ended, the receiver notices.
         let _ = self.0.finish();
     }
 }

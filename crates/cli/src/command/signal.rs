@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM end a command in order, and within two seconds in any case.
+//! Ctrl-C and SIGTERM end a command in order, and always within two seconds.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use manyway::Endpoint;
 use manyway_terminal::signal::signalled;
 use manyway_terminal::{CommandError, ExitCode};
 
-/// Runs `work` until it is done or the user has had enough.
+/// Runs `work` until it is done or the user interrupts.
 ///
 /// # Errors
 /// That of `work`, or [`ExitCode::Interrupted`].
@@ -22,8 +22,8 @@ pub async fn until_interrupted<T>(
     }
 }
 
-/// As [`until_interrupted`], and when the user has had enough, `endpoint` says farewell: the other side learns at once
-/// that nothing more comes.
+/// As [`until_interrupted`], and after an interruption closes `endpoint`: the peer learns at once that nothing more
+/// follows.
 ///
 /// # Errors
 /// That of `work`, or [`ExitCode::Interrupted`].
@@ -38,7 +38,7 @@ pub async fn until_interrupted_over<T>(
     result
 }
 
-/// Whether the other ends were told.
+/// Whether the peers were told of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
     /// They were, or had their time for it.
@@ -47,8 +47,8 @@ pub enum Farewell {
     CutShort,
 }
 
-/// Says farewell on every connection of `endpoint`, until the other side has answered; not for long, and not if the user
-/// has had enough. Connections that need longer are aborted: the other side is told, and unsent data is lost.
+/// Closes every connection of `endpoint`, and waits for the peer's answer, for a limited time and not after another
+/// interruption. Connections that need longer are aborted: the peer is told, and unsent data is lost.
 pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     let patience = if IS_ENDING.load(Ordering::Relaxed) { SHORT_FAREWELL } else { FAREWELL };
     tokio::select! {
@@ -57,14 +57,13 @@ pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     }
 }
 
-/// As [`close`], but without much patience: nothing that was written is waited for, or the other side has not answered
-/// lately.
+/// As [`close`], with a shorter limit: no written data is waited for, or the peer has not answered lately.
 pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
     endpoint.close_within(0, reason, SHORT_FAREWELL).await;
 }
 
-/// Waits for Ctrl-C or SIGTERM and tells which it was. It listens from the call on, not only once it is awaited, and must be
-/// called inside a runtime. After the signal the process has 1.8 s to end by itself.
+/// Waits for Ctrl-C or SIGTERM and returns which it was. It listens from the call on, not only once it is awaited, and
+/// must be called inside a runtime. After the signal the process has 1.8 s to end by itself.
 pub fn interrupted() -> impl Future<Output = &'static str> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);
@@ -76,8 +75,8 @@ pub fn interrupted() -> impl Future<Output = &'static str> {
     }
 }
 
-/// Ends the process some time after the first signal, whatever is stuck: a write to a terminal that takes nothing, a file
-/// system that does not answer. Returns once it listens.
+/// Ends the process some time after the first signal, whatever blocks: a write to a stopped terminal, or a file system
+/// that does not answer. Returns once it listens.
 fn start_guard() {
     let (ready, is_ready) = mpsc::sync_channel(1);
     let wait = move || {
@@ -90,18 +89,18 @@ fn start_guard() {
         });
         std::process::exit(ExitCode::Interrupted.number().into());
     };
-    // Without a thread the command ends in order or not at all.
+    // Without this thread the command ends in order or not at all.
     if std::thread::Builder::new().name("signals".to_owned()).spawn(wait).is_ok() {
         let _ = is_ready.recv();
     }
 }
 
-/// Whether the user has had enough.
+/// Whether the user has interrupted.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// From a signal to the end of the process, at most.
+/// Longest time from a signal to the end of the process.
 const LONGEST_END: Duration = Duration::from_millis(1800);
-/// For the farewell of a command that has done its work.
+/// Time limit for the close after a completed command.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// For that of one that was interrupted, or whose peer is silent. An abort takes 0.3 s more and the thread that reads
-/// standard input 1 s, so that a command ends within two seconds.
+/// Time limit for the close after an interruption, or with a silent peer. An abort takes 0.3 s more and the thread that
+/// reads standard input 1 s, so that a command ends within two seconds.
 const SHORT_FAREWELL: Duration = Duration::from_millis(400);

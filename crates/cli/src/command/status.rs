@@ -4,7 +4,7 @@ use manyway_terminal::{CommandError, ExitCode};
 
 use crate::args::{GlobalArgs, StatusArgs};
 
-/// Shows it once, or again and again.
+/// Shows it once, or repeatedly.
 ///
 /// # Errors
 /// If standard output is full.
@@ -26,10 +26,10 @@ pub async fn run(global: &GlobalArgs, arguments: &StatusArgs) -> Result<ExitCode
     Ok(ExitCode::Ok)
 }
 
-/// Shows it once, or again and again.
+/// Shows it once, or repeatedly.
 ///
 /// # Errors
-/// Always: commands tell of themselves over Unix sockets.
+/// Always: commands report over Unix sockets.
 #[cfg(not(unix))]
 pub async fn run(_global: &GlobalArgs, _arguments: &StatusArgs) -> Result<ExitCode, CommandError> {
     Err(CommandError::new(

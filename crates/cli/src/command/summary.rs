@@ -1,4 +1,4 @@
-//! What a transfer did, in one line and a table, or as JSON.
+//! The result of a transfer, as a line and a table, or as JSON.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use crate::args::GlobalArgs;
 use crate::output::book::{PathRow, final_table};
 use crate::output::units;
 
-/// Where a summary goes.
+/// The output for a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// To standard output.
     Output,
-    /// To standard error, since standard output carries the file.
+    /// Standard error, since standard output carries the file.
     Messages,
 }
 
-/// The end of `send` or `get`.
+/// The result of `send` or `get`.
 #[derive(Debug)]
 pub struct Summary {
     verb: &'static str,
     counts: Counts,
     elapsed: Duration,
-    /// Every path that there was, also those that are closed.
+    /// Every path of the transfer, including closed ones.
     paths: Vec<PathRow>,
 }
 
 impl Summary {
     /// Collects the figures.
     pub fn new(verb: &'static str, counts: Counts, elapsed: Duration, paths: Vec<PathRow>) -> Self {
-        // A path that is gone and only ever carried questions is not worth a line.
+        // A closed path that only ever carried probes is not worth a row.
         let has_carried = |row: &PathRow| {
             row.path.state != PathState::Closed || row.path.counts.bytes() > MORE_THAN_QUESTIONS
         };
         Self { verb, counts, elapsed, paths: paths.into_iter().filter(has_carried).collect() }
     }
 
-    /// Prints the end of a transfer that ran to its end, to `end`.
+    /// Prints the result of a transfer that completed, to `end`.
     ///
     /// # Errors
     /// If files failed: for programs the error is the document, with all figures. Or if standard output is full.
@@ -53,7 +53,7 @@ impl Summary {
             (true, _) if code != ExitCode::Ok => Ok(()),
             (true, _) => json::print(&Value::from(self.to_json())).map_err(CommandError::from),
             (false, true) => Ok(()),
-            // The error says all there is to say.
+            // The error is complete by itself.
             (false, false) if self.has_only_failures() => Ok(()),
             (false, false) => match end {
                 End::Output => self.print_text(std::io::stdout().lock()),
@@ -87,10 +87,10 @@ impl Summary {
         }
     }
 
-    /// The rate at which content travelled, if that was long and much enough to be one.
+    /// The rate of the content, if time and size are large enough to measure one.
     fn rate(&self) -> Option<Rate> {
         let moved = ByteCount(self.counts.moved);
-        // What moved but was not verified says nothing about the files of this line.
+        // Content that was not verified says nothing about the files of this line.
         let is_measure = self.elapsed >= SHORTEST && moved.get() >= LEAST && self.counts.report.verified > 0;
         is_measure.then(|| moved.per(self.elapsed))
     }
@@ -118,10 +118,10 @@ impl Summary {
         Ok(())
     }
 
-    /// Says how far a transfer came that did not run to its end. It is a message: standard output may carry the file.
+    /// Prints the progress of a transfer that did not complete. It is a message: standard output may carry the file.
     pub fn tell_part(&self, global: &GlobalArgs) {
         let totals = self.counts.totals;
-        // Of what never began there is nothing to tell.
+        // A transfer that never began has no progress.
         if global.json || global.quiet || self.counts.attempts == 0 || totals.files == 0 {
             return;
         }
@@ -135,7 +135,7 @@ impl Summary {
         }
     }
 
-    /// What of the bytes did not travel, and why.
+    /// The bytes that were not transferred, and why.
     fn unmoved(&self) -> String {
         let report = &self.counts.report;
         let mut text = String::new();
@@ -157,9 +157,9 @@ impl Summary {
         text
     }
 
-    /// Gives what is known of a transfer that did not come to its end to the error that ended it.
+    /// Adds the progress of an incomplete transfer to its error.
     pub fn explain(&self, error: CommandError) -> CommandError {
-        // Of a transfer that never began there is nothing to tell.
+        // A transfer that never began has no progress.
         if self.counts.attempts == 0 {
             return error;
         }
@@ -208,11 +208,11 @@ impl Summary {
 
 /// Shorter transfers have no rate.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// Neither have those of fewer bytes.
+/// Smaller transfers have no rate either.
 const LEAST: u64 = 100_000;
-/// For messages that go to no terminal.
+/// Width of messages without a terminal.
 const PLAIN_WIDTH: usize = 100;
-/// The questions of a path that never carried a file are fewer bytes.
+/// The probes of a path that never carried a file are fewer bytes.
 const MORE_THAN_QUESTIONS: u64 = 64 * 1024;
 
 /// What a user can do about a file that failed.
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_called_verified() {
+    fn an_empty_transfer_is_not_called_verified() {
         let mut report = report(0, &[]);
         report.left_out = 2;
         assert_eq!(text(&summary(0, Duration::from_secs(1), report)), "nothing sent; 2 skipped\n");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_failure_is_just_that() {
+    fn a_single_failure_is_printed_alone() {
         let one = summary(0, Duration::from_secs(1), report(0, &[("nothere.bin", Reason::NotFound)]));
         assert!(one.has_only_failures());
         assert_eq!(one.failures(), "no such file or directory: nothere.bin");

@@ -1,4 +1,4 @@
-//! Counts what a transfer does over all its attempts, also one that never comes to its end.
+//! Counts the work of a transfer over all its attempts, including one that never completes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,51 +8,51 @@ use manyway_transfer::{Failure, Progress, ProgressEvent, Report, Totals};
 
 use crate::output::progress::ProgressView;
 
-/// Counts, and hands everything on to the view.
+/// Counts, and passes everything on to the view.
 #[derive(Debug)]
 pub struct Tally {
     view: Arc<ProgressView>,
     counts: Mutex<Counts>,
-    /// What was said to the user already.
+    /// Messages that the user has seen already.
     said: Mutex<BTreeSet<String>>,
 }
 
-/// What is known so far.
+/// The counts so far.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// What there is to transfer.
+    /// The total of the transfer.
     pub totals: Totals,
     /// Attempts, the first one included.
     pub attempts: u32,
     /// Bytes of content that arrived, over all attempts.
     pub moved: u64,
-    /// Bytes of content that were there before this command began.
+    /// Bytes of content that existed before this command began.
     pub resumed: u64,
-    /// The last attempt: what was verified, and what failed.
+    /// The last attempt: verified and failed files.
     pub report: Report,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Starts with zeros.
     pub fn new(view: Arc<ProgressView>) -> Self {
         Self { view, counts: Mutex::default(), said: Mutex::default() }
     }
 
-    /// Another attempt begins.
+    /// Begins another attempt.
     pub fn begin(&self) {
         let mut counts = self.counts();
         counts.attempts += 1;
         counts.report = Report::default();
     }
 
-    /// The last attempt came to its end, and this is what is known of it for sure: all that it sent has arrived.
+    /// Ends the last attempt with its certain result: everything that it sent has arrived.
     pub fn end(&self, report: Report) -> Counts {
         self.view.set_waiting(0);
         self.counts().report = report;
         self.so_far()
     }
 
-    /// What is known so far.
+    /// The counts so far.
     pub fn so_far(&self) -> Counts {
         Counts { moved: self.view.travelled(), ..self.counts().clone() }
     }
@@ -63,7 +63,7 @@ impl Tally {
 }
 
 impl Tally {
-    /// Says what a user wants to know of an entry, once however often it is tried.
+    /// Prints a message about an entry, once over all attempts.
     fn say(&self, text: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() < MOST_SAID && said.insert(text.to_owned()) {
@@ -78,7 +78,7 @@ impl Progress for Tally {
         match event {
             ProgressEvent::Totals(totals) => {
                 counts.totals = totals;
-                // Of nothing there is no progress; why there is nothing follows.
+                // An empty transfer has no progress; the reason follows.
                 if totals.files == 0 {
                     return;
                 }
@@ -96,7 +96,7 @@ impl Progress for Tally {
             }
             ProgressEvent::Failed { name, failure, .. } => {
                 counts.report.failures += 1;
-                // Of a single file the end of the command says it.
+                // For a single file the end of the command reports it.
                 if counts.totals.files > 1 {
                     self.say(&failure_of(name, failure));
                 }
@@ -113,12 +113,12 @@ impl Progress for Tally {
     }
 }
 
-/// Why a file failed, in the form that all errors have.
+/// Why a file failed, in the form of all errors.
 pub fn failure_of(name: &str, failure: &Failure) -> String {
     failure.clone().at(Path::new(name)).to_string()
 }
 
-/// Messages that are remembered; more are not worth reading.
+/// Most messages that are remembered; more are not worth reading.
 const MOST_SAID: usize = 1000;
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_attempt_sent_does_not_count_as_there_before() {
+    fn bytes_of_an_earlier_attempt_do_not_count_as_existing_before() {
         let tally = Tally::new(Arc::new(ProgressView::new(ProgressMode::Silent, "sending")));
         for moved in [70, 20] {
             tally.begin();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_to_a_connection_that_broke_does_not_count_as_sent() {
+    fn bytes_given_to_a_broken_connection_do_not_count_as_sent() {
         let view = Arc::new(ProgressView::new(ProgressMode::Silent, "sending"));
         let tally = Tally::new(Arc::clone(&view));
         let totals = Totals { files: 1, bytes: 100 };

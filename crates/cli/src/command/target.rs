@@ -1,4 +1,4 @@
-//! The server that a command line names, and how it is known to be the right one.
+//! The server of a command line, and its authentication.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 
@@ -16,29 +16,29 @@ use crate::args::{GlobalArgs, Trust};
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
 use crate::output::cause;
 
-/// A server, before it is connected to.
+/// A server, before the connection.
 #[derive(Debug)]
 pub struct Target {
     hosts: Vec<HostPort>,
     way: Way,
 }
 
-/// How the two ends know each other.
+/// How the two ends authenticate.
 #[derive(Debug)]
 enum Way {
-    /// A ticket says all.
+    /// A ticket has everything.
     Ticket(Ticket),
-    /// A known server, or one that will be known by this name.
+    /// A known server, or one that will be stored under this name.
     Key { home: Home, name: String, known: Option<ServerEntry> },
     /// A certificate for its name.
     Certificate { home: Home, roots: RootCertificates, known: Option<ServerEntry> },
 }
 
 impl Target {
-    /// Finds out what `text` stands for.
+    /// Resolves `text` to a server.
     ///
     /// # Errors
-    /// If it is none of the three, or the files of keys can not be read.
+    /// If it is none of the three, or the key files cannot be read.
     pub fn find(global: &GlobalArgs, text: &str) -> Result<Self, CommandError> {
         let text = text.trim();
         if let Some(ticket) = ticket(text)? {
@@ -48,7 +48,7 @@ impl Target {
         let home = Home::find()?;
         let mut servers = home.entries::<ServerEntry>()?;
         if let Some(entry) = servers.remove(text) {
-            // Authorities of the settings do not count where the key is known; those of the command line do.
+            // Authorities of the settings are ignored where the key is known; those of the command line are used.
             let roots = match &global.trust {
                 Some(trust) => roots(trust)?,
                 None => None,
@@ -62,7 +62,7 @@ impl Target {
             });
         }
         if is_like_ticket(text) {
-            // Nearly a secret.
+            // Almost a secret.
             let head: String = text.chars().take(3).collect();
             return Err(CommandError::usage(format!(
                 "\"{head}…\" looks like a mistyped ticket: tickets begin with \"mw1\"; if it is a host, name its port, \
@@ -91,15 +91,15 @@ impl Target {
         Self { hosts: hosts_of(&entry), way: Way::Key { home, name, known: Some(entry) } }
     }
 
-    /// Where it is, best first.
+    /// Its addresses, best first.
     pub fn hosts(&self) -> &[HostPort] {
         &self.hosts
     }
 
-    /// What the server has to prove, and by which key this end proves who it is.
+    /// What the server has to prove, and the key with which this end authenticates.
     ///
     /// # Errors
-    /// If the own key can not be read or made.
+    /// If the own key cannot be read or created.
     pub fn credentials(&self) -> Result<(ServerTrust, Identity), CommandError> {
         Ok(match &self.way {
             Way::Ticket(ticket) => {
@@ -115,7 +115,7 @@ impl Target {
         })
     }
 
-    /// Why the connection did not come about: a key that changed is a matter of its own.
+    /// Why the connection failed: a changed key has its own error.
     pub fn explain(&self, error: ConnectError) -> CommandError {
         match (&self.way, &error) {
             (
@@ -158,7 +158,7 @@ impl Target {
         }
     }
 
-    /// Decides about a server that is not known yet. Nothing was said to it before (spec 7.41).
+    /// Decides about an unknown server. Nothing has been sent to it before (spec 7.41).
     ///
     /// # Errors
     /// [`ExitCode::Authentication`] if it is not trusted.
@@ -189,12 +189,12 @@ impl Target {
     }
 }
 
-/// Whether a text stands for a ticket: one itself, or the file that holds one.
+/// Whether a text names a ticket: the ticket itself, or a file with one.
 pub fn names_ticket(text: &str) -> bool {
     is_ticket(text) || text.starts_with('@')
 }
 
-/// How a server may be called where others read it: by its name, never by its ticket.
+/// The name of a server for others to read: never its ticket.
 pub fn public_name(text: &str) -> Option<String> {
     let text = text.trim();
     (!names_ticket(text)).then(|| text.to_owned())
@@ -213,7 +213,7 @@ pub fn ticket(text: &str) -> Result<Option<Ticket>, CommandError> {
     text.parse().map(Some).map_err(|error| CommandError::usage(format!("invalid ticket: {error}")))
 }
 
-/// The ticket in the file that `@FILE` names, so that no secret stands among the arguments of a process.
+/// The ticket in the file of `@FILE`, so that the arguments of a process hold no secret.
 fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
     let Some(name) = text.strip_prefix('@') else { return Ok(None) };
     let failed = |reason: &dyn std::fmt::Display| CommandError::usage(format!("{text}: {reason}"));
@@ -234,7 +234,7 @@ fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
 /// Far more than any ticket has.
 const LONGEST_TICKET: u64 = 64 * 1024;
 
-/// A ticket names the key of its server: nobody else is asked to vouch for it.
+/// A ticket has the key of its server, so `--trust` has no use.
 fn refuse_trust(global: &GlobalArgs) -> Result<(), CommandError> {
     let option = if global.trust.is_some() {
         "--trust"
@@ -248,7 +248,7 @@ fn refuse_trust(global: &GlobalArgs) -> Result<(), CommandError> {
     )))
 }
 
-/// Who this user is to a server: the ticket that was kept for it, or the own key.
+/// The client's identity for a server: the stored ticket, or the own key.
 fn own_identity(home: &Home, server: Option<&ServerEntry>) -> Result<Identity, CommandError> {
     Ok(match server.and_then(|entry| entry.secret.as_ref()) {
         Some(secret) => Identity::from_ticket_secret(&secret.0),
@@ -260,7 +260,7 @@ fn hosts_of(entry: &ServerEntry) -> Vec<HostPort> {
     entry.hosts.iter().map(|host| host.0.clone()).collect()
 }
 
-/// The authorities that may vouch for a server; `None` where its key has to be known.
+/// The authorities that may certify a server; `None` where its key has to be known.
 fn roots(trust: &Trust) -> Result<Option<RootCertificates>, CommandError> {
     let file = match trust {
         Trust::Keys => return Ok(None),
@@ -273,7 +273,7 @@ fn roots(trust: &Trust) -> Result<Option<RootCertificates>, CommandError> {
     RootCertificates::from_pem(&pem).map(Some).map_err(|fault| usage(&fault))
 }
 
-/// Whether a text is meant as a ticket, of this version or another: no host is called so.
+/// Whether a text is meant as a ticket, of this version or another: no host has such a name.
 pub fn is_ticket(text: &str) -> bool {
     let mut characters = text.chars().map(|c| c.to_ascii_lowercase());
     characters.next() == Some('m')
@@ -294,12 +294,12 @@ fn is_like_ticket(text: &str) -> bool {
         && (has_digit || has_letters || rest.len() >= 2 * MANY)
 }
 
-/// So many characters may follow the beginning of a name that only looks like a ticket's.
+/// Most characters after the beginning of a name that only looks like a ticket.
 const FEW: usize = 3;
-/// No host of one word has a name so long.
+/// No host name of one word is this long.
 const MANY: usize = 20;
 
-/// What to tell about a name of a server that is the name of a file here.
+/// A hint if the name of a server is the name of a file here.
 fn file_hint(name: &str) -> &'static str {
     let is_there = std::fs::symlink_metadata(name).is_ok();
     if is_there { "; a file here has this name: the ticket or server stands in its place" } else { "" }
@@ -342,7 +342,7 @@ fn changed_key(home: &Home, name: &str, entry: &ServerEntry, shown: &PublicKey) 
     )
 }
 
-/// Asks the user, who has to write a whole word.
+/// Asks the user, who has to type a whole word.
 async fn ask(name: &str, hash: &KeyHash) -> Result<(), CommandError> {
     let mut err = std::io::stderr().lock();
     write!(
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_ticket_is_told_from_a_host() {
+    fn a_mistyped_ticket_is_distinguished_from_a_host() {
         let long = "mwl".to_owned() + &"ab2".repeat(20);
         for text in ["tm1abc", "wm1abc", "nw1abcd", &long, &"aff5vv3w".repeat(8)] {
             assert!(is_like_ticket(text), "{text}");
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_may_stand_in_a_file() {
+    fn a_ticket_can_be_in_a_file() {
         let place = tempfile::TempDir::new().unwrap();
         let file = place.path().join("ticket");
         let named = || ticket_of_file(&format!("@{}", file.display()));
@@ -396,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn others_never_read_a_ticket() {
+    fn a_ticket_is_never_shown_to_others() {
         assert_eq!((public_name("mw1abc"), public_name("@secret")), (None, None));
         assert_eq!(public_name("home").as_deref(), Some("home"));
     }
 
     #[test]
-    fn tickets_are_told_from_hosts() {
+    fn tickets_are_distinguished_from_hosts() {
         for text in ["mw1abc", "MW1ABC", "mw9x", "mw1", "mw1ab…"] {
             assert!(is_ticket(text), "{text}");
         }

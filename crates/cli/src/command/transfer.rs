@@ -1,4 +1,4 @@
-//! What `send` and `get` have in common: connect, transfer, and take it up again if the connection breaks.
+//! Common to `send` and `get`: connects, transfers, and resumes if the connection breaks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,25 +23,25 @@ use crate::serving::session::GuestSession;
 pub struct Transfer<'a> {
     /// What every command understands.
     pub global: &'a GlobalArgs,
-    /// The server, as the command line names it.
+    /// The server, as named on the command line.
     pub server: &'a str,
-    /// How often it is taken up again; `None` if its input can be read only once.
+    /// How often it is resumed; `None` if its input can be read only once.
     pub retry: Option<Retries>,
-    /// How fast it may be.
+    /// Its rate limit.
     pub limit: Option<Rate>,
-    /// Where its summary goes.
+    /// The output for its summary.
     pub end: End,
-    /// What goes on, such as "sending".
+    /// The activity, such as "sending".
     pub doing: &'static str,
-    /// What was done in the end, such as "sent".
+    /// The completed activity, such as "sent".
     pub done: &'static str,
 }
 
 impl Transfer<'_> {
-    /// Does `work` over a connection; if that breaks, over another one, as often as the user allows.
+    /// Runs `work` over a connection; if that breaks, over another one, as often as the user allows.
     ///
     /// # Errors
-    /// The server is not reached or refuses, the transfer breaks too often, or the user has had enough. What arrived
+    /// The server is not reached or refuses, the transfer breaks too often, or the user interrupted. Data that arrived
     /// stays.
     pub async fn run<W, F>(&self, work: W) -> Result<ExitCode, CommandError>
     where
@@ -63,9 +63,9 @@ impl Transfer<'_> {
                 Err(error) => error,
             };
             let is_broken = error.code == ExitCode::Incomplete;
-            // A server that is being started again may take a while; one that was never reached is given up at once.
+            // A server that is restarting may take a while; one that was never reached is given up at once.
             let is_away = repetitions > 0 && error.code == ExitCode::Unreachable;
-            // A port that is closed meanwhile says so at once: that is no shorter a try than one without an answer.
+            // A closed port fails at once: such an attempt must not be shorter than one without an answer.
             let patience = self.global.connect_timeout();
             if is_away && away_since.get_or_insert_with(Instant::now).elapsed() < patience {
                 match pause().await {
@@ -96,7 +96,7 @@ impl Transfer<'_> {
         Err(summary.explain(self.gave_up(error, repetitions)))
     }
 
-    /// Says that a broken transfer is not taken up again by this command, and what to do.
+    /// Says that a broken transfer is not resumed by this command, and what to do.
     fn gave_up(&self, error: CommandError, repetitions: u32) -> CommandError {
         if error.code != ExitCode::Incomplete {
             return error;
@@ -169,7 +169,7 @@ async fn pause() -> Result<(), CommandError> {
     .await
 }
 
-/// A server that was there and did not come back.
+/// A server that was reached and did not come back.
 fn lost(error: &CommandError) -> CommandError {
     CommandError::new(
         ExitCode::Incomplete,
@@ -178,7 +178,7 @@ fn lost(error: &CommandError) -> CommandError {
 }
 
 const AGAIN: &str = "run the same command again";
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_transfer_says_once_that_it_is_given_up_and_what_to_do() {
+    fn a_broken_transfer_reports_once_that_it_is_given_up_and_what_to_do() {
         let global = GlobalArgs::default();
         let transfer = |retry| Transfer {
             global: &global,

@@ -16,17 +16,17 @@ use crate::output::rate::Pathless;
 /// How often the figures are read.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The paths of a command over all its connections; clones are the same.
+/// The paths of a command over all its connections; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Paths(Arc<Mutex<PathBook>>);
 
 impl Paths {
-    /// Every path that there was, in the order of their coming.
+    /// Every path ever seen, in the order of appearance.
     pub fn rows(&self) -> Vec<PathRow> {
         self.book().rows(Instant::now())
     }
 
-    /// Room for the paths of another connection.
+    /// Adds another connection.
     pub fn connection(&self) -> PathsOf {
         PathsOf { connection: self.book().open(), paths: self.clone() }
     }
@@ -36,7 +36,7 @@ impl Paths {
     }
 }
 
-/// The paths of one connection among them; they are closed when this is dropped.
+/// The paths of one connection among them; they are marked closed when this is dropped.
 #[derive(Debug)]
 pub struct PathsOf {
     connection: u32,
@@ -44,7 +44,7 @@ pub struct PathsOf {
 }
 
 impl PathsOf {
-    /// Takes note of the paths as they are now.
+    /// Records the current paths.
     pub fn note(&self, info: &ConnectionInfo) {
         let paths = info.paths.iter().map(|path| Observed::of(path, PathLabel::of(path).name()));
         self.paths.book().note(self.connection, Instant::now(), paths);
@@ -54,7 +54,7 @@ impl PathsOf {
         self.paths.book().name(self.connection, id).map(str::to_owned)
     }
 
-    /// Takes note of an event; whether it is news that a path works.
+    /// Records an event; returns whether it is news that a path works.
     fn is_news(&self, event: &PathEvent) -> bool {
         let mut book = self.paths.book();
         book.note_state(self.connection, event.path, event.state);
@@ -76,7 +76,7 @@ pub struct PathWatch {
 }
 
 impl PathWatch {
-    /// Starts to show the paths of `connection` in `view`, and to note them in `paths`. Times of messages count from
+    /// Starts to show the paths of `connection` in `view`, and to record them in `paths`. Times of messages count from
     /// `started`.
     pub fn start(connection: &Connection, view: Arc<ProgressView>, paths: &Paths, started: Instant) -> Self {
         let mut events = connection.events();
@@ -113,7 +113,7 @@ impl PathWatch {
                                 && paths.name(path).is_none()
                                 && let Ok(info) = connection.info().await
                             {
-                                // It came since the last look.
+                                // A path that came since the last look.
                                 paths.note(&info);
                             }
                             say(&event, &paths);
@@ -127,7 +127,7 @@ impl PathWatch {
         Self { task, paths: noted }
     }
 
-    /// Takes note of the figures of this moment and shows nothing more.
+    /// Records the current figures without showing them.
     pub fn note(&self, info: &ConnectionInfo) {
         self.task.abort();
         self.paths.note(info);
@@ -140,25 +140,25 @@ impl Drop for PathWatch {
     }
 }
 
-/// A moment of a transfer, as it stands before each message.
+/// A time of a transfer, as printed before each message.
 pub fn moment(time: Duration) -> String {
     format!("{:>7.2} s ", time.as_secs_f64())
 }
 
-/// The words for a change that a user wants to know: a path that works is news if it did not before.
+/// The message for a change: a path that works is news if it did not before.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 fn describe(event: &Event, paths: &PathsOf) -> Option<String> {
     let path = path_of(event)?;
     let is_worth_it = match event {
         Event::Path(change) => paths.is_news(change) || change.state == PathState::Parked,
         Event::PrimaryPath(_) => true,
-        // Whoever asks the user about it tells.
+        // The code that asks the user reports this.
         _ => false,
     };
     if is_worth_it { news_words(event, paths.name(path).as_deref()) } else { None }
 }
 
-/// Until a connection without any path ends: no option changes it.
+/// Timeout of a connection without any path: no option changes it.
 fn no_path_timeout() -> Duration {
     manyway::ConnectionConfig::default().no_path_timeout
 }

@@ -1,4 +1,4 @@
-//! Cuts a link in the middle of a transfer, restores it, and looks how long it takes to be used again.
+//! Cuts a link in the middle of a transfer, restores it, and measures how long it takes until it is used again.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use manyway_chart::{Mark, MarkKind};
 
 use super::emulator::{Direction, LinkHandle};
 
-/// A link stays cut no longer, however slow the others are.
+/// Longest cut of a link, however slow the others are.
 pub const LONGEST_CUT: Duration = Duration::from_secs(8);
 
-/// What became of the cut; times count from the start of the transfer.
+/// The result of the cut; times count from the start of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutReport {
     /// The link, counted from zero.
@@ -18,12 +18,12 @@ pub struct CutReport {
     pub at: Duration,
     /// When it was restored; `None` if the transfer ended before.
     pub restored_at: Option<Duration>,
-    /// From then until data came out of it again; `None` if none did.
+    /// Time from then until the link delivered data again; `None` if it never did.
     pub carries_after: Option<Duration>,
 }
 
 impl CutReport {
-    /// How long of the first `time` of the transfer the link was cut.
+    /// How long the link was cut during the first `time` of the transfer.
     pub fn outage(&self, time: Duration) -> Duration {
         self.restored_at.unwrap_or(time).min(time).saturating_sub(self.at)
     }
@@ -41,18 +41,18 @@ impl CutReport {
     }
 }
 
-/// What the cutter did in a step.
+/// What happened in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutEvent {
     /// It cut the link.
     Cut,
     /// It restored the link.
     Restored,
-    /// Data comes out of the link again, so long after it was restored.
+    /// The link delivers data again, this long after it was restored.
     Carries(Duration),
 }
 
-/// Does it all at the right time, if asked often enough.
+/// Acts at the right time, if called often enough.
 #[derive(Debug)]
 pub struct Cutter {
     index: usize,
@@ -76,7 +76,7 @@ impl Cutter {
         Self { index, link, total, phase: Phase::Before }
     }
 
-    /// Does what is due after `now` and `received` bytes. `is_used` tells whether the connection counts the link's path
+    /// Does what is due after `now` and `received` bytes. `is_used` says whether the connection counts the link's path
     /// among those that carry data.
     pub fn step(&mut self, now: Duration, received: u64, is_used: bool) -> Option<CutEvent> {
         match self.phase {
@@ -108,7 +108,7 @@ impl Cutter {
         }
     }
 
-    /// What became of it; `None` if the transfer was over before the cut.
+    /// The result; `None` if the transfer ended before the cut.
     pub fn report(&self) -> Option<CutReport> {
         let link = self.index;
         match self.phase {
@@ -126,7 +126,7 @@ impl Cutter {
     }
 }
 
-/// Ten full datagrams: the questions to a dead path and the answers of one that returns are fewer.
+/// Ten full datagrams: the probes of a dead path and the answers of one that returns are fewer.
 const MORE_THAN_PROBES: u64 = 10 * 1472;
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use crate::output::units::{self, UnitError};
 /// An emulated link, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// How much it carries; at least 8 kbit/s, counted with IP and UDP headers.
+    /// Its rate; at least 8 kbit/s, counted with IP and UDP headers.
     pub rate: Rate,
-    /// How long a packet travels one way; at most 10 s.
+    /// Its one-way delay; at most 10 s.
     pub delay: Duration,
-    /// How many packets are lost at random; below the whole.
+    /// Probability of random loss; below one.
     pub loss: Probability,
 }
 
@@ -31,7 +31,7 @@ impl LinkSpec {
         vec![link(40, 15, 0), link(20, 40, 0), link(8, 60, 5_000)]
     }
 
-    /// One direction for the emulator, with a drop-tail queue of so much time.
+    /// One direction for the emulator, with a drop-tail queue of this length in time.
     pub fn config(&self, queue: Duration) -> LinkConfig {
         LinkConfig::new(self.rate, self.delay).with_loss(LossModel::Random(self.loss)).with_queue_time(queue)
     }
@@ -48,7 +48,7 @@ impl fmt::Display for LinkSpec {
     }
 }
 
-/// What is wrong with a `--link`.
+/// Why a `--link` is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkSpecError {
     /// Not two or three fields.

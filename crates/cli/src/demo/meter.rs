@@ -1,4 +1,4 @@
-//! When bytes arrive at the application of the receiving side: what a user of the connection feels.
+//! Measures when bytes arrive at the receiving application, which is what a user notices.
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl Arrivals {
     }
 }
 
-/// Takes note of every arrival; clones share their notes.
+/// Records every arrival; clones share the record.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Mutex<Arrivals>>);
 
@@ -75,7 +75,7 @@ impl Session for MeteredSession {
     }
 }
 
-/// A stream whose arrivals are noted.
+/// A stream with recorded arrivals.
 #[derive(Debug)]
 pub struct Metered<R> {
     stream: R,

@@ -1,4 +1,4 @@
-//! What `demo` is made of: emulated links, the stage on which a transfer runs, the final table, the plot.
+//! The parts of `demo`: emulated links, a server and client, the final table, the plot.
 
 pub mod cutter;
 pub mod emulator;

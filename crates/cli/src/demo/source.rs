@@ -1,4 +1,4 @@
-//! The file that the demo sends, the place where it arrives, and the hash that both must have.
+//! The file that the demo sends, its destination, and the hash that both must have.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::output::cause;
 
-/// A directory for everything that must not stay behind; dropping it removes it.
+/// A directory for temporary files; dropping it removes it.
 #[derive(Debug)]
 pub struct Workshop {
     directory: TempDir,
 }
 
 impl Workshop {
-    /// Makes the directory where the system keeps temporary files.
+    /// Creates the directory among the system's temporary files.
     ///
     /// # Errors
-    /// There is no such place, or it is full or closed.
+    /// There is no such directory, or it is full or not writable.
     pub fn new() -> Result<Self, CommandError> {
         let directory = tempfile::Builder::new().prefix("manyway-demo-").tempdir().map_err(|error| {
             let place = std::env::temp_dir();
@@ -33,7 +33,7 @@ impl Workshop {
         Ok(Self { directory })
     }
 
-    /// Makes an empty directory in it.
+    /// Creates an empty directory in it.
     ///
     /// # Errors
     /// The disk is full.
@@ -56,13 +56,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// Takes a file of the user's.
+    /// Uses a file of the user.
     ///
     /// # Errors
     /// It cannot be read, is no regular file, or is empty.
     pub async fn existing(path: &Path) -> Result<Self, CommandError> {
         let cannot = |error: io::Error| failed(format!("cannot read {}: {}", path.display(), cause(&error)));
-        // Opened as well, since a file that may not be read has facts nonetheless.
+        // Opened as well, since metadata is available even of an unreadable file.
         let file = File::open(path).await.map_err(cannot)?;
         let facts = file.metadata().await.map_err(cannot)?;
         if !facts.is_file() {
@@ -74,7 +74,7 @@ impl Source {
         Ok(Self { path: path.to_owned(), bytes: facts.len() })
     }
 
-    /// Makes a file of pseudo-random content, the same each time.
+    /// Creates a file of pseudo-random content, the same each time.
     ///
     /// # Errors
     /// It cannot be written.
@@ -89,7 +89,7 @@ impl Source {
         Ok(Self { path, bytes })
     }
 
-    /// Tells whether the file of the same name in `directory` has the same hash.
+    /// Whether the file of the same name in `directory` has the same hash.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -99,7 +99,7 @@ impl Source {
     }
 }
 
-/// Written piece by piece, so that it ends where its caller gives up.
+/// Writes piece by piece, so that it stops when its caller is cancelled.
 async fn write_noise(path: &Path, bytes: u64) -> io::Result<()> {
     let mut noise = Hasher::new().update(b"manyway demo").finalize_xof();
     let mut file = File::create(path).await?;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_made_file_has_its_size_and_goes_away_with_the_workshop() {
+    async fn a_created_file_has_its_size_and_is_removed_with_the_workshop() {
         let workshop = Workshop::new().unwrap();
         let source = Source::made(&workshop, (1 << 20) + 7).await.unwrap();
         assert_eq!(std::fs::metadata(&source.path).unwrap().len(), (1 << 20) + 7);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_single_wrong_byte_is_noticed() {
+    async fn a_single_wrong_byte_is_detected() {
         let workshop = Workshop::new().unwrap();
         let source = Source::made(&workshop, 3000).await.unwrap();
         let incoming = workshop.directory("incoming").await.unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_not_be_sent_is_refused_with_its_name() {
+    async fn a_file_that_cannot_be_sent_is_refused_with_its_name() {
         let workshop = Workshop::new().unwrap();
         let directory = workshop.directory("d").await.unwrap();
         let error = Source::existing(&directory.join("none")).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A server, a client, and nothing but emulated links between them, all in this process.
+//! A server, a client, and only emulated links between them, all in this process.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,10 +19,10 @@ use super::link_spec::LinkSpec;
 use super::meter::{Meter, MeteredSession};
 use crate::command::error::of_connect;
 
-/// Most links of a stage: so many addresses does a connection try, and so many paths does it open.
+/// Most links of a stage: a connection tries this many addresses, and opens this many paths.
 pub const MOST_LINKS: usize = 8;
 
-/// A connection over emulated links, with a server at its other end that takes files.
+/// A connection over emulated links, with a server at its other end that receives files.
 #[derive(Debug)]
 pub struct Stage {
     connection: Connection,
@@ -30,7 +30,7 @@ pub struct Stage {
     server: Arc<Endpoint>,
     meter: Meter,
     emulator: Emulator,
-    // Dropped with the stage, which ends its task.
+    // Dropped with the stage, which aborts its task.
     serving: JoinSet<()>,
 }
 
@@ -59,7 +59,7 @@ impl Stage {
         let secret = random()?;
         let mut options = ServerOptions::new(identity.clone(), &secret);
         options.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-        // With no address here the server would name its own, and the client would go around the links.
+        // Without advertised addresses the server would advertise its own, and the client would bypass the links.
         options.advertise = fronts.addresses();
         let server = Endpoint::bind(endpoint_options(config, Locals::default(), Some(options)))
             .map_err(CommandError::failed)?;
@@ -84,7 +84,7 @@ impl Stage {
         &self.connection
     }
 
-    /// What arrives at the application of the server.
+    /// The meter of the receiving application.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }

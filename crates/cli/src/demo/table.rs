@@ -1,4 +1,4 @@
-//! What the demo found out, as a table for people and as data for programs.
+//! The results of the demo, as a table for people and as data for programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,36 +19,36 @@ pub struct DemoReport {
     pub bytes: u64,
     /// From the first byte to the verified end.
     pub time: Duration,
-    /// What the links could have carried meanwhile, the cut taken off, headers included.
+    /// The capacity of the links during the transfer, without the cut, headers included.
     pub possible: Rate,
     /// The longest time without a byte at the receiver.
     pub longest_silence: Duration,
-    /// What became of the link that was cut; `None` if none was.
+    /// The result of the cut; `None` if there was none.
     pub cut: Option<CutReport>,
-    /// The same file over the best link alone, uncut; `None` if that was not tried.
+    /// The time of the same file over the best link alone, uncut; `None` if that was not measured.
     pub best_single: Option<Duration>,
     /// Whether the received file has the hash of the sent one.
     pub hash: HashCheck,
     /// Each link in the order of its specification.
     pub links: Vec<LinkReport>,
-    /// Where the plot is; `None` if it could not be written.
+    /// Path of the plot; `None` if it could not be written.
     pub plot: Option<PathBuf>,
 }
 
-/// What the comparison of the hashes said.
+/// The result of comparing the hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HashCheck {
-    /// The file is the same.
+    /// The files are equal.
     Right,
-    /// It is not.
+    /// They differ.
     Wrong,
 }
 
-/// What one link did.
+/// The figures of one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkReport {
-    /// Its specification in words.
+    /// Its specification as text.
     pub name: String,
     /// Bytes of UDP payload that it delivered to the receiver.
     pub delivered: u64,
@@ -62,7 +62,7 @@ impl DemoReport {
         manyway_proto::ByteCount(self.bytes).per(self.time)
     }
 
-    /// How much faster than the best link alone, in percent; below zero if slower.
+    /// Gain over the best link alone, in percent; negative if slower.
     pub fn gain(&self) -> Option<f64> {
         let single = self.best_single?.as_secs_f64();
         let time = self.time.as_secs_f64();
@@ -103,7 +103,7 @@ impl DemoReport {
         let facts = self.facts();
         let names = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, value) in &facts {
-            // What is too long goes on below where it began.
+            // A long value continues below its first line.
             for (number, part) in wrap(value, width.saturating_sub(names + 2)).into_iter().enumerate() {
                 let name = if number == 0 { *name } else { "" };
                 lines.push(Line::from(format!("{name:<names$}  {part}").as_str()));
@@ -112,7 +112,7 @@ impl DemoReport {
         block(&lines, colour)
     }
 
-    /// What the table below is about: not the comparison, which came last.
+    /// The heading of the table: it is not about the comparison, which came last.
     fn heading(&self) -> String {
         match self.links.len() {
             1 => "The link delivered:".to_owned(),

@@ -1,4 +1,4 @@
-//! One transfer of a file over emulated links, watched from both ends.
+//! One transfer of a file over emulated links, observed at both ends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use crate::command::watch::moment;
 use crate::output::progress::ProgressView;
 use crate::output::units;
 
-/// What to try.
+/// The settings of a trial.
 #[derive(Debug, Clone, Copy)]
 pub struct Trial<'a> {
     /// What to send.
     pub source: &'a Source,
     /// Over which links.
     pub links: &'a [LinkSpec],
-    /// Which of them to cut at one quarter and restore at one half or 8 s later; counted from zero.
+    /// The link to cut at one quarter and restore at one half or 8 s later; counted from zero.
     pub cut: Option<usize>,
     /// The settings of both ends.
     pub config: &'a ConnectionConfig,
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// From the first request until the receiver had verified the file.
     pub time: Duration,
     /// The longest time between two arrivals at the receiving application.
     pub longest_silence: Duration,
-    /// What became of the cut; `None` if there was none.
+    /// The result of the cut; `None` if there was none.
     pub cut: Option<CutReport>,
-    /// What each link did.
+    /// The figures of each link.
     pub links: Vec<LinkReport>,
-    /// Bytes that came out of each link, in bins of [`SERIES_BIN`]; the transfer began in the first.
+    /// Delivered bytes of each link, in bins of [`SERIES_BIN`]; the transfer began in the first.
     pub series: Vec<Vec<u64>>,
 }
 
@@ -56,7 +56,7 @@ impl Trial<'_> {
     /// Runs the transfer into `directory`.
     ///
     /// # Errors
-    /// The links cannot be set up, the connection breaks, or the receiver does not take the file.
+    /// The links cannot be set up, the connection breaks, or the receiver rejects the file.
     pub async fn run(&self, directory: &Path, view: &Arc<ProgressView>) -> Result<Outcome, CommandError> {
         let progress: Arc<ProgressView> = Arc::clone(view);
         let stage = Stage::set_up(self.links, self.config, directory, progress).await?;
@@ -90,7 +90,7 @@ impl Trial<'_> {
 }
 
 impl Outcome {
-    /// What `links` could have carried during the transfer, the cut taken off.
+    /// The capacity of `links` during the transfer, without the cut.
     pub fn possible(&self, links: &[LinkSpec]) -> Rate {
         let mut bytes = ByteCount::ZERO;
         for (index, link) in links.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Outcome {
     }
 }
 
-/// Cuts and restores, looks at the paths, and tells the user.
+/// Cuts and restores, watches the paths, and reports to the user.
 struct Conductor<'a> {
     stage: &'a Stage,
     view: &'a ProgressView,
@@ -128,14 +128,14 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Says which paths work from the start.
+    /// Reports the paths that work from the start.
     async fn begin(&self) {
         if let Ok(info) = self.stage.connection().info().await {
             self.watch.beginnings(&info).iter().for_each(|text| self.say(text));
         }
     }
 
-    /// Goes on for as long as it is asked to; ends only with an error.
+    /// Runs until it is cancelled; ends only with an error.
     async fn run(&mut self) -> CommandError {
         let mut step = interval(STEP);
         let mut look = interval_at(tokio::time::Instant::now() + LOOK, LOOK);
@@ -170,7 +170,7 @@ impl<'a> Conductor<'a> {
             CutEvent::Restored => format!("{name} restored (Manyway is not notified)"),
             CutEvent::Carries(after) => format!("{name} carries data again after {}", units::duration(after)),
         });
-        // What the connection thinks of the link from before the cut says nothing about now.
+        // The state of the path before the cut says nothing about now.
         self.look().await
     }
 
@@ -207,7 +207,7 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// The next event; never, once there are no more.
+/// The next event; pends for ever once there are no more.
 async fn next_event(events: &mut Receiver<Event>) -> Event {
     loop {
         match events.recv().await {
@@ -227,15 +227,15 @@ fn link_report(link: &LinkHandle) -> LinkReport {
     }
 }
 
-/// What came out of a link, without the time before the transfer.
+/// The deliveries of a link, without the time before the transfer.
 fn series(link: &LinkHandle, before: Duration) -> Vec<u64> {
     let skip = usize::try_from(before.as_nanos() / SERIES_BIN.as_nanos()).unwrap_or(usize::MAX);
     link.figures(Direction::Up).delivered.into_iter().skip(skip).collect()
 }
 
-/// How exactly the link is cut and restored.
+/// Precision of cutting and restoring.
 const STEP: Duration = Duration::from_millis(5);
-/// How often the paths are looked at.
+/// Interval of looking at the paths.
 const LOOK: Duration = Duration::from_millis(150);
 
 #[cfg(test)]

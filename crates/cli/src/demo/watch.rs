@@ -1,4 +1,4 @@
-//! What the user sees of the paths while a transfer runs.
+//! The paths during a transfer, as the user sees them.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use super::emulator::LinkHandle;
 use crate::output::book::{Observed, PathBook, PathRow};
 use crate::output::path::{PathLabel, event_words, state_words};
 
-/// Looks at the paths over the links.
+/// Watches the paths over the links.
 #[derive(Debug)]
 pub(super) struct Watch {
     links: Vec<LinkHandle>,
@@ -35,7 +35,7 @@ impl Watch {
         book.rows(now)
     }
 
-    /// What is said of the paths that work when the transfer begins: nobody hears of them later.
+    /// Messages about the paths that work when the transfer begins: no later event reports them.
     pub(super) fn beginnings(&self, info: &ConnectionInfo) -> Vec<String> {
         let working = info.paths.iter().filter(|path| path.statistics.state.carries_data());
         let words = working.filter_map(|path| {
@@ -46,7 +46,7 @@ impl Watch {
         words.collect()
     }
 
-    /// An address of the server that no link leads to but that the connection uses all the same.
+    /// An address of the server that bypasses all links but is used by the connection.
     pub(super) fn way_around(&self, info: &ConnectionInfo) -> Option<String> {
         let fronts: Vec<_> = self.links.iter().map(LinkHandle::front).collect();
         let strays = info.paths.iter().filter(|path| path.statistics.state.carries_data());
@@ -56,7 +56,7 @@ impl Watch {
             .map(|remote| remote.to_string())
     }
 
-    /// What happened to a path, in words.
+    /// The text of a path event.
     pub(super) fn message(&self, event: &PathEvent) -> String {
         let local = event.tuple.local.address.ip();
         let name = self.links.iter().position(|link| link.client() == local).map(link_name);

@@ -1,4 +1,4 @@
-//! What the files hold.
+//! The entries of the files.
 
 use std::fmt::Debug;
 
@@ -14,20 +14,20 @@ pub trait Entry: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
     const FILE: &'static str;
     /// Its first line.
     const TITLE: &'static str;
-    /// What one of them is called.
+    /// Its name for people.
     const NOUN: &'static str;
 }
 
-/// What a client may do.
+/// The rights of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rights {
     /// When they end; `None` never.
     pub expires: Option<Timestamp>,
     /// Whether it may only fetch.
     pub read_only: bool,
-    /// The fastest it may be in each direction, over all its connections; `None` without limit.
+    /// Rate limit in each direction, over all its connections; `None` without limit.
     pub max_rate: Option<RateText>,
-    /// Connections at the same time, at least 1; `None` without limit.
+    /// Limit on parallel connections, at least 1; `None` without limit.
     pub max_connections: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Rights {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TicketEntry {
-    /// What the bearer proves to have.
+    /// The secret that the bearer proves to have.
     pub secret: Secret,
     /// When it was made.
     pub created: Timestamp,
@@ -58,12 +58,12 @@ pub struct TicketEntry {
     /// See [`Rights::max_connections`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<u32>,
-    /// The addresses in it; empty: those that the server is reached at.
+    /// Its addresses; empty: those of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<HostText>,
 }
 
-/// A client that proves who it is by a key of its own.
+/// A client that authenticates with a key of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClientEntry {
@@ -91,11 +91,11 @@ pub struct ClientEntry {
 pub struct ServerEntry {
     /// Its key.
     pub key: KeyHash,
-    /// Where it is; at least one place.
+    /// Its addresses; at least one.
     pub hosts: Vec<HostText>,
     /// Since when it is known.
     pub created: Timestamp,
-    /// The secret of its ticket; without one, this user's own key opens it.
+    /// The secret of its ticket; without one, this user's own key authenticates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<Secret>,
 }
@@ -107,7 +107,7 @@ impl TicketEntry {
         Self { secret, created: Timestamp::now(), expires, read_only, max_rate, max_connections, advertise }
     }
 
-    /// What the bearer may do.
+    /// The rights of the bearer.
     pub fn rights(&self) -> Rights {
         let Self { expires, read_only, max_rate, max_connections, .. } = *self;
         Rights { expires, read_only, max_rate, max_connections }
@@ -126,7 +126,7 @@ impl ClientEntry {
         Self { key, created: Timestamp::now(), expires, read_only, max_rate, max_connections }
     }
 
-    /// What it may do.
+    /// Its rights.
     pub fn rights(&self) -> Rights {
         let Self { expires, read_only, max_rate, max_connections, .. } = *self;
         Rights { expires, read_only, max_rate, max_connections }

@@ -1,4 +1,4 @@
-//! What can go wrong with the files of keys.
+//! Errors of the key files.
 
 use std::fmt;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::output::cause;
 
-/// A file of keys can not be used.
+/// A key file cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HomeError {
-    /// No variable says where the directory is.
+    /// No variable names the directory.
     Nowhere,
     /// The system refuses.
     System {
@@ -19,21 +19,21 @@ pub enum HomeError {
         /// Why.
         source: io::Error,
     },
-    /// Others than the owner may read or write the file.
+    /// Users other than the owner may read or write the file.
     Open {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// The file is not what it should be.
+    /// The file is damaged.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line where there is one.
+        /// The fault, with its line where there is one.
         reason: String,
     },
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     NoRandomness,
 }
 

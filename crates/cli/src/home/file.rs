@@ -1,4 +1,4 @@
-//! Files that only their owner reads, replaced as a whole.
+//! Files that only their owner may read, replaced as a whole.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Write as _};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::error::HomeError;
 
-/// More than any file here needs; a longer one is refused unread.
+/// Larger than any file here; a larger one is refused unread.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// What differs between two states of a file that was replaced in between.
+/// Distinguishes two states of a file that was replaced in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp(Option<(u64, u64, i64, i64)>);
 
@@ -19,7 +19,7 @@ pub(super) fn stamp(path: &Path) -> Stamp {
     Stamp(facts.map(|facts| (facts.ino(), facts.size(), facts.mtime(), facts.mtime_nsec())))
 }
 
-/// Reads a file that must be its owner's alone; `None` if there is none.
+/// Reads a file that must be private to its owner; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>, HomeError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, HomeError> {
     Ok(Some(text))
 }
 
-/// Puts a new file in the place of the old one: after a crash there is one of them, whole.
+/// Replaces a file by a new one: after a crash one of them is there, complete.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), HomeError> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
     let attempt = || {
@@ -48,22 +48,22 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), HomeError> {
         give_to_owner(file.as_file(), directory);
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
-        // The new name is on the disk only once its directory is.
+        // The new name is on the disk only once its directory is synced.
         File::open(directory)?.sync_all()
     };
     attempt().map_err(HomeError::system(path))
 }
 
-/// What root writes into the directory of a service belongs to the service, or that could not read it any more.
+/// A file that root writes into the directory of a service is given to the service, or it could not read it any more.
 pub(super) fn give_to_owner(file: &File, directory: &Path) {
     let (Ok(own), Ok(owner)) = (file.metadata(), directory.metadata()) else { return };
     if own.uid() != owner.uid() {
-        // Whoever is not root may not give files away, and keeps them.
+        // Other users than root may not change the owner, and need not.
         let _ = std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()));
     }
 }
 
-/// Keeps others from changing anything in the directory, which is made if need be, until the result is dropped.
+/// Locks the directory, which is created if necessary, against changes by others until the result is dropped.
 pub(super) fn lock(directory: &Path) -> Result<File, HomeError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(directory).map_err(HomeError::system(directory))?;

@@ -1,4 +1,4 @@
-//! How keys are named to people.
+//! The text form of key hashes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ impl fmt::Display for KeyHash {
 impl FromStr for KeyHash {
     type Err = String;
 
-    /// Takes capital letters, and colons or spaces between the digits.
+    /// Accepts capital letters, and colons or spaces between the digits.
     fn from_str(text: &str) -> Result<Self, String> {
         let digits: String = text.chars().filter(|c| !matches!(c, ':' | ' ')).collect();
         HEXLOWER
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_as_it_is_printed_and_as_people_copy_it() {
+    fn a_key_is_read_as_printed_and_as_people_copy_it() {
         let hash = KeyHash([0xab; 16]);
         let text = hash.to_string();
         assert_eq!(text, "ab".repeat(16));

@@ -1,8 +1,8 @@
-//! The directory that holds what has to outlive a process: keys, tickets, authorised clients, known servers.
+//! The directory of persistent data: keys, tickets, authorised clients, known servers.
 //!
-//! Every file is small, readable, and meant to be looked at; `manyway keys` changes them. All are for their owner only.
-//! A change takes a lock, reads the file anew, and puts a whole new file in its place: two programs that change
-//! something at once lose nothing, and a reader sees the old state or the new one.
+//! Every file is small and readable text; `manyway keys` changes them. All are private to their owner. A change takes a
+//! lock, reads the file again, and replaces it as a whole: two programs that change something at once lose nothing, and
+//! a reader sees the old state or the new one.
 
 mod entry;
 mod error;
@@ -37,7 +37,7 @@ pub struct Home {
     directory: PathBuf,
 }
 
-/// Where a server was reached last, for tickets that are made while it is not running.
+/// The last addresses of a server, for tickets that are made while it is not running.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reached {
@@ -77,10 +77,10 @@ impl Home {
         self.directory.join(T::FILE)
     }
 
-    /// The own identity; made at the first call, and the same ever after.
+    /// The own identity; created at the first call, and the same ever after.
     ///
     /// # Errors
-    /// If the file is damaged or readable by others, or can not be made.
+    /// If the file is damaged or readable by others, or cannot be created.
     pub fn identity(&self) -> Result<Seed, HomeError> {
         if let Some(seed) = self.existing_identity()? {
             return Ok(seed);
@@ -114,7 +114,7 @@ impl Home {
         toml::from_str(&text).map_err(|reason| HomeError::damaged(&path, &reason))
     }
 
-    /// Changes the entries of a kind, while nobody else changes anything here.
+    /// Changes the entries of a kind, while no other process changes anything here.
     ///
     /// # Errors
     /// That of `change`, which leaves everything as it was, or if the file can not be read or written.
@@ -134,15 +134,15 @@ impl Home {
         Ok(result)
     }
 
-    /// Tells one state of the files of a kind from another, without reading them.
+    /// Identifies the state of the files of a kind, without reading them.
     pub fn stamp<T: Entry>(&self) -> Stamp {
         file::stamp(&self.file_of::<T>())
     }
 
-    /// Keeps where the server was reached last.
+    /// Stores the last addresses of the server.
     ///
     /// # Errors
-    /// If the file can not be written.
+    /// If the file cannot be written.
     pub fn remember_hosts(&self, hosts: &[HostPort]) -> Result<(), HomeError> {
         let path = self.reached_file();
         let reached = Reached { hosts: hosts.iter().cloned().map(HostText).collect() };
@@ -151,7 +151,7 @@ impl Home {
         file::replace(&path, &format!("# where the server of this directory was reached last\n\n{text}"))
     }
 
-    /// Where the server was reached last; empty if it never ran.
+    /// The last addresses of the server; empty if it never ran.
     ///
     /// # Errors
     /// If the file is damaged or readable by others.
@@ -167,10 +167,10 @@ impl Home {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
-/// [`HomeError::NoRandomness`] if the system gives none.
+/// [`HomeError::NoRandomness`] if the system provides none.
 pub fn random<const N: usize>() -> Result<[u8; N], HomeError> {
     let mut bytes = [0; N];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)

@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 /// Letters, digits, dots, hyphens and underscores, at most 64 of them, the first one a letter or digit; nothing that
 /// looks like a ticket. A name never contains a colon, an address with a port always does: so known servers without a
-/// name of their own (`example.org:4455`) are in nobody's way.
+/// name of their own (`example.org:4455`) collide with no name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryName(String);
 
-/// A text can be no name.
+/// A text is no valid name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameError {
     text: String,

@@ -27,7 +27,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn an_identity_is_made_once_and_kept() {
+fn an_identity_is_created_once_and_kept() {
     let (_place, home) = home();
     assert!(home.existing_identity().unwrap().is_none());
     assert!(!home.directory().exists(), "looking makes nothing");
@@ -60,7 +60,7 @@ fn entries_come_back_as_they_were_written() {
 }
 
 #[test]
-fn a_file_that_others_can_read_is_not_used_and_the_way_out_is_told() {
+fn a_file_that_others_can_read_is_not_used_and_the_remedy_is_named() {
     let (_place, home) = home();
     home.identity().unwrap();
     for mode in [0o640, 0o604, 0o620] {
@@ -85,7 +85,7 @@ fn a_damaged_file_is_named_with_its_line() {
 }
 
 #[test]
-fn a_change_that_fails_changes_nothing_and_none_leaves_the_file_alone() {
+fn a_failed_change_changes_nothing_and_an_empty_one_does_not_touch_the_file() {
     let (_place, home) = home();
     add(&home, "alice", ticket(1));
     let stamp = home.stamp::<TicketEntry>();
@@ -105,7 +105,7 @@ fn a_change_that_fails_changes_nothing_and_none_leaves_the_file_alone() {
 }
 
 #[test]
-fn changes_at_the_same_time_lose_nothing() {
+fn simultaneous_changes_lose_nothing() {
     let (_place, home) = home();
     std::thread::scope(|scope| {
         for byte in 0..16 {
@@ -126,13 +126,13 @@ fn the_addresses_of_a_server_are_remembered() {
 }
 
 #[test]
-fn what_root_changes_for_a_service_still_belongs_to_the_service() {
+fn files_that_root_changes_for_a_service_still_belong_to_the_service() {
     use std::os::unix::fs::{MetadataExt as _, chown};
     let (_place, home) = home();
     add(&home, "alice", ticket(1));
     let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
     if owner(home.directory()) != 0 || chown(home.directory(), Some(12_345), Some(12_345)).is_err() {
-        // Only root can give files away.
+        // Only root can change the owner of files.
         return;
     }
     add(&home, "bob", ticket(2));

@@ -1,4 +1,4 @@
-//! Values that stand in files as people write them.
+//! Values in files, in their text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use manyway::{HostPort, HostPortError, Rate};
 
 use crate::output::units::{UnitError, parse_rate};
 
-/// Lets a type stand in files by its text form.
+/// Stores a type by its text form.
 macro_rules! serde_by_text {
     ($type:ty) => {
         impl serde::Serialize for $type {

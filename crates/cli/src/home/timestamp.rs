@@ -1,4 +1,4 @@
-//! Points in time as files and people have them.
+//! Points in time, in the form of files and people.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,22 +9,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Timestamp(u64);
 
 const DAY: u64 = 86_400;
-/// The first second of the year 10000, which the text form does not reach.
+/// The first second of the year 10000, which has no text form.
 const END: u64 = 253_402_300_800;
 
 impl Timestamp {
-    /// The present by the system's clock.
+    /// The current time of the system's clock.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(since.as_secs().min(END - 1))
     }
 
-    /// So much later; at most the end of the year 9999.
+    /// This much later; at most the end of the year 9999.
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time.as_secs()).min(END - 1))
     }
 
-    /// Whether it has come.
+    /// Whether it is in the past.
     pub fn is_past(self) -> bool {
         Self::now() >= self
     }
@@ -48,7 +48,7 @@ fn day_of(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) {
         return None;
     }
-    // The search needs no second formula that has to agree with the first.
+    // A search from a guess needs no second formula that has to agree with the first.
     let guess = (year - 1970) * 365 + (year - 1969) / 4;
     let first = guess.saturating_sub(100);
     (first..guess + 370).find(|candidate| date(*candidate) == (year, month, day))
@@ -66,7 +66,7 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = String;
 
-    /// Takes a date alone too, which is its first second.
+    /// Accepts a date alone too, which means its first second.
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text).ok_or_else(|| {
             format!("{text:?} is no time; write it like 2026-12-20 or 2026-12-20T15:00:00Z, in UTC")
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn an_invalid_time_is_refused() {
         for text in [
             "",
             "tomorrow",
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_not_passed() {
+    fn the_last_representable_time_is_not_exceeded() {
         assert_eq!(Timestamp::now().after(Duration::MAX), Timestamp(END - 1));
         assert!(Timestamp(0).is_past() && !Timestamp::now().after(Duration::from_secs(60)).is_past());
     }

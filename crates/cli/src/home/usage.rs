@@ -1,9 +1,9 @@
-//! How much went over each interface: a file for each, which all processes of the user add to.
+//! Traffic of each interface: a file for each, to which all processes of the user add.
 //!
 //! A file has one line of a fixed length, such as `2026-11-01 2026-12-01 00000000000123456789`: the first day of the
-//! period, that of the next one, and the bytes in between. It is changed in its place under a lock and with one write of
-//! 43 bytes, so a process that is killed leaves the old line or the new one. It is not forced to the disk: a machine that
-//! loses its power may forget what was counted in the last half a minute.
+//! period, that of the next one, and the bytes in between. It is changed in place under a lock and with one write of 43
+//! bytes, so a process that is killed leaves the old line or the new one. It is not synced: after a power failure the
+//! traffic of the last half a minute may be lost.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -16,10 +16,10 @@ use rustix::fs::FlockOperation;
 use super::Home;
 use super::file::give_to_owner;
 
-/// What went over an interface.
+/// The traffic of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// The first day of the period that it belongs to.
+    /// The first day of its period.
     pub since: Date,
     /// The first day of the next period.
     pub until: Date,
@@ -30,17 +30,17 @@ pub struct Count {
 /// What to do while another process holds a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Wait until it is done.
+    /// Wait for it.
     Wait,
     /// Fail with [`io::ErrorKind::WouldBlock`].
     Leave,
 }
 
 impl Home {
-    /// Changes the count of an interface, `None` if nothing was counted yet, and returns what it is then.
+    /// Changes the count of an interface, `None` if there is none yet, and returns the new one.
     ///
     /// # Errors
-    /// If the file is damaged, or can not be read or written.
+    /// If the file is damaged, or cannot be read or written.
     pub fn change_count(
         &self,
         interface: &str,
@@ -73,10 +73,10 @@ impl Home {
         Ok(new)
     }
 
-    /// The count of an interface; `None` if nothing was counted yet.
+    /// The count of an interface; `None` if there is none yet.
     ///
     /// # Errors
-    /// If the file is damaged or can not be read.
+    /// If the file is damaged or cannot be read.
     pub fn count(&self, interface: &str) -> io::Result<Option<Count>> {
         let path = self.usage_file(interface)?;
         match File::open(&path) {
@@ -86,12 +86,12 @@ impl Home {
         }
     }
 
-    /// Forgets what went over an interface; false if nothing was counted.
+    /// Removes the count of an interface; returns false if there was none.
     ///
     /// # Errors
-    /// If the file can not be removed.
+    /// If the file cannot be removed.
     pub fn forget_count(&self, interface: &str) -> io::Result<bool> {
-        // Emptied in its place: another process may hold it open and would go on to count in a file that nobody sees.
+        // Emptied in place: another process may hold it open and would go on to count in a deleted file.
         let path = self.usage_file(interface)?;
         let file = match File::options().write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -103,7 +103,7 @@ impl Home {
         Ok(was_there)
     }
 
-    /// The interfaces of which something was counted, by name.
+    /// The interfaces with a count, by name.
     pub fn counted_interfaces(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.usage_directory()).into_iter().flatten().flatten();
         let used = entries.filter(|entry| entry.metadata().is_ok_and(|facts| facts.len() > 0));
@@ -112,7 +112,7 @@ impl Home {
         names
     }
 
-    /// Where the counts stand.
+    /// The directory of the counts.
     pub fn usage_directory(&self) -> PathBuf {
         self.directory().join("usage")
     }
@@ -154,7 +154,7 @@ fn read(file: &File, path: &std::path::Path) -> io::Result<Option<Count>> {
     count.filter(|count| line(*count).len() == length).map(Some).ok_or_else(damaged)
 }
 
-/// Of a line.
+/// Length of a line.
 const LENGTH: usize = 43;
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_count_at_once_lose_nothing() {
+    fn simultaneous_counts_lose_nothing() {
         let (_directory, home) = home();
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_process_holds_is_left_if_wanted() {
+    fn a_file_that_another_process_holds_is_skipped_on_request() {
         let (_directory, home) = home();
         add(&home, 1).unwrap();
         let held = File::open(home.usage_directory().join("wwan0")).unwrap();

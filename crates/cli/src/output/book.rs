@@ -1,4 +1,4 @@
-//! Every path of a command with what it carried, also those that are closed, each in the place where it first stood.
+//! Every path of a command with its traffic, including closed ones, each in the place of its first appearance.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use super::rate::RateWindow;
 use super::tint::Tint;
 use super::units;
 
-/// Paths by interface. A path that returns, also over another connection, goes on in its old row.
+/// Paths by interface. A path that returns, also over another connection, continues its old row.
 #[derive(Debug, Default)]
 pub struct PathBook {
     connections: u32,
@@ -20,32 +20,32 @@ pub struct PathBook {
 #[derive(Debug)]
 struct Row {
     path: Observed,
-    /// The connection that the path is of.
+    /// The connection of the path.
     connection: u32,
-    /// What earlier paths of this row carried.
+    /// The traffic of earlier paths of this row.
     before: Counts,
     rate: RateWindow,
-    /// Whether it ever failed or went.
+    /// Whether it ever failed or closed.
     failed: bool,
 }
 
-/// A path at one moment.
+/// The state of a path at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Its interface, or the peer's address where it is bound to none; at the demo its link.
+    /// Its interface, or the peer's address if it is bound to none; in the demo its link.
     pub name: String,
-    /// What it is known by.
+    /// Its label.
     pub label: PathLabel,
     /// Its state; closed if it is gone.
     pub state: PathState,
-    /// Its smoothed round-trip time; `None` if nothing answers or nothing was measured.
+    /// Its smoothed round-trip time; `None` if no answer arrives or it was not measured.
     pub rtt: Option<Duration>,
-    /// What went over it.
+    /// Its traffic.
     pub counts: Counts,
 }
 
 impl Observed {
-    /// A path under the name by which it is shown.
+    /// A path under its display name.
     pub fn of(path: &PathInfo, name: String) -> Self {
         let figures = &path.statistics;
         Self {
@@ -63,13 +63,13 @@ impl Observed {
     }
 }
 
-/// The smoothed round-trip time; `None` if nothing answers or nothing was measured.
+/// The smoothed round-trip time; `None` if no answer arrives or it was not measured.
 pub fn rtt_of(figures: &PathStatistics) -> Option<Duration> {
     let answers = !matches!(figures.state, PathState::Validating | PathState::Dead | PathState::Closed);
     (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt)
 }
 
-/// What went over a path, in UDP payload: headers of the protocol and repeats included.
+/// The traffic of a path, in UDP payload: headers of the protocol and repeats included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Bytes sent.
@@ -98,12 +98,12 @@ impl Counts {
     }
 }
 
-/// What is shown of one path.
+/// The displayed data of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathRow {
-    /// The path, with everything that went over this row since the start.
+    /// The path, with all traffic of this row since the start.
     pub path: Observed,
-    /// What it carries now in both directions; `None` if that is nothing.
+    /// Its current rate in both directions; `None` if it carries nothing.
     pub rate: Option<Rate>,
 }
 
@@ -114,14 +114,14 @@ impl PathBook {
         self.connections
     }
 
-    /// The connection of that number is over: its paths are closed.
+    /// The connection of that number has ended: its paths are closed.
     pub fn close(&mut self, connection: u32) {
         for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
             row.close();
         }
     }
 
-    /// Takes note of the open paths of a connection.
+    /// Records the open paths of a connection.
     pub fn note(&mut self, connection: u32, now: Instant, paths: impl IntoIterator<Item = Observed>) {
         let paths: Vec<_> = paths.into_iter().collect();
         for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
@@ -139,7 +139,7 @@ impl PathBook {
         }
     }
 
-    /// The row of a path that was there before and is closed: with the same addresses, or else with the same name.
+    /// The row of an earlier, closed path: with the same addresses, or else with the same name.
     fn place_of(&self, path: &Observed) -> Option<usize> {
         let closed = |row: &Row| row.path.state == PathState::Closed && row.path.name == path.name;
         let exact = |row: &Row| {
@@ -149,14 +149,14 @@ impl PathBook {
         self.rows.iter().position(exact).or_else(|| self.rows.iter().position(closed))
     }
 
-    /// Takes note of what an event says of a path between two looks at all of them.
+    /// Records the state of a path from an event between two looks at all of them.
     pub fn note_state(&mut self, connection: u32, id: PathId, state: PathState) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.is_of(connection, id)) {
             row.failed |= is_failure(state);
         }
     }
 
-    /// Whether a path failed or went before, so that it is news when it works.
+    /// Whether a path failed or closed before, so that it is news when it works.
     pub fn has_failed(&self, connection: u32, id: PathId) -> bool {
         self.rows.iter().any(|row| row.failed && row.is_of(connection, id))
     }
@@ -167,7 +167,7 @@ impl PathBook {
         Some(&row.path.name)
     }
 
-    /// The rows in the order in which paths first came. Paths that share a name are told apart by an address.
+    /// The rows in the order in which paths first appeared. Paths with the same name are distinguished by an address.
     pub fn rows(&self, now: Instant) -> Vec<PathRow> {
         let mut rows: Vec<_> = self.rows.iter().map(|row| row.shown(now)).collect();
         let names: Vec<_> = self.rows.iter().map(|row| row.path.name.as_str()).collect();
@@ -189,7 +189,7 @@ impl PathBook {
 impl Row {
     fn new(now: Instant, connection: u32, path: Observed) -> Self {
         let mut rate = RateWindow::default();
-        // What it carried before anybody looked is no part of its rate.
+        // Traffic before the first look is no part of its rate.
         rate.record(now, path.counts.bytes());
         Self { path, connection, before: Counts::default(), rate, failed: false }
     }
@@ -222,7 +222,7 @@ impl Row {
         let rate = self.rate.rate(now).filter(|rate| rate.bits_per_second() >= SHOWN);
         PathRow {
             path: Observed { counts: self.counts(), ..self.path.clone() },
-            // A path that carries no data has probes on it alone.
+            // A path that carries no data has probes only.
             rate: rate.filter(|_| self.path.state.carries_data()),
         }
     }
@@ -232,10 +232,10 @@ fn is_failure(state: PathState) -> bool {
     matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed)
 }
 
-/// Less than this rounds to nothing.
+/// Less than this rounds to zero.
 const SHOWN: u64 = 5_000;
 
-/// The table of paths while something runs; shares are those of the present rates.
+/// The table of paths during a command; shares are those of the current rates.
 pub fn live_table(rows: &[PathRow]) -> Grid {
     let mut grid =
         Grid::new().words("path").words("state").numbers("rtt ms").numbers("Mbit/s").numbers("share");
@@ -257,7 +257,7 @@ pub fn live_table(rows: &[PathRow]) -> Grid {
     grid
 }
 
-/// The table of paths at the end: what each carried in all, headers and repeats included.
+/// The table of paths at the end: the total traffic of each, headers and repeats included.
 pub fn final_table(rows: &[PathRow]) -> Grid {
     let mut grid = Grid::new()
         .words("path")
@@ -288,7 +288,7 @@ pub fn state_cell(state: PathState) -> Cell {
     Cell::new(state.word(), Tint::of_state(state))
 }
 
-/// A round trip for a column: fractions of a millisecond only where they matter.
+/// A round-trip time for a column: fractions of a millisecond only where they matter.
 pub fn milliseconds(time: Duration) -> String {
     let micros = (time.as_nanos() + 500) / 1_000;
     match micros {

@@ -28,7 +28,7 @@ fn names(book: &PathBook, now: Instant) -> Vec<(String, PathState, u64)> {
 }
 
 #[test]
-fn a_path_that_closed_stays_and_one_that_returns_goes_on_in_its_place() {
+fn a_closed_path_stays_and_one_that_returns_continues_its_row() {
     use PathState::{Active, Closed};
     let (mut book, now) = (PathBook::default(), Instant::now());
     book.note(1, now, [path(0, "wifi0", Active, 1000), path(1, "lte0", Active, 500)]);
@@ -41,7 +41,7 @@ fn a_path_that_closed_stays_and_one_that_returns_goes_on_in_its_place() {
 }
 
 #[test]
-fn a_second_connection_goes_on_in_the_rows_of_the_first_with_the_sums() {
+fn a_second_connection_continues_the_rows_of_the_first_with_the_sums() {
     let (mut book, now) = (PathBook::default(), Instant::now());
     book.note(1, now, [path(0, "wifi0", PathState::Active, 1000)]);
     let next = book.open() + 1;
@@ -60,7 +60,7 @@ fn two_paths_of_one_interface_have_rows_of_their_own() {
 }
 
 #[test]
-fn a_rate_begins_when_somebody_looks_and_nothing_is_told_of_an_idle_path() {
+fn a_rate_begins_with_the_first_look_and_an_idle_path_has_none() {
     let (mut book, now) = (PathBook::default(), Instant::now());
     book.note(1, now, [path(0, "wifi0", PathState::Active, 1 << 30), path(1, "lte0", PathState::Active, 9)]);
     assert_eq!(book.rows(now)[0].rate, None);

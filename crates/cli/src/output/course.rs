@@ -1,4 +1,4 @@
-//! How far a transfer has come, in one line.
+//! The progress of a transfer, in one line.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,24 @@ use super::rate::{Pace, RateWindow};
 use super::tint::{Line, Tint};
 use super::units;
 
-/// What is known of one transfer.
+/// The state of one transfer.
 #[derive(Debug)]
 pub struct Course {
     title: String,
-    /// Bytes in all; `None` before it began.
+    /// Total bytes; `None` before it began.
     total: Option<u64>,
     done: u64,
     /// Of these, those that this attempt gave to the connection or took from it.
     given: u64,
     /// Of these, those that have not arrived.
     waiting: u64,
-    /// The most of them that is known to have arrived.
+    /// The most of them that has been known to have arrived.
     arrived: u64,
     /// Bytes that arrived in earlier attempts.
     earlier: u64,
     window: RateWindow,
     gives_up_at: Option<Instant>,
-    /// Which attempt to connect again goes on, such as "reconnecting, attempt 1 of 3".
+    /// The current attempt to reconnect, such as "reconnecting, attempt 1 of 3".
     reconnecting: Option<String>,
 }
 
@@ -44,12 +44,12 @@ impl Course {
         }
     }
 
-    /// What goes on, such as "sending".
+    /// The activity, such as "sending".
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Begins with so many bytes, perhaps once more. What moved before is no part of the rate from now on.
+    /// Begins with this many bytes, perhaps again. Earlier bytes are no part of the rate from now on.
     pub fn begin(&mut self, now: Instant, total: u64) {
         (self.total, self.gives_up_at, self.reconnecting) = (Some(total), None, None);
         self.earlier = self.travelled();
@@ -58,13 +58,13 @@ impl Course {
         self.window.record(now, 0);
     }
 
-    /// Adds bytes that travelled.
+    /// Adds transferred bytes.
     pub fn advance(&mut self, bytes: u64) {
         self.done = self.done.saturating_add(bytes);
         self.given = self.given.saturating_add(bytes);
     }
 
-    /// Adds bytes that need not travel.
+    /// Adds bytes that need not be transferred.
     pub fn skip(&mut self, bytes: u64) {
         self.done = self.done.saturating_add(bytes);
     }
@@ -79,23 +79,23 @@ impl Course {
         self.earlier.saturating_add(self.arrived.max(self.given.saturating_sub(self.waiting)))
     }
 
-    /// Of the bytes that were given to the connection so many have not arrived: they wait here or are on their way.
+    /// Sets how many of the bytes given to the connection have not arrived: they are queued here or in flight.
     pub fn set_waiting(&mut self, bytes: u64) {
         self.waiting = bytes;
     }
 
-    /// No path works, and the connection is given up at that moment; `None`: one works.
+    /// Sets when the connection is given up because no path works; `None`: one works.
     pub fn set_pathless(&mut self, gives_up_at: Option<Instant>) {
         self.gives_up_at = gives_up_at;
     }
 
-    /// The connection is lost, and `attempt` says what is done about it, until [`Self::begin`].
+    /// The connection is lost, and `attempt` describes the reconnection, until [`Self::begin`].
     pub fn set_reconnecting(&mut self, attempt: String) {
         (self.gives_up_at, self.reconnecting) = (None, Some(attempt));
         self.window.clear();
     }
 
-    /// Takes a sample for the rate; to be called some times a second.
+    /// Takes a sample for the rate; call it several times a second.
     pub fn sample(&mut self, now: Instant) {
         self.arrived = self.arrived.max(self.given.saturating_sub(self.waiting));
         if self.total.is_some() && self.reconnecting.is_none() {
@@ -134,7 +134,7 @@ impl Course {
         line
     }
 
-    /// The same for where there is no terminal.
+    /// The same without a terminal.
     pub fn sentence(&self, now: Instant) -> String {
         let Some(total) = self.total else { return self.line(now, 0).plain() };
         let done = self.done().min(total);
@@ -171,7 +171,7 @@ fn no_path(left: Duration) -> String {
     format!("no working path; giving up in {}", whole_seconds(left))
 }
 
-/// A time to wait for.
+/// A waiting time.
 fn whole_seconds(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -180,7 +180,7 @@ fn whole_seconds(time: Duration) -> String {
     }
 }
 
-/// A bar of that width; `None` where that is too narrow, or nothing is to be done.
+/// A bar of that width; `None` if that is too narrow, or there is nothing to do.
 fn bar(done: u64, total: u64, width: usize) -> Option<String> {
     if width < NARROWEST_BAR || total == 0 {
         return None;
@@ -200,7 +200,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const MIB: u64 = 1 << 20;
 
-    /// A transfer of 200 MiB of which 64 MiB were there already, 3 s after its start, at 8 MiB/s.
+    /// A transfer of 200 MiB of which 64 MiB existed already, 3 s after its start, at 8 MiB/s.
     fn resumed() -> (Course, Instant) {
         let (mut course, mut now) = (Course::new("sending"), Instant::now());
         course.begin(now, 200 * MIB);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_and_the_time_left_are_those_of_now_and_not_of_what_was_there_before() {
+    fn rate_and_time_left_are_current_and_ignore_existing_bytes() {
         let (course, now) = resumed();
         for width in [80, 120] {
             insta::assert_snapshot!(format!("course_{width}"), course.line(now, width).plain());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_at_this_end_has_not_arrived() {
+    fn bytes_queued_at_this_end_have_not_arrived() {
         let (mut course, start) = (Course::new("sending"), Instant::now());
         course.begin(start, 100 * MIB);
         course.advance(40 * MIB);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_reconnects_the_attempt_is_named_and_the_next_one_counts_what_arrived_before() {
+    fn during_reconnection_the_attempt_is_shown_and_the_next_one_counts_earlier_arrivals() {
         let (mut course, now) = resumed();
         course.set_pathless(Some(now));
         course.set_reconnecting("reconnecting, attempt 1 of 3".to_owned());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_moving_is_said_and_no_time_is_promised() {
+    fn a_stall_is_shown_without_a_time_left() {
         let (mut course, now) = resumed();
         let later = now + 2100 * MS;
         course.sample(later);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn when_everything_went_out_the_receiver_is_waited_for() {
+    fn after_everything_was_sent_the_receiver_is_awaited() {
         let (mut course, now) = resumed();
         course.advance(200 * MIB);
         course.sample(now);

@@ -1,4 +1,4 @@
-//! Where the user is asked while something is going on.
+//! Asks the user during a command.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -8,7 +8,7 @@ use manyway_terminal::note;
 
 use super::progress::ProgressView;
 
-/// The terminal of one run of the program, with the answers that were given at it. Clones are the same one.
+/// The terminal of one run of the program, with the answers given at it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Desk(Arc<Mutex<State>>);
 
@@ -16,17 +16,17 @@ pub struct Desk(Arc<Mutex<State>>);
 struct State {
     view: Weak<ProgressView>,
     answers: BTreeMap<String, bool>,
-    /// What was said while a live screen has the terminal.
+    /// Messages held back while a live screen has the terminal.
     held: Option<Vec<String>>,
 }
 
 impl Desk {
-    /// Lets this progress make room for questions from now on.
+    /// From now on this progress display makes room for questions.
     pub fn set_view(&self, view: &Arc<ProgressView>) {
         self.state().view = Arc::downgrade(view);
     }
 
-    /// What was answered about `subject` before in this run.
+    /// The earlier answer about `subject` in this run.
     pub fn answer(&self, subject: &str) -> Option<bool> {
         self.state().answers.get(subject).copied()
     }
@@ -36,23 +36,23 @@ impl Desk {
         self.state().held.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// A live screen has the terminal from now on: what is said waits for [`Self::take_held`].
+    /// A live screen takes the terminal: messages wait for [`Self::take_held`].
     pub fn hold(&self) {
         self.state().held.get_or_insert_default();
     }
 
-    /// What was said since the last call.
+    /// Takes the messages since the last call.
     pub fn take_held(&self) -> Vec<String> {
         self.state().held.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The terminal is free again.
+    /// Releases the terminal.
     pub fn release(&self) {
         let held = self.state().held.take();
         held.into_iter().flatten().for_each(|text| self.tell(&text));
     }
 
-    /// Says something.
+    /// Prints a message.
     pub fn tell(&self, text: &str) {
         let mut state = self.state();
         if let Some(held) = &mut state.held {
@@ -67,7 +67,7 @@ impl Desk {
         }
     }
 
-    /// Asks about `subject` and keeps the answer: whether it begins with y. It blocks until then; no answer is no.
+    /// Asks about `subject` and stores the answer: whether it begins with y. Blocks until then; no answer means no.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -94,7 +94,7 @@ fn put(question: &str) -> io::Result<String> {
     let mut err = io::stderr().lock();
     write!(err, "{question} [y/N] ")?;
     err.flush()?;
-    // Whoever else has something to say must not wait for the answer.
+    // Other messages must not wait for the answer.
     drop(err);
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_while_a_live_screen_is_shown_waits_for_it() {
+    fn messages_during_a_live_screen_are_held_back() {
         let desk = Desk::default();
         desk.hold();
         assert!(!desk.can_ask());

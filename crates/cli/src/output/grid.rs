@@ -1,16 +1,15 @@
-//! Tables that fit the width they are given: what people look for is never cut.
+//! Tables that fit a given width: important columns are never cut.
 //!
-//! Columns come in three kinds. Those that are kept always have their column. Spare ones have it where there is room;
-//! without room the value that all rows share stands above the table, and values that differ stand below their rows. The
-//! remark, a sentence of each row, ends the row where there is some room and stands below it elsewhere, wrapped between
-//! words.
+//! Columns come in three kinds. Kept columns are always there. Spare ones are there where they fit; otherwise a value
+//! that all rows share is printed above the table, and differing values below their rows. The remark, a sentence of
+//! each row, ends the row where there is some room and is printed below it elsewhere, wrapped between words.
 
 use manyway_chart::Align;
 use manyway_terminal::Colour;
 
 use super::tint::{Line, Tint, block};
 
-/// What becomes of a column where there is no room.
+/// What happens to a column without room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kept,
@@ -38,12 +37,12 @@ impl Cell {
         Self { text: text.into(), tint }
     }
 
-    /// What is not known or was not measured.
+    /// A value that is unknown or was not measured.
     pub fn none() -> Self {
         Self::new("-", Tint::Faint)
     }
 
-    /// A text, or a dash where there is none.
+    /// A text, or a dash if there is none.
     pub fn or_none(text: Option<String>) -> Self {
         text.map_or_else(Self::none, Self::from)
     }
@@ -79,31 +78,31 @@ impl Grid {
         self
     }
 
-    /// Adds a column of words that is always there.
+    /// Adds a column of words that is always shown.
     #[must_use]
     pub fn words(self, name: &'static str) -> Self {
         self.with(name, Align::Left, Kind::Kept)
     }
 
-    /// Adds a column of numbers that is always there.
+    /// Adds a column of numbers that is always shown.
     #[must_use]
     pub fn numbers(self, name: &'static str) -> Self {
         self.with(name, Align::Right, Kind::Kept)
     }
 
-    /// Adds a column of words that is there where it fits; the last of them gives way first.
+    /// Adds a column of words that is shown where it fits; the last of them is dropped first.
     #[must_use]
     pub fn spare_words(self, name: &'static str) -> Self {
         self.with(name, Align::Left, Kind::Spare)
     }
 
-    /// Adds a column of numbers that is there where it fits.
+    /// Adds a column of numbers that is shown where it fits.
     #[must_use]
     pub fn spare_numbers(self, name: &'static str) -> Self {
         self.with(name, Align::Right, Kind::Spare)
     }
 
-    /// Adds the sentence of each row; to be the last column.
+    /// Adds the sentence of each row; must be the last column.
     #[must_use]
     pub fn remark(self, name: &'static str) -> Self {
         self.with(name, Align::Left, Kind::Remark)
@@ -150,7 +149,7 @@ impl Grid {
         widest.max(name)
     }
 
-    /// The value that every row has that has any.
+    /// The value that all rows with one share.
     fn shared(&self, index: usize) -> Option<&str> {
         let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.text.as_str());
         let mut cells = cells.filter(|text| is_told(text));
@@ -159,7 +158,7 @@ impl Grid {
     }
 }
 
-/// Which columns stand in the table, and how wide they are.
+/// The columns in the table, and their widths.
 struct Layout {
     shown: Vec<(usize, usize)>,
     hidden: Vec<usize>,
@@ -176,7 +175,7 @@ impl Layout {
             grid.columns.iter().enumerate().map(|(index, _)| (index, grid.width_of(index))).collect();
         let mut hidden = Vec::new();
         let kind = |index: usize| grid.columns.get(index).map_or(Kind::Kept, |column| column.kind);
-        // A sentence that is too long is wrapped in its column, if that is not too narrow to be read.
+        // A long sentence is wrapped in its column, if that is wide enough to read.
         let excess = total(&shown).saturating_sub(width);
         if let Some((index, remark)) = shown.last_mut()
             && kind(*index) == Kind::Remark
@@ -184,7 +183,7 @@ impl Layout {
         {
             *remark -= excess;
         }
-        // Else it goes below its row before any column goes.
+        // Otherwise it goes below its row before any column is dropped.
         for leaves in [Kind::Remark, Kind::Spare] {
             while total(&shown) > width {
                 let Some(at) = shown.iter().rposition(|(index, _)| kind(*index) == leaves) else { break };
@@ -200,7 +199,7 @@ impl Layout {
         self.cells(grid, |index| Cell::new(name(index), Tint::Strong))
     }
 
-    /// The line of a row, and those on which its sentence goes on.
+    /// The line of a row, and those on which its sentence continues.
     fn row(&self, grid: &Grid, row: &[Cell]) -> Vec<Line> {
         let is_remark =
             |index: usize| grid.columns.get(index).is_some_and(|column| column.kind == Kind::Remark);
@@ -246,7 +245,7 @@ impl Layout {
         line
     }
 
-    /// What is the same for all rows and has no column.
+    /// Values that all rows share and that have no column.
     fn above(&self, grid: &Grid) -> Option<String> {
         let parts = self.hidden.iter().filter_map(|index| {
             let column = grid.columns.get(*index).filter(|column| column.kind == Kind::Spare)?;
@@ -257,7 +256,7 @@ impl Layout {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// What of a row has no column.
+    /// Values of a row that have no column.
     fn below(&self, grid: &Grid, row: &[Cell]) -> Option<String> {
         let parts = self.hidden.iter().filter_map(|index| {
             let (column, cell) = (grid.columns.get(*index)?, row.get(*index)?);
@@ -273,7 +272,7 @@ impl Layout {
     }
 }
 
-/// Whether a cell says anything.
+/// Whether a cell has a value.
 fn is_told(text: &str) -> bool {
     !text.is_empty() && text != "-"
 }
@@ -306,9 +305,9 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// Between two columns.
 const GAP: &str = "  ";
-/// A sentence in a narrower column can not be read.
+/// Least width of a readable sentence.
 const NARROWEST_REMARK: usize = 24;
-/// Before what stands below a row.
+/// Indentation of lines below a row.
 const INDENT: &str = "    ";
 
 #[cfg(test)]
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_that_is_too_long_is_wrapped_in_its_column() {
+    fn a_long_sentence_is_wrapped_in_its_column() {
         let mut grid = grid();
         grid.row(["usb0", "-", "-", "-", "no carrier: no cable or no radio network"].map(Cell::from));
         insta::assert_snapshot!(grid.text(70, Colour::Without), @r"
@@ -357,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_remark_goes_below_its_row_before_any_column_goes() {
+    fn the_remark_goes_below_its_row_before_any_column_is_dropped() {
         insta::assert_snapshot!(text(50), @r"
         path   local     remote          Mbit/s
         wifi0  10.0.0.2  192.0.2.1:4455   38.20
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_column_stands_above_if_it_is_the_same_everywhere_and_below_its_row_otherwise() {
+    fn a_value_without_a_column_is_above_if_shared_and_below_its_row_otherwise() {
         insta::assert_snapshot!(text(20), @r"
         remote
         192.0.2.1:4455
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_it_may_be() {
+    fn no_line_exceeds_its_width() {
         for width in 14..130 {
             for line in grid().lines(width) {
                 assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
@@ -393,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_too_long_is_broken() {
+    fn a_long_word_is_broken() {
         assert_eq!(wrap("2001:db8:1234::7 ok", 8), ["2001:db8", ":1234::7", "ok"]);
         assert_eq!(wrap("", 8), [""]);
     }

@@ -1,5 +1,5 @@
-//! The paths of one connection under the names by which they are shown, also those that are gone: an event may tell of
-//! them after their end.
+//! The paths of one connection under their display names, including closed ones: an event may name them after their
+//! end.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ pub struct KnownPaths {
     labels: BTreeMap<PathId, PathLabel>,
     open: Vec<PathId>,
     is_begun: bool,
-    /// What was told at the beginning and may come as an event, too.
+    /// What was reported at the beginning and may come as an event, too.
     told: Vec<PathEvent>,
 }
 
 impl KnownPaths {
-    /// Takes note of the paths that are open now.
+    /// Records the open paths.
     pub fn note(&mut self, info: &ConnectionInfo) {
         self.open = info.paths.iter().map(|path| path.statistics.id).collect();
         self.labels.extend(info.paths.iter().map(|path| (path.statistics.id, PathLabel::of(path))));
@@ -28,7 +28,7 @@ impl KnownPaths {
         }
     }
 
-    /// The paths that work when a command begins: no event tells of them later. Nothing on later calls.
+    /// The paths that work when a command begins: no later event reports them. Empty on later calls.
     pub fn beginnings<'a>(&mut self, info: &'a ConnectionInfo) -> Vec<&'a PathStatistics> {
         self.note(info);
         if std::mem::replace(&mut self.is_begun, true) {
@@ -44,16 +44,16 @@ impl KnownPaths {
     pub fn is_beginning(&mut self, event: &Event) -> bool {
         let Event::Path(event) = event else { return false };
         let same = self.told.iter().position(|told| told.path == event.path);
-        // Whatever follows is news, also if it is the same state again.
+        // Later events are news, even with the same state again.
         same.is_some_and(|same| self.told.swap_remove(same) == *event)
     }
 
-    /// Whether the path was ever noted.
+    /// Whether the path was ever recorded.
     pub fn has(&self, id: PathId) -> bool {
         self.labels.contains_key(&id)
     }
 
-    /// The label of a path that was ever noted.
+    /// The label of a path that was ever recorded.
     pub fn label(&self, id: PathId) -> Option<&PathLabel> {
         self.labels.get(&id)
     }
@@ -64,5 +64,5 @@ impl KnownPaths {
     }
 }
 
-/// The most paths that are remembered beside open ones; flapping links make ever new ones.
+/// Most paths that are remembered beside open ones; flapping links make new ones without end.
 const MOST: usize = 256;

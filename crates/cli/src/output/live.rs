@@ -1,4 +1,4 @@
-//! A screen that is redrawn in place, for as long as a command watches something.
+//! A screen that is redrawn in place while a command watches something.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Stdout, stdin, stdout};
@@ -24,8 +24,7 @@ use super::desk::Desk;
 use super::tint::{Line, Tint};
 use crate::args::GlobalArgs;
 
-/// The whole terminal: a title, a body that changes, and the last messages below it. Dropping it gives the terminal
-/// back as it was.
+/// The whole terminal: a title, a body that changes, and the last messages below it. Dropping it restores the terminal.
 pub struct Live {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     messages: VecDeque<Line>,
@@ -41,23 +40,23 @@ impl std::fmt::Debug for Live {
     }
 }
 
-/// Tells when the user has seen enough; clones tell the same.
+/// Signals that the user wants to quit; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Quit(Arc<Notify>);
 
 impl Quit {
-    /// Waits until the user asks for the end by `q`, Escape or Ctrl-C.
+    /// Waits until the user quits by `q`, Escape or Ctrl-C.
     pub async fn asked(&self) {
         self.0.notified().await;
     }
 }
 
 impl Live {
-    /// Takes the terminal; `None` if standard output is none, or one that cannot move its cursor, or if a log is written
-    /// to it. What is said at `desk` meanwhile stands among the messages.
+    /// Takes over the terminal; `None` if standard output is none, or one that cannot move its cursor, or if a log is
+    /// written to it. Messages at `desk` are shown meanwhile.
     ///
     /// # Errors
-    /// The terminal refuses.
+    /// The terminal fails.
     pub fn start(global: &GlobalArgs) -> io::Result<Option<Self>> {
         let has_log = global.verbose > 0 && io::stderr().is_terminal();
         if !is_live() || has_log {
@@ -84,12 +83,12 @@ impl Live {
         }
     }
 
-    /// Tells when the user has seen enough.
+    /// The quit signal of the user.
     pub fn quit(&self) -> Quit {
         self.quit.clone()
     }
 
-    /// Adds a message; the last ones stand below the body.
+    /// Adds a message; the last ones are shown below the body.
     pub fn message(&mut self, text: &str) {
         if self.messages.len() >= MESSAGES {
             self.messages.pop_front();
@@ -97,12 +96,12 @@ impl Live {
         self.messages.push_back(Line::from(text));
     }
 
-    /// Gives the terminal back, and the messages, which were on it.
+    /// Releases the terminal, and returns the messages that were on it.
     pub fn leave(self) -> Vec<String> {
         self.messages.iter().map(Line::plain).collect()
     }
 
-    /// Draws everything anew; `body` gives the lines for a width.
+    /// Draws everything; `body` gives the lines for a width.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -129,12 +128,12 @@ impl Drop for Live {
     }
 }
 
-/// Gives the terminal back. That it is gone is no matter any more.
+/// Restores the terminal. Its loss has no effect any more.
 fn restore() {
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
 }
 
-/// The title, the body, and at the bottom as many messages as there is room for above the help.
+/// The title, the body, and at the bottom as many messages as fit above the help.
 fn compose(
     title: &str,
     body: Vec<Line>,
@@ -239,7 +238,7 @@ fn is_quit(event: &Event) -> bool {
     }
 }
 
-/// Messages that are kept.
+/// Most messages that are kept.
 const MESSAGES: usize = 200;
 /// How long the end of a screen may wait for the thread that reads keys.
 const POLL: Duration = Duration::from_millis(50);
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_messages_stand_below_the_body_as_far_as_there_is_room() {
+    fn the_last_messages_are_shown_below_the_body_as_far_as_they_fit() {
         let messages: VecDeque<Line> = (0..9).map(|n| Line::from(format!("message {n}").as_str())).collect();
         let body = || vec![Line::from("row 1"), Line::from("row 2")];
         let lines = plain(&compose("paths", body(), &messages, "q: quit", (20, 8)));

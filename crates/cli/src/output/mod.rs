@@ -1,4 +1,4 @@
-//! What the user sees of connections and transfers. Data goes to stdout, progress and messages to stderr.
+//! The display of connections and transfers. Data goes to stdout, progress and messages to stderr.
 
 pub mod book;
 pub mod course;

@@ -1,4 +1,4 @@
-//! How a path is named everywhere: interface and addresses.
+//! The display name of a path: interface and addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,14 +7,14 @@ use manyway::scheduler::Purpose;
 use manyway::{Event, PathEvent, PathId, PathInfo, PathReason, PathState, Unused, Used, Why};
 use serde_json::{Value, json};
 
-/// What a path is known by.
+/// Identifies a path for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathLabel {
     /// Its number.
     pub id: PathId,
-    /// Its interface, where it is bound to one.
+    /// Its interface, if it is bound to one.
     pub interface: Option<String>,
-    /// Its own address.
+    /// Its local address.
     pub local: IpAddr,
     /// The peer's address.
     pub remote: SocketAddr,
@@ -32,12 +32,12 @@ impl PathLabel {
         }
     }
 
-    /// The interface, or the peer's address where the path is bound to none.
+    /// The interface, or the peer's address if the path is bound to none.
     pub fn name(&self) -> String {
         self.interface.clone().unwrap_or_else(|| self.remote.ip().to_canonical().to_string())
     }
 
-    /// The label for programs, with more fields of `facts`.
+    /// The label for programs, with the additional fields of `facts`.
     pub fn json(&self, facts: Value) -> Value {
         let mut value = json!({
             "path": self.id.0, "interface": self.interface,
@@ -65,7 +65,7 @@ pub fn why_words(why: &Why) -> String {
     }
 }
 
-/// Why an interface or address is not used, and what may bring it back where the name of the interface is known.
+/// Why an interface or address is not used, and the remedy where the name of the interface is known.
 pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String {
     match (exclusion, interface) {
         (Exclusion::Loopback, _) => "loopback, not routable".to_owned(),
@@ -75,7 +75,7 @@ pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String
     }
 }
 
-/// Why a path came into its state.
+/// Why a path entered its state.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 fn reason_words(reason: &PathReason) -> String {
     match reason {
@@ -89,7 +89,7 @@ fn reason_words(reason: &PathReason) -> String {
     }
 }
 
-/// The path of which an event tells something worth a line; `None` if it tells nothing of paths.
+/// The path of an event that is worth a line; `None` for other events.
 pub fn path_of(event: &Event) -> Option<PathId> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
     match event {
@@ -99,7 +99,7 @@ pub fn path_of(event: &Event) -> Option<PathId> {
     }
 }
 
-/// What an event tells of a path, in words; `name` is that by which it is shown, where that is known.
+/// The text of an event of a path; `name` is its display name, if known.
 pub fn news_words(event: &Event, name: Option<&str>) -> Option<String> {
     let name_or = |path: &PathId| name.map_or_else(|| format!("path {path}"), str::to_owned);
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
@@ -113,7 +113,7 @@ pub fn news_words(event: &Event, name: Option<&str>) -> Option<String> {
     }
 }
 
-/// What an event tells of a path, for programs; `interface` is its interface where that is known.
+/// An event of a path, for programs; `interface` is its interface, if known.
 pub fn news_json(event: &Event, interface: Option<&str>, seconds: f64) -> Option<Value> {
     let choice = |word: &str, path: &PathId| json!({ "event": word, "time": seconds, "path": path.0, "interface": interface });
     #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
@@ -125,12 +125,12 @@ pub fn news_json(event: &Event, interface: Option<&str>, seconds: f64) -> Option
     }
 }
 
-/// A state that a path came into and why, in words.
+/// The text of a state and its reason.
 pub fn state_words(name: &str, state: PathState, reason: &PathReason) -> String {
     format!("{name} {state}: {}", reason_words(reason))
 }
 
-/// What happened to a path, in words; `name` is that by which it is shown, where that is known.
+/// The text of a path event; `name` is its display name, if known.
 pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
     let remote = event.tuple.remote.ip().to_canonical();
     let name = name.map_or_else(|| remote.to_string(), str::to_owned);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ordinary_case_is_two_words_and_others_say_why() {
+    fn the_ordinary_case_is_two_words_and_others_have_a_reason() {
         assert_eq!(why_words(&Why::Used(Used::For(Purpose::Speed))), "in use");
         assert_eq!(why_words(&Why::Used(Used::Alone)), "in use: the only path that works");
         let excluded = |reason| why_words(&Why::Unused(Unused::Excluded(reason)));

@@ -1,4 +1,4 @@
-//! Progress on standard error: one line for everything and one for each path, redrawn on a terminal, plain elsewhere.
+//! Progress on standard error: one line for the total and one for each path, redrawn on a terminal, plain elsewhere.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub struct ProgressView {
     overall: ProgressBar,
     course: Arc<Mutex<Course>>,
     lines: Mutex<Lines>,
-    /// What `manyway status` shows of the files.
+    /// The files as `manyway status` shows them.
     files: FileCounts,
 }
 
@@ -42,27 +42,27 @@ impl ProgressView {
         let course = Arc::new(Mutex::new(Course::new(title)));
         overall.set_style(line_of(&course));
         if mode == ProgressMode::Terminal {
-            // Time alone changes the line: a rate sinks, a connection is given up.
+            // Time alone changes the line: a rate falls, a connection is given up.
             overall.enable_steady_tick(TICK);
         }
-        // There is nothing to tell before something has begun.
+        // There is nothing to show before the transfer has begun.
         let lines = Mutex::new(Lines { paths: Vec::new(), printed: Instant::now() });
         Self { mode, bars, overall, course, lines, files: FileCounts::default() }
     }
 
-    /// The same view, which counts files for `manyway status`, too.
+    /// The same view, which also counts files for `manyway status`.
     #[must_use]
     pub fn counting(mut self, files: FileCounts) -> Self {
         self.files = files;
         self
     }
 
-    /// Sets how many bytes there are in all.
+    /// Sets the total of bytes.
     pub fn set_total(&self, bytes: u64) {
         self.course().begin(Instant::now(), bytes);
     }
 
-    /// Begins, perhaps once more: says what there is to do.
+    /// Begins, perhaps again: prints the total.
     pub fn begin(&self, files: u64, bytes: u64) {
         self.lines().printed = Instant::now();
         let mut course = self.course();
@@ -70,13 +70,13 @@ impl ProgressView {
         let title = course.title().to_owned();
         drop(course);
         if self.mode == ProgressMode::Plain && files > 0 {
-            // Of pipes and growing files the size is not known.
+            // The size of pipes and growing files is unknown.
             let size = if bytes > 0 { format!(", {}", units::size(bytes)) } else { String::new() };
             note(&format!("{title} {}{size}", units::entries(files)));
         }
     }
 
-    /// Adds bytes that are done without having moved: they are no part of the rate.
+    /// Adds bytes that are done without a transfer: they are no part of the rate.
     pub fn skip(&self, bytes: u64) {
         self.course().skip(bytes);
     }
@@ -96,12 +96,12 @@ impl ProgressView {
         self.course().travelled()
     }
 
-    /// Of what was given to the connection so many bytes wait at this end or are on their way.
+    /// Sets how many of the bytes given to the connection are queued at this end or in flight.
     pub fn set_waiting(&self, bytes: u64) {
         self.course().set_waiting(bytes);
     }
 
-    /// No path works, and the connection is given up at that moment; `None`: one works.
+    /// Sets when the connection is given up because no path works; `None`: one works.
     pub fn set_pathless(&self, gives_up_at: Option<Instant>) {
         self.course().set_pathless(gives_up_at);
     }
@@ -111,8 +111,7 @@ impl ProgressView {
         self.course().set_reconnecting(attempt);
     }
 
-    /// Shows the paths as they are now. On a terminal a few times a second is right; elsewhere most calls print
-    /// nothing.
+    /// Shows the current paths. On a terminal call it a few times a second; elsewhere most calls print nothing.
     pub fn set_paths(&self, rows: &[PathRow]) {
         let now = Instant::now();
         self.course().sample(now);
@@ -161,12 +160,12 @@ impl ProgressView {
         match self.mode {
             ProgressMode::Silent => {}
             ProgressMode::Plain => note(text),
-            // Without a terminal behind it indicatif would drop the line.
+            // Without a terminal indicatif would drop the line.
             ProgressMode::Terminal => drop(self.bars.println(wrapped(text))),
         }
     }
 
-    /// Takes the lines away while something else is on the terminal.
+    /// Removes the lines while something else is on the terminal.
     pub fn pause(&self) {
         if self.mode == ProgressMode::Terminal {
             let _ = self.bars.clear();
@@ -181,7 +180,7 @@ impl ProgressView {
         }
     }
 
-    /// Ends the display; the last state of the terminal's lines goes away.
+    /// Ends the display; the terminal's lines are removed.
     pub fn finish(&self) {
         for bar in self.lines().paths.drain(..) {
             bar.finish_and_clear();
@@ -198,14 +197,14 @@ impl ProgressView {
     }
 }
 
-/// The style of a line that is made anew whenever it is drawn.
+/// The style of a line that is generated whenever it is drawn.
 fn line_of(course: &Arc<Mutex<Course>>) -> ProgressStyle {
     let course = Arc::clone(course);
     let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let now = Instant::now();
         let course = course.lock().unwrap_or_else(PoisonError::into_inner);
         let line = course.line(now, width_of_messages().unwrap_or(LEAST_WIDTH));
-        // The terminal is not to blame, and nobody else can be told.
+        // An error of the terminal cannot be reported anywhere else.
         let _ = out.write_str(&line.text(Colour::of_messages()));
     };
     let style = ProgressStyle::with_template("{line}").unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -251,16 +250,16 @@ impl manyway_transfer::Progress for ProgressView {
     }
 }
 
-/// A beginning of a file that is worth a line.
+/// A part of this size that exists already is worth a line.
 const WORTH_SAYING: u64 = 16 << 20;
-/// A second.
+/// Redraws per second.
 const REDRAWS: u8 = 8;
 const TICK: Duration = Duration::from_millis(125);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
-/// Where nothing is known of the terminal, and where there is none.
+/// The width if it is unknown, and without a terminal.
 const LEAST_WIDTH: usize = 80;
 const PLAIN_WIDTH: usize = 100;
-/// Before the lines of paths.
+/// Indentation of the lines of paths.
 const INDENT: &str = "  ";
 
 #[cfg(test)]
@@ -268,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_already_counts_as_done_and_not_as_moved() {
+    fn existing_bytes_count_as_done_and_not_as_transferred() {
         let view = ProgressView::new(ProgressMode::Silent, "sending");
         view.begin(1, 1000);
         view.skip(900);

@@ -1,4 +1,4 @@
-//! How fast something goes now: over the last two seconds, never since the start.
+//! The current rate: over the last two seconds, never since the start.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use manyway_proto::{ByteCount, Rate};
 
 /// The time over which a rate is measured.
 pub const WINDOW: Duration = Duration::from_secs(2);
-/// A measurement over less than this says nothing.
+/// A measurement over less than this is meaningless.
 const LEAST: Duration = Duration::from_millis(400);
-/// Samples closer together than this are one.
+/// Samples closer together than this are merged.
 const APART: Duration = Duration::from_millis(50);
 
 /// Measures the rate of a counter that only grows, over the last [`WINDOW`].
 ///
-/// The first sample is the start: what was counted before it is no part of any rate. Memory is bounded: at most 42
+/// The first sample is the start: bytes counted before it are no part of any rate. Memory is bounded: at most 42
 /// samples are kept.
 #[derive(Debug, Clone, Default)]
 pub struct RateWindow {
@@ -22,7 +22,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// Takes note of the counter. A counter that went back begins anew.
+    /// Records the counter. A counter that went back restarts the measurement.
     pub fn record(&mut self, now: Instant, total: u64) {
         if self.samples.back().is_some_and(|(_, last)| total < *last) {
             self.samples.clear();
@@ -35,13 +35,13 @@ impl RateWindow {
             }
             Some(_) | None => self.samples.push_back((now, total)),
         }
-        // The newest sample that is older than the window stays: the window begins in the interval after it.
+        // The newest sample older than the window stays: the window begins in the interval after it.
         while self.samples.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= WINDOW) {
             self.samples.pop_front();
         }
     }
 
-    /// Forgets everything.
+    /// Drops all samples.
     pub fn clear(&mut self) {
         self.samples.clear();
     }
@@ -50,13 +50,13 @@ impl RateWindow {
     pub fn rate(&self, now: Instant) -> Option<Rate> {
         let (start, first) = self.samples.front()?;
         let (newest, last) = self.samples.back()?;
-        // Nothing is known of the time since the newest sample, unless it is so long that samples have ceased to come.
+        // The time since the newest sample is unknown, unless it is so long that samples have stopped.
         let end = if now.saturating_duration_since(*newest) <= LEAST { *newest } else { now };
         let span = end.saturating_duration_since(*start);
         (span >= LEAST).then(|| ByteCount(last.saturating_sub(*first)).per(span))
     }
 
-    /// Whether nothing moved for a whole window.
+    /// Whether the counter stood still for a whole window.
     pub fn is_stalled(&self, now: Instant) -> bool {
         let Some((start, first)) = self.samples.front() else { return false };
         let is_whole = now.saturating_duration_since(*start) >= WINDOW;
@@ -64,16 +64,16 @@ impl RateWindow {
     }
 }
 
-/// How a transfer goes on.
+/// The progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// Not measured yet.
     Unknown,
     /// At this rate.
     Moving(Rate),
-    /// Nothing moved for two seconds.
+    /// No progress for two seconds.
     Stalled,
-    /// No path works; the connection ends in so long.
+    /// No path works; the connection ends after this time.
     NoPath {
         /// Until then.
         left: Duration,
@@ -81,7 +81,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// What `window` says, unless no path works until `gives_up_at`.
+    /// The pace by `window`, unless no path works until `gives_up_at`.
     pub fn of(window: &RateWindow, now: Instant, gives_up_at: Option<Instant>) -> Self {
         if let Some(at) = gives_up_at {
             return Self::NoPath { left: at.saturating_duration_since(now) };
@@ -107,14 +107,14 @@ impl Pace {
     }
 }
 
-/// Since when no path works, as far as somebody looks.
+/// Since when no path works, as far as it was observed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pathless {
     since: Option<Instant>,
 }
 
 impl Pathless {
-    /// Takes note of whether any path works; gives the moment at which the connection gives up after `timeout`.
+    /// Records whether any path works; returns when the connection gives up after `timeout`.
     pub fn note(&mut self, now: Instant, works: bool, timeout: Duration) -> Option<Instant> {
         self.since = if works { None } else { self.since.or(Some(now)) };
         self.since?.checked_add(timeout)
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_were_there_before_count_in_no_rate() {
+    fn earlier_bytes_count_in_no_rate() {
         let mut window = RateWindow::default();
         let start = Instant::now();
         window.record(start, 64 << 20);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_before_it_was_measured() {
+    fn nothing_is_shown_before_it_was_measured() {
         let mut window = RateWindow::default();
         let start = Instant::now();
         assert_eq!(window.rate(start), None);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_without_progress_is_stalled_after_two_seconds_and_moves_at_once_again() {
+    fn a_transfer_without_progress_is_stalled_after_two_seconds_and_moves_again_at_once() {
         let mut window = RateWindow::default();
         let start = Instant::now();
         window.record(start, 0);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_stop_coming_make_a_stall_too() {
+    fn missing_samples_are_a_stall_too() {
         let mut window = RateWindow::default();
         let start = Instant::now();
         window.record(start, 7);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_path_the_end_is_counted_down_from_the_moment_the_last_one_failed() {
+    fn without_a_path_the_end_is_counted_down_from_the_failure_of_the_last_one() {
         let (mut pathless, start) = (Pathless::default(), Instant::now());
         let timeout = Duration::from_secs(60);
         assert_eq!(pathless.note(start, true, timeout), None);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_begins_anew() {
+    fn a_counter_that_went_back_restarts_the_measurement() {
         let mut window = RateWindow::default();
         let start = Instant::now();
         window.record(start, 1 << 30);

@@ -1,9 +1,9 @@
-//! Text with a little colour, for a terminal, for a file, or for a live screen.
+//! Text with a few colours, for a terminal, a file, or a live screen.
 
 use manyway::PathState;
 use manyway_terminal::Colour;
 
-/// What a text means; the terminal's own colours show it.
+/// The meaning of a text, shown by the terminal's own colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tint {
     /// Nothing special.
@@ -11,11 +11,11 @@ pub enum Tint {
     Plain,
     /// Works.
     Good,
-    /// Works with a reservation.
+    /// Works with a restriction.
     Warning,
     /// Does not work.
     Bad,
-    /// Beside the point.
+    /// Secondary.
     Faint,
     /// A heading.
     Strong,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tint_is_a_code_of_terminals_only_where_colours_are_wanted() {
+    fn a_tint_is_an_escape_code_only_with_colours() {
         let mut line = Line::from("wifi0  ");
         line.push("dead", Tint::Bad);
         line.push("   ", Tint::Bad);

@@ -1,4 +1,4 @@
-//! Addresses and causes in the form that all messages have.
+//! Addresses and errors in the form of all messages.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use manyway::HostPort;
 use manyway_transfer::Failure;
 
-/// Why the system refused something, in the form of all messages: in lower case, without a number.
+/// A system error in the form of all messages: in lower case, without a number.
 pub fn cause(error: &io::Error) -> String {
     match error.get_ref() {
         Some(own) => own.to_string(),
@@ -14,7 +14,7 @@ pub fn cause(error: &io::Error) -> String {
     }
 }
 
-/// An address as a user writes it: with the name of the interface behind a link-local one, not its number.
+/// An address as a user writes it: a link-local one with the name of its interface, not its number.
 pub fn address(address: SocketAddr) -> String {
     HostPort::from(address).to_string()
 }

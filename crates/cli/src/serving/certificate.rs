@@ -21,21 +21,21 @@ impl CertificateFiles {
     /// Reads a chain and its key.
     ///
     /// # Errors
-    /// If a file can not be read, they do not belong together, or the certificate is not valid any more.
+    /// If a file cannot be read, they do not match, or the certificate is not valid any more.
     pub fn open(chain: &Path, key: &Path) -> Result<Self, CommandError> {
-        // The times come first: a change in between is seen again.
+        // The times are read first: a change in between is detected later.
         let seen = [chain, key].map(changed_at);
         let certificate = read(chain, key)?;
         Ok(Self { chain: chain.to_owned(), key: key.to_owned(), certificate, seen })
     }
 
-    /// What the server shows; follows [`refresh`](Self::refresh).
+    /// The certificate that the server presents; follows [`refresh`](Self::refresh).
     pub fn certificate(&self) -> ServerCertificate {
         self.certificate.clone()
     }
 
-    /// Reads the files again if they changed; whether they did. Files that can not be used change nothing: they may be
-    /// half way through their renewal.
+    /// Reads the files again if they changed; returns whether they did. Unusable files change nothing: they may be in
+    /// the middle of a renewal.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -69,10 +69,10 @@ fn read(chain: &Path, key: &Path) -> Result<ServerCertificate, CommandError> {
     }
 }
 
-/// Until when a certificate is valid; `None` if it says so in a way that is not known here, which clients then judge.
+/// The end of a certificate's validity; `None` if its form is unknown here, which clients then judge.
 ///
-/// RFC 5280, section 4.1: `Certificate` and `TBSCertificate` are sequences; before `validity` stand the version, which may
-/// be left out, the serial number, the algorithm and the issuer.
+/// RFC 5280, section 4.1: `Certificate` and `TBSCertificate` are sequences; before `validity` come the version, which
+/// may be absent, the serial number, the algorithm and the issuer.
 fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     const SEQUENCE: u8 = 0x30;
     const VERSION: u8 = 0xa0;
@@ -90,7 +90,7 @@ fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     time(tag, std::str::from_utf8(text).ok()?)
 }
 
-/// The tag, the content and what follows of the first element of DER.
+/// The tag, the content and the rest after the first element of DER.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], mut rest) = bytes.split_first_chunk::<2>()?;
     let mut length = usize::from(first);
@@ -105,7 +105,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// `UTCTime` or `GeneralizedTime`, as RFC 5280, section 4.1.2.5 has them.
+/// `UTCTime` or `GeneralizedTime` of RFC 5280, section 4.1.2.5.
 fn time(tag: u8, text: &str) -> Option<Timestamp> {
     const UTC_TIME: u8 = 0x17;
     const GENERALIZED_TIME: u8 = 0x18;
@@ -150,7 +150,7 @@ mod tests {
             let made = parameters(year).self_signed(&KeyPair::generate().unwrap()).unwrap();
             let end = not_after(made.der()).unwrap();
             assert_eq!(end.to_string(), format!("{year}-02-03T00:00:00Z"));
-            // Whatever is cut off, nothing breaks.
+            // Any truncation is handled.
             assert!(
                 (0..made.der().len())
                     .all(|length| { not_after(made.der().get(..length).unwrap()).is_none() })
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_can_not_be_used_are_named_with_the_reason() {
+    fn unusable_files_are_named_with_the_reason() {
         let place = TempDir::new().unwrap();
         let reason = |chain: &Path, key: &Path| CertificateFiles::open(chain, key).unwrap_err().text;
         let [chain, key] = write(&place, 2001);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_certificate_takes_the_place_of_the_old_one() {
+    fn a_renewed_certificate_replaces_the_old_one() {
         let place = TempDir::new().unwrap();
         let [chain, key] = write(&place, 2100);
         let mut files = CertificateFiles::open(&chain, &key).unwrap();

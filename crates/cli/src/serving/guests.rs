@@ -1,4 +1,4 @@
-//! Who may come in: the bearers of tickets, and clients with a key of their own.
+//! The authorised clients: bearers of tickets, and clients with a key of their own.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,27 +10,27 @@ use super::journal::Journal;
 use crate::home::{ClientEntry, Entries, Entry, Home, HomeError, KeyHash, Rights, Stamp, TicketEntry};
 use crate::output::address;
 
-/// Somebody who may come in.
+/// An authorised client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
     /// The name of the ticket or client.
     pub name: String,
     /// `ticket` or `client`.
     pub noun: &'static str,
-    /// What he may do.
+    /// Its rights.
     pub rights: Rights,
 }
 
-/// The list that the server goes by; follows the files while it runs.
+/// The list of authorised clients; follows the files while the server runs.
 #[derive(Debug)]
 pub struct Guests {
     list: RwLock<Arc<BTreeMap<KeyHash, Guest>>>,
     source: Option<Source>,
-    /// Is told of those who may not come in.
+    /// Logs refused clients.
     journal: Option<Journal>,
 }
 
-/// The files, and what they looked like when they were read.
+/// The files, and their state when they were read.
 #[derive(Debug)]
 struct Source {
     home: Home,
@@ -43,38 +43,38 @@ impl Guests {
     /// # Errors
     /// If one of them is damaged or readable by others.
     pub fn of_home(home: Home) -> Result<Self, HomeError> {
-        // The stamps come first: a change in between is seen again.
+        // The stamps are read first: a change in between is detected later.
         let seen = stamps(&home);
         let list = read(&home)?;
         let source = Source { home, seen: RwLock::new(seen) };
         Ok(Self { list: RwLock::new(Arc::new(list)), source: Some(source), journal: None })
     }
 
-    /// A list of one ticket that stands in no file.
+    /// A list of one ticket that is in no file.
     pub fn of_ticket(name: &str, ticket: &TicketEntry) -> Self {
         let guest = Guest { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
         let list = BTreeMap::from([(ticket.client_key(), guest)]);
         Self { list: RwLock::new(Arc::new(list)), source: None, journal: None }
     }
 
-    /// The same list, which writes into a log who may not come in.
+    /// The same list, which logs refused clients.
     #[must_use]
     pub fn with_journal(self, journal: Journal) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
-    /// Who has this key, if he may come in now.
+    /// The client with this key, if it is authorised now.
     pub fn find(&self, key: &PublicKey) -> Option<Guest> {
         let list = Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner));
         list.get(&KeyHash::from(key)).filter(|guest| !guest.rights.are_over()).cloned()
     }
 
-    /// How many may come in.
+    /// Number of authorised clients.
     pub fn count(&self) -> usize {
         self.list.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Reads the files again if they changed; whether they did. A list that can not be read changes nothing, until the
+    /// Reads the files again if they changed; returns whether they did. An unreadable list changes nothing, until the
     /// files change once more.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Guests {
 }
 
 impl Authoriser for Guests {
-    /// Looks at the files first, which costs two system calls: who was removed does not come in any more.
+    /// Checks the files first, which costs two system calls: a removed client cannot connect any more.
     fn is_authorised(&self, client: &PublicKey) -> bool {
         if let Err(error) = self.refresh() {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_a_key_of_its_own_is_known_by_it() {
+    fn a_client_with_a_key_of_its_own_is_recognised() {
         let place = TempDir::new().unwrap();
         let home = Home::at(place.path());
         let laptop = *Identity::from_seed(&[3; 32]).public_key();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_that_are_over_let_nobody_in() {
+    fn expired_rights_admit_no_client() {
         let bearer = *Identity::from_ticket_secret(&[1; 16]).public_key();
         let until = |expires| Rights { expires: Some(expires), ..Rights::default() };
         let is_in = |rights| Guests::of_ticket("t", &ticket(rights)).is_authorised(&bearer);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_can_not_be_read_leave_the_list_as_it_was() {
+    fn unreadable_files_leave_the_list_as_it_was() {
         let place = TempDir::new().unwrap();
         let home = Home::at(place.path());
         change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(Rights::default()))));

@@ -1,8 +1,8 @@
-//! The log of a server: a line for each client that comes and goes, each file, failure and refusal. A failure says at
-//! which end it happened.
+//! The log of a server: a line for each client that connects and leaves, each file, failure and refusal. A failure
+//! names the end at which it happened.
 //!
-//! Nothing secret is in it: a client is known by the name of its ticket or key, and by its address. What a peer sent is
-//! printed without control characters.
+//! It holds no secret: a client is named by its ticket or key, and by its address. Text from a peer is printed without
+//! control characters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use crate::home::Timestamp;
 use crate::output::units;
 use crate::status::FileCounts;
 
-/// Where lines go; `None` for nowhere.
+/// The output of lines; `None` for no log.
 type Sink = Option<Arc<dyn Fn(&str) + Send + Sync>>;
 
 /// The log; clones write to the same place.
@@ -30,7 +30,7 @@ pub struct Journal {
     format: LogFormat,
     sink: Sink,
     clients: Arc<AtomicU64>,
-    /// When an unknown client was told of last, and how many were not told of since.
+    /// When an unknown client was last logged, and how many were not logged since.
     strangers: Arc<Mutex<(Option<Instant>, u64)>>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Journal {
     }
 }
 
-/// Which way a file goes, as seen from the server.
+/// Direction of a file, as seen from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From the client.
@@ -74,7 +74,7 @@ impl Journal {
         Self { format, sink, clients: Arc::default(), strangers: Arc::default() }
     }
 
-    /// A client was let in.
+    /// A client was admitted.
     pub fn client(&self, noun: &str, name: &str, from: &str) -> Client {
         let number = self.clients.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Client { journal: self.clone(), number, since: Instant::now() };
@@ -86,12 +86,13 @@ impl Journal {
         client
     }
 
-    /// Somebody was not let in: one who is known, but is one too many or has lost its rights.
+    /// A known client was refused, because of a limit or because it has lost its rights.
     pub fn refused(&self, from: &str, reason: &str) {
         self.write("refused", None, &format!("{from}: {reason}"), json!({ "from": from, "reason": reason }));
     }
 
-    /// A client without a valid key was refused. Anyone can cause that at any rate: at most one line a second is logged.
+    /// A client without a valid key was refused. Anyone can cause that at any rate: at most one line a second is
+    /// logged.
     pub fn unknown_client(&self, from: &str) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, untold) = &mut *strangers;
@@ -108,7 +109,7 @@ impl Journal {
         self.write("refused", None, &text, facts);
     }
 
-    /// Something about the server itself: `lines` for people, as they are, or the facts for programs.
+    /// A message about the server itself: `lines` for people, or the facts for programs.
     pub fn server(&self, event: &str, lines: &[String], facts: Value) {
         let Some(sink) = &self.sink else { return };
         match self.format {
@@ -149,7 +150,7 @@ pub fn json_line(event: &str, client: Option<u64>, facts: Value) -> String {
     Value::from(document).to_string()
 }
 
-/// A client that was let in.
+/// An admitted client.
 #[derive(Debug, Clone)]
 pub struct Client {
     journal: Journal,
@@ -158,7 +159,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// It is gone, after so many bytes in each direction.
+    /// It has left, after this many bytes in each direction.
     pub fn left(&self, end: &ConnectionError, (received, sent): (u64, u64)) {
         let (lasted, reason) = (self.since.elapsed(), told(end));
         let (bytes_in, bytes_out) = (units::size(received), units::size(sent));
@@ -170,7 +171,7 @@ impl Client {
         self.write("left", &text, facts);
     }
 
-    /// Writes of the files that go one way, and counts them for `manyway status`. `end` tells how the connection ended,
+    /// Logs the files of one direction, and counts them for `manyway status`. `end` returns how the connection ended,
     /// if it has.
     pub fn files<E>(&self, way: Way, counts: FileCounts, end: E) -> Arc<dyn Progress>
     where
@@ -194,7 +195,7 @@ impl Client {
     }
 }
 
-/// The files of a client that go one way.
+/// The files of a client in one direction.
 struct Files<E> {
     client: Client,
     way: Way,
@@ -209,7 +210,7 @@ impl<E> Files<E> {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes that a file did not arrive, and how far it came of its size, where that is known.
+    /// Logs that a file did not arrive, and its progress where that is known.
     fn failed(&self, name: &str, failed: &Failed, (bytes, size): (Option<u64>, Option<u64>)) {
         let (way, Failed { side, what, why }) = (self.way.done(), failed);
         let after = bytes.map_or_else(String::new, |bytes| {
@@ -278,15 +279,15 @@ where
     }
 }
 
-/// Why a file failed, and at which end; at neither where the network is to blame.
+/// Why a file failed, and at which end; at neither if the network is the cause.
 struct Failed {
     side: Option<&'static str>,
     what: String,
     why: Option<String>,
 }
 
-/// Who broke a transfer off. A stream that ended while its connection goes on was given up by the client: the server gives
-/// none up.
+/// The end that broke a transfer off. A stream that ended while its connection goes on was abandoned by the client: the
+/// server abandons none.
 fn broken_off(error: &TransferError, end: Option<ConnectionError>) -> Failed {
     let by = |side, why| Failed { side: Some(side), what: format!("broken off by the {side}"), why };
     match end {
@@ -304,7 +305,7 @@ fn broken_off(error: &TransferError, end: Option<ConnectionError>) -> Failed {
     }
 }
 
-/// How a connection ended, also in the own words of this server.
+/// How a connection ended, including reasons of this server.
 fn told(end: &ConnectionError) -> String {
     if let ConnectionError::Closed { by: ClosedBy::Us, reason, .. } = end
         && !reason.is_empty()
@@ -314,16 +315,16 @@ fn told(end: &ConnectionError) -> String {
     end.to_string()
 }
 
-/// A text of one line, whatever a peer has put into it.
+/// A text on one line, whatever a peer has put into it.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 const SERVER: &str = "server";
 const CLIENT: &str = "client";
-/// A line tells of unknown clients so often at most.
+/// Interval of lines about unknown clients.
 const STRANGERS: Duration = Duration::from_secs(1);
-/// Files of one client whose sizes are remembered at the same time.
+/// Most files of one client whose sizes are remembered.
 const MOST_FILES: usize = 4096;
 
 #[cfg(test)]
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_a_document_a_line() {
+    fn programs_get_a_document_a_line() {
         let documents: Vec<Value> =
             lines(LogFormat::Json).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let events: Vec<_> = documents.iter().map(|line| line["event"].as_str().unwrap()).collect();

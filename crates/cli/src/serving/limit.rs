@@ -1,4 +1,4 @@
-//! How fast a guest may be.
+//! Rate limits of clients.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use manyway::Rate;
 use tokio::time::Instant;
 
-/// What may pass at once after a silence.
+/// The burst after a silence.
 const BURST: Duration = Duration::from_millis(50);
 /// At least one write of ordinary size.
 const LEAST_BURST: u64 = 16 * 1024;
 
-/// Lets so many bytes a second through, on the average over 50 ms.
+/// A token bucket: limits to this many bytes a second, on average over 50 ms.
 ///
-/// Who finds it not overdrawn may move up to [`chunk`](Self::chunk) bytes and says how many they were; that may overdraw
-/// it, and all wait until it has recovered.
+/// A caller that finds it not overdrawn may transfer up to [`chunk`](Self::chunk) bytes and then reports their number;
+/// that may overdraw it, and all callers wait until it has recovered.
 #[derive(Debug)]
 pub struct Bucket {
     rate: u64,
@@ -29,12 +29,12 @@ struct State {
     at: Instant,
 }
 
-/// What a guest may move in each direction, over all connections.
+/// The limits of a client in each direction, over all connections.
 #[derive(Debug)]
 pub struct Limits {
-    /// From the guest to the server.
+    /// From the client to the server.
     pub inwards: Bucket,
-    /// From the server to the guest.
+    /// From the server to the client.
     pub outwards: Bucket,
 }
 
@@ -55,12 +55,12 @@ impl Bucket {
         Self { rate, burst, state: Mutex::new(State { balance: NANO * i128::from(burst), at: now }) }
     }
 
-    /// The most that may be moved at once, in bytes.
+    /// Most bytes of one transfer.
     pub fn chunk(&self) -> usize {
         usize::try_from(self.burst).unwrap_or(usize::MAX)
     }
 
-    /// How long nothing may be moved; `None` if something may now.
+    /// How long to wait; `None` if a transfer is allowed now.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(state.at);
@@ -74,7 +74,7 @@ impl Bucket {
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    /// So many bytes were moved.
+    /// Records transferred bytes.
     pub fn spend(&self, bytes: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = i128::try_from(bytes).unwrap_or(i128::MAX >> 64);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn many_who_move_as_much_as_they_may_keep_to_the_rate_together() {
+    async fn callers_that_transfer_the_maximum_keep_the_rate_together() {
         let rate = Rate::from_bytes_per_second(1_000_000);
         let bucket = Bucket::new(rate, Instant::now());
         let start = Instant::now();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silence_saves_up_one_burst_only() {
+    async fn a_silence_accumulates_one_burst_only() {
         let bucket = Bucket::new(Rate::from_bytes_per_second(1_000_000), Instant::now());
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(bucket.wait(Instant::now()), None);

@@ -1,11 +1,11 @@
-//! Memory that connections needed goes back to the system once they have ended.
+//! Returns memory to the system after connections have ended.
 //!
-//! Allocators keep what was freed for later. That of glibc keeps nearly all of it, in every thread's part of the heap,
-//! until it is asked. Those of other systems give it back by themselves.
+//! Allocators keep freed memory for later. That of glibc keeps nearly all of it, in the arena of every thread, until it
+//! is asked. Those of other systems return it by themselves.
 
 use std::time::{Duration, Instant};
 
-/// When to ask for what the allocator keeps.
+/// Decides when to ask the allocator for free memory.
 #[derive(Debug, Default)]
 pub struct IdleHeap {
     /// When the last connection ended, and how often the allocator was asked since.
@@ -14,7 +14,7 @@ pub struct IdleHeap {
 }
 
 impl IdleHeap {
-    /// Looks whether something is to be given back, a few times a second; `connections` are open now. True if so.
+    /// Checks whether memory is to be returned, several times a second; `connections` are open now. Returns true if so.
     pub fn look(&mut self, now: Instant, connections: usize) -> bool {
         if connections > 0 {
             self.was_busy = true;
@@ -33,11 +33,11 @@ impl IdleHeap {
     }
 }
 
-/// After the end of the last connection: soon, and when the protocol has forgotten the connections too.
+/// After the end of the last connection: soon, and when the protocol has dropped the connections too.
 const ASKED_AFTER: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(8)];
 
-/// Gives back to the system what the allocator keeps. May take some milliseconds.
+/// Returns the allocator's free memory to the system. May take some milliseconds.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_given_back_some_times_after_the_last_connection_and_not_before() {
+    fn memory_is_returned_several_times_after_the_last_connection_and_not_before() {
         let (mut memory, start) = (IdleHeap::default(), Instant::now());
         let mut given = Vec::new();
         for tenth in 0..200_u64 {

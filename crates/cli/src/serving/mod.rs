@@ -1,4 +1,4 @@
-//! The parts of `manyway serve` that decide who may come in, how much he may take, and when he has to go.
+//! The parts of `manyway serve` that decide which clients may connect, what they may use, and when they have to leave.
 
 pub mod certificate;
 pub mod guests;

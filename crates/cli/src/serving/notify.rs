@@ -1,9 +1,9 @@
-//! Tells a service manager how the server is, as `sd_notify(3)` describes it.
+//! Reports the state of the server to a service manager, as `sd_notify(3)` describes it.
 
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
 
-/// What the manager is told.
+/// The reported state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// Clients can connect.
@@ -12,7 +12,7 @@ pub enum Notice {
     Stopping,
 }
 
-/// Tells the manager that started this process, if it asked for that by `NOTIFY_SOCKET`.
+/// Reports to the manager that started this process, if it set `NOTIFY_SOCKET`.
 pub fn tell(notice: Notice) {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(&socket, notice)
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manager_hears_of_it_at_its_socket() {
+    fn the_state_arrives_at_the_socket_of_the_manager() {
         let place = tempfile::TempDir::new().unwrap();
         let path = place.path().join("notify");
         let manager = UnixDatagram::bind(&path).unwrap();
@@ -57,7 +57,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_socket_without_a_file_is_found_too() {
+    fn an_abstract_socket_works_too() {
         use std::os::linux::net::SocketAddrExt as _;
         let name = format!("manyway-test-{}", std::process::id());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();

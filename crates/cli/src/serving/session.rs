@@ -1,4 +1,4 @@
-//! A guest's connection as the transfer protocol wants it, no faster than the guest may be.
+//! Adapts a client's connection to the transfer protocol, within the client's rate limits.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 use super::limit::{Bucket, Limits};
 use crate::command::session::NetSession;
 
-/// A connection with the limits of its guest.
+/// A connection with the limits of its client.
 #[derive(Debug, Clone)]
 pub struct GuestSession {
     connection: Connection,
@@ -27,7 +27,7 @@ pub struct GuestSession {
 pub struct Carried(Arc<[AtomicU64; 2]>);
 
 impl Carried {
-    /// Those that came in, and those that went out.
+    /// Received bytes, and sent bytes.
     pub fn bytes(&self) -> (u64, u64) {
         let [inwards, outwards] = &*self.0;
         (inwards.load(Ordering::Relaxed), outwards.load(Ordering::Relaxed))
@@ -52,8 +52,8 @@ impl Carried {
 #[derive(Debug)]
 pub struct Limited<S> {
     stream: S,
-    /// What is left of one that has ended is read without a limit: the network has carried it, and who waits for the end
-    /// learns of it.
+    /// The remaining data of a closed connection is read without a limit: the network has carried it, and a caller that
+    /// waits for the end learns of it.
     connection: Option<Connection>,
     limits: Option<Arc<Limits>>,
     carried: Carried,
@@ -61,12 +61,12 @@ pub struct Limited<S> {
 }
 
 impl GuestSession {
-    /// A connection that is as fast as `limits` allow.
+    /// A connection with these limits.
     pub fn new(connection: Connection, limits: Option<Arc<Limits>>) -> Self {
         Self { connection, limits, carried: Carried::default() }
     }
 
-    /// What its streams carry.
+    /// The bytes of its streams.
     pub fn carried(&self) -> Carried {
         self.carried.clone()
     }
@@ -93,12 +93,12 @@ impl Session for GuestSession {
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         let session = NetSession(self.connection.clone());
-        // A limit counts the bytes of streams; so that none gets around it, its guest has no messages.
+        // A limit counts the bytes of streams. So that none is bypassed, a limited client has no messages.
         if self.limits.is_some() { Some(Arc::new(WithoutMessages(session))) } else { session.transport() }
     }
 }
 
-/// A transport that knows no messages.
+/// A transport without messages.
 struct WithoutMessages(NetSession);
 
 impl Transport for WithoutMessages {
@@ -111,7 +111,7 @@ impl Transport for WithoutMessages {
     }
 }
 
-/// Waits until something may pass.
+/// Waits until the bucket allows a transfer.
 fn poll_bucket(bucket: &Bucket, pause: &mut Option<Pin<Box<Sleep>>>, context: &mut Context<'_>) -> Poll<()> {
     while let Some(wait) = bucket.wait(Instant::now()) {
         let until = Instant::now() + wait;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_streams_carry_is_counted_with_and_without_a_limit() {
+    async fn bytes_of_streams_are_counted_with_and_without_a_limit() {
         for rate in [None, Some(1 << 30)] {
             let (a, b) = tokio::io::duplex(64 * 1024);
             let (mut from, mut to) = (limited(a, rate), limited(b, rate));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_keeps_to_its_limit_in_both_directions_and_loses_nothing() {
+    async fn a_stream_keeps_its_limit_in_both_directions_and_loses_nothing() {
         for (writer, reader) in [(Some(100_000), None), (None, Some(100_000))] {
             let (a, b) = tokio::io::duplex(64 * 1024);
             let took = carry(limited(a, writer), limited(b, reader)).await;

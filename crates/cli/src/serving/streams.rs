@@ -1,4 +1,4 @@
-//! Gives each stream that a client opens to the protocol whose first byte it has.
+//! Passes each stream that a client opens to the protocol of its first byte.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,11 +16,11 @@ use tokio::task::JoinSet;
 
 use super::journal::Client;
 
-/// How long a new stream may take to say what it is.
+/// How long a new stream may take to send its first byte.
 // egress 1.1
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server's gateway, if it has one, and what each client takes of it over all its connections.
+/// The server's gateway, if it has one, and the quota of each client over all its connections.
 #[derive(Debug, Default)]
 pub struct Egress {
     gateway: Option<Gateway>,
@@ -37,7 +37,7 @@ impl Egress {
         Arc::new(Self { gateway, clients: Mutex::default() })
     }
 
-    /// The part of the client that has this key.
+    /// The share of the client with this key.
     pub fn client(&self, key: Option<PublicKey>) -> ClientEgress {
         let (Some(gateway), Some(key)) = (&self.gateway, key) else { return ClientEgress(None) };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,12 +49,12 @@ impl Egress {
     }
 }
 
-/// Answers the streams of one client until its connection ends.
+/// Serves the streams of one client until its connection ends.
 pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgress, log: &Client) {
     let (files, queue) = mpsc::channel(1);
     let sorted = Sorted { session, queue: tokio::sync::Mutex::new(queue) };
     let sorting = async move {
-        // Not more than the streams that a peer may have.
+        // No more than the limit on the peer's streams.
         let mut streams = JoinSet::new();
         while let Some((send, receive)) = session.accept().await {
             let (files, egress, log) = (files.clone(), egress.clone(), log.clone());
@@ -85,7 +85,7 @@ where
     let Ok(Ok(first)) = tokio::time::timeout(PATIENCE, receive.read_u8()).await else { return Ok(()) };
     let receive = WithFirst { first: Some(first), rest: receive };
     if first != PROTOCOL {
-        // Where nobody takes it, the connection is at its end.
+        // Without a receiver the connection has ended.
         let _ = files.send((send, receive)).await;
         return Ok(());
     }
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// The streams of a session that are meant for the server of files.
+/// The streams of a session for the file server.
 struct Sorted<'a, S: Session> {
     session: &'a S,
     queue: tokio::sync::Mutex<mpsc::Receiver<Halves<S>>>,
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_connections_of_one_client_share_what_it_may_take_and_others_have_their_own() {
+    fn the_connections_of_one_client_share_its_quota_and_others_have_their_own() {
         let egress = Egress::new(Some(Gateway::new(Rules::new(Vec::new()), GatewayConfig::default())));
         let key = |seed| Some(*Identity::from_seed(&[seed; 32]).public_key());
         let quota = |egress: &ClientEgress| Arc::clone(&egress.0.as_ref().unwrap().1);

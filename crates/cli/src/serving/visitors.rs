@@ -1,4 +1,4 @@
-//! The guests that are connected now.
+//! The connected clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,7 +11,7 @@ use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
 use crate::output::address;
 
-/// Every open connection with the guest at its other end.
+/// Every open connection with its client.
 #[derive(Debug)]
 pub struct Visitors {
     most: Option<usize>,
@@ -22,7 +22,7 @@ pub struct Visitors {
 struct Inside {
     next: u64,
     visits: BTreeMap<u64, Visit>,
-    /// Shared by all connections of a guest, and kept while there is one.
+    /// Shared by all connections of a client, and kept while there is one.
     limits: BTreeMap<PublicKey, Weak<Limits>>,
 }
 
@@ -33,14 +33,14 @@ struct Visit {
     connection: Connection,
 }
 
-/// A guest who was let in; dropping it gives his place free.
+/// An admitted client; dropping it frees its place.
 #[derive(Debug)]
 pub struct Pass {
     visitors: Arc<Visitors>,
     number: u64,
-    /// Who he is.
+    /// The client.
     pub guest: Guest,
-    /// How fast he may be.
+    /// Its rate limits.
     pub limits: Option<Arc<Limits>>,
 }
 
@@ -61,7 +61,7 @@ pub async fn remote_of(connection: &Connection) -> String {
 }
 
 impl Visitors {
-    /// Nobody is there yet, and at most so many connections will be at a time.
+    /// Starts without clients and with this limit on parallel connections.
     pub fn new(most: Option<usize>) -> Arc<Self> {
         Arc::new(Self { most, inside: Mutex::new(Inside::default()) })
     }
@@ -70,7 +70,7 @@ impl Visitors {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the other end of a connection in, or closes it and says why.
+    /// Admits the client of a connection, or closes it with the reason.
     pub async fn admit(
         self: &Arc<Self>,
         guests: &Guests,
@@ -79,7 +79,7 @@ impl Visitors {
     ) -> Option<Pass> {
         let known = connection.peer_key().and_then(|key| Some((key, guests.find(&key)?)));
         let Some((key, guest)) = known else {
-            // Revoked while the connection was being set up.
+            // Revoked during the handshake.
             connection.revoke("this ticket or key was revoked or has expired");
             return None;
         };
@@ -121,7 +121,7 @@ impl Visitors {
         Ok(Pass { visitors: Arc::clone(self), number, guest, limits })
     }
 
-    /// Ends the connections of those whose rights have ended or changed.
+    /// Ends the connections of clients whose rights have ended or changed.
     pub fn check(&self, guests: &Guests) {
         let inside = self.lock();
         for visit in inside.visits.values() {
@@ -137,7 +137,7 @@ impl Visitors {
         }
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn count(&self) -> usize {
         self.lock().visits.len()
     }

@@ -1,4 +1,4 @@
-//! The connections of a command, for those who look.
+//! The connections of a command, for `manyway status`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::files::FileCounts;
 use crate::output::book::rtt_of;
 use crate::output::rate::RateWindow;
 
-/// Where a command shows what it is doing; clones are the same one.
+/// Where a command publishes its state; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<State>>);
 
@@ -46,7 +46,7 @@ impl WeakBoard {
     }
 }
 
-/// A peer on the board; dropping it takes the peer away.
+/// A peer on the board; dropping it removes the peer.
 #[derive(Debug)]
 pub struct PeerPlace {
     board: Board,
@@ -60,8 +60,8 @@ impl Drop for PeerPlace {
 }
 
 impl Board {
-    /// Shows this command to its user from now on, until the last clone is dropped. To be called in a runtime. That it is
-    /// not possible, for want of a directory, is no failure of the command.
+    /// Publishes this command to its user from now on, until the last clone is dropped. Call it within a runtime. If
+    /// that is impossible, for lack of a directory, the command does not fail.
     pub fn open(&self, verb: &'static str) {
         let mut state = self.state();
         (state.verb, state.started) = (verb, Some(Instant::now()));
@@ -85,7 +85,7 @@ impl Board {
         PeerPlace { board: self.clone(), number }
     }
 
-    /// What counts the files of the whole command.
+    /// Counts the files of the whole command.
     pub fn files(&self) -> FileCounts {
         self.state().files.clone()
     }
@@ -94,7 +94,7 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads all figures; `rates` remembers those of before.
+    /// Reads all figures; `rates` holds the earlier ones.
     pub(super) async fn document(&self, rates: &mut Rates) -> Document {
         let (verb, started, files, peers) = {
             let state = self.state();
@@ -104,7 +104,7 @@ impl Board {
         };
         let (mut documents, mut files, mut waiting) = (Vec::new(), files, 0);
         for (number, peer) in peers {
-            // One that is closing need not be told of.
+            // A closing connection may be left out.
             let info = tokio::time::timeout(PATIENCE, peer.connection.info()).await;
             if let Ok(Ok(info)) = info {
                 waiting += info.unacknowledged.get();
@@ -135,10 +135,10 @@ impl State {
     }
 }
 
-/// How long a connection may take to tell its figures.
+/// Time limit for a connection to report its figures.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The rates of every path in both directions, for one who looks.
+/// The rates of every path in both directions, for one reader.
 #[derive(Debug, Default)]
 pub(super) struct Rates(BTreeMap<(u64, PathId), [RateWindow; 2]>);
 

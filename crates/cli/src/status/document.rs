@@ -1,13 +1,13 @@
-//! What a command tells of itself: one JSON document, the same for people and programs.
+//! The state that a command publishes: one JSON document, the same for people and programs.
 
 use serde::{Deserialize, Serialize};
 
 /// A running command. Times in seconds, rates in bits a second of UDP payload: with headers and repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// Number of its process.
+    /// Its process ID.
     pub pid: u32,
-    /// What it does, such as `send`.
+    /// Its verb, such as `send`.
     pub verb: String,
     /// Version of the program.
     pub version: String,
@@ -15,20 +15,20 @@ pub struct Document {
     pub seconds: f64,
     /// Files of the command itself.
     pub files: Option<FilesDocument>,
-    /// The other ends of its connections.
+    /// The peers of its connections.
     pub peers: Vec<PeerDocument>,
 }
 
-/// The other end of a connection.
+/// A peer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeerDocument {
-    /// The name by which this end knows it, if there is one.
+    /// Its name at this end, if there is one.
     pub name: Option<String>,
     /// How long it has been connected.
     pub seconds: f64,
-    /// What this end sends to it, over all paths.
+    /// Rate of sending to it, over all paths.
     pub sent_bits_per_second: Option<u64>,
-    /// What this end receives from it.
+    /// Rate of receiving from it.
     pub received_bits_per_second: Option<u64>,
     /// Files of this connection.
     pub files: Option<FilesDocument>,
@@ -41,17 +41,17 @@ pub struct PeerDocument {
 pub struct PathDocument {
     /// Its number in its connection.
     pub path: u32,
-    /// The own interface, where it is bound to one.
+    /// The local interface, if it is bound to one.
     pub interface: Option<String>,
-    /// The own address.
+    /// The local address.
     pub local: String,
     /// The peer's address.
     pub remote: String,
-    /// Its state, in the word of the specification.
+    /// Its state, as named in the specification.
     pub state: String,
-    /// Round-trip time; `None` while nothing answers.
+    /// Round-trip time; `None` while no answer arrives.
     pub rtt: Option<f64>,
-    /// The part of its packets that was lost; `None` if none were sent.
+    /// The lost part of its packets; `None` if none were sent.
     pub loss: Option<f64>,
     /// Bytes sent since the start.
     pub bytes_sent: u64,
@@ -61,25 +61,25 @@ pub struct PathDocument {
     pub packets_sent: u64,
     /// Packets lost of them.
     pub packets_lost: u64,
-    /// What is sent on it now.
+    /// Current rate of sending.
     pub sent_bits_per_second: Option<u64>,
-    /// What is received on it now.
+    /// Current rate of receiving.
     pub received_bits_per_second: Option<u64>,
 }
 
-/// How far files have come.
+/// The progress of files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilesDocument {
-    /// Files and directories in all.
+    /// Files and directories in total.
     pub files: u64,
     /// Those that arrived and were verified.
     pub files_done: u64,
     /// Those that failed.
     pub failed: u64,
-    /// Bytes in all.
+    /// Bytes in total.
     pub bytes: u64,
     /// Bytes that are at the receiver.
     pub bytes_done: u64,
-    /// A file that is on its way.
+    /// A file in transfer.
     pub current: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How far files have come.
+//! The progress of files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use super::document::FilesDocument;
 pub struct FileCounts(Arc<Mutex<FilesDocument>>);
 
 impl FileCounts {
-    /// What is known; `None` before anything was to be done.
+    /// The counts; `None` before there is anything to transfer.
     pub fn so_far(&self) -> Option<FilesDocument> {
         let files = self.lock();
         (files.files > 0 || files.current.is_some()).then(|| files.clone())
@@ -50,7 +50,7 @@ impl Progress for FileCounts {
 }
 
 impl FilesDocument {
-    /// Of the bytes that count as done so many were given to a connection and have not arrived.
+    /// Of the bytes that count as done, this many were given to a connection and have not arrived.
     pub(super) fn take_back(&mut self, waiting: u64) {
         self.bytes_done = self.bytes_done.saturating_sub(waiting);
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_shown_while_it_is_on_its_way() {
+    fn a_file_is_shown_during_its_transfer() {
         let counts = FileCounts::default();
         assert_eq!(counts.so_far(), None);
         counts.on_progress(ProgressEvent::Totals(Totals { files: 2, bytes: 1000 }));

@@ -1,4 +1,4 @@
-//! The socket at which a command tells what it is doing.
+//! The socket at which a command publishes its state.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,14 +13,14 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::board::{Rates, WeakBoard};
 use super::place;
 
-/// How often the figures are told.
+/// Interval of documents.
 const EVERY: Duration = Duration::from_millis(500);
-/// A reader that does not read for so long is left.
+/// A reader that does not read for this long is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Those who look at the same time.
+/// Most readers at the same time.
 const MOST: usize = 8;
 
-/// Tells while it lives; dropping it removes the socket.
+/// Publishes while it lives; dropping it removes the socket.
 #[derive(Debug)]
 pub(super) struct Listener {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl Listener {
     pub(super) fn start(verb: &str, board: WeakBoard) -> io::Result<Self> {
         let directory = place::own_directory()?;
         place::clean(&directory);
-        // Processes of several namespaces may have one number.
+        // Processes of several namespaces may have the same ID.
         let name = |end| directory.join(format!("{verb}-{}{end}.sock", std::process::id()));
         let mut bound = Err(io::Error::from(io::ErrorKind::AddrInUse));
         for path in ["", "a", "b"].map(name) {
@@ -58,7 +58,7 @@ async fn listen(listener: UnixListener, board: WeakBoard) {
     let mut readers = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Too many files are open: it may pass.
+            // Too many files are open, which may pass.
             tokio::time::sleep(EVERY).await;
             continue;
         };
@@ -69,7 +69,7 @@ async fn listen(listener: UnixListener, board: WeakBoard) {
     }
 }
 
-/// Tells until the reader goes: first when there are rates.
+/// Sends documents until the reader goes: the first one when there are rates.
 async fn tell(mut stream: UnixStream, board: WeakBoard) {
     let mut rates = Rates::default();
     let mut tick = tokio::time::interval(EVERY);

@@ -1,8 +1,8 @@
-//! What every running command of a user is doing, for `manyway status`.
+//! The state of every running command of a user, for `manyway status`.
 //!
-//! A command that has connections puts them on a [`Board`] and listens on a Unix socket in the runtime directory of its
-//! user. Whoever connects, which is this user alone, is told twice a second, each time in one line of JSON. Figures are
-//! read only while somebody looks. Nothing secret is told: no ticket, no key, no content.
+//! A command with connections puts them on a [`Board`] and listens on a Unix socket in the runtime directory of its
+//! user. A reader, which only this user can be, gets one line of JSON twice a second. Figures are read only while there
+//! is a reader. No secret is published: no ticket, no key, no content.
 
 mod board;
 mod document;

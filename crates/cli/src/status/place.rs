@@ -1,11 +1,11 @@
-//! Where the sockets of running commands are: a directory of the user's own.
+//! The directory of the sockets of running commands, private to the user.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// The places where a command may have its socket, best first: below `XDG_RUNTIME_DIR`, below `/run/user/UID`, or in
+/// The possible directories of a command's socket, best first: below `XDG_RUNTIME_DIR`, below `/run/user/UID`, or
 /// `manyway-UID` among the temporary files.
 pub fn directories() -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
@@ -18,10 +18,10 @@ pub fn directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The first of them that is this user's own, made if it is not there.
+/// The first of them that belongs to this user alone, created if it does not exist.
 ///
 /// # Errors
-/// None can be had.
+/// None is available.
 pub fn own_directory() -> io::Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for directory in directories() {
@@ -41,7 +41,7 @@ fn prepare(directory: &Path) -> io::Result<()> {
     check(directory)
 }
 
-/// Nobody else may write there: what stands there would be believed.
+/// No other user may write there, since the content of the sockets is trusted.
 fn check(directory: &Path) -> io::Result<()> {
     let facts = fs::symlink_metadata(directory)?;
     let is_own = facts.uid() == rustix::process::geteuid().as_raw();
@@ -52,7 +52,7 @@ fn check(directory: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
-/// The sockets of all places, in the order of their names.
+/// The sockets of all directories, by name.
 pub fn sockets() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in directories().into_iter().filter(|directory| check(directory).is_ok()) {
@@ -69,7 +69,7 @@ fn sockets_in(directory: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "sock")).collect()
 }
 
-/// Removes the sockets of commands that have ended without doing so.
+/// Removes the sockets of commands that ended without doing so.
 pub fn clean(directory: &Path) {
     for path in sockets_in(directory) {
         if is_stale(&path) {
@@ -79,7 +79,7 @@ pub fn clean(directory: &Path) {
     }
 }
 
-/// Whether nobody listens there any more.
+/// Whether the socket has no listener any more.
 pub fn is_stale(path: &Path) -> bool {
     let connected = std::os::unix::net::UnixStream::connect(path);
     connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_of_a_command_that_was_killed_is_removed_and_no_other() {
+    fn only_the_socket_of_a_killed_command_is_removed() {
         let place = TempDir::new().unwrap();
         let (dead, alive) = (place.path().join("send-1.sock"), place.path().join("send-2.sock"));
         drop(UnixListener::bind(&dead).unwrap());

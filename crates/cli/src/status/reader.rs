@@ -1,4 +1,4 @@
-//! Looks at the boards of all running commands.
+//! Reads the boards of all running commands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,20 +11,20 @@ use tokio::net::UnixStream;
 use super::document::Document;
 use super::place;
 
-/// How long a command may take to tell something.
+/// Time limit for a command to send a document.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest line that is read.
 const LONGEST: u64 = 16 << 20;
 
-/// Those who tell, by their sockets.
+/// The publishing commands, by their sockets.
 #[derive(Debug, Default)]
 pub struct Reader {
     streams: BTreeMap<PathBuf, BufReader<UnixStream>>,
 }
 
 impl Reader {
-    /// What every command tells now, in the order of their numbers. It takes half a second; a command that does not
-    /// answer is left out, and the socket of one that was killed is removed.
+    /// The current documents of all commands, by process ID. It takes half a second; a command that does not answer is
+    /// left out, and the socket of a killed one is removed.
     pub async fn documents(&mut self) -> Vec<Document> {
         let sockets = place::sockets();
         self.streams.retain(|path, _| sockets.contains(path));
@@ -56,7 +56,7 @@ async fn connect(path: &Path) -> Option<UnixStream> {
     match UnixStream::connect(path).await {
         Ok(stream) => Some(stream),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Nobody else removes it if no other command starts.
+            // No other command would remove it unless one starts.
             let _ = std::fs::remove_file(path);
             None
         }
@@ -64,10 +64,10 @@ async fn connect(path: &Path) -> Option<UnixStream> {
     }
 }
 
-/// The last of the documents that wait, or the next one.
+/// The last of the waiting documents, or the next one.
 async fn newest(stream: &mut BufReader<UnixStream>) -> io::Result<Document> {
     let mut document = read(stream).await?;
-    // What was told while nobody read is old.
+    // Documents that were sent while nothing was read are old.
     while stream.buffer().contains(&b'\n') {
         document = read(stream).await?;
     }

@@ -71,7 +71,7 @@ fn paths(paths: &[PathDocument]) -> Grid {
         .spare_words("local")
         .spare_words("remote");
     for path in paths {
-        // What rounds to nothing was not measured: questions of the transport.
+        // Less than this are probes of the transport, which round to zero.
         let rate = |rate: Option<u64>| Cell::or_none(rate.filter(|rate| *rate >= IDLE).map(mbit));
         let name = path.interface.clone().unwrap_or_else(|| path.remote.clone());
         grid.row([
@@ -107,7 +107,7 @@ fn mbit(bits_per_second: u64) -> String {
     megabits(Rate::from_bits_per_second(bits_per_second))
 }
 
-/// How long something has lasted.
+/// A duration.
 fn span(seconds: f64) -> String {
     let seconds = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
     match seconds {
@@ -118,7 +118,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// Less than this, in bits a second, rounds to nothing.
+/// Less than this, in bits a second, rounds to zero.
 const IDLE: u64 = 5_000;
 const INDENT: &str = "    ";
 

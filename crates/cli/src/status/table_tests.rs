@@ -1,4 +1,4 @@
-//! What `manyway status` shows.
+//! The output of `manyway status`.
 
 use manyway_terminal::Colour;
 
@@ -84,7 +84,7 @@ fn exporters_get_the_text_format_of_prometheus() {
 }
 
 #[test]
-fn a_document_survives_its_way_over_the_socket() {
+fn a_document_survives_the_socket() {
     let sent = serde_json::to_string(&documents()[0]).unwrap();
     assert!(!sent.contains('\n'));
     assert_eq!(serde_json::from_str::<Document>(&sent).unwrap(), documents()[0]);

@@ -1,8 +1,8 @@
 //! Two network namespaces joined by links, for tests as root.
 //!
-//! Link N is a pair of interfaces: `vaN` with 10.7.N.1 and `fd00:7:N::1` in the client's namespace, `vbN` with
-//! 10.7.N.2 and `fd00:7:N::2` in the server's. Everything vanishes when the [`Lab`] is dropped, also when the test fails; what a
-//! killed test program left behind is removed by the next one.
+//! Link N is a pair of interfaces: `vaN` with 10.7.N.1 and `fd00:7:N::1` in the client's namespace, `vbN` with 10.7.N.2
+//! and `fd00:7:N::2` in the server's. Everything is removed when the [`Lab`] is dropped, even if the test fails;
+//! leftovers of a killed test program are removed by the next one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) struct Lab {
     files: TempDir,
 }
 
-/// Which addresses the links have.
+/// The address families of the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
@@ -32,7 +32,7 @@ pub(crate) enum Family {
     Both,
 }
 
-/// Which end of a link throws packets away that come in: neither end's system tells its programs.
+/// The end of a link that silently drops incoming packets: neither end's system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hole {
     Both,
@@ -40,7 +40,7 @@ pub(crate) enum Hole {
 }
 
 impl Lab {
-    /// Makes so many links; `None`, and the test counts as skipped, where it can not.
+    /// Creates this many links; `None`, and the test counts as skipped, where that is impossible.
     pub(crate) fn start(links: u8, family: Family) -> Option<Self> {
         if let Err(reason) = is_possible() {
             skip(reason);
@@ -107,14 +107,14 @@ impl Lab {
         }
     }
 
-    /// Ends the limit of every link, so that what is left of a transfer takes no time.
+    /// Removes the limit of every link, so that the rest of a transfer takes no time.
     pub(crate) fn unlimit(&self) {
         for namespace in [&self.client, &self.server] {
             namespace.unlimit();
         }
     }
 
-    /// Makes a link a black hole: nobody is told.
+    /// Makes a link a black hole, without any error.
     pub(crate) fn swallow(&self, link: u8, hole: Hole) {
         self.client.nft(&swallowing(&format!("va{link}")));
         if hole == Hole::Both {
@@ -127,7 +127,7 @@ impl Lab {
         links.iter().for_each(|link| self.swallow(*link, Hole::Both));
     }
 
-    /// Lets UDP of one family vanish on every link: nobody is told.
+    /// Drops UDP of one family on every link, without any error.
     pub(crate) fn swallow_family(&self, family: Family) {
         let protocol = if family == Family::V4 { "ipv4" } else { "ipv6" };
         for end in [&self.client, &self.server] {
@@ -208,7 +208,7 @@ impl Namespace {
         run(Command::new("ip").args(["-n", &self.name]).args(arguments.split_whitespace()))
     }
 
-    /// Writes a setting of the system below `/proc/sys/net`.
+    /// Writes a system setting below `/proc/sys/net`.
     pub(crate) fn set(&self, setting: &str, value: &str) {
         let mut command = self.command("sh");
         command.args(["-c", "echo \"$1\" > /proc/sys/net/$0", setting, value]);
@@ -221,7 +221,7 @@ impl Namespace {
         assert!(child.wait().unwrap().success(), "nft: {script}");
     }
 
-    /// Ends the limit of every interface that has one.
+    /// Removes the limit of every interface that has one.
     pub(crate) fn unlimit(&self) {
         let queues = self.run("tc", "qdisc show");
         for words in queues.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()) {
@@ -238,7 +238,7 @@ impl Namespace {
         json[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
     }
 
-    /// Writes what `/etc/hosts` is for programs inside.
+    /// Writes `/etc/hosts` for programs inside.
     pub(crate) fn set_hosts(&self, text: &str) {
         let directory = self.settings();
         std::fs::create_dir_all(&directory).unwrap();
@@ -257,7 +257,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Rules that drop what comes in at an interface; those of several interfaces add up.
+/// Rules that drop incoming packets of an interface; those of several interfaces add up.
 fn swallowing(interface: &str) -> String {
     format!(
         "table inet hole {{\nchain {interface} {{ type filter hook input priority 0; iifname \"{interface}\" drop; }}\n}}"
@@ -280,7 +280,7 @@ fn is_possible() -> Result<(), String> {
     if made.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&made.stderr).into_owned()) }
 }
 
-/// Removes the namespaces of test programs that are gone, with what still runs in them.
+/// Removes the namespaces of test programs that are gone, and kills what still runs in them.
 fn remove_leftovers() {
     let list = run(Command::new("ip").args(["netns", "list"]));
     for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
@@ -303,5 +303,5 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// How the names of all these namespaces begin; the process id follows.
+/// Prefix of the names of all these namespaces; the process ID follows.
 const PREFIX: &str = "mwt";

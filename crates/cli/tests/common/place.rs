@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::common::program::{Finished, MANYWAY, Running, Server};
 
-/// Two directories that go away with it.
+/// Two directories that are removed with it.
 pub(crate) struct Place(TempDir);
 
 impl Place {
@@ -19,12 +19,12 @@ impl Place {
         Self(place)
     }
 
-    /// Where the client runs.
+    /// The client's directory.
     pub(crate) fn here(&self) -> PathBuf {
         self.0.path().join("client")
     }
 
-    /// What is served.
+    /// The served directory.
     pub(crate) fn there(&self) -> PathBuf {
         self.0.path().join("server")
     }

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 /// The program under test.
 pub(crate) const MANYWAY: &str = env!("CARGO_BIN_EXE_manyway");
-/// What nothing here takes on a machine that is busy with other things.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A child process; what it prints is collected. Dropping it kills it.
+/// A child process; its output is collected. Dropping it kills it.
 pub(crate) struct Running {
     child: RefCell<Child>,
     _home: TempDir,
@@ -23,7 +23,7 @@ pub(crate) struct Running {
     err: Collected,
 }
 
-/// A child that came to its end.
+/// A child that has exited.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
@@ -39,7 +39,7 @@ pub(crate) struct Server {
 }
 
 impl Running {
-    /// Starts `command`, which is `manyway` and perhaps a wrapper of it. Unless it says where its keys are, it has new
+    /// Starts `command`, which is `manyway`, perhaps in a wrapper. Unless it names a directory of keys, it gets new
     /// ones.
     pub(crate) fn start(mut command: Command) -> Self {
         let home = TempDir::new().unwrap();
@@ -53,17 +53,17 @@ impl Running {
         Self { child: RefCell::new(child), _home: home, out, err }
     }
 
-    /// The number of its process.
+    /// Its process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.borrow().id()
     }
 
-    /// What it printed for people until now.
+    /// Its output for people until now.
     pub(crate) fn messages(&self) -> String {
         self.err.text()
     }
 
-    /// What it printed to standard output until now.
+    /// Its standard output until now.
     pub(crate) fn printed(&self) -> String {
         self.out.text()
     }
@@ -74,7 +74,7 @@ impl Running {
         self.wait_until(&format!("the message {text:?}"), || self.messages().contains(text));
     }
 
-    /// Waits for a condition that must come true before its end.
+    /// Waits for a condition that must become true before its end.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let start = Instant::now();
@@ -91,7 +91,7 @@ impl Running {
         assert!(status.success(), "it ended before: {}", self.messages());
     }
 
-    /// Stops all its threads, which the signal alone only asks for.
+    /// Stops all its threads; the signal alone is asynchronous.
     #[track_caller]
     pub(crate) fn suspend(&self) {
         self.signal("STOP");
@@ -110,7 +110,7 @@ impl Running {
         self.end_within(PATIENCE)
     }
 
-    /// Waits for its end, at most so long.
+    /// Waits for its end, at most this long.
     #[track_caller]
     pub(crate) fn end_within(mut self, patience: Duration) -> Finished {
         let start = Instant::now();
@@ -144,14 +144,14 @@ impl Drop for Running {
 }
 
 impl Finished {
-    /// Checks how it ended.
+    /// Checks its exit status.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "out:\n{}\nerr:\n{}", self.out, self.err);
         self
     }
 
-    /// Checks that people were told `text`.
+    /// Checks that `text` was printed for people.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.err.contains(text) || self.out.contains(text), "{text:?} is not in {self:#?}");
@@ -195,7 +195,7 @@ impl Server {
     }
 }
 
-/// What a pipe said so far.
+/// The output of a pipe so far.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
@@ -235,7 +235,7 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Writes a file whose content differs everywhere.
+/// Writes a file of content without repetition.
 pub(crate) fn make_file(path: &Path, size: usize) {
     let mut bytes = vec![0; size];
     blake3::Hasher::new().update(path.as_os_str().as_encoded_bytes()).finalize_xof().fill(&mut bytes);
@@ -249,7 +249,7 @@ pub(crate) fn assert_same_content(left: &Path, right: &Path) {
     assert_eq!(hash(left), hash(right), "{left:?} {right:?}");
 }
 
-/// Names in a directory, sorted.
+/// The names in a directory, sorted.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! The program at a terminal of 80 × 24, seen as a person sees it.
+//! The program at a terminal of 80 × 24, as a person sees it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,22 +13,22 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::program::PATIENCE;
 
-/// A title of the window, which shows nowhere.
+/// A title of the window, which is shown nowhere.
 const END: &str = "\x1b]2;the end\x07";
 
 /// A program whose input and output are a terminal; dropping it kills it.
 pub(crate) struct AtScreen {
     child: Child,
     keyboard: File,
-    /// The side of the program, to see what it has done to the terminal.
+    /// The program's side, to see what it has done to the terminal.
     side: File,
     screen: Arc<Mutex<vt100::Parser>>,
     raw: Arc<Mutex<Vec<u8>>>,
 }
 
 impl AtScreen {
-    /// Starts a program at a terminal of that many columns and 24 rows, which is its own: keys such as Ctrl-C are
-    /// signals to it.
+    /// Starts a program at a terminal of that many columns and 24 rows, which is its controlling terminal: keys such as
+    /// Ctrl-C are signals to it.
     pub(crate) fn start(program: &Command, columns: u16) -> Self {
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(program.get_program()).args(program.get_args());
@@ -69,7 +69,7 @@ impl AtScreen {
         Self { child, keyboard, side, screen, raw }
     }
 
-    /// What is on the screen now, a line a row.
+    /// The text on the screen, a line a row.
     pub(crate) fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
@@ -79,7 +79,7 @@ impl AtScreen {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
     }
 
-    /// Whether the program has the whole screen.
+    /// Whether the program uses the whole screen.
     pub(crate) fn is_full_screen(&self) -> bool {
         self.screen.lock().unwrap().screen().alternate_screen()
     }
@@ -95,7 +95,7 @@ impl AtScreen {
         })
     }
 
-    /// Waits until the screen shows what it should.
+    /// Waits until the screen fulfils a condition.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let start = Instant::now();
@@ -110,12 +110,12 @@ impl AtScreen {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// The number of its process.
+    /// Its process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for its end; checks that the terminal is as it was, and gives the status and what is left on the screen.
+    /// Waits for its end; checks that the terminal is restored, and returns the status and the remaining text.
     #[track_caller]
     pub(crate) fn end(&mut self) -> (Option<i32>, String) {
         let start = Instant::now();
@@ -126,7 +126,7 @@ impl AtScreen {
             assert!(start.elapsed() < PATIENCE, "it does not end:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         };
-        // Behind all that the program wrote.
+        // After all output of the program.
         self.side.write_all(END.as_bytes()).unwrap();
         self.wait_until("its last words", |_| self.written().ends_with(END));
         let modes = tcgetattr(&self.side).unwrap().local_modes;

@@ -1,4 +1,4 @@
-//! A program at a terminal of its own, and somebody who types there.
+//! A program at a terminal of its own, and input to it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ pub(crate) struct AtTerminal {
 }
 
 impl AtTerminal {
-    /// Starts a program whose input and messages are the terminal, and whose data go nowhere.
+    /// Starts a program whose input and messages are the terminal, and whose data is discarded.
     pub(crate) fn start(mut command: Command) -> Self {
         let terminal: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
@@ -32,7 +32,7 @@ impl AtTerminal {
         Self { child, terminal: terminal.into(), shown: String::new() }
     }
 
-    /// The number of its process.
+    /// Its process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -55,7 +55,7 @@ impl AtTerminal {
         self.terminal.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads to its end, and tells its status and all that it showed.
+    /// Reads to its end, and returns its status and everything that it showed.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut buffer = [0; 1024];
         while let Ok(length @ 1..) = self.terminal.read(&mut buffer) {

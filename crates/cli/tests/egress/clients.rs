@@ -1,4 +1,5 @@
-//! curl, ssh and git from a client's host to the server's, over two links of which one becomes a black hole in the middle.
+//! curl, ssh and git from a client's host to the server's, over two links of which one becomes a black hole in the
+//! middle.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -13,14 +14,14 @@ use super::hosts::{
 use crate::common::lab::{Family, Hole, Lab};
 use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, wait_until};
 
-/// Bytes of a download: two links of 20 Mbit/s take 2 s for them.
+/// Bytes of a download: 2 s over two links of 20 Mbit/s.
 const SIZE: usize = 10_000_000;
-/// The longest silence that a program may notice.
+/// The longest silence that a program may see.
 const SILENCE: Duration = Duration::from_millis(150);
 const PROGRAMS: [(&str, &str); 5] =
     [("curl", "-V"), ("git", "--version"), ("ssh", "-V"), ("/usr/sbin/sshd", "-?"), ("nc", "-h")];
 
-/// Two hosts, the server with a web server and sshd, the client with what it needs to be let in.
+/// Two hosts, the server with a web server and sshd, the client with its credentials.
 struct Scene {
     lab: Lab,
     server: Server,
@@ -56,8 +57,8 @@ impl Scene {
         command
     }
 
-    /// Runs a program that downloads, and makes a link a black hole once both carry. Tells what it printed, and how
-    /// long it printed nothing, from the first byte on.
+    /// Runs a program that downloads, and makes a link a black hole once both carry data. Returns its output, and its
+    /// longest silence from the first byte on.
     fn download(&self, mut command: Command) -> (Vec<u8>, Duration) {
         let before = ["vb1", "vb2"].map(|link| self.lab.server.sent(link));
         let mut child =
@@ -97,7 +98,7 @@ impl Scene {
         let after_cut = start.elapsed();
         self.lab.release();
         assert!(status.success(), "{command:?}: {status}\n{messages}\n{}", self.sshd.log());
-        // On a busy machine one link may carry all of it: that says nothing of a cut.
+        // On a busy machine one link may carry all of it, which says nothing about a cut.
         let was_cut = after_cut > Duration::from_millis(300);
         (all, if was_cut { silence } else { Duration::MAX })
     }
@@ -117,7 +118,7 @@ impl Scene {
         panic!("{silences:?} of silence: {:?}", command());
     }
 
-    /// curl, or what stands for it, downloads from the web server.
+    /// curl, or its replacement, downloads from the web server.
     fn web(&self, command: impl FnMut() -> Command) {
         self.download_without_silence(command, |all| {
             let body = all.len() - SIZE;
@@ -143,7 +144,7 @@ impl Scene {
         self.download_without_silence(command, |all| assert_eq!(blake3::hash(all), expected));
     }
 
-    /// git clones from `host`; what it receives is not printed.
+    /// git clones from `host`; the received data is not printed.
     fn git(&self, options: &[String], host: &str, port: u16) {
         let mut command = self.client("git");
         command.env(
@@ -223,7 +224,7 @@ fn one_download_by_curl_is_as_fast_as_bench_over_two_links() {
     proxy.wait_until("the proxy", || proxy.printed().contains("socks5h://"));
     let bytes = 50_000_000;
     let mut shares = Vec::new();
-    // A busy machine slows down either; an honest share shows in one run.
+    // A busy machine slows down either; a fair share shows in one run.
     for _ in 0..3 {
         let summary =
             lab.run_client(&["bench", "-R", "-n", "50M", "--json", &server.ticket]).expect(0).summary();

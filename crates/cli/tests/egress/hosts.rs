@@ -1,4 +1,4 @@
-//! What stands at the server's side: a web server of the test's own, and sshd with keys and settings of its own.
+//! Services behind the server: a web server of the test, and sshd with keys and settings of its own.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub(crate) const HOST: &str = "10.9.0.1";
 pub(crate) const WEB: u16 = 8080;
 pub(crate) const SSH: u16 = 2222;
 
-/// Does something in the network of a namespace; sockets stay there.
+/// Runs code in the network of a namespace; its sockets stay there.
 pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     let network = File::open(format!("/run/netns/{}", namespace.name)).unwrap();
     std::thread::scope(|scope| {
@@ -33,7 +33,7 @@ pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + 
     })
 }
 
-/// Whether the programs are there; otherwise the test counts as skipped, and fails where none may be.
+/// Whether the programs are installed; otherwise the test counts as skipped, and fails where none may be.
 pub(crate) fn have(programs: &[(&str, &str)]) -> bool {
     for (program, argument) in programs {
         let Err(error) = Command::new(program).arg(argument).output() else { continue };
@@ -76,7 +76,7 @@ fn answer(mut socket: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The hash of what `/N` has.
+/// The hash of `/N`.
 pub(crate) fn web_hash(size: u64) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     std::io::copy(&mut blake3::Hasher::new().finalize_xof().take(size), &mut hasher).unwrap();
@@ -142,7 +142,7 @@ impl Drop for Sshd {
 /// Where a forward to sshd listens at the client.
 pub(crate) const PORT_HERE: u16 = 2200;
 
-/// A script that ssh runs to reach its host, or nothing.
+/// A script that ssh runs to reach its host, or none.
 pub(crate) fn ssh_options(place: &Path, proxy: Option<&str>) -> Vec<String> {
     let mut options: Vec<String> = vec!["-F".into(), "none".into(), "-i".into()];
     options.push(place.join("client").display().to_string());
@@ -151,7 +151,7 @@ pub(crate) fn ssh_options(place: &Path, proxy: Option<&str>) -> Vec<String> {
     set("StrictHostKeyChecking=yes".to_owned());
     set("BatchMode=yes".to_owned());
     if let Some(command) = proxy {
-        // A script, so that no quoting stands between ssh, git and the command.
+        // A script, so that ssh, git and the command need no quoting.
         let script = place.join("proxy");
         std::fs::write(&script, format!("#!/bin/sh\nexec {command} \"$1\" \"$2\"\n")).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -160,7 +160,7 @@ pub(crate) fn ssh_options(place: &Path, proxy: Option<&str>) -> Vec<String> {
     options
 }
 
-/// A repository with one commit that holds so many bytes; its file is `blob`.
+/// A repository with one commit of this many bytes; its file is `blob`.
 pub(crate) fn make_repository(place: &Path, size: usize) -> PathBuf {
     let repository = place.join("repository");
     std::fs::create_dir(&repository).unwrap();

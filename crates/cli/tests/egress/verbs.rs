@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::common::place::Place;
 use crate::common::program::{MANYWAY, PATIENCE, Running, Server};
 
-/// Lets clients out, also to this host.
+/// Enables egress, also to this host.
 const OUT: [&str; 3] = ["--egress", "--allow", "127.0.0.0/8"];
 
-/// A program that reads to the end, then answers with what it read, in capitals.
+/// A program that reads to the end, then answers with the input in capitals.
 fn shouter() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -28,7 +28,7 @@ fn shouter() -> SocketAddr {
     address
 }
 
-/// A port where nobody listens.
+/// A port without a listener.
 fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -39,7 +39,7 @@ fn connected(address: &str) -> TcpStream {
     socket
 }
 
-/// Says something, ends, and reads the answer.
+/// Sends a text and its end, and reads the answer.
 fn ask(mut socket: TcpStream, text: &str) -> std::io::Result<String> {
     socket.write_all(text.as_bytes())?;
     socket.shutdown(Shutdown::Write)?;
@@ -62,21 +62,21 @@ fn start_pipe(place: &Place, server: &Server, to: SocketAddr) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// A line that begins so, once it is printed.
+/// Waits for a line with this beginning.
 fn line(running: &Running, start: &str) -> String {
     let find = || running.printed().lines().find(|line| line.starts_with(start)).map(str::to_owned);
     running.wait_until(start, || find().is_some());
     find().unwrap()
 }
 
-/// Starts a proxy and tells where it listens.
+/// Starts a proxy and returns its listening address.
 fn proxy(place: &Place, server: &Server) -> (Running, String) {
     let running = place.start(&["proxy", &server.ticket, "--listen", "127.0.0.1:0"]);
     let address = line(&running, "socks5h://").split_off("socks5h://".len());
     (running, address)
 }
 
-/// Starts a forward and tells where it listens.
+/// Starts a forward and returns its listening address.
 fn forward(place: &Place, server: &Server, to: SocketAddr) -> (Running, String) {
     let running = place.start(&["forward", &server.ticket, "-L", &format!("127.0.0.1:0:{to}")]);
     let address = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
@@ -115,7 +115,7 @@ fn the_reader_of_a_pipe_sees_the_end_although_its_writer_goes_on() {
 }
 
 #[test]
-fn a_destination_that_refuses_is_forbidden_or_does_not_exist_is_told_as_such() {
+fn destinations_that_refuse_are_forbidden_or_do_not_exist_are_reported_as_such() {
     let place = Place::new();
     let server = place.serve(&["--egress", "--allow", "127.0.0.1"]);
     for (host, port, code, text) in [
@@ -132,7 +132,7 @@ fn a_destination_that_refuses_is_forbidden_or_does_not_exist_is_told_as_such() {
 }
 
 #[test]
-fn a_server_that_lets_nobody_out_is_told_how_it_must_be_started_by_every_verb() {
+fn every_verb_says_how_a_server_without_egress_must_be_started() {
     let place = Place::new();
     let server = place.serve(&[]);
     for arguments in [
@@ -142,7 +142,7 @@ fn a_server_that_lets_nobody_out_is_told_how_it_must_be_started_by_every_verb() 
     ] {
         place.run(arguments).expect(5).says("manyway serve --egress");
     }
-    // The other verbs are as before.
+    // The other verbs are unaffected.
     place.run(&["bench", "-n", "100K", &server.ticket]).expect(0);
     place.run(&["serve", "--allow", "10.0.0.0/8"]).expect(2).says("--egress");
     place.run(&["serve", "--egress", "--allow", "10.1.2.3/8"]).expect(2).says("10.0.0.0/8");
@@ -162,7 +162,7 @@ fn files_and_programs_share_a_server() {
 }
 
 #[test]
-fn a_forward_says_which_port_is_taken_and_resets_what_has_no_destination() {
+fn a_forward_reports_a_taken_port_and_resets_what_has_no_destination() {
     let place = Place::new();
     let server = place.serve(&OUT);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -221,7 +221,7 @@ fn a_proxy_speaks_socks_and_http_on_one_port_with_the_codes_of_both() {
 }
 
 #[test]
-fn programs_go_on_after_the_server_was_started_again() {
+fn programs_go_on_after_the_server_was_restarted() {
     let place = Place::new();
     let home = place.there().join("home");
     let serving = |listen: &str| {

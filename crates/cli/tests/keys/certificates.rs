@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use super::place::{Place, Side, address_of};
 use crate::common::program::{Running, Server};
 
-/// An authority that was made for the test, as a file of the client's user.
+/// An authority of the test, as a file of the client's user.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -37,7 +37,7 @@ impl Authority {
     }
 }
 
-/// A server with a certificate for `name` that lets the client's user in.
+/// A server with a certificate for `name` that accepts the client's user.
 fn serve(place: &Place, authority: &Authority, name: &str) -> Server {
     let [chain, key] = authority.issue(place, name, 2100);
     place.add_ticket("default", &[]);
@@ -54,13 +54,13 @@ fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
     assert!(!place.home(Side::Client).join("servers.toml").exists(), "no key had to be kept");
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
     place.client(&["-q", "--trust-on-first-use", "bench", "-n", "1", &address]).expect(0);
-    // That its key is known from now on does not keep the user from asking for its certificate.
+    // That its key is known from now on does not keep the user from requiring its certificate.
     let other = Authority::new().file(&place);
     place.client(&["--trust", &other, "bench", "-n", "1", &address]).expect(3);
     place.client(&["-q", "bench", "-n", "1", &address]).expect(0);
     let trust = authority.file(&place);
     place.server_keys(&["remove", "laptop"]).expect(0);
-    // A ticket that is kept with a name counts beside the certificate.
+    // A ticket that is stored with a name applies beside the certificate.
     place.client(&["keys", "add", "server", "office", &server.ticket]).expect(0);
     place.client(&["-q", "--trust", &trust, "bench", "-n", "1", "office"]).expect(0);
     place.client(&["--trust", &trust, "bench", "-n", "1", &address]).expect(3).says("not accepted");
@@ -82,7 +82,7 @@ fn a_certificate_for_another_name_or_of_an_unknown_authority_is_refused() {
 }
 
 #[test]
-fn a_server_without_a_certificate_is_refused_by_who_wants_one() {
+fn a_server_without_a_certificate_is_refused_if_one_is_required() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = place.serve(&[]);
     let (address, trust) = (address_of(&server), authority.file(&place));
@@ -90,7 +90,7 @@ fn a_server_without_a_certificate_is_refused_by_who_wants_one() {
 }
 
 #[test]
-fn certificates_that_can_not_be_used_are_refused_at_the_start() {
+fn unusable_certificates_are_refused_at_the_start() {
     let (place, authority) = (Place::new(), Authority::new());
     let [chain, key] = authority.issue(&place, "server.example", 2001);
     let refused = |chain: &str, key: &str| {
@@ -108,7 +108,7 @@ fn certificates_that_can_not_be_used_are_refused_at_the_start() {
 }
 
 #[test]
-fn a_renewed_certificate_is_shown_without_a_restart() {
+fn a_renewed_certificate_is_presented_without_a_restart() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = serve(&place, &authority, "old.example");
     let (address, trust) = (address_of(&server), authority.file(&place));

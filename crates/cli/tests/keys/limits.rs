@@ -1,4 +1,4 @@
-//! What a ticket or a client may do at most.
+//! The limits of a ticket or a client.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::place::{Place, Side};
 use crate::common::program::{names, wait_until};
 
 #[test]
-fn a_ticket_for_reading_can_not_send() {
+fn a_read_only_ticket_cannot_send() {
     let place = Place::new();
     let _server = place.serve(&[]);
     let ticket = place.add_ticket("reader", &["--read-only"]);
@@ -18,15 +18,15 @@ fn a_ticket_for_reading_can_not_send() {
 }
 
 #[test]
-fn a_ticket_moves_no_more_than_its_rate_in_each_direction() {
+fn a_ticket_keeps_its_rate_in_each_direction() {
     let place = Place::new();
     let _server = place.serve(&[]);
     let ticket = place.add_ticket("slow", &["--max-rate", "8M"]);
-    // 8 Mbit/s are a megabyte a second, and one goes at once.
+    // 8 Mbit/s are a megabyte a second, and a burst of one passes at once.
     for direction in [&[][..], &["-R"]] {
         let arguments = [&["--json", "bench", "-n", "3MB", "-P", "2", &ticket], direction].concat();
         let finished = place.client(&arguments).expect(0);
-        // Not the rate that is told: whoever stands still for a moment reads what has come meanwhile at once.
+        // Not the reported rate: a reader that pauses for a moment reads what has arrived meanwhile at once.
         assert!(finished.took >= Duration::from_millis(1900), "{finished:?}");
         let summary = finished.summary();
         assert!(summary["bits_per_second"].as_f64().unwrap() > 3e6, "{summary}");
@@ -63,7 +63,7 @@ fn one_connection_too_many_for_a_server_is_refused() {
 }
 
 #[test]
-fn a_change_of_rights_ends_the_connections_that_have_the_old_ones() {
+fn a_change_of_rights_ends_the_connections_with_the_old_ones() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let running = place.start(&["bench", "-t", "60", &server.ticket]);

@@ -1,4 +1,4 @@
-//! The log of a server: what does not arrive has its line too.
+//! The log of a server: files that do not arrive have a line too.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use crate::common::program::{Running, Server, names};
 const SLOW: [&str; 2] = ["--max-rate", "8M"];
 const SIZE: usize = 8_000_000;
 
-/// A server, and a client that sends `big` to it and one that fetches `film`, both in the middle of it.
+/// A server, and a client that sends `big` to it and one that fetches `film`, both in progress.
 struct Scene {
     place: Place,
     server: Server,
@@ -57,7 +57,7 @@ fn assert_both_failed(log: &str, reason: &str) {
 }
 
 #[test]
-fn a_file_that_its_client_breaks_off_is_logged_with_how_far_it_came() {
+fn a_file_that_its_client_breaks_off_is_logged_with_its_progress() {
     let Scene { server, clients, place: _place } = Scene::start();
     for client in clients {
         client.signal("INT");
@@ -70,7 +70,7 @@ fn a_file_that_its_client_breaks_off_is_logged_with_how_far_it_came() {
 }
 
 #[test]
-fn a_server_that_is_stopped_logs_the_files_and_clients_that_were_there() {
+fn a_stopped_server_logs_unfinished_files_and_connected_clients() {
     let Scene { server, clients, place } = Scene::start();
     let idle = place.start(&["ping", &server.ticket, "-c", "1000"]);
     server.running.wait_for("client 3 connected");
@@ -87,7 +87,7 @@ fn a_failure_is_logged_with_the_end_at_which_it_happened() {
     for (side, directory) in [(Side::Client, "own"), (Side::Server, "served")] {
         let directory = place.files(side).join(directory);
         std::fs::create_dir(&directory).unwrap();
-        // A name that is no text cannot be announced.
+        // A name that is not UTF-8 cannot be announced.
         std::fs::write(directory.join(OsStr::from_bytes(b"name\xff")), "x").unwrap();
     }
     place.client(&["send", "own", &server.ticket]).expect(1);
@@ -106,7 +106,7 @@ fn a_failure_is_logged_with_the_end_at_which_it_happened() {
 }
 
 #[test]
-fn a_destination_that_a_client_is_not_connected_to_is_logged_with_the_reason() {
+fn a_refused_destination_is_logged_with_the_reason() {
     let place = Place::new();
     let server = place.serve(&["--egress", "--allow", "127.0.0.1:8080"]);
     for (host, port) in [("10.1.2.3", "80"), ("127.0.0.1", "22"), ("not-there.invalid", "443")] {

@@ -1,4 +1,4 @@
-//! A user with a server and one with a client, each with keys of their own that outlive their programs.
+//! The users of a server and of a client, each with persistent keys of their own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::common::program::{Finished, MANYWAY, Running, Server, make_file};
 /// Two homes, and a directory for each.
 pub(crate) struct Place(TempDir);
 
-/// Whose home.
+/// The owner of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Client,
@@ -26,12 +26,12 @@ impl Place {
         place
     }
 
-    /// Where the files of a side are.
+    /// The file directory of a side.
     pub(crate) fn files(&self, side: Side) -> PathBuf {
         self.side(side).join("files")
     }
 
-    /// Where the keys of a side are.
+    /// The key directory of a side.
     pub(crate) fn home(&self, side: Side) -> PathBuf {
         self.side(side).join("home")
     }
@@ -65,7 +65,7 @@ impl Place {
         Running::start(self.command(Side::Server, &[&["keys"], arguments].concat())).end()
     }
 
-    /// Starts a server on a port of the system's choice.
+    /// Starts a server on a port that the system chooses.
     pub(crate) fn serve(&self, arguments: &[&str]) -> Server {
         self.serve_at("127.0.0.1:0", arguments)
     }
@@ -76,7 +76,7 @@ impl Place {
         Server::start(self.command(Side::Server, &arguments))
     }
 
-    /// A ticket that the server's user makes.
+    /// Makes a ticket as the server's user.
     pub(crate) fn add_ticket(&self, name: &str, rights: &[&str]) -> String {
         let made = self.server_keys(&[&["add", "ticket", name, "-q"], rights].concat()).expect(0);
         made.out.trim().to_owned()
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Where a server listens, as it says itself.
+/// The listening address that a server prints.
 pub(crate) fn address_of(server: &Server) -> String {
     let messages = server.running.messages();
     let (_, rest) = messages.split_once("on UDP ").unwrap();

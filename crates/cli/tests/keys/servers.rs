@@ -2,7 +2,7 @@
 
 use super::place::{Place, Side, address_of};
 
-/// A server that lets the client's user in, and where it is.
+/// A server that accepts the client's user, and its address.
 fn server(place: &Place) -> (crate::common::program::Server, String) {
     place.serve(&[]).stop().expect(0);
     let key = place.key(Side::Client);
@@ -40,7 +40,7 @@ fn a_server_whose_key_changed_is_refused_until_it_is_forgotten() {
     let _second = place.serve_at(&address, &[]);
     let new = place.key(Side::Server);
     assert_ne!(old, new);
-    // Not even by the option for unknown servers.
+    // Not even with the option for unknown servers.
     for arguments in
         [&["bench", "-n", "1", &address][..], &["--trust-on-first-use", "bench", "-n", "1", &address]]
     {

@@ -4,7 +4,7 @@ use super::place::{Place, Side};
 use crate::common::program::Running;
 
 #[test]
-fn settings_hold_for_a_server_and_a_client_and_the_command_line_wins() {
+fn settings_apply_to_a_server_and_a_client_and_the_command_line_takes_precedence() {
     let place = Place::new();
     place.make_served("film", 10);
     let home = place.home(Side::Server);
@@ -52,7 +52,7 @@ fn the_example_of_settings_and_its_values_are_understood() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/config.example.toml");
     let text = std::fs::read_to_string(path).unwrap();
     manyway_cli::config::Settings::parse(&text).unwrap();
-    // As it would be with everything that it shows switched on.
+    // With everything that it shows enabled.
     let all: Vec<_> = text
         .lines()
         .map(|line| line.strip_prefix("# ").filter(|rest| rest.contains(" = ")).unwrap_or(line))
@@ -75,7 +75,7 @@ fn failures_are_documents_too() {
 }
 
 #[test]
-fn a_user_without_a_home_is_told_what_to_do() {
+fn a_user_without_a_home_learns_what_to_do() {
     let place = Place::new();
     let mut command = place.command(Side::Client, &["keys", "show"]);
     command.env("MANYWAY_HOME", "").env_remove("HOME").env_remove("XDG_CONFIG_HOME");

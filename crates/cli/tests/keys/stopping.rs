@@ -1,4 +1,4 @@
-//! How a server ends, and what a service manager is told.
+//! How a server ends, and its reports to a service manager.
 
 use std::os::unix::net::UnixDatagram;
 
@@ -20,7 +20,7 @@ fn a_stopping_server_tells_its_clients_and_leaves_nothing_but_resumable_parts() 
 }
 
 #[test]
-fn a_service_manager_hears_when_the_server_is_ready_and_when_it_stops() {
+fn a_service_manager_is_notified_when_the_server_is_ready_and_when_it_stops() {
     let place = Place::new();
     let path = place.files(Side::Client).join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What a user is asked who sits at a terminal.
+//! Questions to a user at a terminal.
 
 use super::place::{Place, Side, address_of};
 use crate::common::terminal::AtTerminal;

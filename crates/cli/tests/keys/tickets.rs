@@ -1,4 +1,4 @@
-//! Tickets and authorised clients: made, kept, used, revoked.
+//! Tickets and authorised clients: made, stored, used, revoked.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn the_ticket_of_a_server_survives_a_restart() {
 }
 
 #[test]
-fn an_ephemeral_server_keeps_nothing() {
+fn an_ephemeral_server_stores_nothing() {
     let place = Place::new();
     let first = place.serve(&["--ephemeral"]);
     let ticket = first.ticket.clone();
@@ -31,7 +31,7 @@ fn an_ephemeral_server_keeps_nothing() {
 }
 
 #[test]
-fn a_restarted_server_ends_the_connections_of_the_one_that_was_killed() {
+fn a_restarted_server_ends_the_connections_of_the_killed_one() {
     let place = Place::new();
     let killed = place.serve(&["-v"]);
     let (ticket, address) = (killed.ticket.clone(), address_of(&killed));
@@ -42,7 +42,7 @@ fn a_restarted_server_ends_the_connections_of_the_one_that_was_killed() {
     killed.running.signal("KILL");
     killed.running.end();
     let _restarted = place.serve_at(&address, &[]);
-    // Without the lasting key it would try for a minute.
+    // Without the persistent key it would try for a minute.
     client.end_within(std::time::Duration::from_secs(30)).says("has forgotten this connection");
 }
 
@@ -56,7 +56,7 @@ fn a_removed_ticket_is_refused_at_once_and_its_connections_end() {
     place.server_keys(&["remove", "alice"]).expect(0).says("alice may not connect any more");
     running.end().expect(3).says("revoked");
     place.client(&["bench", "-n", "1", &ticket]).expect(3).says("not accepted");
-    // Others are not touched.
+    // Other tickets are not affected.
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
     server.stop().expect(0);
 }
@@ -99,7 +99,7 @@ fn a_client_with_a_key_of_its_own_needs_no_ticket_until_it_is_removed() {
 }
 
 #[test]
-fn names_are_taken_once_and_only_what_is_there_is_removed() {
+fn a_name_can_be_taken_once_and_only_existing_entries_are_removed() {
     let place = Place::new();
     place.add_ticket("alice", &[]);
     let key = "ab".repeat(16);
@@ -127,7 +127,7 @@ fn names_are_taken_once_and_only_what_is_there_is_removed() {
 }
 
 #[test]
-fn keys_added_at_the_same_time_are_all_kept() {
+fn keys_that_are_added_simultaneously_are_all_kept() {
     let place = Place::new();
     let mut running = Vec::new();
     for number in 0..12 {
@@ -159,7 +159,7 @@ fn the_files_are_for_their_owner_only_and_are_replaced_as_a_whole() {
     let (before, old) = (inode(&tickets), std::fs::File::open(&tickets).unwrap());
     place.add_ticket("carol", &[]);
     assert_ne!(inode(&tickets), before);
-    // Who had it open still reads the whole old one.
+    // A reader that had it open still reads the whole old one.
     let old = std::io::read_to_string(old).unwrap();
     assert!(old.contains("[alice]") && !old.contains("[carol]"));
 }
@@ -187,7 +187,7 @@ pub(crate) fn serve_named(place: &Place) -> Running {
     running
 }
 
-/// Where a server listens, as it says itself.
+/// The listening address that a server prints.
 pub(crate) fn listening(server: &Running) -> String {
     let messages = server.messages();
     let (_, rest) = messages.split_once("on UDP ").unwrap();

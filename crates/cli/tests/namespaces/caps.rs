@@ -1,4 +1,4 @@
-//! Interfaces over which only so much may go.
+//! Interfaces with a cap.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn run(lab: &Lab, home: &Path, arguments: &[&str]) -> Finished {
     start(lab, home, arguments).end()
 }
 
-/// What was counted of an interface that has this cap.
+/// The count of an interface with this cap.
 fn counted(lab: &Lab, home: &Path, cap: &str) -> Value {
     let listed = run(lab, home, &["--json", "--cap", cap, "caps"]).expect(0).summary();
     let interface = cap.split('=').next().unwrap();
@@ -35,13 +35,13 @@ fn passed(namespace: &Namespace, interface: &str) -> u64 {
         let path = format!("/sys/class/net/{interface}/statistics/{name}");
         namespace.run("cat", &path).trim().parse::<u64>().unwrap()
     };
-    // Read first, so that what comes in between makes the result no smaller than none.
+    // Read first, so that packets in between cannot make the result negative.
     let packets = figures("tx_packets") + figures("rx_packets");
     figures("tx_bytes") + figures("rx_bytes") - ETHERNET * packets
 }
 
-/// Two links of 20 Mbit/s over which each datagram goes by itself, so that the kernel counts its headers. Their queues are
-/// long: what a queue of the own host drops was sent and did not pass.
+/// Two links of 20 Mbit/s without offload, so that the kernel counts the headers of each datagram. Their queues are
+/// long: a packet that the host's own queue drops was counted but did not pass.
 fn links() -> Option<Lab> {
     let lab = Lab::start(2, Family::V4)?;
     for link in [1, 2] {
@@ -55,7 +55,7 @@ fn links() -> Option<Lab> {
     Some(lab)
 }
 
-/// What such a queue holds, and 64 KiB that were not told.
+/// The content of such a queue, and 64 KiB that were not reported.
 const OVER: u64 = 570_000;
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_over_a_cap_goes_another_way_and_the_count_is_that_of_the_kernel() {
         let kernel = passed(&lab.client, "va2") - before;
         assert!(used.abs_diff(kernel) * 100 <= used, "{used} counted, {kernel} passed");
         before = passed(&lab.client, "va2") - used;
-        // What comes to an interface that is left alone.
+        // Packets that arrive at an excluded interface.
         let late = passed(&lab.client, "va2");
         run(&lab, home.path(), &["-q", "--cap", &rule, "bench", "-n", "2M", &server.ticket]).expect(0);
         assert!(passed(&lab.client, "va2") - late < 20_000);
@@ -118,7 +118,7 @@ fn an_interface_whose_cap_is_reached_is_not_used_and_paths_says_until_when() {
     assert!(watching.printed().contains(r#""reason":"cap reached, again from 2"#), "{}", watching.printed());
     let own = run(&lab, home.path(), &["paths"]).expect(0);
     own.says("3 MB of 3 MB").says("cap of 3 MB reached, again from 2");
-    // Without a restart, once there is something left again.
+    // Without a restart, once there is quota again.
     run(&lab, home.path(), &["caps", "clear", "va2"]).expect(0).says("counter reset");
     watching.wait_until("the path again", || last().is_some_and(|row| row["used"] == true));
     watching.signal("INT");

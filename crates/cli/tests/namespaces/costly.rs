@@ -1,4 +1,4 @@
-//! Whether a path takes over that costs more than the one before.
+//! Whether a costlier path takes over.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const PRIMARY: [&str; 6] = ["--scheduler", "primary", "-I", "va1", "-I", "va2,co
 /// More than probes take, less than data.
 const LITTLE: u64 = 200_000;
 
-/// Two links of 20 Mbit/s, the second of which costs something, and a file for the server.
+/// Two links of 20 Mbit/s, the second of which has a cost, and a file for the server.
 fn links() -> Option<(Lab, Server)> {
     links_of(2)
 }
@@ -20,7 +20,7 @@ fn links_of(count: u8) -> Option<(Lab, Server)> {
     let lab = Lab::start(count, Family::V4)?;
     (1..=count).for_each(|link| lab.limit(link, 20));
     make_file(&lab.here().join("file"), 12 * MB);
-    // What it answers goes over the first one, too, while that works.
+    // Its answers use the first one, too, while that works.
     let server = lab.serve(&["--scheduler", "primary"]);
     Some((lab, server))
 }
@@ -42,7 +42,7 @@ fn at_a_terminal_the_user_is_asked_while_the_transfer_waits() {
         if is_used {
             wait_until("data on the other", || lab.client.sent("va2") > 2_000_000);
         } else {
-            // It works again, and the data that waited go on.
+            // It works again, and the waiting data is sent.
             lab.release();
         }
         lab.unlimit();
@@ -84,7 +84,7 @@ fn without_a_terminal_the_options_decide_and_waiting_is_told() {
     }
 }
 
-/// What a `bench` says at its end of the path over an interface: whether it was used, and the word for why.
+/// The report of a `bench` at its end on the path over an interface: whether it was used, and the reason.
 fn told(summary: &Value, interface: &str) -> (bool, String) {
     let paths = summary["paths"].as_array().unwrap();
     let path =
@@ -116,7 +116,7 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     allowed.wait_until("data", || lab.client.sent("va1") > 6_000_000);
     lab.swallow_all(&[1]);
     let summary = allowed.end().expect(0).summary();
-    // Both directions are black, and either end may be the first to notice.
+    // Both directions are black holes, and either end may notice first.
     let why = told(&summary, "va1").1;
     assert!(["no-answer", "peer-hears-nothing"].contains(&why.as_str()), "{summary}");
     assert_eq!(told(&summary, "va2"), (true, "alone".to_owned()), "{summary}");
@@ -128,7 +128,7 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
     let with_backup = [&PRIMARY[..], &["-I", "va3,role=backup"]].concat();
     let watch = ["paths", "-w", "-i", "200ms", "--json", server.ticket.as_str()];
     let watching = lab.start_client(&[&with_backup, &watch[..]].concat());
-    // What is said of the paths last, each of them once.
+    // The last report on each path.
     let last = || -> Option<Vec<(bool, String)>> {
         let printed = watching.printed();
         let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -148,7 +148,7 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
         watching.wait_until(&format!("{expected:?}"), || last().is_some_and(matches));
     };
     says([(true, "primary"), (false, "needs-leave"), (false, "backup")]);
-    // Nothing but questions goes over it: only a wall of its own tells the transport that it does not work.
+    // Only probes use it: the transport learns only from a firewall of its own that it does not work.
     lab.client.nft(
         "table inet wall {\nchain out { type filter hook output priority 0; oifname \"va1\" meta l4proto udp drop; }\n}",
     );
@@ -163,7 +163,7 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
     loaded.wait_until("data", || lab.client.sent("va1") > 3_000_000);
     lab.swallow_all(&[1]);
     let summary = loaded.end().expect(0).summary();
-    // The server knows nothing of costs: what it answers goes over the other one.
+    // The server does not know the costs: its answers use the other one.
     assert_eq!(told(&summary, "va2"), (true, "by-peer".to_owned()), "{summary}");
     assert_eq!(told(&summary, "va3"), (true, "stand-in".to_owned()), "{summary}");
     let sent = ["va2", "va3"].map(|interface| lab.client.sent(interface));

@@ -1,4 +1,4 @@
-//! How a command ends when the other side does not play along, or the user has had enough.
+//! How a command ends when the peer fails, or the user interrupts.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ fn the_ticket_of_another_server_is_an_authentication_failure() {
     lab.run_client(&["-q", "bench", "-t", "1", &second.ticket]).expect(0);
 }
 
-/// The client gives up after a minute without a path, which a nightly run waits for. Otherwise the user ends it once it has
-/// said that it will.
+/// The client gives up after a minute without a path, which a nightly run waits for. Otherwise the user interrupts it
+/// once it has announced that.
 #[test]
 fn a_killed_server_ends_the_client_as_incomplete_whether_it_is_restarted_or_not() {
     let (Some(killed), Some(restarted)) = (Lab::start(2, Family::V4), Lab::start(2, Family::V4)) else {

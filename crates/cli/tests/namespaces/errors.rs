@@ -1,4 +1,4 @@
-//! What keeps a connection from coming about is named: a closed port, an interface, the system's own filter.
+//! Connection errors that name the cause: a closed port, an interface, the system's own filter.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn two_hosts_and_a_cable_need_no_other_addresses_than_link_local_ones() {
     let addresses = lab.server.ip("-6 addr show dev vb1");
     let own = addresses.split_whitespace().find(|word| word.starts_with("fe80::")).unwrap();
     let own = own.split('/').next().unwrap();
-    // It is reached, and lets in who has the ticket.
+    // It is reached, and accepts the ticket.
     let zoned = format!("{own}%va1");
     lab.run_client(&["ping", "-c", "1", "--trust-on-first-use", &zoned])
         .expect(3)

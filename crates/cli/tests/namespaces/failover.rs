@@ -67,7 +67,7 @@ fn a_link_that_goes_down_and_up_is_used_again() {
     sending.until_both_carry();
     lab.client.ip("link set va1 down");
     sending.until_more_over("va2", 2 * MB);
-    // The system forgets the IPv6 addresses of an interface that goes down.
+    // The system removes the IPv6 addresses of an interface that goes down.
     lab.client.ip("link set va1 up");
     lab.wait_for_carrier(1);
     sending.until_more_over("va1", MB);
@@ -87,8 +87,8 @@ fn a_link_that_goes_down_at_the_server_is_used_again() {
     sending.end();
 }
 
-/// That the server's bridge loses its port the client's system does not hear, and the server's refuses nothing. It tells of
-/// it a second later, so nothing is sent here, or silence would tell first.
+/// The client's system does not learn that the server's bridge lost its port, and the server's refuses nothing. It
+/// reports that a second later, so nothing is sent here, or silence would be detected first.
 #[test]
 fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
@@ -120,7 +120,7 @@ fn an_address_may_be_replaced() {
     sending.until_both_carry();
     lab.client.ip("addr add 10.7.1.9/24 dev va1");
     lab.client.ip("addr del 10.7.1.1/24 dev va1");
-    // The system removes the second address of a network with the first, unless told otherwise.
+    // The system removes the second address of a network with the first, unless configured otherwise.
     if !lab.client.ip("addr show va1").contains("10.7.1.9") {
         lab.client.ip("addr add 10.7.1.9/24 dev va1");
     }
@@ -187,7 +187,7 @@ fn fifty_flaps_leave_no_socket_and_no_memory_behind() {
     lab.limit(1, 20);
     lab.limit(2, 20);
     let server = lab.serve(&[]);
-    // More than one link carries.
+    // More than one link carries data.
     let client = lab.start_client(&["bench", "-b", "30M", "-t", "120", &server.ticket]);
     let flap = |times| {
         for _ in 0..times {
@@ -201,7 +201,7 @@ fn fifty_flaps_leave_no_socket_and_no_memory_behind() {
     };
     let (early, late) = (flap(15), flap(35));
     for ((sockets, memory), (sockets_later, memory_later)) in early.into_iter().zip(late) {
-        // A socket left behind by each flap would be 35 more; a few come and go with the paths of the moment.
+        // One leaked socket per flap would be 35 more; a few come and go with the current paths.
         assert!(sockets_later <= sockets + 6, "{early:?}, later {late:?}");
         assert!(memory_later <= memory + 4096, "{early:?}, later {late:?}");
     }
@@ -242,7 +242,7 @@ impl<'a> Sending<'a> {
         self.until_more_over("va2", MB / 2);
     }
 
-    /// Waits until so many more bytes left over an interface of the client.
+    /// Waits until this many more bytes have left over an interface of the client.
     #[track_caller]
     fn until_more_over(&self, interface: &str, bytes: usize) {
         let before = self.lab.client.sent(interface);
@@ -252,7 +252,7 @@ impl<'a> Sending<'a> {
         });
     }
 
-    /// What is left travels without limits.
+    /// The rest is sent without limits.
     fn end(self) -> Finished {
         self.lab.unlimit();
         let finished = self.client.end().expect(0);

@@ -1,4 +1,4 @@
-//! Disks, permissions and strangers.
+//! Disks, permissions and foreign packets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make
 #[test]
 fn a_full_disk_at_the_server_is_told_plainly() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
-    // `ip netns exec` gives the program mounts of its own: this one vanishes with it.
+    // `ip netns exec` gives the program mounts of its own, which are removed with it.
     let mut command = lab.server.command("sh");
     command.arg("-c").arg("mount -t tmpfs -o size=4m none \"$1\" && exec \"$0\" serve --dir \"$1\"");
     command.arg(MANYWAY).arg(lab.there());
@@ -22,7 +22,7 @@ fn a_full_disk_at_the_server_is_told_plainly() {
     let summary = sent.says("disk is full").summary();
     assert_eq!((summary["verified"].as_u64(), summary["failures"].as_u64()), (Some(1), Some(1)), "{summary}");
     assert_eq!(summary["failed"][0]["name"], "big");
-    // What arrived of it is kept, and the server goes on: what is there needs no room.
+    // The part that arrived is kept, and the server goes on: existing data needs no space.
     lab.run_client(&["-q", "send", "small", &server.ticket]).expect(0);
     lab.run_client(&["-q", "send", "big", &server.ticket]).expect(4).says("disk is full");
 }
@@ -58,7 +58,7 @@ fn a_directory_that_can_not_be_written_is_told_plainly() {
     assert!(told, "{finished:?}");
 }
 
-/// Root may read everything, unless it gives that power up.
+/// Root may read everything, unless it drops that capability.
 #[test]
 fn a_directory_that_can_not_be_read_fails_alone() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
@@ -91,7 +91,7 @@ fn garbage_at_the_port_harms_no_transfer() {
     let garbage = Running::start(spray(&lab, "10.7.2.2"));
     let client = lab.start_client(&["-q", "-I", "va1", "send", "big", &server.ticket]);
     wait_until("garbage and data", || lab.client.sent("va2") > 500_000 && lab.client.sent("va1") > 3_000_000);
-    // New connections come about meanwhile.
+    // New connections are established meanwhile.
     lab.run_client(&["-q", "get", &server.ticket, "down"]).expect(0);
     client.end().expect(0);
     drop(garbage);
@@ -104,7 +104,7 @@ fn garbage_at_the_port_harms_no_transfer() {
     }
 }
 
-/// Noise of any length; half of it begins like the first packet of a client, as far as a stranger can know.
+/// Noise of any length; half of it begins like the first packet of a client, as far as an outsider can know.
 fn spray(lab: &Lab, server: &str) -> Command {
     let mut command = lab.client.command("bash");
     command.arg("-c").arg(

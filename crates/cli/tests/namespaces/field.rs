@@ -1,4 +1,4 @@
-//! Cases from the field: what networks and hosts do to a transfer, with the real programs.
+//! Cases from the field: effects of networks and hosts on a transfer, with the real programs.
 
 use std::time::Duration;
 
@@ -56,14 +56,14 @@ fn a_translator_that_forgets_in_the_middle_of_a_transfer_interrupts_nothing() {
         }
         modem.unlimit();
         let finished = client.end().expect(0);
-        // The path stays: it is neither closed nor opened anew.
+        // The path stays: it is neither closed nor opened again.
         assert!(!finished.err.contains("is closed"), "{}", finished.err);
         assert!(finished.took < Duration::from_secs(20), "{finished:?}");
         server.stop().expect(0);
     }
 }
 
-/// A laptop that is closed for a moment: the translator forgets it meanwhile, and both go on afterwards.
+/// A laptop that is closed for a moment: the NAT forgets it meanwhile, and both go on afterwards.
 #[test]
 fn a_client_that_is_stopped_in_the_middle_goes_on_although_its_translator_forgot_it() {
     let Some(lab) = Lab::start(0, Family::V4) else { return };
@@ -130,7 +130,7 @@ fn a_server_whose_only_address_is_replaced_speaks_from_the_new_one() {
         let client = lab.start_client(&arguments);
         client.wait_until("data", || lab.client.sent("va1") + lab.server.sent("vb1") > 3_000_000);
         replace_address(&lab);
-        // That it goes on from there is seen before the rest travels without limits.
+        // Checks that it goes on from there before the rest is sent without limits.
         let sent = || lab.client.sent("va1") + lab.server.sent("vb1");
         let before = sent();
         client.wait_until("data after the move", || sent() > before + 1_000_000);
@@ -141,7 +141,7 @@ fn a_server_whose_only_address_is_replaced_speaks_from_the_new_one() {
     }
 }
 
-/// The server has 10.7.1.7 in place of its only address, 10.7.1.2.
+/// Replaces the server's only address, 10.7.1.2, by 10.7.1.7.
 fn replace_address(lab: &Lab) {
     lab.server.ip("addr add 10.7.1.7/24 dev vb1");
     lab.server.ip("addr del 10.7.1.2/24 dev vb1");
@@ -154,7 +154,7 @@ fn replace_address(lab: &Lab) {
 fn a_server_that_moves_is_found_by_its_name_though_other_addresses_of_the_name_are_dead() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
     lab.limit(1, 20);
-    // Nobody comes in whom the client did not speak to.
+    // Only packets from addresses to which the client has sent may enter.
     lab.client.nft("table inet wall {\nchain i { type filter hook input priority 0; ct state new udp sport 4455 drop; }\n}");
     let name = |addresses: &[&str]| {
         let line = |address: &&str| format!("{address} moving.test\n");
@@ -162,7 +162,7 @@ fn a_server_that_moves_is_found_by_its_name_though_other_addresses_of_the_name_a
         lab.client.set_hosts(&hosts);
         lab.server.set_hosts(&hosts);
     };
-    // Two of three addresses lead to nobody, from the beginning.
+    // Two of three addresses are dead from the beginning.
     name(&["10.7.1.8", "10.7.1.9", "10.7.1.2"]);
     let server = lab.serve(&["--advertise", "moving.test:4455"]);
     make_file(&lab.here().join("big"), 10 * MB);
@@ -191,7 +191,7 @@ fn a_broken_address_family_delays_the_set_up_by_less_than_a_second() {
     }
 }
 
-/// As with a VPN that allows the other family only: the system says so at once.
+/// As with a VPN that allows the other family only: the system reports it at once.
 #[test]
 fn a_family_that_the_own_firewall_forbids_does_not_keep_the_other_from_connecting() {
     for broken in [Family::V6, Family::V4] {
@@ -246,7 +246,7 @@ fn assert_paths_avoid(summary: &serde_json::Value, broken: Family) {
     );
 }
 
-/// The client's packets arrive, and nothing comes back.
+/// The client's packets arrive, and no packet comes back.
 #[test]
 fn a_link_that_carries_one_direction_only_is_not_taken_for_the_set_up() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };

@@ -1,4 +1,4 @@
-//! Modems as they are sold: each with the same network, the same own address, and a translator of addresses.
+//! Modems as they are sold: each with the same network, the same local address, and a NAT.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ pub(crate) struct Modem {
 }
 
 impl Modem {
-    /// Plugs a modem in, which gives the client this address of 192.168.8.0/24 and calls itself 192.168.8.1.
+    /// Plugs in a modem, which gives the client this address of 192.168.8.0/24 and has 192.168.8.1 itself.
     pub(crate) fn plug(lab: &Lab, number: u8, address: &str) -> Self {
         let router = lab.host(&format!("m{number}"));
         let (near, far) = (format!("wwan{number}"), format!("vb{number}"));
@@ -26,7 +26,7 @@ impl Modem {
         lab.server.ip("addr replace 10.9.9.9/32 dev lo");
         lab.client.ip(&format!("addr add {address}/24 dev {near}"));
         lab.client.ip(&format!("route add default via 192.168.8.1 dev {near} metric {number}"));
-        // What distributions set: an answer may come in where another route leads out.
+        // As distributions set it: an answer may arrive on another interface than that of the route.
         lab.client.set(&format!("ipv4/conf/{near}/rp_filter"), "2");
         let modem = Self { router, number };
         modem.route();
@@ -51,32 +51,32 @@ impl Modem {
         }
     }
 
-    /// Ends the limit.
+    /// Removes the limit.
     pub(crate) fn unlimit(&self) {
         self.router.unlimit();
     }
 
-    /// Lets it forget what is idle for so many seconds.
+    /// Makes it forget flows that are idle for this many seconds.
     pub(crate) fn forget_after(&self, seconds: u32) {
         for setting in ["udp_timeout", "udp_timeout_stream"] {
             self.router.set(&format!("netfilter/nf_conntrack_{setting}"), &seconds.to_string());
         }
     }
 
-    /// Lets it forget every mapping now: the next packet gets another port.
+    /// Makes it forget every mapping now: the next packet gets another port.
     pub(crate) fn forget(&self) {
-        // With the address go the mappings to it.
+        // Removing the address removes its mappings.
         let address = format!("10.7.{}.1/24 dev wan", self.number);
         self.router.ip(&format!("addr del {address}"));
         self.router.ip(&format!("addr add {address}"));
         self.route();
     }
 
-    /// The ports that stand for the client outside at present.
+    /// The client's current ports outside the NAT.
     pub(crate) fn ports(&self) -> Vec<String> {
         let mappings = self.router.run("cat", "/proc/net/nf_conntrack");
         let outside = format!("dst=10.7.{}.1", self.number);
-        // What still comes for a port that was given up belongs to the modem itself.
+        // A packet to a port without a mapping belongs to the modem itself.
         let ports = mappings.lines().filter(|line| line.contains("src=192.168.8.")).filter_map(|line| {
             let answer = &line[line.find(&outside)?..];
             answer.split_whitespace().find_map(|word| word.strip_prefix("dport=")).map(str::to_owned)
@@ -84,7 +84,7 @@ impl Modem {
         ports.collect()
     }
 
-    /// Loses the radio network: everything vanishes, the client's side stays up.
+    /// Loses the radio network: everything is dropped, the client's side stays up.
     pub(crate) fn lose_signal(&self) {
         self.router.nft("table inet hole {\nchain f { type filter hook forward priority 0; drop; }\n}");
     }

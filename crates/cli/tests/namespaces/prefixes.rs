@@ -17,7 +17,7 @@ fn lab() -> Option<Lab> {
     Some(lab)
 }
 
-/// Nothing arrives any more that has to do with a prefix, and nobody is told.
+/// Silently drops everything with a prefix.
 fn kill(lab: &Lab, prefix: &str) {
     for end in [&lab.client, &lab.server] {
         for direction in ["saddr", "daddr"] {
@@ -30,7 +30,7 @@ fn kill(lab: &Lab, prefix: &str) {
 }
 
 fn paths(summary: &Value) -> Vec<(String, u64)> {
-    // Pairs that were tried and left are closed.
+    // Pairs that were tried and given up are closed.
     let paths = summary["paths"].as_array().unwrap().iter().filter(|path| path["open"] == true);
     let facts =
         paths.map(|path| (path["path"].as_str().unwrap().to_owned(), path["bytes_sent"].as_u64().unwrap()));
@@ -42,7 +42,7 @@ fn each_prefix_of_an_interface_carries_a_path_of_its_own_where_pairs_are_disjoin
     let Some(lab) = lab() else { return };
     let server = lab.serve(&[]);
     let send = |mode: &str| {
-        // Each another one: what is there already takes no time.
+        // Another file each time: an existing one takes no time.
         make_file(&lab.here().join(mode), 4 * MB);
         let sent = lab.run_client(&["--json", "--pairs", mode, "send", mode, &server.ticket]).expect(0);
         paths(&sent.summary())
@@ -71,7 +71,7 @@ fn a_prefix_that_dies_in_silence_stops_nothing_in_any_mode() {
             client.wait_until(mode, || lab.client.sent("va1") > before + bytes);
         };
         until_more(1_000_000);
-        // Whichever is in use: one of the two is.
+        // One of the two is in use.
         for prefix in PREFIXES {
             kill(&lab, prefix);
             until_more(1_500_000);

@@ -1,4 +1,4 @@
-//! Client and server move to other networks at the same moment; a third host stays where it is.
+//! Client and server move to other networks at the same moment; a third host keeps its address.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use super::modems::cable;
 use crate::common::lab::{Family, Lab, Namespace};
 use crate::common::program::{MANYWAY, Running, assert_same_content, make_file};
 
-/// Where the rendezvous is, for everybody.
+/// The address of the rendezvous server.
 const MEET: &str = "10.9.9.9:4455";
 
 /// A client, a server, and a host between them that forwards for networks 10.1.N.0/24 and 10.2.N.0/24.
@@ -61,7 +61,7 @@ impl Town {
         running
     }
 
-    /// Waits until the client has sent so much more.
+    /// Waits until the client has sent this much more.
     fn until_more(&self, client: &Running, bytes: usize) -> Duration {
         let (start, before) = (Instant::now(), self.lab.client.sent("va1"));
         let bytes = u64::try_from(bytes).unwrap();
@@ -113,7 +113,7 @@ fn without_a_rendezvous_the_ends_do_not_find_each_other() {
     client.end();
 }
 
-/// It is named by the client's own option too, dies, and nobody misses it.
+/// It is also named by the client's own option; its death has no effect.
 #[test]
 fn a_rendezvous_that_dies_does_no_harm() {
     let Some(town) = Town::start() else { return };

@@ -1,4 +1,4 @@
-//! What is told of links that fail and return.
+//! Messages about links that fail and return.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::MB;
 use crate::common::lab::{Family, Lab};
 use crate::common::program::make_file;
 
-/// Three answers that came in one turn of the driver once had the time of that turn.
+/// Three answers in one turn of the driver once had the time of that turn.
 #[test]
 fn each_path_answers_a_ping_at_a_moment_of_its_own() {
     let Some(lab) = Lab::start(3, Family::V4) else { return };

@@ -1,10 +1,10 @@
-//! Which interfaces and addresses are used.
+//! Selection of interfaces and addresses.
 
 use super::MB;
 use crate::common::lab::{Family, Hole, Lab};
 use crate::common::program::{assert_same_content, make_file};
 
-/// More than set-up and probes take, less than data.
+/// More than the handshake and probes take, less than data.
 const LITTLE: u64 = 100_000;
 
 #[test]
@@ -39,7 +39,7 @@ fn a_backup_carries_data_while_the_others_are_dead_and_hardly_any_else() {
     make_file(&lab.here().join("big"), 30 * MB);
     let client =
         lab.start_client(&["-I", "va1", "-I", "va2,role=backup", "-v", "send", "big", &server.ticket]);
-    // Until they know their ways, the two ends may suspect a path whose queue fills for the first time.
+    // Until round-trip times are known, an end may suspect a path whose queue fills for the first time.
     let until_more_over_primary = |bytes: u64| {
         let before = lab.client.sent("va1");
         client.wait_until("the primary to carry data", || lab.client.sent("va1") > before + bytes);
@@ -106,7 +106,7 @@ fn a_client_with_one_interface_moves_to_another_address_of_the_server() {
              ip daddr {address} drop; }}\n}}"
         ));
     };
-    // Whichever is in use: after the two, each was in use once or the transfer is done.
+    // After the two, each was in use once or the transfer is done.
     for address in ["10.7.1.2", "10.8.0.2"] {
         hole(address);
         let before = lab.client.sent("va1");

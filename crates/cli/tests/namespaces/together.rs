@@ -29,7 +29,7 @@ fn a_name_with_several_addresses_is_enough_for_all_links() {
     send_get_and_bench(&lab, &["--advertise", "bonded.test:4455"]);
 }
 
-/// Of two links with 20 Mbit/s each, all three verbs get more than 1.6 times what one could carry.
+/// With two links of 20 Mbit/s each, all three verbs get more than 1.6 times the rate of one.
 fn send_get_and_bench(lab: &Lab, serve: &[&str]) {
     lab.limit(1, 20);
     lab.limit(2, 20);
@@ -80,7 +80,7 @@ fn assert_both_carry(verb: &str, summary: &Value, figure: &str) {
 #[test]
 fn interfaces_of_weights_1_and_3_carry_bytes_one_to_three() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
-    // By their rates it would be the other way round: the slow one sets the pace.
+    // By their rates it would be the other way round: the slow one limits both.
     lab.limit(1, 30);
     lab.limit(2, 10);
     let server = lab.serve(&[]);
@@ -89,7 +89,7 @@ fn interfaces_of_weights_1_and_3_carry_bytes_one_to_three() {
     let summary = sent.summary();
     let [one, three] = ["va1", "va2"].map(|interface| lab.client.sent(interface));
     assert!(one + three > 8_000_000, "{summary}");
-    // What the paths have beside data is the same on both.
+    // The overhead beside data is the same on both.
     assert!((one * 5 / 2..one * 7 / 2).contains(&three), "{one} {three} {summary}");
 }
 

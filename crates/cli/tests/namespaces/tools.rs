@@ -26,7 +26,7 @@ fn paths_says_why_each_pair_of_addresses_is_used_or_not() {
         (&true.into(), &"active".into(), &"primary".into())
     );
     assert!(good["rtt"].as_f64().unwrap() > 0.0, "{good}");
-    // Nothing but questions goes over them, so there is nothing to tell of rates.
+    // Only probes use them, so there is no rate.
     assert_eq!((&good["bits_per_second"], &good["share"]), (&Value::Null, &Value::Null), "{good}");
     assert!(bad["rtt"].is_null(), "nobody answered: {bad}");
     assert_eq!((&bad["used"], &bad["reason"]), (&false.into(), &"no-answer".into()));
@@ -89,7 +89,7 @@ fn ping_shows_the_loss_of_one_path_only() {
     client.end().expect(0).says("jitter");
 }
 
-/// Nothing but pings goes over it: those that are not answered make the transport probe it.
+/// Only pings use it: unanswered ones make the transport probe it.
 #[test]
 fn a_quiet_path_that_is_cut_is_not_called_used_while_it_is_watched() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
@@ -134,7 +134,7 @@ fn answers_that_the_system_drops_are_explained_by_the_command_that_lets_them_in(
     let command = row["advice"].as_str().unwrap();
     assert_eq!(command, "sysctl -w net.ipv4.conf.va2.rp_filter=2");
     lab.run_client(&["paths", &server.ticket]).expect(0).says(command);
-    // What it says helps.
+    // The advice works.
     let (setting, value) = command.rsplit_once(' ').unwrap().1.split_once('=').unwrap();
     lab.client.set(&setting.strip_prefix("net.").unwrap().replace('.', "/"), value);
     let row = pairs();
@@ -160,11 +160,11 @@ fn bench_goes_both_ways_at_a_rate_and_leaves_its_beginning_out() {
         let received = &summary[direction]["receiver"];
         assert_eq!(received["seconds"], 2.0);
         let rate = received["bits_per_second"].as_u64().unwrap();
-        // Two streams of 2 Mbit/s; a busy machine may be behind and catch up.
+        // Two streams of 2 Mbit/s; a busy machine may fall behind and catch up.
         assert!((1_500_000..6_500_000).contains(&rate), "{direction}: {summary}");
         let sum: u64 = of(false).iter().map(|line| line["bytes"].as_u64().unwrap()).sum();
         assert_eq!(received["bytes"].as_u64(), Some(sum));
-        // What was on its way when the counting began, the receiver alone counts: at most half a second of it.
+        // The receiver alone counts what was in flight when the counting began: at most half a second.
         let sent = summary[direction]["sender"]["bytes"].as_u64().unwrap();
         assert!(sent + 250_000 >= sum, "{direction}: {sent}, {sum}");
     }
@@ -218,7 +218,7 @@ fn bench_has_rows_also_while_nothing_arrives() {
     client.wait_until("an empty row", || client.printed().contains("no figures from the server"));
     lab.release();
     let bench = client.end().expect(0).says("longest silence");
-    // The rows follow each other without a gap.
+    // The rows are contiguous.
     for row in ["1.00-1.50", "3.00-3.50", "5.50-6.00"] {
         assert!(bench.out.contains(row), "{row} in\n{}", bench.out);
     }

@@ -1,20 +1,20 @@
-//! What each path does alone, and what the bond gains over the best of them.
+//! Measures each path alone, and the gain of the bond over the best of them.
 
 use manyway::{ConnectionInfo, PathState, Rate, Role};
 use serde_json::{Value, json};
 
-/// What one path did alone.
+/// The result of one path alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Single {
     pub(super) interface: String,
-    /// `None` if the server was not reached over it alone.
+    /// `None` if the server was not reached over it.
     pub(super) rate: Option<Rate>,
 }
 
-/// What a comparison says that has no paths.
+/// The text of a comparison without paths.
 const NOTHING_TO_COMPARE: &str = "only one interface leads to the peer; nothing to compare";
 
-/// The bond against each of its paths.
+/// The bond compared with each of its paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) bond: Rate,
@@ -30,7 +30,7 @@ impl Comparison {
         reached.max_by_key(|(_, rate)| *rate)
     }
 
-    /// How much faster the bond is than the best path alone, in percent; 0 without a path to compare with.
+    /// Gain of the bond over the best single path, in percent; 0 without a path to compare with.
     pub(super) fn gain(&self) -> f64 {
         let best = self.best().map_or(Rate::ZERO, |(_, rate)| rate);
         if best == Rate::ZERO {
@@ -41,7 +41,7 @@ impl Comparison {
         (ratio - 1.0) * 100.0
     }
 
-    /// That the gain is less than was asked for.
+    /// The error if the gain is below the requested one.
     pub(super) fn shortfall(&self, least: f64) -> String {
         match self.best() {
             Some(_) => format!("the gain is {:.1} %, less than {least} %", self.gain()),
@@ -77,8 +77,7 @@ impl Comparison {
     }
 }
 
-/// The interfaces to be measured alone: those whose path carries data as a matter of course. Fewer than two are not worth
-/// it.
+/// The interfaces to be measured alone: those whose path normally carries data. Fewer than two are not worth it.
 pub(super) fn interfaces(info: &ConnectionInfo) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for path in &info.paths {

@@ -20,11 +20,11 @@ use crate::command::session::NetSession;
 use crate::command::signal::{close, interrupted};
 use crate::output::units::megabits;
 
-/// What came of a run.
+/// The outcome of a run.
 struct Summary {
     plan: MessagePlan,
     messages: MessageOutcome,
-    /// What was received of bulk beside.
+    /// The rate of the bulk beside it.
     bulk: Option<Rate>,
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn run(
         let messages = async {
             let stop = async { drop(stopped.await) };
             let outcome = bench_messages(&session, &plan, stop).await;
-            // Bulk goes on for as long as messages do.
+            // Bulk goes on as long as the messages.
             let _ = enough.send(());
             outcome
         };
@@ -92,14 +92,14 @@ pub(super) async fn run(
         summary.print(as_json)?;
         return Ok(ExitCode::Ok);
     };
-    // Programs get what was measured and the error in one document.
+    // Programs get the results and the error in one document.
     if !as_json && summary.messages.sent > 0 {
         summary.print(false)?;
     }
     Err(end.with_facts(summary.json()))
 }
 
-/// Bulk for as long as there are messages.
+/// Sends bulk as long as there are messages.
 fn beside(arguments: &BenchArgs) -> BenchPlan {
     let mut plan = arguments.plan();
     if let BenchLimit::Duration(time) = &mut plan.limit {
@@ -185,11 +185,11 @@ fn millis(time: Option<Duration>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| format!("{:.2} ms", time.as_secs_f64() * 1e3))
 }
 
-/// The latencies that are shown, with how many of a thousand keep them.
+/// The percentiles that are shown, in thousandths.
 const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p95", 950), ("p99", 990), ("p99.9", 999)];
-/// Until the server has answered what it got of a run that the user has ended.
+/// Time for the server to report the results of a run that the user has ended.
 const LAST_WORD: Duration = Duration::from_millis(500);
-/// Bulk is not to end before the messages.
+/// Bulk must not end before the messages.
 const LONGER: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_percentiles_and_what_came_late_or_never() {
+    fn people_get_percentiles_and_late_and_lost_messages() {
         let bulk = Some(Rate::from_bits_per_second(94_100_000));
         insta::assert_snapshot!(summary(Some(Duration::from_millis(150)), bulk), @r"
         messages  201 of 100 bytes to the server, 100 a second

@@ -98,19 +98,19 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     conclude(&global, arguments, Ending { summary, start, end }, run.output)
 }
 
-/// Whether that is how the run was meant to end.
+/// Whether the run ended as intended.
 fn is_regular(arguments: &BenchArgs, end: &CommandError) -> bool {
     arguments.is_endless() && end.code == ExitCode::Interrupted
 }
 
-/// What came of a run, if it began, and why it ended early if it did.
+/// The outcome of a run, if it began, and why it ended early if it did.
 struct Ending {
     summary: Option<Summary>,
     start: Option<Value>,
     end: Option<CommandError>,
 }
 
-/// Prints the end. Programs get the error of a run that ended early in the same document.
+/// Prints the result. For programs, the error of a run that ended early is in the same document.
 fn conclude(
     global: &GlobalArgs,
     arguments: &BenchArgs,
@@ -148,7 +148,7 @@ fn verdict(global: &GlobalArgs, arguments: &BenchArgs, comparison: Option<&Compa
     }
 }
 
-/// The last document for programs, if they are who reads.
+/// The last document for programs, if the output is for programs.
 fn document(
     global: &GlobalArgs,
     arguments: &BenchArgs,
@@ -225,7 +225,7 @@ struct Run<'a> {
     known: KnownPaths,
     /// The newest figures of the connection.
     seen: Option<ConnectionInfo>,
-    /// What the document says of the connection.
+    /// The part of the document about the connection.
     start: Option<Value>,
     began: Instant,
 }
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Measures until the run is over or the user has had enough: what was measured until then counts.
+    /// Measures until the run ends or the user interrupts; what was measured until then counts.
     async fn until_enough(&mut self) -> Ended {
         let (stopper, stopped) = oneshot::channel();
         let work = self.measure(stopped);
@@ -259,7 +259,7 @@ impl<'a> Run<'a> {
             ended = &mut work => return ended.unwrap_or_else(|error| (None, Some(error))),
             name = interrupted() => name,
         };
-        // One that is over needs no telling.
+        // The run may have ended already.
         let _ = stopper.send(());
         let summary = tokio::select! {
             ended = &mut work => ended.ok().and_then(|(summary, _)| summary),
@@ -284,7 +284,7 @@ impl<'a> Run<'a> {
         }
         let (sender, mut reports) = mpsc::unbounded_channel();
         let (session, plan) = (NetSession(self.connection.clone()), self.plan.clone());
-        // A set, since it ends its task when it is dropped.
+        // A set, since it aborts its task when it is dropped.
         let mut task = JoinSet::new();
         task.spawn(async move {
             let stop = async {
@@ -313,7 +313,7 @@ impl<'a> Run<'a> {
                 self.show(&row).await?;
             }
         }
-        // Of a connection that has ended the newest figures are those that were last asked for.
+        // Of a closed connection the last figures count.
         let _ = self.look().await;
         let after = self.seen.as_ref().unwrap_or(&before);
         let report = self.connection.report().await.unwrap_or_default();
@@ -328,7 +328,7 @@ impl<'a> Run<'a> {
         Ok((Some(summary), end))
     }
 
-    /// Why a run ended early. A server that tells nothing while no path works is not to blame.
+    /// Why a run ended early. A server that is silent while no path works is not the cause.
     fn why(&self, error: &TransferError) -> CommandError {
         let works =
             |info: &ConnectionInfo| info.paths.iter().any(|path| path.statistics.state.carries_data());
@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
         of_measurement(error, self.connection.close_reason())
     }
 
-    /// Shows rows and events until the run has told everything.
+    /// Prints rows and events until the run has reported everything.
     async fn follow(
         &mut self,
         reports: &mut mpsc::UnboundedReceiver<StreamInterval>,
@@ -363,12 +363,12 @@ impl<'a> Run<'a> {
                     None => return Ok(()),
                 },
                 () = overdue => self.show_overdue().await?,
-                // Of a path that closes nothing is known afterwards but what was seen before.
+                // Of a path that closes, only the last figures seen remain.
                 _ = tick.tick() => drop(self.look().await),
                 event = events.recv(), if heard => match event {
                     Ok(event) => self.tell(&event).await?,
                     Err(RecvError::Lagged(_)) => {}
-                    // The run finds out by itself.
+                    // The run notices the end itself.
                     Err(RecvError::Closed) => heard = false,
                 },
             }
@@ -393,12 +393,12 @@ impl<'a> Run<'a> {
     }
 
     async fn show(&mut self, row: &Row) -> Result<(), CommandError> {
-        // A last sliver in which hardly anything fits tells nothing.
+        // A last sliver of an interval is meaningless.
         if self.output.is_table() && row.span() < self.plan.interval / SLIVER && row.end > self.plan.interval
         {
             return Ok(());
         }
-        // Of a connection that has ended the newest figures count.
+        // Of a closed connection the last figures count.
         let _ = self.look().await;
         let paths = self.paths.take(Instant::now(), row.direction);
         self.output.row(row, &paths)
@@ -415,14 +415,14 @@ impl<'a> Run<'a> {
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         let Some(path) = path_of(event).filter(|_| !self.known.is_beginning(event)) else { return Ok(()) };
         if !self.known.has(path) {
-            // A path of which nothing was known; the end of the connection is told elsewhere.
+            // An unknown path; the end of the connection is reported elsewhere.
             let _ = self.look().await;
         }
         self.output.event(event, self.known.label(path), self.began.elapsed().as_secs_f64())
     }
 }
 
-/// What the document says of the connection at the beginning.
+/// The connection as the document describes it at the beginning.
 fn connection_json(info: &ConnectionInfo) -> Value {
     let paths: Vec<_> = info
         .paths
@@ -442,7 +442,7 @@ fn connection_json(info: &ConnectionInfo) -> Value {
 
 /// How often the figures of the paths are read.
 const LOOK: Duration = Duration::from_millis(100);
-/// An interval shorter than this part of a whole one is not printed for people.
+/// A shorter interval than this part of a whole one is not printed for people.
 const SLIVER: u32 = 10;
 
 #[cfg(test)]

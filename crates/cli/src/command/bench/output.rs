@@ -1,4 +1,4 @@
-//! What a run prints while it goes on: rows and events, for people or for programs.
+//! The output of a run in progress: rows and events, for people or for programs.
 
 use std::io::Write as _;
 
@@ -34,10 +34,10 @@ pub(super) struct Output {
     flow: BenchFlow,
     /// The names of the paths that have a column.
     names: Vec<String>,
-    /// The newest row came without figures of the server.
+    /// The last row came without figures of the server.
     is_without_figures: bool,
     pub(super) intervals: Vec<Value>,
-    /// Those that are not printed yet.
+    /// Those not printed yet.
     pub(super) events: Vec<Value>,
 }
 
@@ -77,7 +77,7 @@ impl Output {
         Ok(())
     }
 
-    /// Something happened to a path; `seconds` since the run began.
+    /// Records an event of a path; `seconds` since the run began.
     pub(super) fn event(
         &mut self,
         event: &Event,
@@ -101,14 +101,14 @@ impl Output {
         Ok(())
     }
 
-    /// Gives what happened since the last line to this one: each line is an interval, or the summary.
+    /// Attaches the events since the last line to this one: each line is an interval, or the summary.
     pub(super) fn attach_events(&mut self, value: &mut Value) {
         if let Some(value) = value.as_object_mut() {
             value.insert("events".to_owned(), std::mem::take(&mut self.events).into());
         }
     }
 
-    /// The lines of the table for a row: first a head, where the columns are others than before.
+    /// The lines of the table for a row: first a head, where the columns have changed.
     fn lines(&mut self, row: &Row, paths: &[PathRate], width: usize) -> Vec<String> {
         let remark = if row.omitted { "omitted" } else { "" };
         let seconds = format!("{:.2}-{:.2}", row.start.as_secs_f64(), row.end.as_secs_f64());
@@ -141,7 +141,7 @@ impl Output {
         legend.into_iter().chain(head).chain(note).chain([columns.row(cells)]).collect()
     }
 
-    /// How many paths have room for a column of their own, if the others share one.
+    /// How many paths have a column of their own, if the others share one.
     fn paths_that_fit(&self, paths: &[PathRate], width: usize) -> usize {
         let mut room = width.saturating_sub(if self.flow == BenchFlow::Both { FIXED + FLOW } else { FIXED });
         let column = |name: &str| name.chars().count().max(RATE) + GAP;
@@ -158,7 +158,7 @@ impl Output {
         wanted.iter().take_while(fits).count()
     }
 
-    /// The first cell of a run that goes both ways.
+    /// The first cell of a bidirectional run.
     fn flow_cell(&self, word: &str) -> Vec<String> {
         if self.flow == BenchFlow::Both { vec![word.to_owned()] } else { Vec::new() }
     }
@@ -172,7 +172,7 @@ impl Output {
     }
 }
 
-/// The width of the times of the first quarter of an hour.
+/// The width of times in the first quarter of an hour.
 const SECONDS: usize = 13;
 /// The width of a rate.
 const RATE: usize = 8;
@@ -185,7 +185,7 @@ const FIXED: usize = SECONDS + 10 + 2 * RATE + 4 * GAP;
 
 /// What the columns count, so that they add up.
 const LEGEND: &str = "Mbit/s counts payload; all and each interface count headers and repeats too";
-/// Before the first row without figures.
+/// Printed before the first row without figures.
 const NO_FIGURES: &str = "no figures from the server for this interval yet";
 
 fn unknown() -> String {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_under_a_head_that_comes_again_when_the_paths_change() {
+    fn rows_have_a_head_that_is_repeated_when_the_paths_change() {
         let mut output = Output::new(Mode::Table, BenchFlow::Upload);
         let two = [path(0, "eth0", 11), path(1, "wlan0", 6)];
         let mut lines = output.lines(&Row { omitted: true, ..row(0, 1_000_000) }, &two, 80);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_room_for_a_column_share_one_and_no_line_is_too_long() {
+    fn paths_without_a_column_share_one_and_no_line_is_too_long() {
         let names = ["eth0", "wlan0", "wwan0", "203.0.113.201", "enx00e04c680001"];
         let paths: Vec<_> = (1..).zip(names).map(|(id, name)| path(id, name, 11)).collect();
         let mut shown = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_for_programs_names_its_units() {
+    fn a_row_for_programs_has_its_units() {
         let json = row_json(&row(3, 2_000_000), &[path(0, "eth0", 11)]);
         insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
         {

@@ -1,4 +1,4 @@
-//! The paths of a run, also those that closed meanwhile, and how fast each went since it was last asked.
+//! The paths of a run, including closed ones, and their rates since the last call.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::output::path::PathLabel;
 
-/// Remembers the newest figures of every path, and what was asked before in each direction.
+/// The newest figures of every path, and the last query in each direction.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     seen: BTreeMap<PathId, PathInfo>,
@@ -29,7 +29,7 @@ pub(super) struct PathRate {
 }
 
 impl Paths {
-    /// Takes note of the figures as they are now. Of a path that closes, what went since the last call is lost.
+    /// Records the current figures. Traffic of a path that closes is lost after the last call.
     pub(super) fn note(&mut self, info: &ConnectionInfo) {
         for path in self.seen.values_mut() {
             path.statistics.state = PathState::Closed;
@@ -37,13 +37,13 @@ impl Paths {
         self.seen.extend(info.paths.iter().map(|path| (path.statistics.id, path.clone())));
     }
 
-    /// Every path that was there at any look, with its newest figures; closed ones are in that state.
+    /// Every path ever seen, with its newest figures; closed ones are in that state.
     pub(super) fn all(&self) -> impl Iterator<Item = &PathInfo> {
         self.seen.values()
     }
 
-    /// The rates since the last call for that direction, of the paths that are open or carried something since then. A
-    /// path that is new since then had nothing before.
+    /// The rates since the last call for that direction, of the paths that are open or have carried data since then. A
+    /// path that is new since then counts from zero.
     pub(super) fn take(&mut self, now: Instant, direction: BenchDirection) -> Vec<PathRate> {
         let bytes = self.seen.iter().map(|(id, path)| (*id, bytes_of(direction, &path.statistics)));
         let bytes: BTreeMap<_, _> = bytes.collect();

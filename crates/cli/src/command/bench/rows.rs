@@ -1,19 +1,19 @@
-//! One row for each interval, in time: also while nothing comes.
+//! One row for each interval, on time: even without data.
 
 use std::time::Duration;
 
 use manyway_transfer::{BenchDirection, BenchLimit, BenchPlan, IntervalMerger, StreamInterval};
 
-/// What was received in one direction in one interval.
+/// The bytes received in one direction in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) direction: BenchDirection,
-    /// Whether it lies in the beginning that does not count.
+    /// Whether it lies in the omitted beginning.
     pub(super) omitted: bool,
-    /// Its place since the measurement began or, if it is omitted, the run.
+    /// Its position, relative to the measurement or, if it is omitted, to the run.
     pub(super) start: Duration,
     pub(super) end: Duration,
-    /// `None`: the receiver's figures are late, and nothing is known of this interval.
+    /// `None`: the receiver's figures are late, so the interval is unknown.
     pub(super) bytes: Option<u64>,
 }
 
@@ -25,8 +25,8 @@ impl Row {
 
 /// Makes the rows of one direction from the figures of its streams.
 ///
-/// The other side's figures come over the same paths as the data. When they do not come in time, the row is made without
-/// them; what they tell later is added to the next row, so that the sum is right.
+/// The other side's figures travel over the same paths as the data. If they are late, the row is made without them;
+/// late figures are added to the next row, so that the sum is right.
 #[derive(Debug)]
 pub(super) struct RowClock {
     direction: BenchDirection,
@@ -34,10 +34,10 @@ pub(super) struct RowClock {
     omit: Duration,
     end: Option<Duration>,
     merger: IntervalMerger,
-    /// The next row: its number, and its start since the run began.
+    /// The next row: its number, and its start relative to the run.
     index: u32,
     start: Duration,
-    /// Bytes told too late for their row.
+    /// Bytes reported too late for their row.
     owed: u64,
 }
 
@@ -63,7 +63,7 @@ impl RowClock {
         self.direction
     }
 
-    /// Takes the figures of a stream; gives the row that they complete.
+    /// Adds the figures of a stream; returns the row that they complete.
     pub(super) fn push(&mut self, report: StreamInterval) -> Option<Row> {
         let interval = self.merger.push(report)?;
         if interval.index < self.index {
@@ -83,7 +83,7 @@ impl RowClock {
         })
     }
 
-    /// When the next row is overdue, since the run began; `None` after the last.
+    /// When the next row is overdue, relative to the run; `None` after the last.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.end.is_some_and(|end| self.start >= end) {
             return None;
@@ -103,7 +103,7 @@ impl RowClock {
         Some(Row { direction: self.direction, omitted, start, end, bytes: None })
     }
 
-    /// What was told too late for any row, or not by every stream.
+    /// Bytes reported too late for any row, or not by every stream.
     pub(super) fn finish(self) -> Vec<Row> {
         let (direction, first, mut owed) = (self.direction, self.index, self.owed);
         let mut rows = Vec::new();
@@ -130,7 +130,7 @@ impl RowClock {
     }
 }
 
-/// How late the figures of an interval may be: more than any round trip.
+/// Longest delay of the figures of an interval: more than any round trip.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nothing_is_told_there_are_empty_rows_and_what_comes_late_is_not_lost() {
+    fn without_figures_there_are_empty_rows_and_late_figures_are_not_lost() {
         let mut clock = clock(1, Duration::ZERO);
         clock.push(report(0, 0, 5)).unwrap();
         assert_eq!(clock.overdue(SECOND * 29 / 10), None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_follows_the_end_and_the_beginning_that_is_omitted_has_its_own() {
+    fn no_row_follows_the_end_and_the_omitted_beginning_has_its_own() {
         let mut clock = clock(1, SECOND * 3 / 2);
         let rows: Vec<_> = std::iter::from_fn(|| clock.overdue(60 * SECOND)).collect();
         let spans: Vec<_> =

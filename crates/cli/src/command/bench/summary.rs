@@ -1,4 +1,4 @@
-//! The end of a run: sums, paths, processors, the gain.
+//! The summary of a run: sums, paths, processors, the gain.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::output::grid::{Cell, Grid};
 use crate::output::path::{PathLabel, why_words};
 use crate::output::units::{duration, fine_percent, megabits, size};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) flow: BenchFlow,
@@ -29,8 +29,8 @@ pub(super) struct Summary {
     pub(super) comparison: Option<Comparison>,
 }
 
-/// Bytes that were at the receiver before, or that nobody wanted any more, of what this end sent and received during the
-/// run: copies, and repeats that were not needed.
+/// Duplicate bytes, and bytes that were not wanted any more, among those that this end sent and received during the
+/// run: copies, and unnecessary repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct InVain {
     sent: u64,
@@ -38,7 +38,7 @@ pub(super) struct InVain {
 }
 
 impl InVain {
-    /// What came since `before`.
+    /// The difference since `before`.
     pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Self {
         let (before, after) = (&before.statistics, &after.statistics);
         Self {
@@ -51,13 +51,13 @@ impl InVain {
     }
 }
 
-/// The sums of both directions, and what each end did.
+/// The sums of both directions, and the accounts of both ends.
 #[derive(Debug, Clone)]
 pub(super) struct Sums {
     pub(super) up: BenchSummary,
     pub(super) down: BenchSummary,
     pub(super) here: BenchAccount,
-    /// `None` if the server has not told.
+    /// `None` if the server did not report.
     pub(super) there: Option<BenchAccount>,
 }
 
@@ -97,25 +97,25 @@ impl Sums {
     }
 }
 
-/// What went over a path during the run.
+/// The traffic of a path during the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathSum {
     pub(super) label: PathLabel,
     pub(super) state: PathState,
-    /// `None` if nothing answers on it any more, or nothing was measured.
+    /// `None` if the path does not answer any more, or was not measured.
     pub(super) rtt: Option<Duration>,
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_sent: u64,
-    /// What became of ECN marks of this end.
+    /// Whether ECN marks of this end are usable.
     pub(super) ecn: EcnState,
     /// Whether it was used at the end, and why; `None` if it was closed meanwhile.
     pub(super) why: Option<Why>,
 }
 
 impl PathSum {
-    /// The paths of the run, without what went over them before it, and what `report` says of those that are open.
+    /// The paths of the run, without their earlier traffic, and the reasons of `report` for those that are open.
     pub(super) fn between<'a>(
         before: &ConnectionInfo,
         after: impl Iterator<Item = &'a PathInfo>,
@@ -163,7 +163,7 @@ impl Summary {
         rate_of(&self.outcome.up) + rate_of(&self.outcome.down)
     }
 
-    /// The longest time without a byte in any direction; `None` if a receiver has not told.
+    /// The longest time without a byte in any direction; `None` if a receiver did not report it.
     fn worst_silence(&self) -> Option<Duration> {
         let silences = self.flow.directions().map(|direction| {
             self.outcome.receiver(direction).map(|_| self.outcome.received(direction).worst_silence)
@@ -171,7 +171,7 @@ impl Summary {
         silences.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Everything for programs.
+    /// The document for programs.
     pub(super) fn json(&self) -> Value {
         let mut value = Map::new();
         for direction in self.flow.directions() {
@@ -205,7 +205,7 @@ impl Summary {
         Value::Object(value)
     }
 
-    /// Of all senders; `None` if one of them has not told.
+    /// Sum of all senders; `None` if one of them did not report it.
     fn packets_lost(&self) -> Option<u64> {
         let lost = |direction| Some(self.outcome.sender(direction)?.transport.packets_lost);
         self.flow.directions().map(lost).sum()
@@ -341,7 +341,7 @@ impl Summary {
     }
 }
 
-/// What was received in a direction, over the time that it took.
+/// Bytes received in a direction, over their time.
 pub(super) fn rate_of(received: &BenchSummary) -> Rate {
     if received.elapsed.is_zero() { Rate::ZERO } else { ByteCount(received.bytes).per(received.elapsed) }
 }
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_run_tells_sums_paths_and_the_gain() {
+    fn the_summary_has_sums_paths_and_the_gain() {
         for width in [80, 120] {
             insta::assert_snapshot!(format!("bench_{width}"), At(&summary(BenchFlow::Upload), width));
         }
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_for_programs_has_every_figure() {
+    fn the_document_has_every_figure() {
         let mut summary = summary(BenchFlow::Upload);
         summary.paths.truncate(1);
         let json = summary.json();

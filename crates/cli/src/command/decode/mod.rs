@@ -1,4 +1,4 @@
-//! Shows what stands in captures.
+//! `manyway decode`: prints the packets of captures.
 
 mod json;
 mod text;
@@ -17,12 +17,12 @@ use manyway_terminal::{CommandError, ExitCode};
 use crate::args::{DecodeArgs, GlobalArgs};
 use crate::output::cause;
 
-/// What is said of a packet beside what stands in it.
+/// The context of a packet.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// Number of its frame.
     number: u64,
-    /// When it was seen, since 1970.
+    /// Its timestamp, since 1970.
     time: Option<Duration>,
     /// The same since the first frame.
     elapsed: Option<Duration>,
@@ -31,37 +31,37 @@ struct Place {
     missing: usize,
 }
 
-/// One way to show packets.
+/// An output format.
 trait Show {
     fn packet(&mut self, place: &Place, packet: &Packet, bytes: &[u8]) -> io::Result<()>;
     fn skipped(&mut self, place: &Place, why: Skip) -> io::Result<()>;
-    /// Bare blocks.
+    /// Prints bare blocks.
     fn blocks(&mut self, payload: &[u8]) -> io::Result<()>;
     fn end(&mut self, summary: &Summary) -> io::Result<()>;
 }
 
-/// What it came to.
+/// The counts of a capture.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
     packets: u64,
     malformed: u64,
-    /// Packets that a key log would open.
+    /// Packets that a key log would decrypt.
     without_secret: u64,
     skipped: u64,
     has_keys: bool,
 }
 
 impl Summary {
-    /// How many lines of packets and frames there are.
+    /// Number of printed lines of packets and frames.
     fn shown(&self) -> u64 {
         self.packets + self.skipped
     }
 }
 
-/// Shows the file on standard output.
+/// Decodes the file to standard output.
 ///
 /// # Errors
-/// If the file or the key log can not be read, or the output not be written.
+/// If the file or the key log cannot be read, or the output cannot be written.
 pub fn run(global: &GlobalArgs, arguments: &DecodeArgs) -> Result<ExitCode, CommandError> {
     let out = BufWriter::new(io::stdout().lock());
     let mut show: Box<dyn Show> = if global.json {
@@ -118,7 +118,7 @@ fn bare_blocks(
 /// Longest text of bare blocks, in bytes.
 const LONGEST_BLOCKS: u64 = 16 << 20;
 
-/// The key log that the user names, or the one that programs write anyway.
+/// The key log that the user names, or that of `SSLKEYLOGFILE`.
 fn key_log(arguments: &DecodeArgs) -> Result<KeyLog, CommandError> {
     let mut log = KeyLog::default();
     if let Some(path) = &arguments.keylog {
@@ -156,7 +156,7 @@ struct Decoder<'s> {
     start: Option<Duration>,
     show: &'s mut dyn Show,
     summary: Summary,
-    /// Why the output could not be written.
+    /// The error of the output, if it failed.
     failure: Option<io::Error>,
 }
 
@@ -175,7 +175,7 @@ impl Decoder<'_> {
         match item {
             Item::Datagram(datagram) => self.datagram(datagram),
             Item::Skipped { number, time, why } => {
-                // What is no UDP is nobody's business here; the rest may hide a packet.
+                // Frames without UDP are not shown; other skipped ones may hide a packet.
                 if *why == Skip::NotUdp || self.port.is_some() && *why == Skip::Cut {
                     return Ok(());
                 }

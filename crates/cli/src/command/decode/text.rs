@@ -12,7 +12,7 @@ use manyway_wire::mmsp2::{Block, HeaderForm};
 use super::{Place, Show, Summary};
 use crate::args::GlobalArgs;
 
-/// How far blocks stand to the right of their packet.
+/// Indentation of blocks below their packet.
 const INDENT: &str = "        ";
 
 /// Writes text.
@@ -26,14 +26,14 @@ pub(super) struct Text<W> {
 pub(super) enum Detail {
     /// Packets and blocks.
     Quiet,
-    /// Beside them a summary at the end.
+    /// Also a summary at the end.
     Summary,
-    /// Beside them the bytes of each block.
+    /// Also the bytes of each block.
     Bytes,
 }
 
 impl Detail {
-    /// By `-q` and `-v`.
+    /// From `-q` and `-v`.
     pub(super) fn of(global: &GlobalArgs) -> Self {
         match (global.quiet, global.verbose) {
             (true, _) => Self::Quiet,
@@ -137,7 +137,7 @@ fn head(place: &Place) -> String {
     head
 }
 
-/// What the header says: `1 client data path 0 #17 phase 1, 1200 bytes, to 0102030405060708`.
+/// The header: `1 client data path 0 #17 phase 1, 1200 bytes, to 0102030405060708`.
 fn headline(packet: &Packet) -> String {
     let mut line = String::new();
     if let Some(connection) = packet.connection {
@@ -242,7 +242,7 @@ mod tests {
                 // No packets.
                 continue;
             } else if name.starts_with("header_") {
-                // They are headers alone; what follows them is sealed anyway.
+                // They are bare headers; the sealed rest does not matter.
                 bytes.resize(bytes.len() + 40, 0);
                 let place = Place { number: 1, time: None, elapsed: None, addresses: None, missing: 0 };
                 let datagram =

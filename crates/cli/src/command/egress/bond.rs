@@ -1,4 +1,4 @@
-//! The connection to the server, which is made again when it broke for good.
+//! The connection to the server, which is re-established after it broke for good.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ use super::super::signal::close_soon;
 use super::explain;
 use crate::args::GlobalArgs;
 
-/// A connection to a server that lets its clients out.
+/// A connection to a server with egress.
 #[derive(Debug)]
 pub struct Bond {
     global: GlobalArgs,
     server: String,
     session: watch::Sender<Option<NetSession>>,
-    /// What the session is of.
+    /// The endpoint of the session.
     endpoint: Mutex<Option<Endpoint>>,
-    /// When a failure was told last; they may be many.
+    /// When a failure was last reported; failures may be frequent.
     told: Mutex<Option<Instant>>,
 }
 
@@ -32,10 +32,10 @@ pub struct Bond {
 pub type Connected = Opened<<NetSession as Session>::Send, <NetSession as Session>::Receive>;
 
 impl Bond {
-    /// Connects, and asks whether the server lets this client out.
+    /// Connects, and asks whether the server carries connections of this client.
     ///
     /// # Errors
-    /// The server is not reached, or does not let it.
+    /// The server is not reached, or refuses.
     pub async fn start(global: &GlobalArgs, server: &str) -> Result<Self, CommandError> {
         let (endpoint, session) = attempt(global, server).await?;
         Ok(Self {
@@ -47,10 +47,10 @@ impl Bond {
         })
     }
 
-    /// Opens a TCP connection; waits for the server if it is away, as long as `--connect-timeout` says.
+    /// Opens a TCP connection; waits for the server while it is away, as long as `--connect-timeout` says.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why it failed.
     pub async fn connect(&self, destination: &Destination) -> Result<Connected, EgressError> {
         let mut sessions = self.session.subscribe();
         let there = tokio::time::timeout(
@@ -68,7 +68,7 @@ impl Bond {
         result
     }
 
-    /// Tells the user about a failure: not more than one a second.
+    /// Reports a failure to the user: at most one a second.
     fn tell(&self, destination: &Destination, error: &EgressError) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = told.is_none_or(|at| at.elapsed() >= Duration::from_secs(1));
@@ -78,8 +78,8 @@ impl Bond {
         }
     }
 
-    /// Makes the connection again whenever it broke. Ends only when that is of no use any more: then it tells why, for
-    /// instance that the server does not accept this client any more.
+    /// Re-establishes the connection whenever it breaks. Ends only when that is useless, with the reason: for instance
+    /// when the server does not accept this client any more.
     pub async fn keep(&self) -> CommandError {
         loop {
             let Some(session) = self.session.borrow().clone() else {
@@ -103,7 +103,7 @@ impl Bond {
         }
     }
 
-    /// Says farewell to the server.
+    /// Closes the connection to the server.
     pub async fn end(&self, reason: &str) {
         let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(endpoint) = endpoint {
@@ -132,7 +132,7 @@ impl Bond {
     }
 }
 
-/// One attempt. An endpoint is dropped with what it was for, and its driver ends.
+/// One attempt. An endpoint is dropped with its session, which ends its driver.
 async fn attempt(global: &GlobalArgs, server: &str) -> Result<(Endpoint, NetSession), CommandError> {
     let (endpoint, connection) = network::connect(global, server).await?;
     let session = NetSession(connection);
@@ -146,7 +146,7 @@ async fn attempt(global: &GlobalArgs, server: &str) -> Result<(Endpoint, NetSess
     Err(error)
 }
 
-/// Whether another attempt would end the same.
+/// Whether another attempt would end the same way.
 fn is_final(error: &CommandError) -> bool {
     matches!(
         error.code,

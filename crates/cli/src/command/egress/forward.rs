@@ -1,4 +1,4 @@
-//! `manyway forward`: local TCP ports that lead out at the server.
+//! `manyway forward`: local TCP ports that are connected through the server.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::output::address;
 /// Forwards until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// A port is taken, the server is not reached, or does not let this client out.
+/// A port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCode, CommandError> {
     let mut listeners = Vec::new();
     for rule in &arguments.forwards {

@@ -17,12 +17,12 @@ use super::bond::{Bond, Connected};
 use crate::args::GlobalArgs;
 use crate::output::{address as shown, cause};
 
-/// Programs' connections at the same time on one port; more wait.
+/// Parallel connections of programs on one port; more wait.
 const MOST: usize = 1024;
-/// After the system refused one, mostly for want of files.
+/// Pause after the system refused one, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens at an address, which `option` gave.
+/// Listens at an address, which `option` named.
 ///
 /// # Errors
 /// It is taken, or not one of this host; the text says what to do.
@@ -72,10 +72,10 @@ where
     }
 }
 
-/// Runs the ports until the connection to the server is of no use any more, or Ctrl-C or SIGTERM.
+/// Serves the ports until the connection to the server is useless, or until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// Why it is of no use any more.
+/// Why the connection is useless.
 pub(super) async fn run(
     global: &GlobalArgs,
     bond: &Bond,
@@ -96,9 +96,9 @@ pub(super) async fn run(
     result
 }
 
-/// Resets a program's connection, so that it does not take its end for an answer.
+/// Resets a program's connection, so that the program does not take the end for an answer.
 pub(super) fn reset(socket: TcpStream) {
-    // A socket that can not be reset any more is gone.
+    // A socket that cannot be reset any more is closed already.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
     drop(socket);
 }

@@ -13,7 +13,7 @@ use manyway_terminal::{CommandError, ExitCode};
 
 use super::error::of_connection;
 
-/// Why a request failed, with what the connection says of it.
+/// Why a request failed, with the reason of the connection's end.
 pub(super) fn explain(error: &EgressError, connection: Option<ConnectionError>) -> CommandError {
     match (error, connection) {
         (EgressError::Refused(refusal), _) => {

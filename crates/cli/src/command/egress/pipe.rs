@@ -45,7 +45,7 @@ async fn carry(session: &NetSession, destination: &Destination) -> Result<(), Co
     }
 }
 
-/// Standard output, whose end its reader sees although this process goes on.
+/// Standard output, whose reader sees the end although this process goes on.
 struct Output(Stdout);
 
 impl AsyncWrite for Output {
@@ -69,7 +69,7 @@ impl AsyncWrite for Output {
 
 #[cfg(unix)]
 fn close() -> io::Result<()> {
-    // What was standard output has no writer any more; what is written there from now on goes nowhere.
+    // The old standard output has no writer any more; later writes go to the null device.
     let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(nowhere)?)
 }

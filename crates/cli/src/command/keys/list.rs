@@ -1,4 +1,4 @@
-//! `manyway keys list`: everything but secrets.
+//! `manyway keys list`: prints everything but secrets.
 
 use std::io::Write as _;
 

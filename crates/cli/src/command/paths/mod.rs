@@ -1,4 +1,4 @@
-//! `manyway paths`: which interfaces and pairs of addresses there are, and why each is used or not.
+//! `manyway paths`: lists interfaces and address pairs, and why each is used or not.
 
 mod pings;
 mod rates;
@@ -30,7 +30,7 @@ use rows::{
     PairRow, address_json, address_table, advice_text, leads_somewhere, pair_table, sum, worth_showing,
 };
 
-/// Lists once, or again and again.
+/// Lists once, or repeatedly.
 ///
 /// # Errors
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
@@ -45,7 +45,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode,
             let (endpoint, connection) = connect_on(global, ticket, arguments.port).await?;
             let quit = view.go_live(global)?;
             let result = until_enough(arguments, &quit, view.follow_paths(&connection)).await;
-            // Before it is waited for: the terminal is free at once.
+            // Before waiting for the connection: the terminal is free at once.
             view.leave();
             close(&endpoint, "done").await;
             result
@@ -55,7 +55,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode,
     result
 }
 
-/// The end of watching by Ctrl-C is no failure.
+/// Ends watching by Ctrl-C without a failure.
 async fn until_enough(
     arguments: &PathsArgs,
     quit: &Quit,
@@ -75,7 +75,7 @@ struct View<'a> {
     json: bool,
     arguments: &'a PathsArgs,
     started: Instant,
-    /// The screen, where blocks replace each other.
+    /// The screen, on which the tables replace each other.
     live: Option<Live>,
     caps: Option<Arc<CapLedger>>,
     rates: Rates,
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Takes the terminal, if it is to be watched at one.
+    /// Takes over the terminal, if it is to be watched at one.
     fn go_live(&mut self, global: &GlobalArgs) -> Result<Quit, CommandError> {
         if self.arguments.watch && !self.json {
             self.live = Live::start(global)?;
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         Ok(self.live.as_ref().map(Live::quit).unwrap_or_default())
     }
 
-    /// Gives the terminal back and leaves what was said and the last figures there.
+    /// Releases the terminal and leaves the messages and the last figures there.
     fn leave(&mut self) {
         if let Some(live) = self.live.take() {
             // The terminal may be gone.
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where an interface stands that has a cap.
+    /// The state of an interface with a cap.
     fn cap(&self, interface: Option<&str>) -> Option<CapState> {
         self.caps.as_ref()?.state(interface?).ok()?
     }
@@ -173,7 +173,7 @@ impl<'a> View<'a> {
                     Ok(Event::Closed(error)) => return Err(of_connection(error)),
                     Ok(event) => {
                         if path_of(&event).is_some_and(|path| pings.label(path).is_none()) {
-                            // It came since the last question.
+                            // A path that came since the last ping.
                             pings.look().await?;
                         }
                         self.tell(&event, &pings)?;
@@ -192,7 +192,7 @@ impl<'a> View<'a> {
             .iter()
             .map(|row| {
                 let path = row.path.as_ref().map(|path| path.id);
-                // A path that carries no data has probes on it alone.
+                // A path that carries no data has probes only.
                 let carries = row.path.as_ref().is_some_and(|path| path.state.carries_data());
                 let rate = path.filter(|_| carries).and_then(|id| self.rates.of(id));
                 let pinged = path.map(|id| pings.of(id));
@@ -215,7 +215,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Says what happened to a path since the last look.
+    /// Reports an event of a path since the last look.
     fn tell(&mut self, event: &Event, pings: &Pings<'_>) -> Result<(), CommandError> {
         let Some(path) = path_of(event).filter(|_| self.arguments.watch) else { return Ok(()) };
         let (label, seconds) = (pings.label(path), self.started.elapsed().as_secs_f64());
@@ -267,7 +267,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How to see what is not shown.
+/// How to show the hidden rows.
 fn hidden_text(hidden: usize, noun: &str) -> Option<String> {
     let plural = match (hidden, noun) {
         (1, _) => "",
@@ -277,5 +277,5 @@ fn hidden_text(hidden: usize, noun: &str) -> Option<String> {
     (hidden > 0).then(|| format!("{hidden} unused {noun}{plural} more: -a"))
 }
 
-/// Until the other paths have had time to come up, and every path was asked a few times.
+/// Time for the other paths to come up, and for several pings of every path.
 const SETTLE: Duration = Duration::from_millis(1300);

@@ -13,13 +13,13 @@ use crate::command::error::of_connection;
 use crate::output::known::KnownPaths;
 use crate::output::path::PathLabel;
 
-/// How often every path is asked.
+/// Interval between pings of every path.
 pub(super) const EVERY: Duration = Duration::from_millis(200);
-/// A question without an answer for so long is lost.
+/// A ping without an answer for this long is lost.
 const WAIT: Duration = Duration::from_secs(2);
-/// The last questions of a path that count: 20 s of them.
+/// Number of a path's last pings that count: 20 s of them.
 const COUNTED: usize = 100;
-/// The last answers whose mean is shown.
+/// Number of the last answers whose mean is shown.
 const AVERAGED: usize = 5;
 
 /// The pings of all paths of a connection.
@@ -33,9 +33,9 @@ pub(super) struct Pings<'a> {
 
 #[derive(Debug, Default)]
 struct Recent {
-    /// The last fates, `None` for lost.
+    /// The results of the last pings, `None` for lost.
     fates: VecDeque<Option<Duration>>,
-    /// The last answer or, before the first one, the first question.
+    /// Time of the last answer or, before the first one, of the first ping.
     heard: Option<Instant>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Pings<'a> {
         Self { connection, waiting: JoinSet::new(), paths: BTreeMap::new(), known: KnownPaths::default() }
     }
 
-    /// Asks on every path that there is.
+    /// Sends a ping on every path.
     pub(super) async fn ask(&mut self) -> Result<(), CommandError> {
         let info = self.look().await?;
         self.paths.retain(|id, _| info.paths.iter().any(|path| path.statistics.id == *id));
@@ -61,7 +61,7 @@ impl<'a> Pings<'a> {
         Ok(())
     }
 
-    /// Takes note of the paths that there are.
+    /// Records the current paths.
     pub(super) async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.connection.info().await.map_err(of_connection)?;
         self.known.note(&info);
@@ -72,7 +72,7 @@ impl<'a> Pings<'a> {
         !self.waiting.is_empty()
     }
 
-    /// Waits for the fate of the next question.
+    /// Waits for the result of the next ping.
     pub(super) async fn take(&mut self) {
         if let Some(Ok((id, fate))) = self.waiting.join_next().await
             && let Some(path) = self.paths.get_mut(&id)
@@ -81,12 +81,12 @@ impl<'a> Pings<'a> {
         }
     }
 
-    /// What is known of a path.
+    /// The figures of a path.
     pub(super) fn of(&self, id: PathId) -> Pinged {
         self.paths.get(&id).map_or_else(Pinged::default, Recent::pinged)
     }
 
-    /// The label of a path that was there at any question.
+    /// The label of a path that ever had a ping.
     pub(super) fn label(&self, id: PathId) -> Option<&PathLabel> {
         self.known.label(id)
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_mean_is_that_of_the_last_answers_and_old_losses_are_forgotten() {
+    async fn the_mean_is_that_of_the_last_answers_and_old_losses_are_dropped() {
         let mut recent = Recent::default();
         recent.take(None);
         for millis in [90, 10, 10, 10, 20, 20] {

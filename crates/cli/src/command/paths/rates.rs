@@ -1,4 +1,4 @@
-//! What each path carries now.
+//! The current rate of each path.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::output::rate::RateWindow;
 
-/// Less than this is the questions that `paths` itself asks, and those of the transport.
+/// Less than this are the pings of `paths` itself, and probes of the transport.
 const IDLE: u64 = 60_000;
 
 /// The rates of all paths over the last two seconds.
@@ -15,7 +15,7 @@ const IDLE: u64 = 60_000;
 pub(super) struct Rates(BTreeMap<PathId, RateWindow>);
 
 impl Rates {
-    /// Takes note of the paths that there are.
+    /// Records the current paths.
     pub(super) fn take<'a>(&mut self, now: Instant, paths: impl Iterator<Item = &'a PathStatistics>) {
         let bytes = |path: &PathStatistics| path.bytes_sent.get().saturating_add(path.bytes_received.get());
         let now_bytes: BTreeMap<_, _> = paths.map(|path| (path.id, bytes(path))).collect();
@@ -29,7 +29,7 @@ impl Rates {
         self.0.entry(id).or_default().record(now.into_std(), bytes);
     }
 
-    /// What a path carries; `None` if it is idle or was not measured yet.
+    /// The rate of a path; `None` if it is idle or was not measured yet.
     pub(super) fn of(&self, id: PathId) -> Option<Rate> {
         let rate = self.0.get(&id)?.rate(Instant::now().into_std())?;
         (rate.bits_per_second() > IDLE).then_some(rate)
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_path_that_carries_only_questions_has_no_rate() {
+    async fn a_path_with_pings_only_has_no_rate() {
         let (mut rates, busy, idle) = (Rates::default(), PathId(0), PathId(1));
         for step in 0..20 {
             rates.note(Instant::now(), busy, step * 125_000);

@@ -1,20 +1,20 @@
-//! The system's check of where packets come from, which makes second networks look dead.
+//! Reverse-path filtering, which makes second networks look dead.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 use manyway::interfaces::{InterfacePolicy, InterfaceWatcher};
 
-/// The command by which this host stops dropping what comes in over an interface that its routes would not choose, if
-/// that may be why nobody answers there.
+/// The command that makes this host accept packets on an interface that its routes would not choose, if that may be why
+/// no answer arrives there.
 ///
 /// With strict reverse-path filtering (`rp_filter` 1) Linux drops an IPv4 packet unless the best route to its sender
-/// leads out over the interface by which it came; of two networks with a default route each, that holds for one.
+/// leads out over the interface on which it arrived. Of two networks with a default route each, only one passes.
 pub(in crate::command) fn advice(interface: &str, local: IpAddr) -> Option<String> {
     advice_from(Path::new("/proc/sys/net/ipv4/conf"), interface, local)
 }
 
-/// The same of every interface over which a connection to `peers` was tried in vain, but for those that the routes choose.
+/// The same for every interface over which a connection to `peers` failed, except for those that the routes choose.
 pub(in crate::command) fn advice_for(policy: &InterfacePolicy, peers: &[SocketAddr]) -> Vec<String> {
     let Ok(watcher) = InterfaceWatcher::new() else { return Vec::new() };
     let chosen: Vec<IpAddr> = peers.iter().filter_map(|peer| source_towards(*peer)).collect();
@@ -25,7 +25,7 @@ pub(in crate::command) fn advice_for(policy: &InterfacePolicy, peers: &[SocketAd
     commands
 }
 
-/// The own address that the routes choose towards a peer; nothing is sent.
+/// The source address of the route to a peer; nothing is sent.
 fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(peer).ok()?;
@@ -39,7 +39,7 @@ fn advice_from(settings: &Path, interface: &str, local: IpAddr) -> Option<String
     })
 }
 
-/// The greater value of the interface and of "all" counts.
+/// The greater value of the interface and of "all" applies.
 fn is_strict(settings: &Path, interface: &str) -> bool {
     let value = |name: &str| {
         let text = std::fs::read_to_string(settings.join(name).join("rp_filter")).ok()?;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greater_setting_counts_and_dots_in_names_are_kept() {
+    fn the_greater_setting_applies_and_dots_in_names_are_kept() {
         let place = TempDir::new().unwrap();
         for (name, value) in
             [("all", "0\n"), ("wwan0", "1\n"), ("eth0", "0\n"), ("eth0.7", "1\n"), ("wlan0", "2\n")]

@@ -16,7 +16,7 @@ use crate::output::path::{exclusion_words, why_words};
 use crate::output::tint::Tint;
 use crate::output::units::{fine_percent, megabits, percent};
 
-/// One pair of addresses, or an own address that leads nowhere.
+/// One address pair, or a local address that leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PairRow {
     pub(super) interface: Option<String>,
@@ -26,37 +26,37 @@ pub(super) struct PairRow {
     pub(super) role: Option<String>,
     pub(super) state: Option<PathState>,
     pub(super) rtt: Option<Duration>,
-    /// Pings: lost and asked.
+    /// Pings: lost and sent.
     pub(super) loss: Option<(u64, u64)>,
-    /// What it carries now; `None` if that is nothing.
+    /// Its current rate; `None` if it carries nothing.
     pub(super) rate: Option<Rate>,
     /// Whether it is used, and why.
     pub(super) why: Option<Why>,
-    /// The command that may help where nobody answers.
+    /// The command that may help where no answer arrives.
     pub(super) advice: Option<String>,
-    /// What may go over the interface, and what went.
+    /// The cap of the interface, and its use.
     pub(super) cap: Option<CapState>,
 }
 
-/// What pings found out about a path.
+/// The results of a path's pings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Pinged {
     pub(super) rtt: Option<Duration>,
     pub(super) lost: u64,
     pub(super) asked: u64,
-    /// Since the last answer.
+    /// Time since the last answer.
     pub(super) silent: Duration,
 }
 
 impl PairRow {
-    /// A line of a report, with what pings found out about the path and its present rate.
+    /// A row from a report, with the results of the path's pings and its current rate.
     pub(super) fn of(report: &PathReport, pinged: Option<Pinged>, rate: Option<Rate>) -> Self {
         let path = report.path.as_ref();
         let pinged = pinged.unwrap_or_default();
         let answers = path.is_some_and(|path| !matches!(path.state, PathState::Validating | PathState::Dead));
         let rtt = pinged.rtt.filter(|_| answers);
         let is_overdue = pinged.silent > SILENCE + 2 * rtt.unwrap_or_default();
-        // The transport finds out once there are data; the questions know already.
+        // The transport notices a failure once there is data; the pings notice it before.
         let is_well = matches!(
             report.why,
             Why::Used(_) | Why::Unused(Unused::NotNeeded { .. } | Unused::PeerSendsElsewhere { .. })
@@ -84,7 +84,7 @@ impl PairRow {
         }
     }
 
-    /// The line for programs; `all` is the rate of all paths together.
+    /// The document for programs; `all` is the rate of all paths together.
     pub(super) fn json(&self, all: Rate) -> Value {
         let share = self.rate.map(|rate| (rate.bits_per_second(), all.bits_per_second()));
         let part = |pair: Option<(u64, u64)>| {
@@ -106,7 +106,7 @@ impl PairRow {
     }
 }
 
-/// What may help, below the table: each command once.
+/// The advice below the table: each command once.
 pub(super) fn advice_text(rows: &[PairRow]) -> String {
     let commands: BTreeSet<_> = rows.iter().filter_map(|row| row.advice.as_deref()).collect();
     if commands.is_empty() {
@@ -117,11 +117,11 @@ pub(super) fn advice_text(rows: &[PairRow]) -> String {
     commands.into_iter().fold(head.to_owned(), |text, command| text + "  " + command + "\n")
 }
 
-/// A path on which no question was answered for so long and two round trips, of five a second, is not called used.
+/// A path without an answer for this long and two round trips, at five pings a second, is not shown as used.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Which of the rows are worth a line: every path, and of an interface without any the pair or address that came closest;
-/// nothing of loopback, and no address that leads no farther than its link.
+/// The rows to show: every path, and of an interface without any the pair or address that came closest to use; nothing
+/// of loopback, and no address with link scope.
 pub(super) fn worth_showing(rows: &[PairRow]) -> Vec<&PairRow> {
     let has_path =
         |interface: &Option<String>| rows.iter().any(|row| row.path.is_some() && row.interface == *interface);
@@ -195,7 +195,7 @@ pub(super) fn sum<'a>(rows: impl IntoIterator<Item = &'a PairRow>) -> Rate {
     rows.into_iter().filter_map(|row| row.rate).sum()
 }
 
-/// Whether an own address is worth a line.
+/// Whether a local address is worth a row.
 pub(super) fn leads_somewhere(own: &AddressReport) -> bool {
     !matches!(own.excluded, Some(Exclusion::Loopback | Exclusion::LinkLocal))
 }

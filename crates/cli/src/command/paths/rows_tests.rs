@@ -1,4 +1,4 @@
-//! The lines of `manyway paths` in every situation.
+//! The rows of `manyway paths` in every situation.
 
 use super::*;
 use manyway::Used;
@@ -60,7 +60,7 @@ fn every_path_and_every_interface_without_one_has_a_line_that_says_why() {
 }
 
 #[test]
-fn all_pairs_are_shown_to_who_asks_for_them() {
+fn all_pairs_are_shown_on_request() {
     let rows = rows();
     let all: Vec<_> = rows.iter().collect();
     for width in [80, 120] {
@@ -69,7 +69,7 @@ fn all_pairs_are_shown_to_who_asks_for_them() {
 }
 
 #[test]
-fn what_people_look_for_is_never_cut_and_no_line_is_too_wide() {
+fn important_columns_are_never_cut_and_no_line_is_too_wide() {
     for width in 60..160 {
         let text = table(&rows(), width);
         assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
@@ -82,7 +82,7 @@ fn what_people_look_for_is_never_cut_and_no_line_is_too_wide() {
 }
 
 #[test]
-fn interfaces_with_a_cap_show_how_much_was_used() {
+fn interfaces_with_a_cap_show_their_use() {
     let day = |text: &str| text.parse().unwrap();
     let cap = CapState {
         cap: manyway::ByteCount(5_000_000_000),
@@ -102,7 +102,7 @@ fn interfaces_with_a_cap_show_how_much_was_used() {
 }
 
 #[test]
-fn each_command_that_may_help_stands_below_the_table_once() {
+fn each_helpful_command_is_printed_below_the_table_once() {
     let mut rows = rows();
     assert_eq!(advice_text(&rows), "");
     for row in &mut rows {
@@ -115,7 +115,7 @@ fn each_command_that_may_help_stands_below_the_table_once() {
 }
 
 #[test]
-fn a_pair_for_programs_has_every_field() {
+fn a_row_for_programs_has_every_field() {
     let json: Vec<_> = rows().iter().take(2).map(|row| row.json(sum(&rows()))).collect();
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
     [

@@ -1,4 +1,4 @@
-//! What the pings of each path came to, as ping(8) sums it up.
+//! The results of the pings of each path, in the form of ping(8).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::output::path::PathLabel;
 use crate::output::tint::Tint;
 use crate::output::units::fine_percent;
 
-/// The pings of every path; a path that returns goes on in its row.
+/// The pings of every path; a path that returns continues its row.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     rows: Vec<PathFigures>,
@@ -20,24 +20,24 @@ pub(super) struct Figures {
 #[derive(Debug)]
 struct PathFigures {
     label: PathLabel,
-    /// The paths of this row, the present one last.
+    /// The paths of this row, the current one last.
     ids: Vec<PathId>,
     state: PathState,
     sent: u64,
     lost: u64,
-    /// What became of the last question whose fate is known, and its number.
+    /// The result of the last ping with a known one, and its number.
     last: Option<(u64, Fate)>,
     answers: Vec<Duration>,
 }
 
-/// What became of a question.
+/// The result of a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Answered(Duration),
     Lost,
 }
 
-/// Round trips in short.
+/// Statistics of round-trip times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Spread {
     min: Duration,
@@ -47,7 +47,7 @@ struct Spread {
 }
 
 impl Figures {
-    /// A question went out on a path; `open` are all that there are.
+    /// Records a ping on a path; `open` are all open paths.
     pub(super) fn on_sent(&mut self, label: &PathLabel, open: &[PathLabel]) {
         let same = self.rows.iter().position(|row| row.ids.contains(&label.id));
         let is_gone = |row: &PathFigures| !open.iter().any(|path| row.ids.contains(&path.id));
@@ -72,7 +72,7 @@ impl Figures {
         }
     }
 
-    /// Takes note of the states of the paths that are open.
+    /// Records the states of the open paths.
     pub(super) fn note_states(&mut self, info: &ConnectionInfo) {
         for row in &mut self.rows {
             let present = info.paths.iter().find(|path| row.ids.contains(&path.statistics.id));
@@ -94,14 +94,14 @@ impl Figures {
         }
     }
 
-    /// A question whose fate nobody waited to learn does not count.
+    /// A ping whose result was not awaited does not count.
     pub(super) fn on_given_up(&mut self, id: PathId) {
         if let Some(row) = self.row(id) {
             row.sent = row.sent.saturating_sub(1);
         }
     }
 
-    /// Questions that still wait do not count: nobody knows their fate.
+    /// Outstanding pings do not count: their result is unknown.
     pub(super) fn forget_waiting(&mut self) {
         for row in &mut self.rows {
             row.sent = row.decided();
@@ -112,12 +112,12 @@ impl Figures {
         self.rows.iter_mut().find(|row| row.ids.contains(&id))
     }
 
-    /// Whether anybody answered.
+    /// Whether any answer arrived.
     pub(super) fn has_answers(&self) -> bool {
         self.rows.iter().any(|row| !row.answers.is_empty())
     }
 
-    /// One line for each path, as the last of it was.
+    /// One row for each path, in its last state.
     pub(super) fn table(&self) -> Grid {
         let mut grid = Grid::new()
             .words("path")
@@ -164,7 +164,7 @@ impl Figures {
         grid
     }
 
-    /// All of it for programs; times in seconds.
+    /// The document for programs; times in seconds.
     pub(super) fn json(&self) -> Value {
         let paths: Vec<_> = self.rows.iter().map(PathFigures::json).collect();
         json!({ "summary": true, "paths": paths })
@@ -172,7 +172,7 @@ impl Figures {
 }
 
 impl PathFigures {
-    /// A question is given up later than the next ones are answered.
+    /// A ping times out later than the next ones are answered.
     fn decide(&mut self, sequence: u64, fate: Fate) {
         if self.last.is_none_or(|(last, _)| last <= sequence) {
             self.last = Some((sequence, fate));
@@ -183,7 +183,7 @@ impl PathFigures {
         u64::try_from(self.answers.len()).unwrap_or(u64::MAX)
     }
 
-    /// Questions whose fate is known.
+    /// Pings with a known result.
     fn decided(&self) -> u64 {
         self.received().saturating_add(self.lost)
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_still_waits_is_not_lost() {
+    fn an_outstanding_ping_is_not_lost() {
         let mut figures = figures();
         let open: Vec<_> = figures.rows.iter().map(|row| row.label.clone()).collect();
         figures.on_sent(&open[0], &open);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_given_up_late_leaves_the_last_answer_as_it_is() {
+    fn a_late_timeout_leaves_the_last_answer_as_it_is() {
         let mut figures = figures();
         let near = figures.rows[0].label.id;
         figures.on_lost(near, 10_000);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_returns_goes_on_in_its_row() {
+    fn a_path_that_returns_continues_its_row() {
         let mut figures = figures();
         let returned = PathLabel { id: PathId(7), ..figures.rows[0].label.clone() };
         let open = [returned.clone(), figures.rows[1].label.clone()];

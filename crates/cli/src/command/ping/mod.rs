@@ -1,4 +1,4 @@
-//! `manyway ping`: round trip, loss and jitter of every path at once.
+//! `manyway ping`: round-trip time, loss and jitter of every path at once.
 
 mod figures;
 
@@ -24,7 +24,7 @@ use manyway_chart::{Align, Columns};
 use manyway_terminal::screen::{fit, output_width};
 use manyway_terminal::{Colour, CommandError, ExitCode, json};
 
-/// Asks until it is enough, then sums up; [`ExitCode::Failed`] if nobody ever answered.
+/// Sends pings until the end, then prints a summary; [`ExitCode::Failed`] if no answer ever arrived.
 ///
 /// # Errors
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
@@ -45,7 +45,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, 
     code.after_printing(printed)
 }
 
-/// The end by a signal or a key: the regular one, unless there is a number of probes.
+/// The exit code after a signal or a key: the regular end, unless the number of pings is limited.
 fn ended_by(arguments: &PingArgs, name: &str) -> Result<(), CommandError> {
     match arguments.count {
         Some(_) => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
@@ -66,7 +66,7 @@ struct Pinger<'a> {
     figures: Figures,
 }
 
-/// What became of one question.
+/// The result of one ping.
 struct Answer {
     sequence: u64,
     label: PathLabel,
@@ -129,7 +129,7 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    /// Asks on every path that there is.
+    /// Sends a ping on every path.
     async fn ask(&mut self, sequence: u64) -> Result<(), CommandError> {
         self.look().await?;
         let open = self.known.open();
@@ -172,7 +172,7 @@ impl<'a> Pinger<'a> {
                 self.figures.on_answer(answer.label.id, answer.sequence, rtt);
                 Some(rtt)
             }
-            // The path moved since: the ping went to an address that the path has left.
+            // The path has migrated: the ping went to an address that the path has left.
             Fate::Lost if self.known.label(answer.label.id).is_some_and(|label| *label != answer.label) => {
                 self.figures.on_given_up(answer.label.id);
                 return Ok(());
@@ -210,7 +210,7 @@ impl<'a> Pinger<'a> {
         Ok(())
     }
 
-    /// Says which paths come, fail and go.
+    /// Reports paths that come, fail and go.
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
         if let Event::Closed(error) = event {
             return Err(of_connection(error.clone()));
@@ -225,7 +225,7 @@ impl<'a> Pinger<'a> {
         self.draw()
     }
 
-    /// Says what happened to a path.
+    /// Reports an event of a path.
     fn say(&mut self, event: &Event) -> Result<(), CommandError> {
         let Some(path) = path_of(event).filter(|_| !self.global.quiet) else { return Ok(()) };
         let label = self.known.label(path);
@@ -245,7 +245,7 @@ impl<'a> Pinger<'a> {
         Ok(())
     }
 
-    /// Prints the summary. Questions that still wait do not count: nobody knows their fate.
+    /// Prints the summary. Outstanding pings do not count: their result is unknown.
     fn finish(mut self) -> Result<(), CommandError> {
         while let Some(answer) = self.waiting.try_join_next() {
             if let Ok(answer) = answer {
@@ -254,7 +254,7 @@ impl<'a> Pinger<'a> {
         }
         self.waiting.abort_all();
         self.figures.forget_waiting();
-        // The terminal is given back before the summary, and what was said on it is said again.
+        // The terminal is released before the summary, and its messages are printed again.
         let told = self.live.take().map(Live::leave).unwrap_or_default();
         if self.global.json {
             json::print(&self.figures.json())?;
@@ -306,7 +306,7 @@ mod tests {
     use manyway::PathId;
 
     #[test]
-    fn answers_stand_in_columns() {
+    fn answers_are_printed_in_columns() {
         let label = |id, interface: Option<&str>, local: &str, remote: &str| PathLabel {
             id: PathId(id),
             interface: interface.map(str::to_owned),

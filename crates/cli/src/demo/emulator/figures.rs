@@ -1,10 +1,10 @@
-//! What a link counts.
+//! The counters of a link.
 
 use std::time::Duration;
 
 use manyway_sim::link::LinkCounters;
 
-/// Which way.
+/// Direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server.
@@ -13,19 +13,19 @@ pub enum Direction {
     Down,
 }
 
-/// The time that one entry of [`Figures::delivered`] covers.
+/// The time of one entry of [`Figures::delivered`].
 pub const SERIES_BIN: Duration = Duration::from_millis(50);
 
-/// What a link did in one direction.
+/// The counters of a link in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Figures {
-    /// The link's own books, in datagrams and bytes of UDP payload.
+    /// The counters of the link model, in datagrams and bytes of UDP payload.
     pub counters: LinkCounters,
-    /// Datagrams from a wrong source, which never reached the link.
+    /// Datagrams from a wrong source, which never entered the link.
     pub foreign: u64,
-    /// Bytes of UDP payload that came out, in bins of [`SERIES_BIN`] since the emulator started, by the link's model
-    /// (a relay that is late does not blur it); at most two hours.
+    /// Delivered bytes of UDP payload, in bins of [`SERIES_BIN`] since the emulator started, by the link's model (a
+    /// late relay does not blur it); at most two hours.
     pub delivered: Vec<u64>,
 }
 

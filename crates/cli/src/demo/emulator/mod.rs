@@ -1,9 +1,9 @@
-//! Links on loopback: real UDP sockets, and between them a thread for each link that delays, limits and loses.
+//! Links on loopback: real UDP sockets, and between them a thread for each link that delays, limits and drops.
 //!
-//! Link N joins the client's address `127.0.N.1` with the server. The client sends to [`LinkHandle::front`]; what comes
-//! from another address than the link's own is dropped, as no cable would carry it. The server sees each client socket
-//! as a socket of its own at `127.0.N.2` and answers there. For the client to be held to its links the server must not
-//! advertise its real address.
+//! Link N joins the client's address `127.0.N.1` with the server. The client sends to [`LinkHandle::front`]; packets
+//! from another address than the link's own are dropped, as on a cable. The server sees each client socket as a socket
+//! of its own at `127.0.N.2` and answers there. The server must not advertise its real address, or the client would
+//! bypass the links.
 //!
 //! Addresses `127.0.N.1` exist without configuration on Linux and Windows, not on macOS.
 
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 use super::link_spec::LinkSpec;
 use relay::Relay;
 
-/// How an emulator is made.
+/// Settings of an emulator.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct EmulatorConfig {
-    /// What may wait in front of each direction of each link, as time at its rate. Default 100 ms.
+    /// Queue of each direction of each link, as time at its rate. Default 100 ms.
     pub queue: Duration,
-    /// What the random losses follow from. Default 1.
+    /// Seed of the random losses. Default 1.
     pub seed: u64,
 }
 
@@ -50,7 +50,7 @@ impl Emulator {
     /// Most links of one emulator.
     pub const MAX_LINKS: usize = 32;
 
-    /// Binds the addresses of the links; they lead nowhere until [`Fronts::start`].
+    /// Binds the addresses of the links, which lead nowhere until [`Fronts::start`].
     ///
     /// # Errors
     /// No or too many links, or the system refuses the sockets.
@@ -99,7 +99,7 @@ impl Drop for Emulator {
     }
 }
 
-/// Links that have addresses but lead nowhere yet: a server can be told of them before it is there.
+/// Links that have addresses but lead nowhere yet: a server can advertise them before it exists.
 #[derive(Debug)]
 pub struct Fronts {
     links: Vec<(LinkHandle, UdpSocket)>,
@@ -107,7 +107,7 @@ pub struct Fronts {
 }
 
 impl Fronts {
-    /// Where the client finds the server over each link.
+    /// The addresses of the server over each link, for the client.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.links.iter().map(|(link, _)| link.front).collect()
     }
@@ -115,7 +115,7 @@ impl Fronts {
     /// Starts the links to `server`, which must be an IPv4 address of this host.
     ///
     /// # Errors
-    /// The address is another, or the system refuses the threads.
+    /// The address is of another kind, or the system refuses the threads.
     pub fn start(self, server: SocketAddr) -> io::Result<Emulator> {
         if !server.is_ipv4() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "links lead to an IPv4 address"));
@@ -131,7 +131,7 @@ impl Fronts {
     }
 }
 
-/// One link: its addresses, its switch, its figures.
+/// One link: its addresses, its switch, its counters.
 #[derive(Debug, Clone)]
 pub struct LinkHandle {
     client: IpAddr,
@@ -141,22 +141,22 @@ pub struct LinkHandle {
 }
 
 impl LinkHandle {
-    /// The only address whose datagrams the link carries to the server.
+    /// The only source address that the link carries to the server.
     pub fn client(&self) -> IpAddr {
         self.client
     }
 
-    /// Where the client finds the server over this link.
+    /// The address of the server over this link, for the client.
     pub fn front(&self) -> SocketAddr {
         self.front
     }
 
-    /// What the link is like.
+    /// The specification of the link.
     pub fn spec(&self) -> LinkSpec {
         self.spec
     }
 
-    /// Cuts the link: within 5 ms it drops everything, also what is on its way, and says nothing to anybody.
+    /// Cuts the link: within 5 ms it silently drops everything, including packets in flight.
     pub fn cut(&self) {
         self.control.is_cut.store(true, Ordering::Relaxed);
     }
@@ -171,7 +171,7 @@ impl LinkHandle {
         self.control.is_cut.load(Ordering::Relaxed)
     }
 
-    /// What the link did in one direction so far, at most 5 ms old.
+    /// The counters of one direction, at most 5 ms old.
     pub fn figures(&self, direction: Direction) -> Figures {
         self.control.figures(direction).lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

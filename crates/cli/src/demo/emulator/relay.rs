@@ -1,4 +1,4 @@
-//! The thread of one link: sockets on one side, the link's model in the middle, sockets on the other side.
+//! The thread of one link: sockets at both ends, the link's model between them.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::{Control, Direction, EmulatorConfig, Figures, LinkHandle};
 
-/// One link at work.
+/// One running link.
 #[derive(Debug)]
 pub(super) struct Relay {
     client: IpAddr,
@@ -31,7 +31,7 @@ pub(super) struct Relay {
     batch: Vec<u8>,
 }
 
-/// A client socket, and the socket by which the server knows it.
+/// A client socket, and the socket that represents it to the server.
 #[derive(Debug)]
 struct Flow {
     client: SocketAddr,
@@ -111,7 +111,7 @@ impl Relay {
         }
     }
 
-    /// Takes what the client sent; returns how many datagrams came from elsewhere.
+    /// Reads datagrams of the client; returns how many came from a wrong source.
     fn receive_from_client(&mut self) -> u64 {
         let mut foreign = 0;
         for _ in 0..RECEIVES_A_ROUND {
@@ -126,7 +126,7 @@ impl Relay {
         foreign
     }
 
-    /// Takes what the server answered; returns how many datagrams came from elsewhere.
+    /// Reads datagrams of the server; returns how many came from a wrong source.
     fn receive_from_server(&mut self) -> u64 {
         let mut foreign = 0;
         for (index, flow) in self.flows.iter_mut().enumerate() {
@@ -142,8 +142,8 @@ impl Relay {
         foreign
     }
 
-    /// The flow of a client socket. The oldest makes room when there are too many: what is on its way for it then
-    /// reaches the new one, which drops it.
+    /// The flow of a client socket. The oldest is evicted when there are too many: its datagrams in flight then reach
+    /// the new one, which drops them.
     fn flow(&mut self, client: SocketAddr) -> Option<usize> {
         if let Some(index) = self.flows.iter().position(|f| f.client == client) {
             return Some(index);
@@ -160,7 +160,7 @@ impl Relay {
         Some(0)
     }
 
-    /// Sends on what has come out of the link, equal datagrams of a flow in one call.
+    /// Sends datagrams that have left the link, equal ones of a flow in one call.
     fn deliver(&mut self, direction: Direction, foreign: u64) {
         let now = moment(self.started);
         let link = match direction {
@@ -189,7 +189,7 @@ impl Relay {
         figures.counters = *link.counters();
     }
 
-    /// Sleeps until a datagram comes or leaves, at most [`LONGEST_WAIT`].
+    /// Sleeps until a datagram arrives or leaves, at most [`LONGEST_WAIT`].
     fn wait(&self) {
         let now = moment(self.started);
         let next = [self.up.next_departure(), self.down.next_departure()].into_iter().flatten().min();
@@ -241,7 +241,7 @@ impl Port {
     fn new(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // What the system does not grant it cuts; a burst may then be lost before the link sees it.
+        // The system may grant less; a burst may then be lost before it enters the link.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         Ok(Self { socket, state })
@@ -251,7 +251,7 @@ impl Port {
     fn receive(&self, slab: &mut [u8]) -> Option<RecvMeta> {
         let mut meta = [RecvMeta::default()];
         let mut buffers = [IoSliceMut::new(slab)];
-        // Besides "nothing there", errors are those of earlier sends (port unreachable): a link knows none.
+        // Besides "nothing there", errors are those of earlier sends (port unreachable), which a link ignores.
         let count = self.state.recv(UdpSockRef::from(&self.socket), &mut buffers, &mut meta).unwrap_or(0);
         let [meta] = meta;
         (count > 0).then_some(meta)
@@ -287,7 +287,7 @@ fn give(link: &mut Link<Datagram>, now: Moment, flow: usize, slab: &[u8], meta: 
     }
 }
 
-/// The next datagram that has come out by `now`, and when it did by the model.
+/// The next datagram that has left the link by `now`, and when it did by the model.
 fn next(link: &mut Link<Datagram>, now: Moment) -> Option<(Moment, Datagram)> {
     while let Some(at) = link.next_departure().filter(|at| *at <= now) {
         if let Some(datagram) = link.poll(at) {

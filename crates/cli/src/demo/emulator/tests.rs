@@ -1,8 +1,8 @@
 use super::*;
 use manyway_proto::Rate;
 
-/// By the link's own clock, so that a busy machine cannot change it: with the queue never empty, every whole bin but
-/// the first and the last has what the rate allows.
+/// Measured by the link's own clock, so that a busy machine cannot change it: with the queue never empty, every whole
+/// bin but the first and the last has exactly the rate.
 #[test]
 fn a_full_link_delivers_its_rate() {
     let bench = Bench::new("20Mbit,5ms");
@@ -36,7 +36,7 @@ fn a_datagram_arrives_after_the_delay_and_so_does_its_answer() {
     let back = sent.elapsed();
     assert_eq!((text.as_slice(), from), (&b"answer"[..], bench.link().front()));
     assert!(there >= Duration::from_millis(30) && back >= Duration::from_millis(60), "{there:?} {back:?}");
-    // The upper bound only catches a timer that is lost: machines of others are busy.
+    // The upper bound only catches a lost timer: the machine may be busy.
     assert!(back < Duration::from_millis(500), "{back:?}");
 }
 
@@ -57,7 +57,7 @@ fn a_cut_link_is_a_black_hole_until_it_is_restored() {
 }
 
 #[test]
-fn what_is_on_its_way_is_lost_in_a_cut() {
+fn datagrams_in_flight_are_lost_in_a_cut() {
     let bench = Bench::new("100Mbit,400ms");
     bench.send_to_server(5, 500);
     bench.settle();
@@ -92,7 +92,7 @@ fn two_client_sockets_share_a_link_and_get_their_own_answers() {
 }
 
 #[test]
-fn a_batch_keeps_its_datagrams_apart() {
+fn the_datagrams_of_a_batch_stay_separate() {
     let bench = Bench::new("100Mbit,1ms");
     let port = quinn_udp::UdpSocketState::new((&bench.client).into()).unwrap();
     let batch: Vec<u8> = (0..10_u8).flat_map(|n| vec![n; if n < 9 { 300 } else { 7 }]).collect();
@@ -132,7 +132,7 @@ fn an_emulator_needs_links() {
     assert!(Emulator::start(&[], server, EmulatorConfig::default()).is_err());
 }
 
-/// How much the relays carry, and at what cost; prints it.
+/// Measures the throughput and cost of the relays; prints them.
 #[test]
 #[ignore = "a measurement: run alone with --ignored --nocapture"]
 fn three_fast_links_at_once() {
@@ -197,7 +197,7 @@ impl Bench {
         }
     }
 
-    /// Gives the relay time for what has been sent, much more than it needs.
+    /// Gives the relay time for the sent datagrams, much more than it needs.
     fn settle(&self) {
         std::thread::sleep(Duration::from_millis(60));
     }

@@ -14,7 +14,7 @@ use super::PATIENCE;
 /// Most bytes of a request, and of its header fields.
 const MOST: usize = 16 << 10;
 const MOST_FIELDS: usize = 100;
-/// How long what a program still sends is read after a refusal, so that the refusal arrives.
+/// How long data from the program is read after a refusal, so that the refusal arrives.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves one program.
@@ -29,14 +29,14 @@ pub(super) async fn attend(mut socket: TcpStream, bond: &Bond) {
         Ok(opened) => opened,
         Err(error) => return refuse(socket, status_of(&error), &error.to_string()).await,
     };
-    // What came behind the request is the program's.
+    // The bytes after the request belong to the program's data.
     let is_sent = opened.send.write_all(&behind).await.is_ok();
     if is_sent && socket.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.is_ok() {
         carry(socket, opened).await;
     }
 }
 
-/// What a request asks for, and the bytes behind it.
+/// The destination of a request, and the bytes after it.
 type Request = (Destination, Vec<u8>);
 
 /// Reads the head of a request.
@@ -55,7 +55,7 @@ async fn read_request(socket: &mut TcpStream) -> io::Result<Result<Request, Stat
     }
 }
 
-/// Reads a request of which so much has come; `None` if there is more to come.
+/// Parses the first part of a request; `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Option<Result<Request, Status>> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -73,7 +73,7 @@ fn parse(bytes: &[u8]) -> Option<Result<Request, Status>> {
     Some(destination.map(|destination| (destination, behind)).ok_or(Status::Malformed))
 }
 
-/// Why a request is not granted.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Malformed,
@@ -100,7 +100,7 @@ impl Status {
         }
     }
 
-    /// What people are told where nothing else is known.
+    /// The hint for people if there is no other.
     fn hint(self) -> &'static str {
         match self {
             Self::NotConnect => {
@@ -125,7 +125,7 @@ fn status_of(error: &EgressError) -> Status {
     }
 }
 
-/// Answers and closes; errors change nothing any more.
+/// Answers and closes; errors have no effect any more.
 async fn refuse(mut socket: TcpStream, status: Status, text: &str) {
     let text = if text.is_empty() { status.hint() } else { text };
     let allow = if status == Status::NotConnect { "Allow: CONNECT\r\n" } else { "" };
@@ -138,7 +138,7 @@ async fn refuse(mut socket: TcpStream, status: Status, text: &str) {
     let _ = tokio::time::timeout(LINGER, async {
         socket.write_all(answer.as_bytes()).await?;
         socket.shutdown().await?;
-        // A socket that is closed with bytes unread is reset, and the answer may be lost.
+        // A socket that is closed with unread bytes is reset, and the answer may be lost.
         tokio::io::copy(&mut socket, &mut tokio::io::sink()).await
     })
     .await;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_once_it_is_whole_and_what_is_behind_it_is_kept() {
+    fn a_request_is_read_once_it_is_complete_and_bytes_after_it_are_kept() {
         let text = b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nbehind";
         let length = text.len() - "behind".len();
         assert!((1..length).all(|end| parse(&text[..end]).is_none()));

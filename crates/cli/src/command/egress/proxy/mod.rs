@@ -17,15 +17,15 @@ use super::listening::{listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::output::address as shown;
 
-/// How long a program may take to say where it wants to go.
+/// How long a program may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How a SOCKS5 connection begins (RFC 1928, section 3).
+/// The first byte of a SOCKS5 connection (RFC 1928, section 3).
 const SOCKS5: u8 = 5;
 
 /// Serves programs until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// The port is taken, the server is not reached, or does not let this client out.
+/// The port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode, CommandError> {
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
@@ -37,7 +37,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode,
     run_ports(global, &bond, ports).await
 }
 
-/// One program's connection: its first byte tells what it speaks.
+/// Serves one program's connection: its first byte tells the protocol.
 async fn attend(socket: TcpStream, bond: Arc<Bond>) {
     let mut first = [0];
     let Ok(Ok(1)) = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await else { return };

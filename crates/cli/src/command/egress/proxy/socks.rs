@@ -31,7 +31,7 @@ async fn converse(socket: TcpStream, bond: &Bond) -> Result<(), SocksServerError
     };
     match bond.connect(&destination).await {
         Ok(opened) => {
-            // The address that the server connects from is of no use here.
+            // The source address of the server's connection has no meaning here.
             let socket = protocol.reply_success(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))).await?;
             carry(socket, opened).await;
             Ok(())
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn internationalised_names_become_those_that_dns_knows() {
+    fn internationalised_names_are_converted_for_dns() {
         let target = TargetAddr::Domain("Bücher.example".to_owned(), 443);
         assert_eq!(destination_of(target).unwrap().to_string(), "xn--bcher-kva.example:443");
     }
