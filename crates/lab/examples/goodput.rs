@@ -1,4 +1,5 @@
-//! Prints the goodput of Manyway in virtual time in every built-in scenario, both ways, beside each route alone.
+//! Prints the goodput of Manyway in virtual time in every built-in scenario, in both directions, beside that of each
+//! route alone.
 //!
 //! `cargo run --release -p manyway-lab --example goodput -- [SCENARIO] [SEED]`
 #![expect(clippy::print_stdout, reason = "a program that prints")]

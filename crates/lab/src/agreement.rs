@@ -1,4 +1,4 @@
-//! Whether virtual time tells the truth: the same scenarios, the same contender, on real sockets and in the simulator.
+//! Compares virtual time with reality: the same scenarios and the same contender, on real sockets and in the simulator.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::campaign::Results;
 use crate::measures::{Measures, Spread};
 
-/// By how much the medians of the goodput may differ, as a share of that on real sockets.
+/// Largest difference of the medians of the goodput, as a share of that on real sockets.
 pub const TOLERANCE: f64 = 0.05;
 
-/// The scenarios that are compared if none are named: rates, delays, losses, jitter, queues and a failure, each alone.
+/// The default scenarios: rates, delays, losses, jitter, queues and a failure, each alone.
 pub const SCENARIOS: [&str; 10] = [
     "three-1",
     "two-50",
@@ -25,7 +25,7 @@ pub const SCENARIOS: [&str; 10] = [
     "flows-30-10",
 ];
 
-/// A scenario in both worlds.
+/// A scenario on real sockets and in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agreement {
     /// The label of the case.
@@ -34,7 +34,7 @@ pub struct Agreement {
     pub real: Spread,
     /// Goodput in virtual time in Mbit/s.
     pub simulated: Spread,
-    /// What virtual time gives beyond real sockets, as a share of the latter: of the medians.
+    /// The excess of virtual time over real sockets, as a share of the latter: of the medians.
     pub difference: f64,
 }
 
@@ -45,8 +45,8 @@ impl Agreement {
     }
 }
 
-/// Compares the first contender of each case in two campaigns with the same cases. A case that did not run in one of
-/// them is named in the second list.
+/// Compares the first contender of each case in two campaigns with the same cases. The second list names cases that ran
+/// in only one of them.
 pub fn compare(real: &Results, simulated: &Results) -> (Vec<Agreement>, Vec<String>) {
     let (mut compared, mut missing) = (Vec::new(), Vec::new());
     let goodput =
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_names_what_differs_and_what_did_not_run() {
+    fn the_text_names_differences_and_missing_runs() {
         let text = text(&[agreement(90.0, 91.0), agreement(90.0, 70.0)], &["wifi-lte".to_owned()]);
         assert!(text.contains("+1.1 %") && text.contains("-22.2 %  too much"), "{text}");
         assert!(text.contains("wifi-lte did not run in both worlds"), "{text}");

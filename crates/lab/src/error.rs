@@ -1,24 +1,24 @@
-//! Why something did not run.
+//! The errors of the lab.
 
 use std::fmt;
 use std::io;
 
-/// Why the lab cannot do what it was asked for. Not: a contender that fails, which is a result.
+/// Why the lab cannot do what was requested. A failing contender is no error but a result.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LabError {
-    /// A file cannot be read or written, a program not started.
+    /// A file cannot be read or written, or a program cannot be started.
     Io {
-        /// What was being done, such as `reading wifi.toml`.
+        /// The operation, such as `reading wifi.toml`.
         doing: String,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// A scenario is wrong. The text names file, line and field.
+    /// A scenario is invalid. The text names file, line and field.
     Scenario(String),
-    /// This machine, or this user, cannot do it; the text says what is missing and what can be done instead.
+    /// This machine or user cannot do it; the text names what is missing and the alternative.
     Unsupported(String),
-    /// A helper of the system refused (`ip`, `sysctl`); the text has its words.
+    /// A system helper failed (`ip`, `sysctl`); the text has its message.
     System(String),
     /// Ctrl-C or SIGTERM.
     Interrupted,

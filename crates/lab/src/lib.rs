@@ -1,18 +1,19 @@
 //! Links, contenders and measures: one scenario file for virtual time and for real sockets.
 //!
-//! * [`scenario`]: what a run is: hosts, interfaces, links, routes, events, traffic; read from TOML;
-//! * [`contender`]: who runs: Manyway with its settings, kernel TCP on one path or on all, MPTCP, another program;
-//! * [`outcome`]: what came out, measured in the same way for everybody, at the receiving application;
+//! * [`scenario`]: the description of a run: hosts, interfaces, links, routes, events, traffic; read from TOML;
+//! * [`contender`]: the contenders: Manyway with its settings, kernel TCP on one path or on all, MPTCP, another
+//! program;
+//! * [`outcome`]: the results, measured in the same way for every contender, at the receiving application;
 //! * [`simulated`]: scenarios in virtual time;
 //! * `real` (Linux): real sockets in network namespaces, over links emulated in user space;
 //! * `hosts` (Linux): two network namespaces with TUN devices as interfaces;
 //! * `emulator` (Linux): the links of a scenario between the interfaces of the hosts;
 //! * `validation` (Linux): the emulator against theory;
-//! * `cpu` (Linux): what a byte costs, without any emulation;
-//! * [`campaign`]: many runs, interleaved; [`measures`]: what counts of each;
-//! * [`experiment`]: the experiments of the documents that the project carries out;
-//! * [`report`]: tables, figures and documents; [`gates`]: what is to be reached;
-//! * [`Runner`]: something that lets a contender run once through a scenario, in virtual time or on real sockets.
+//! * `cpu` (Linux): processor time per byte, without any emulation;
+//! * [`campaign`]: many runs, interleaved; [`measures`]: the figures of each;
+//! * [`experiment`]: the experiments of the documents that the project implements;
+//! * [`report`]: tables, figures and documents; [`gates`]: the goals;
+//! * [`Runner`]: runs a contender once through a scenario, in virtual time or on real sockets.
 
 #[cfg(target_os = "linux")]
 pub mod agent;
@@ -47,21 +48,21 @@ pub use outcome::Outcome;
 pub use scenario::Scenario;
 pub use stop::Stop;
 
-/// Lets contenders run through scenarios, one at a time.
+/// Runs contenders through scenarios, one at a time.
 pub trait Runner {
     /// Runs one contender once.
     ///
-    /// A contender that breaks down is no error here: its [`Outcome::failure`] says how, with what it delivered until
+    /// A failing contender is no error here: [`Outcome::failure`] describes the failure, with what was delivered until
     /// then.
     ///
     /// # Errors
-    /// The surroundings are wanting: [`LabError::Unsupported`] skips the contender with a sentence, any other ends the
-    /// campaign.
+    /// The environment is insufficient: [`LabError::Unsupported`] skips the contender with a sentence, any other error
+    /// ends the campaign.
     fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError>;
 
-    /// Who can run here.
+    /// Whether a contender can run here.
     ///
     /// # Errors
-    /// [`LabError::Unsupported`] with the reason and what to do instead.
+    /// [`LabError::Unsupported`] with the reason and the alternative.
     fn supports(&self, contender: &Contender) -> Result<(), LabError>;
 }

@@ -1,4 +1,4 @@
-//! What came out of a run, measured in the same way for everybody: at the receiving application.
+//! The results of a run, measured in the same way for every contender: at the receiving application.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use manyway_proto::{ByteCount, Rate};
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
-/// What a contender did once in a scenario.
+/// The results of one run of a contender in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What arrived, for each direction of each entry of the scenario's traffic, in that order (up before down).
+    /// Arrived data, for each direction of each entry of the scenario's traffic, in that order (up before down).
     pub flows: Vec<Flow>,
-    /// What each route delivered, in the order of the scenario, in IP packets and bytes.
+    /// Data delivered by each route, in the order of the scenario, in IP packets and bytes.
     pub routes: Vec<RouteTotals>,
-    /// How bytes came to the receiving applications; `None` on real sockets, where nobody sees that.
+    /// Delivery to the receiving applications; `None` on real sockets, where it is not observable.
     pub delivery: Option<Delivery>,
-    /// Processor time of the process at each end, user and system. What the system does for a host when a packet
-    /// comes is on nobody's account: most of TCP, nothing of a protocol that lives in its process.
+    /// Processor time of the process at each end, user and system. What the system does for a host on the arrival of a
+    /// packet is accounted to no process: most of TCP, nothing of a protocol in user space.
     pub cpu: Option<CpuTime>,
-    /// Why it broke down.
+    /// Why the contender failed.
     pub failure: Option<String>,
-    /// What a reader of the figures must know, such as a subflow without data or a disturbed machine.
+    /// Remarks for the reader of the figures, such as a subflow without data or a disturbed machine.
     pub remarks: Vec<String>,
 }
 
-/// What one application sent to the other.
+/// The data that one application sent to the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// Who received.
+    /// The receiver.
     pub receiver: Side,
-    /// What arrived when; time 0 is the start of the traffic, as for the scenario's events.
+    /// Arrivals over time; time 0 is the start of the traffic, as for the scenario's events.
     pub arrivals: Arrivals,
     /// Latency of each message in order of arrival, if these were messages.
     pub latencies: Option<Vec<Duration>>,
@@ -37,23 +37,23 @@ pub struct Flow {
     pub missing: u64,
 }
 
-/// What a route delivered.
+/// Data delivered by a route.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RouteTotals {
     /// From client to server.
     pub up: Arrivals,
     /// From server to client.
     pub down: Arrivals,
-    /// Packets that its links dropped, both ways, for any reason.
+    /// Packets dropped by its links, both ways, for any reason.
     pub dropped: u64,
 }
 
-/// How bytes came to the receiving applications.
+/// Delivery to the receiving applications.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivery {
-    /// The most that waited at a receiver for bytes before it.
+    /// Most bytes that waited at a receiver for earlier ones.
     pub most_held: ByteCount,
-    /// From the first sending of a byte until it and all before it had arrived, of one byte in 16 KiB.
+    /// Time from the first sending of a byte until it and all before it had arrived, of one byte in 16 KiB.
     pub delays: Vec<Duration>,
 }
 
@@ -85,13 +85,13 @@ pub struct Arrivals {
     bins: Vec<u64>,
     bytes: u64,
     last: Option<Duration>,
-    /// Connections side by side, or the only one.
+    /// Parallel connections, or the only one.
     lanes: Vec<Lane>,
     /// Times of [`Self::NOTABLE`] or more without a byte, between two bytes.
     silences: Vec<Silence>,
 }
 
-/// What arrived of a connection.
+/// Arrived data of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Lane {
     number: usize,
@@ -120,11 +120,11 @@ pub struct Silence {
 impl Arrivals {
     /// Time that one entry of [`Self::bins`] covers.
     pub const BIN: Duration = Duration::from_millis(10);
-    /// Times without a byte from this length on are kept.
+    /// Times without a byte from this length on are recorded.
     pub const NOTABLE: Duration = Duration::from_millis(5);
-    /// Most silences that are kept; of more, the longest.
+    /// Most recorded silences; of more, the longest.
     const MOST_SILENCES: usize = 4096;
-    /// What arrives later than this many bins is counted in the totals alone.
+    /// Arrivals later than this many bins are counted in the totals alone.
     const MOST_BINS: usize = 1 << 20;
 
     /// Adds bytes at a moment, not before those added earlier.
@@ -132,7 +132,7 @@ impl Arrivals {
         self.record_on(0, at, bytes);
     }
 
-    /// The same for one of several connections side by side.
+    /// The same for one of several parallel connections.
     pub fn record_on(&mut self, lane: usize, at: Duration, bytes: u64) {
         let place = usize::try_from(at.as_nanos() / Self::BIN.as_nanos()).unwrap_or(usize::MAX);
         if place < Self::MOST_BINS && place >= self.bins.len() {
@@ -183,8 +183,8 @@ impl Arrivals {
         self.lanes.iter().map(|lane| lane.first).min().zip(self.last)
     }
 
-    /// All bytes over the time from the first to the last. Of connections side by side each has its own time, and their
-    /// rates are added up: what one of them still has in its buffers when the others are done says nothing of these.
+    /// All bytes over the time from the first to the last. Each parallel connection has its own time, and the rates are
+    /// added up: data in the buffers of one of them when the others are done says nothing about these.
     pub fn goodput(&self) -> Rate {
         self.lanes.iter().map(|lane| lane.goodput(None)).sum()
     }
@@ -216,9 +216,9 @@ impl Arrivals {
         if bins == 0 { Rate::ZERO } else { ByteCount(bytes).per(Self::BIN.saturating_mul(bins)) }
     }
 
-    /// How long after `from` the rate over a `window` first reached `rate`; `None` if never.
+    /// Delay from `from` until the rate over a `window` first reached `rate`; `None` if never.
     ///
-    /// The time to the end of that window is meant, so it is at least `window`.
+    /// The delay is measured to the end of that window, so it is at least `window`.
     pub fn reaches(&self, from: Duration, rate: Rate, window: Duration) -> Option<Duration> {
         let mut start = from;
         let end = self.last?;

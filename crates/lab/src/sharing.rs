@@ -1,4 +1,4 @@
-//! How contenders that run at the same time share the links under them.
+//! How contenders that run at the same time share their links.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::measures::{Spread, megabits};
 use crate::outcome::Outcome;
 use crate::{Contender, Scenario};
 
-/// Of a run so much, the first part, is left out: flows that begin together need a while to find their shares.
+/// This first part of a run is left out: flows that begin together need a while to find their shares.
 const SETTLING: u32 = 4;
 
-/// What one of several contenders got.
+/// The share of one of several contenders.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
     /// Who.
@@ -26,7 +26,7 @@ pub struct Share {
     pub over_time: Vec<f64>,
 }
 
-/// Sums up runs in which the contenders, in this order, ran at the same time. Runs in which one broke down do not count;
+/// Summarises runs in which the contenders, in this order, ran at the same time. Runs with a failure do not count;
 /// `None` if none is left.
 pub fn shares(scenario: &Scenario, contenders: &[Contender], runs: &[Vec<Outcome>]) -> Option<Vec<Share>> {
     let sound = || runs.iter().filter(|run| run.iter().all(|outcome| outcome.failure.is_none()));
@@ -102,7 +102,7 @@ mod tests {
     fn outcome(bytes_in_ten_millis: u64, failure: Option<&str>) -> Outcome {
         let mut arrivals = Arrivals::default();
         for place in 0..400 {
-            // What came in the first quarter does not count.
+            // Data of the first quarter does not count.
             let bytes = if place < 100 { 77 } else { bytes_in_ten_millis };
             arrivals.record(Duration::from_millis(10 * place), bytes);
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_compared_with_the_last_of_the_same_run() {
+    fn each_is_compared_with_the_last_contender_of_the_same_run() {
         let scenario = Library::builtin().unwrap().find("two-50").unwrap().remove(0);
         let scenario = scenario.with_duration(Duration::from_secs(4));
         let contenders: Vec<Contender> =

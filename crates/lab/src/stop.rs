@@ -1,11 +1,11 @@
-//! How a run is ended from outside.
+//! Ends a run from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::LabError;
 
-/// A wish that everything ends soon, such as after Ctrl-C; clones share it.
+/// A request to end soon, such as after Ctrl-C; clones share it.
 ///
 /// ```
 /// let stop = manyway_lab::Stop::default();
@@ -18,17 +18,17 @@ use crate::error::LabError;
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks for the end. May be called from anywhere, any number of times.
+    /// Requests the end. May be called from any thread, any number of times.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the end was asked for.
+    /// Whether the end was requested.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// For code that goes on unless the end was asked for.
+    /// For code that goes on unless the end was requested.
     ///
     /// # Errors
     /// [`LabError::Interrupted`] if it was.

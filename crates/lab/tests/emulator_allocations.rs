@@ -1,4 +1,4 @@
-//! Moving packets allocates nothing once as many have been under way as ever will: counted by an allocator that counts.
+//! Moving packets allocates nothing once as many have been in flight as ever will: checked by a counting allocator.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -19,7 +19,7 @@ struct Counting;
 
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MADE.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ fn a_packet_costs_no_allocation() {
     assert!(sent > 2_000 && delivered > 2_000 && made < 100, "{made} for {sent}, {delivered} delivered");
 }
 
-/// Sends more than the link carries for a while; gives the number of packets.
+/// Sends more than the link carries for a while; returns the number of packets.
 fn send(sender: &UdpSocket, time: Duration) -> u64 {
     let start = Instant::now();
     let mut sent = 0;

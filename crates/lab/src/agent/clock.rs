@@ -1,4 +1,4 @@
-//! The clock that all processes of a machine share.
+//! The clock shared by all processes of a machine.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn nanos() -> u64 {
     whole(now.tv_sec) * 1_000_000_000 + whole(now.tv_nsec)
 }
 
-/// The same moment in nanoseconds of `CLOCK_MONOTONIC`.
+/// Converts an instant to nanoseconds of `CLOCK_MONOTONIC`.
 pub(crate) fn nanos_of(moment: std::time::Instant) -> u64 {
     let (known, known_nanos) = *anchor();
     let whole = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
@@ -25,7 +25,7 @@ pub(crate) fn nanos_of(moment: std::time::Instant) -> u64 {
     }
 }
 
-/// The same moment for timers.
+/// Converts nanoseconds to an instant for timers.
 pub(crate) fn moment_of(at: u64) -> Instant {
     let (known, known_nanos) = *anchor();
     let ahead = known.checked_add(Duration::from_nanos(at.saturating_sub(known_nanos)));
@@ -34,8 +34,8 @@ pub(crate) fn moment_of(at: u64) -> Instant {
     Instant::from_std(moment.unwrap_or(known))
 }
 
-/// One moment on both clocks. Two clocks can not be read at once, and between two readings a busy machine may do something
-/// else for a while: all conversions of a process go by the same pair, of several the one that was read fastest.
+/// The same moment on both clocks. They cannot be read at once, and a busy machine may pause between two readings. All
+/// conversions of a process use one pair, the one of several that was read fastest.
 fn anchor() -> &'static (std::time::Instant, u64) {
     static ANCHOR: OnceLock<(std::time::Instant, u64)> = OnceLock::new();
     ANCHOR.get_or_init(|| {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_survives_the_way_to_another_process() {
+    fn an_instant_survives_the_transfer_to_another_process() {
         let moment = std::time::Instant::now();
         for ahead in (0..1_000_000).step_by(1_001) {
             let later = moment + Duration::from_nanos(ahead);
@@ -72,8 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn both_clocks_tell_the_same_time() {
-        // A pause between these readings only widens what is allowed.
+    fn both_clocks_agree() {
+        // A pause between these readings only widens the tolerance.
         let is_between = |_| {
             let (before, between, after) = (nanos(), nanos_of(std::time::Instant::now()), nanos());
             before.saturating_sub(TOLERANCE) <= between && between <= after + TOLERANCE
@@ -81,6 +81,6 @@ mod tests {
         assert!((0..1_000).all(is_between));
     }
 
-    /// What the anchor may be wrong, in nanoseconds: the fastest of its readings takes less.
+    /// Error of the anchor, in nanoseconds: the fastest of its readings takes less.
     const TOLERANCE: u64 = 20_000;
 }

@@ -1,6 +1,6 @@
-//! What agents and the lab tell each other: one JSON document a line.
+//! The protocol between agents and the lab: one JSON document a line.
 //!
-//! | the lab says | the agent answers |
+//! | the lab sends | the agent answers |
 //! |---|---|
 //! | [`Assignment`] | [`Word::Listening`] |
 //! | [`Order::Connect`], once both listen | [`Word::Ready`] |
@@ -17,20 +17,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::Arrivals;
 
-/// What an agent is there for.
+/// The task of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Assignment {
-    /// Which end it is.
+    /// Its end.
     pub(crate) end: End,
     /// What carries the traffic.
     pub(crate) carrier: CarrierSpec,
-    /// What is sent, in the order of the scenario.
+    /// The exchanges, in the order of the scenario.
     pub(crate) exchanges: Vec<Exchange>,
-    /// How long traffic lasts that has no end of its own.
+    /// Duration of traffic without an end of its own.
     pub(crate) duration: Duration,
-    /// When, since the begin, everything is over, also what is still on its way.
+    /// When everything ends, relative to the start, including data in flight.
     pub(crate) end_at: Duration,
-    /// Makes the keys of the run.
+    /// Seed of the keys of the run.
     pub(crate) seed: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum CarrierSpec {
     Tcp(TcpSpec),
     /// Another program.
     External(ExternalSpec),
-    /// Datagrams as fast as they go, without any protocol.
+    /// Datagrams at full speed, without any protocol.
     Udp {
         /// The server's address.
         remote: IpAddr,
@@ -72,28 +72,28 @@ pub(crate) enum CarrierSpec {
     },
 }
 
-/// How Manyway runs.
+/// Settings of Manyway.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ManywaySpec {
     pub(crate) scheduler: Option<String>,
     pub(crate) congestion: Option<String>,
-    /// Which pairs of addresses the client uses.
+    /// The address pairs that the client uses.
     pub(crate) pairs: Option<String>,
     /// Rules for the interfaces that the client uses, such as `wwan0` or `wwan0,cost=1`; empty: all.
     pub(crate) interfaces: Vec<String>,
     /// Addresses of the server that the client knows.
     pub(crate) remotes: Vec<IpAddr>,
-    /// Whether the server tells the client of its other addresses.
+    /// Whether the server advertises its other addresses.
     pub(crate) discover: bool,
-    /// How many paths there will be.
+    /// Number of expected paths.
     pub(crate) paths: usize,
 }
 
-/// How kernel TCP runs.
+/// Settings of kernel TCP.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TcpSpec {
     pub(crate) congestion: String,
-    /// A connection each, side by side, for bulk; the first for messages.
+    /// For bulk one parallel connection each; the first for messages.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) multipath: Option<Multipath>,
 }
@@ -107,18 +107,18 @@ pub(crate) struct Pair {
     pub(crate) server: IpAddr,
 }
 
-/// What multipath TCP has to know at this end. The agent must be alone in its network namespace.
+/// The parameters of multipath TCP at this end. The agent must be alone in its network namespace.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Multipath {
     /// Addresses of this end with the names of their interfaces.
     pub(crate) locals: Vec<(IpAddr, String)>,
     /// Whether the server has several addresses.
     pub(crate) is_meshed: bool,
-    /// How many subflows a connection will have.
+    /// Number of expected subflows of a connection.
     pub(crate) subflows: usize,
 }
 
-/// How another program runs: commands with `{local}` and the like.
+/// An external program: commands with `{local}` and the like.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ExternalSpec {
     pub(crate) sender: String,
@@ -126,7 +126,7 @@ pub(crate) struct ExternalSpec {
     pub(crate) routes: Vec<Pair>,
 }
 
-/// What the two ends send each other at the same time.
+/// Traffic between the two ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Exchange {
     /// From client to server.
@@ -154,11 +154,11 @@ impl Exchange {
     }
 }
 
-/// What is sent.
+/// The traffic of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(crate) enum Load {
-    /// As fast as it goes.
+    /// At full speed.
     Bulk {
         /// Bytes; `None` for the duration.
         size: Option<u64>,
@@ -167,77 +167,76 @@ pub(crate) enum Load {
         /// Bytes of one write.
         chunk: Option<u64>,
     },
-    /// At regular times.
+    /// At regular intervals.
     Messages {
         /// Bytes of each.
         size: usize,
-        /// Time between two.
+        /// Interval.
         interval: Duration,
-        /// For how long one is of use, if not for ever.
+        /// Lifetime, if limited.
         lifetime: Option<Duration>,
     },
 }
 
-/// What the lab tells an agent after the assignment.
+/// An order of the lab after the assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub(crate) enum Order {
     /// The other end listens.
     Connect {
-        /// Where.
+        /// Its port.
         port: u16,
     },
-    /// Start the traffic.
+    /// Starts the traffic.
     Begin {
         /// Time 0, in nanoseconds of `CLOCK_MONOTONIC`.
         at: u64,
     },
-    /// Report, if that has not happened, and end.
+    /// Requests the report, if it was not sent, and ends.
     Finish,
 }
 
-/// What an agent tells the lab.
+/// An answer of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "kebab-case")]
 pub(crate) enum Word {
     /// The other end may connect.
     Listening {
-        /// To which port.
+        /// Its port.
         port: u16,
     },
     /// Connected.
     Ready {
-        /// What a reader of the figures must know.
+        /// Remarks for the reader of the figures.
         remarks: Vec<String>,
     },
-    /// What came of it.
+    /// The results.
     Report(Report),
-    /// It can not go on.
+    /// It cannot continue.
     Failed {
         /// Why.
         text: String,
     },
 }
 
-/// What an agent has done and seen.
+/// The results of an agent.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// What it received of each exchange; `None` of those that it only sends.
+    /// Data received of each exchange; `None` for those that it only sends.
     pub(crate) received: Vec<Option<Received>>,
-    /// How much it sent of each exchange: bytes handed over, with those of a piece that the end has cut, or messages
-    /// that were due.
+    /// Data sent of each exchange: bytes written, including those of a piece cut by the end, or messages that were due.
     pub(crate) sent: Vec<Option<u64>>,
-    /// Processor time since the begin, user and system. That of another program is counted from its start, and without
-    /// what its own programs did that it has not waited for.
+    /// Processor time since the start, user and system. That of an external program counts from its start, without the
+    /// children that it has not waited for.
     pub(crate) cpu: Duration,
-    /// What went wrong first.
+    /// The first failure.
     pub(crate) failure: Option<String>,
 }
 
-/// What arrived of an exchange.
+/// Data received of an exchange.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Received {
     pub(crate) arrivals: Arrivals,
-    /// Nanoseconds that each message took, in order of arrival.
+    /// Latency of each message in nanoseconds, in order of arrival.
     pub(crate) latencies: Vec<u64>,
 }

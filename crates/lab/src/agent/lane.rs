@@ -1,4 +1,4 @@
-//! One connection or stream, both ways: bytes of anybody, or messages of Manyway.
+//! One bidirectional connection or stream: bytes, or messages of Manyway.
 
 use std::io;
 use std::time::Duration;
@@ -16,16 +16,16 @@ pub(super) struct Lane {
     pub(super) write: Writing,
 }
 
-/// The half that receives.
+/// The receiving half.
 pub(super) enum Reading {
     Bytes(Box<dyn AsyncRead + Send + Unpin>),
     Messages(ReceiveStream),
 }
 
-/// The half that sends.
+/// The sending half.
 pub(super) enum Writing {
     Bytes(Box<dyn AsyncWrite + Send + Unpin>),
-    /// With the time for which a message is of use, if not for ever.
+    /// With the lifetime of a message, if limited.
     Messages(SendStream, Option<Duration>),
 }
 
@@ -43,7 +43,7 @@ impl Lane {
 }
 
 impl Reading {
-    /// Takes what has come: of bytes as many as there are, of messages one. 0 is the end.
+    /// Receives available data: any number of bytes, or one message. 0 is the end.
     pub(super) async fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Bytes(read) => read.read(buffer).await,
@@ -57,7 +57,7 @@ impl Reading {
         }
     }
 
-    /// Hears words of the other end.
+    /// Reads a control text of the other end.
     pub(super) async fn hear(&mut self, words: &mut [u8]) -> io::Result<()> {
         let mut heard = 0;
         while let Some(rest) = words.get_mut(heard..).filter(|rest| !rest.is_empty()) {
@@ -71,7 +71,7 @@ impl Reading {
 }
 
 impl Writing {
-    /// Hands over a piece of bulk or a message.
+    /// Writes a piece of bulk or a message.
     pub(super) async fn put(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
             Self::Bytes(write) => {
@@ -85,7 +85,7 @@ impl Writing {
         }
     }
 
-    /// Tells the other end something that must arrive.
+    /// Sends a control text reliably.
     pub(super) async fn say(&mut self, words: &[u8]) -> io::Result<()> {
         match self {
             Self::Bytes(_) => self.put(words).await,
@@ -96,7 +96,7 @@ impl Writing {
         }
     }
 
-    /// Ends this half, and waits, where that can be seen, until the other end has all.
+    /// Finishes this half, and waits, where that is visible, until the other end has everything.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Bytes(write) => write.shutdown().await,

@@ -1,7 +1,7 @@
-//! A process at one end of a run: it sends, receives and measures. `manyway-lab lab-agent` is nothing else, and any program
-//! can be one that calls [`run_with`] when `lab-agent` is its argument.
+//! A process at one end of a run: it sends, receives and measures. `manyway-lab lab-agent` is such a process, and any
+//! program can be one that calls [`run_with`] when `lab-agent` is its argument.
 //!
-//! The lab starts one in each host, gives it a JSON document on standard input, and reads JSON lines from its standard
+//! The lab starts one in each host, sends it a JSON document on standard input, and reads JSON lines from its standard
 //! output.
 
 mod carrier;
@@ -25,16 +25,16 @@ use traffic::Traffic;
 
 use crate::error::LabError;
 
-/// Runs an agent, with its assignment from standard input, until the lab has no use for it.
+/// Runs an agent, with its assignment from standard input, until the lab ends it.
 ///
 /// # Errors
-/// Standard input holds no assignment, or standard output is closed. All else is told to the lab.
+/// Standard input holds no assignment, or standard output is closed. Everything else is reported to the lab.
 pub fn run() -> Result<(), LabError> {
     run_with(ConnectionConfig::default())
 }
 
-/// As [`run`]; Manyway has these settings where the lab names no others, and finds the schedulers and congestion controls
-/// that were added to them.
+/// As [`run`]. Manyway uses these settings where the lab names no others, and finds the schedulers and congestion
+/// controls that were added to them.
 ///
 /// # Errors
 /// As [`run`].
@@ -63,7 +63,7 @@ pub fn run_with(config: ConnectionConfig) -> Result<(), LabError> {
     result
 }
 
-/// An agent with what it was told.
+/// An agent and its assignment.
 struct Agent {
     assignment: Assignment,
     config: ConnectionConfig,
@@ -94,7 +94,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Lets the traffic run; nothing if the lab is gone.
+    /// Runs the traffic; returns `None` if the lab is gone.
     async fn measure(&mut self, carrier: &mut Carrier, traffic: &mut Traffic) -> Option<Report> {
         let who = match self.assignment.carrier {
             CarrierSpec::External(_) => UsageWho::RUSAGE_CHILDREN,
@@ -124,7 +124,7 @@ fn say(word: &Word) -> io::Result<()> {
     out.flush()
 }
 
-/// How long both ends may take to connect.
+/// Time for both ends to connect.
 pub(crate) const SET_UP: Duration = Duration::from_secs(15);
-/// For threads that are busy.
+/// Time for busy threads to end.
 const END_TIME: Duration = Duration::from_millis(200);

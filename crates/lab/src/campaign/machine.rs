@@ -1,11 +1,11 @@
-//! The machine on which runs take place: what it is, and whether others kept it busy.
+//! The machine of a campaign: its hardware, and the load by other programs.
 
 use std::fs;
 use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
-/// What a reader has to know of the machine.
+/// The machine, as a reader of the results has to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The operating system and its version.
@@ -14,12 +14,12 @@ pub struct Machine {
     pub cpu: String,
     /// How many processors this process may use.
     pub cores: usize,
-    /// Memory in bytes; 0 if the system does not tell.
+    /// Memory in bytes; 0 if unknown.
     pub memory: u64,
 }
 
 impl Machine {
-    /// Looks. What the system does not tell is `unknown`.
+    /// Reads the facts from the system; missing ones are `unknown`.
     pub fn look() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let unknown = || "unknown".to_owned();
@@ -41,18 +41,18 @@ impl Machine {
     }
 }
 
-/// What stands behind `name` and a colon.
+/// The value after `name` and a colon.
 fn field(text: &str, name: &str) -> Option<String> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Processor time that was spent until a moment, in ticks of the system.
+/// Processor time until a moment, in ticks of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Activity {
     /// All processors, idle or not.
     all: u64,
-    /// Programs and the system on their behalf, without interrupts: these may be ours.
+    /// Programs and the system on their behalf, without interrupts: these may be the lab's.
     programs: u64,
     /// Taken by the host of a virtual machine.
     stolen: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Asks the system; `None` where it does not tell.
+    /// Reads the counters; `None` where the system has none.
     pub(crate) fn now() -> Option<Self> {
         Self::read(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
     }
@@ -70,11 +70,11 @@ impl Activity {
         let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let at = |place: usize| ticks.get(place).copied().unwrap_or(0);
-        // The name of the process stands in brackets and may hold anything; numbers follow.
+        // The name of the process is in brackets and may hold any characters; numbers follow.
         let (_, numbers) = process.rsplit_once(')')?;
         let own = numbers.split_whitespace().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok());
         Some(Self {
-            // Guests are counted among users.
+            // Guest time is included in user time.
             all: ticks.iter().take(8).sum(),
             programs: at(0) + at(1) + at(2),
             stolen: at(7),
@@ -82,7 +82,7 @@ impl Activity {
         })
     }
 
-    /// What others did since `earlier`.
+    /// The activity of other programs since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Disturbance {
         let all = self.all.saturating_sub(earlier.all).max(1);
         let programs = self.programs.saturating_sub(earlier.programs);
@@ -92,27 +92,27 @@ impl Activity {
     }
 }
 
-/// What others took of the machine during a run.
+/// Load by others during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Disturbance {
-    /// The share of all processor time that programs other than the lab's had, from 0 to 1.
+    /// The share of all processor time used by programs other than the lab's, from 0 to 1.
     pub others: f64,
     /// The share that the host of this virtual machine took away, from 0 to 1.
     pub stolen: f64,
 }
 
 impl Disturbance {
-    /// Share of the machine that others may take without a warning.
+    /// Share of the machine that others may use without a warning.
     pub const TOLERATED: f64 = 0.10;
     /// Share that a host may take away without a warning.
     pub const TOLERATED_STEAL: f64 = 0.02;
 
-    /// Whether results must be read with care.
+    /// Whether the results need caution.
     pub fn is_notable(&self) -> bool {
         self.others > Self::TOLERATED || self.stolen > Self::TOLERATED_STEAL
     }
 
-    /// What happened, in words.
+    /// The disturbance as text.
     pub fn words(&self) -> String {
         let mut words = format!("other programs had {:.0} % of the machine", self.others * 100.0);
         if self.stolen > Self::TOLERATED_STEAL {
@@ -121,7 +121,7 @@ impl Disturbance {
         words
     }
 
-    /// One number to compare by.
+    /// One number for comparisons.
     pub(crate) fn weight(&self) -> f64 {
         self.others + self.stolen
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_of_others_is_what_programs_had_without_our_own() {
+    fn time_of_others_is_that_of_all_programs_without_our_own() {
         let stat = |user: u64, idle: u64, steal: u64| {
             format!("cpu  {user} 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 1 2 3\n")
         };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_its_name() {
+    fn this_machine_reports_its_name() {
         let machine = Machine::look();
         assert!(machine.cores >= 1 && !machine.kernel.is_empty());
     }

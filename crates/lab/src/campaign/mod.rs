@@ -1,5 +1,5 @@
-//! Many runs: every contender in every case, again and again, interleaved so that what disturbs the machine for a while
-//! hits all alike.
+//! Many runs: every contender in every case, repeatedly, interleaved so that a temporary disturbance of the machine
+//! affects all alike.
 
 mod machine;
 mod plan;
@@ -22,36 +22,36 @@ use crate::scenario::Scenario;
 use crate::stop::Stop;
 pub(crate) use machine::Activity;
 
-/// Is told how a campaign goes.
+/// Receives the progress of a campaign.
 pub trait Watcher {
-    /// Something happened.
+    /// Handles an event.
     fn notice(&mut self, notice: Notice<'_>);
 }
 
-/// What happens in a campaign.
+/// An event of a campaign.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// It begins. Sentences tell what was left out to keep to the budget.
+    /// It begins. Sentences describe what was left out to keep to the budget.
     Begins {
-        /// The plan as it is going to be run.
+        /// The plan as it will be run.
         plan: &'a Plan,
-        /// How many runs that is, without those of contenders that can not run.
+        /// Number of runs, without those of contenders that cannot run.
         runs: usize,
-        /// How long that takes, about.
+        /// Estimated duration.
         time: Duration,
         /// What was left out.
         left_out: &'a [String],
     },
-    /// A contender is left out, everywhere or in one case.
+    /// A contender is skipped, everywhere or in one case.
     Skipped(&'a Skip),
     /// A run begins.
     Runs {
-        /// Where.
+        /// The case.
         case: &'a Case,
-        /// Who.
+        /// The contender.
         contender: &'a str,
-        /// How far the campaign is.
+        /// The progress of the campaign.
         ahead: Ahead,
     },
     /// A run ended.
@@ -68,21 +68,21 @@ pub enum Notice<'a> {
     },
 }
 
-/// How far a campaign is.
+/// The progress of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ahead {
     /// Runs that ended or were skipped.
     pub done: usize,
-    /// Runs of the whole plan, and those that are repeated.
+    /// Runs of the whole plan, including repeated ones.
     pub all: usize,
-    /// How long the rest takes, about, by what the runs until now took.
+    /// Estimated remaining time, from the runs so far.
     pub left: Duration,
 }
 
-/// Runs a plan. Results are there whatever happens; how it ended stands in [`Results::end`].
+/// Runs a plan. Results exist whatever happens; [`Results::end`] says how it ended.
 ///
-/// Runs are repeated once if other programs disturbed them, at the end of their repetition, as long as the budget allows;
-/// of the two the one that was disturbed less counts.
+/// Runs are repeated once if other programs disturbed them, at the end of their repetition, if the budget allows; of
+/// the two the one with less disturbance counts.
 pub fn run(mut plan: Plan, runner: &mut dyn Runner, watcher: &mut dyn Watcher, stop: &Stop) -> Results {
     let skipped = unsupported(&plan, runner);
     let can_run = |who: &Contender| {
@@ -113,7 +113,7 @@ pub fn run(mut plan: Plan, runner: &mut dyn Runner, watcher: &mut dyn Watcher, s
     Results { plan, runs, skipped, notes, machine: Machine::look(), end, took }
 }
 
-/// Who can run nowhere, each once, and why.
+/// Contenders that can run nowhere, each once, and why.
 fn unsupported(plan: &Plan, runner: &dyn Runner) -> Vec<Skip> {
     let mut skipped: Vec<Skip> = Vec::new();
     for contender in plan.cases.iter().flat_map(|case| &case.contenders) {
@@ -128,8 +128,8 @@ fn unsupported(plan: &Plan, runner: &dyn Runner) -> Vec<Skip> {
     skipped
 }
 
-/// Runs a contender once. The best route alone is the one that proves so: each is run, and the outcome counts in which most
-/// arrived; where none is better, that of the best route by its numbers.
+/// Runs a contender once. For the best single route each route is run, and the outcome with the most delivered data
+/// counts; of equal ones that of the best route by its numbers.
 fn outcome(
     runner: &mut dyn Runner,
     scenario: &Scenario,
@@ -159,14 +159,14 @@ struct Campaign<'a> {
     started: Instant,
     pace: Pace,
     done: usize,
-    /// Disturbed runs that are made once more.
+    /// Disturbed runs that are repeated.
     repeats: usize,
     runs: Vec<Run>,
     skipped: Vec<Skip>,
     stop: &'a Stop,
 }
 
-/// Who runs where, which time.
+/// A contender, a case and a repetition.
 #[derive(Clone, Copy)]
 struct Job {
     case: usize,
@@ -174,7 +174,7 @@ struct Job {
     repetition: u32,
 }
 
-/// What runs took against what was expected.
+/// Actual against expected durations.
 #[derive(Default)]
 struct Pace {
     expected: Duration,
@@ -187,7 +187,7 @@ impl Pace {
         self.took += took;
     }
 
-    /// An expectation corrected by experience.
+    /// An estimate corrected by experience.
     fn correct(&self, expected: Duration) -> Duration {
         if self.expected.is_zero() {
             return expected;
@@ -249,7 +249,7 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Of the two runs of a repetition the one that was disturbed less counts.
+    /// Of the two runs of a repetition the one with less disturbance counts.
     fn replace(&mut self, mut run: Run, watcher: &mut dyn Watcher) {
         let same = |old: &&mut Run| {
             (old.case, old.contender, old.repetition) == (run.case, run.contender, run.repetition)
@@ -352,7 +352,7 @@ impl Campaign<'_> {
         self.plan.budget.is_some_and(|budget| self.started.elapsed() >= budget)
     }
 
-    /// Whether a run can be repeated and everything that is still to be run fits into the budget.
+    /// Whether a run can be repeated and the rest of the plan still fits into the budget.
     fn has_time_for_more(&self, job: &Job) -> bool {
         let Some(budget) = self.plan.budget else { return true };
         let (mut needed, rounds) = (Duration::ZERO, self.plan.repetitions.saturating_sub(job.repetition + 1));

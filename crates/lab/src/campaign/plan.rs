@@ -1,4 +1,4 @@
-//! What is to be run, how long that takes, and how it is made to fit into a time.
+//! The plan of a campaign, its estimated duration, and how it is fitted into a budget.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::measures::count;
 use crate::scenario::{Direction, Scenario};
 
-/// A scenario in one direction, and who runs in it.
+/// A scenario in one direction, and its contenders.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The scenario as it is run: already turned, already of its length.
+    /// The scenario as it is run: turned and of its final length.
     pub scenario: Scenario,
-    /// Which way.
+    /// Direction.
     pub way: Way,
-    /// Who runs, in this order.
+    /// The contenders, in this order.
     pub contenders: Vec<Contender>,
 }
 
 impl Case {
-    /// What it is called in reports: the scenario, with `(turned)` behind it if so.
+    /// Its name in reports: the scenario, with `(turned)` if so.
     pub fn label(&self) -> String {
         match self.way {
             Way::AsWritten => self.scenario.name.clone(),
@@ -29,71 +29,71 @@ impl Case {
     }
 }
 
-/// Which way the traffic of a scenario goes.
+/// Direction of the traffic of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// As the scenario says.
     AsWritten,
-    /// The other way.
+    /// The opposite direction.
     Turned,
 }
 
-/// What makes runs differ from each other.
+/// The source of differences between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Nothing but the seed: time is virtual.
+    /// Only the seed: time is virtual.
     Virtual,
-    /// Time is real, so that other programs disturb.
+    /// Time is real, so other programs disturb.
     Real,
 }
 
-/// What is to be run.
+/// A planned campaign.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The cases, in the order of the report.
     pub cases: Vec<Case>,
-    /// How often everything is run. At least 1.
+    /// Number of repetitions. At least 1.
     pub repetitions: u32,
     /// The seed of the first repetition; each further one has the next.
     pub seed: u64,
     /// What makes runs differ.
     pub timing: Timing,
-    /// How long all may take. Default: as long as it takes.
+    /// Time budget. Default: unlimited.
     pub budget: Option<Duration>,
-    /// What becomes of the course of each run.
+    /// Whether the course of each run is kept.
     pub course: Course,
 }
 
-/// What becomes of the bytes over time of each run.
+/// Whether the bytes over time of each run are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// They are kept for figures. Costs about 100 kB a run.
     Kept,
-    /// The measures stay alone.
+    /// Only the measures are kept.
     Dropped,
 }
 
 impl Plan {
-    /// Shortest run that a budget makes of a longer one.
+    /// Shortest run to which a budget shortens a longer one.
     pub const SHORTEST: Duration = Duration::from_secs(3);
 
-    /// How many runs these are, those that are repeated for a disturbance not counted.
+    /// Number of runs, without repetitions of disturbed ones.
     pub fn runs(&self) -> usize {
         self.runs_of(&|_| true)
     }
 
-    /// How long that takes, about.
+    /// Estimated duration.
     pub fn estimate(&self) -> Duration {
         self.estimate_of(&|_| true)
     }
 
-    /// As [`Self::runs`], of those contenders alone that can run.
+    /// As [`Self::runs`], for contenders that can run.
     pub(super) fn runs_of(&self, can_run: CanRun<'_>) -> usize {
         let once = self.pairs(can_run).count();
         once * usize::try_from(self.repetitions).unwrap_or(usize::MAX)
     }
 
-    /// As [`Self::estimate`], of those contenders alone that can run.
+    /// As [`Self::estimate`], for contenders that can run.
     pub(super) fn estimate_of(&self, can_run: CanRun<'_>) -> Duration {
         let pairs = self.pairs(can_run);
         let once: Duration = pairs.map(|(case, who)| expected_of(self.timing, case, who)).sum();
@@ -105,9 +105,9 @@ impl Plan {
         pairs.filter(|(_, who)| can_run(who))
     }
 
-    /// Fits the plan into its budget: fewer repetitions, then shorter runs. Gives a sentence for each thing that was
-    /// left out, and one if it still does not fit; then the campaign ends when its time is over. Contenders that can not
-    /// run take no time.
+    /// Fits the plan into its budget: fewer repetitions, then shorter runs. Returns a sentence for each thing that was
+    /// left out, and one if the plan still does not fit; then the campaign ends when its time is over. Contenders that
+    /// cannot run take no time.
     pub fn fit(&mut self, can_run: CanRun<'_>) -> Vec<String> {
         let Some(budget) = self.budget else { return Vec::new() };
         let mut sentences = Vec::new();
@@ -132,7 +132,7 @@ impl Plan {
         sentences
     }
 
-    /// Shortens runs by the same factor, the largest that fits, but to [`Self::SHORTEST`] at least.
+    /// Shortens runs by the same factor, the largest that fits, but not below [`Self::SHORTEST`].
     fn shorten(&mut self, budget: Duration, can_run: CanRun<'_>) -> Option<String> {
         let longest = self.cases.iter().map(|case| case.scenario.duration).max()?;
         let original = self.cases.clone();
@@ -158,7 +158,7 @@ impl Plan {
         })
     }
 
-    /// Gives every run so many thousandths of its original length.
+    /// Scales every run to this many thousandths of its original length.
     fn shorten_to(&mut self, original: &[Case], share: u32) {
         for (case, original) in self.cases.iter_mut().zip(original) {
             let old = original.scenario.duration;
@@ -168,13 +168,13 @@ impl Plan {
     }
 }
 
-/// Says of a contender whether it can run.
+/// Whether a contender can run.
 type CanRun<'a> = &'a dyn Fn(&Contender) -> bool;
 
-/// A run of its whole length, in thousandths.
+/// A run of full length, in thousandths.
 const WHOLE: u32 = 1000;
 
-/// How long a contender takes for a run, about: the best route is found by running each.
+/// Estimated time of a contender for a run: the best route is found by running each.
 pub(super) fn expected_of(timing: Timing, case: &Case, contender: &Contender) -> Duration {
     let once = expected(timing, &case.scenario);
     match contender {
@@ -189,7 +189,7 @@ pub(super) fn expected_of(timing: Timing, case: &Case, contender: &Contender) ->
     }
 }
 
-/// How long a run takes, about.
+/// Estimated time of a run.
 fn expected(timing: Timing, scenario: &Scenario) -> Duration {
     match timing {
         // Namespaces, links, agents, and the last bytes in the queues.
@@ -202,6 +202,6 @@ fn expected(timing: Timing, scenario: &Scenario) -> Duration {
     }
 }
 
-/// Seconds of real time for each 10⁹ bytes over emulated links in virtual time, in a release build, about. A campaign
-/// measures its own and goes by that.
+/// Estimated seconds of real time for each 10⁹ bytes over emulated links in virtual time, in a release build. A
+/// campaign measures its own value and uses that.
 const VIRTUAL_COST: f64 = 6.0;

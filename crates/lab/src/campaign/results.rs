@@ -1,4 +1,4 @@
-//! What came out of a campaign, run by run.
+//! The results of a campaign, run by run.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use crate::outcome::Outcome;
 /// A run that ended.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The place of its case in the plan.
+    /// Index of its case in the plan.
     pub case: usize,
-    /// The place of the contender in its case.
+    /// Index of the contender in its case.
     pub contender: usize,
     /// Which repetition, from 0.
     pub repetition: u32,
     /// Its seed.
     pub seed: u64,
-    /// Whether it stands for its repetition.
+    /// Whether it counts for its repetition.
     pub standing: Standing,
-    /// What counts of it.
+    /// Its figures.
     pub measures: Measures,
-    /// Why the contender broke down.
+    /// Why the contender failed.
     pub failure: Option<String>,
-    /// What a reader of the figures must know.
+    /// Remarks for the reader of the figures.
     pub remarks: Vec<String>,
-    /// What others took of the machine; `None` in virtual time.
+    /// Load by others; `None` in virtual time.
     pub disturbance: Option<Disturbance>,
-    /// How long it took, set-up included.
+    /// Its duration, setup included.
     pub took: Duration,
     /// Bytes over time, if they are kept.
     pub course: Option<Outcome>,
 }
 
-/// Whether a run stands for its repetition.
+/// Whether a run counts for its repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It counts.
     Counts,
-    /// It was disturbed, and another one was disturbed less.
+    /// It was disturbed, and its repetition was disturbed less.
     Replaced,
 }
 
@@ -60,7 +60,7 @@ impl Run {
 pub struct Skip {
     /// Its name.
     pub contender: String,
-    /// Where it did not; `None` means nowhere.
+    /// The case; `None` means everywhere.
     pub case: Option<usize>,
     /// Why, in a sentence.
     pub reason: String,
@@ -71,11 +71,11 @@ pub struct Skip {
 pub enum End {
     /// Everything was run.
     Complete,
-    /// The time was over.
+    /// The budget was used up.
     OutOfTime,
-    /// The user had enough.
+    /// The user interrupted.
     Interrupted,
-    /// It could not go on.
+    /// It could not continue.
     Failed(LabError),
 }
 
@@ -91,14 +91,14 @@ impl End {
     }
 }
 
-/// What came out.
+/// The results of a campaign.
 #[derive(Debug)]
 pub struct Results {
-    /// What was to be run.
+    /// The plan.
     pub plan: Plan,
     /// Every run that ended, in order.
     pub runs: Vec<Run>,
-    /// Who did not run.
+    /// Contenders that did not run.
     pub skipped: Vec<Skip>,
     /// What was left out to keep to the budget.
     pub notes: Vec<String>,
@@ -106,7 +106,7 @@ pub struct Results {
     pub machine: Machine,
     /// How it ended.
     pub end: End,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
 }
 
@@ -128,17 +128,17 @@ impl Results {
         Spread::of(self.of(case, contender).filter_map(|run| figure(&run.measures)))
     }
 
-    /// The place of a contender in a case by its name.
+    /// Index of a contender in a case, by its name.
     pub fn place(&self, case: usize, name: &str) -> Option<usize> {
         self.plan.cases.get(case)?.contenders.iter().position(|contender| contender.to_string() == name)
     }
 
-    /// The goodput of a contender in a case in Mbit/s, by name. A run that failed counts with what it delivered.
+    /// The goodput of a contender in a case in Mbit/s, by name. A failed run counts with what it delivered.
     pub fn goodput(&self, case: usize, name: &str) -> Option<Spread> {
         self.spread(case, self.place(case, name)?, |measures| Some(measures.megabits()))
     }
 
-    /// The names of all contenders, in the order in which they first stand in the plan.
+    /// The names of all contenders, in the order of their first appearance in the plan.
     pub fn contenders(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for contender in self.plan.cases.iter().flat_map(|case: &Case| &case.contenders) {
@@ -150,12 +150,12 @@ impl Results {
         names
     }
 
-    /// How many runs count, those that stand for no repetition left out.
+    /// Number of runs that count for a repetition.
     pub fn counted(&self) -> usize {
         self.runs.iter().filter(|run| run.standing == Standing::Counts).count()
     }
 
-    /// How many runs that count were disturbed by other programs.
+    /// Number of those runs that were disturbed by other programs.
     pub fn disturbed(&self) -> usize {
         self.runs.iter().filter(|run| run.standing == Standing::Counts && run.is_disturbed()).count()
     }

@@ -33,7 +33,7 @@ fn the_median_and_the_spread_are_those_of_all_repetitions() {
 }
 
 #[test]
-fn the_best_route_is_the_one_that_proves_so() {
+fn the_best_route_is_the_one_with_the_best_result() {
     for (megabits, best) in [(vec![10.0, 30.0], 30.0), (vec![30.0, 10.0], 30.0)] {
         let mut runner = Scripted { megabits, ..Scripted::default() };
         let results = run_plan(plan(&["wifi-lte"], &["manyway-best"], 1), &mut runner);
@@ -47,7 +47,7 @@ fn the_best_route_is_the_one_that_proves_so() {
 }
 
 #[test]
-fn who_is_not_supported_is_skipped_with_a_sentence_and_the_others_run() {
+fn an_unsupported_contender_is_skipped_with_a_sentence_and_the_others_run() {
     let mut runner = Scripted { refused: Some("mptcp-cubic"), ..Scripted::default() };
     let results = run_plan(plan(&["two-50"], &["manyway", "mptcp-cubic"], 2), &mut runner);
     assert_eq!(results.runs.len(), 2);
@@ -77,7 +77,7 @@ fn an_interruption_keeps_what_was_run() {
 }
 
 #[test]
-fn another_error_ends_the_campaign_and_is_told() {
+fn another_error_ends_the_campaign_and_is_reported() {
     let mut runner = Scripted { broken: true, ..Scripted::default() };
     let results = run_plan(plan(&["two-50"], &["manyway"], 5), &mut runner);
     let End::Failed(error) = &results.end else { panic!("{:?}", results.end) };
@@ -118,7 +118,7 @@ fn a_long_scenario_is_shortened_as_far_as_the_budget_asks() {
     let length = plan.cases[0].scenario.duration;
     assert!(length <= Duration::from_secs(10) && length > Duration::from_millis(9_300), "{length:?}");
     assert_eq!((plan.repetitions, sentences.len()), (1, 2), "{sentences:?}");
-    // Who can not run takes none of the time.
+    // A contender that cannot run takes no time.
     alone.fit(&|who| who.to_string() == "manyway");
     assert!(
         alone.cases[0].scenario.duration > Duration::from_secs(23),
@@ -128,7 +128,7 @@ fn a_long_scenario_is_shortened_as_far_as_the_budget_asks() {
 }
 
 #[test]
-fn the_budget_is_for_those_who_can_run() {
+fn the_budget_is_for_contenders_that_can_run() {
     let mut plan = plan(&["two-50"], &["manyway", "mptcp-cubic"], 5);
     plan.timing = Timing::Real;
     plan.budget = Some(plan.estimate() / 2 + Duration::from_secs(1));
@@ -139,7 +139,7 @@ fn the_budget_is_for_those_who_can_run() {
 }
 
 #[test]
-fn nothing_begins_once_the_time_is_over() {
+fn no_run_begins_once_the_time_is_over() {
     let mut plan = plan(&["two-50"], &["manyway"], 5);
     plan.budget = Some(Duration::ZERO);
     let results = run_plan(plan, &mut Scripted::default());
@@ -147,7 +147,7 @@ fn nothing_begins_once_the_time_is_over() {
 }
 
 #[test]
-fn what_remains_is_told_before_each_run_and_shrinks() {
+fn the_remaining_time_is_reported_before_each_run_and_shrinks() {
     let mut silent = Silent::default();
     let mut plan = plan(&["two-50"], &["manyway", "tcp-cubic"], 2);
     plan.timing = Timing::Virtual;
@@ -158,7 +158,7 @@ fn what_remains_is_told_before_each_run_and_shrinks() {
 }
 
 #[test]
-fn of_two_runs_of_a_repetition_the_one_that_was_disturbed_less_counts() {
+fn of_two_runs_of_a_repetition_the_less_disturbed_one_counts() {
     let results = run_plan(plan(&["two-50"], &["manyway"], 1), &mut Scripted::default());
     let disturbed = |others| {
         let disturbance = Some(Disturbance { others, stolen: 0.0 });
@@ -213,13 +213,13 @@ pub(crate) fn plan(scenarios: &[&str], contenders: &[&str], repetitions: u32) ->
     }
 }
 
-/// Bytes in 10 ms at so many Mbit/s.
+/// Bytes in 10 ms at this many Mbit/s.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a test knows its numbers")]
 pub(crate) fn each_tick(megabits: f64) -> u64 {
     (megabits * 1e6 / 8.0 / 100.0) as u64
 }
 
-/// An even flow over the time of the scenario, shared evenly by its routes.
+/// A constant rate over the time of the scenario, divided evenly among its routes.
 pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
     let seconds = u32::try_from(scenario.duration.as_secs()).unwrap();
     let each = each_tick(megabits);
@@ -240,12 +240,12 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
     }
 }
 
-/// A runner that does what a test wants.
+/// A runner with scripted results.
 #[derive(Default)]
 pub(crate) struct Scripted {
     /// Scenario, contender and seed of each run.
     pub(crate) calls: Vec<[String; 3]>,
-    /// What runs give in Mbit/s, in order, the last again and again; 40 if there is none.
+    /// Results of the runs in Mbit/s, in order, the last one repeatedly; 40 if there is none.
     pub(crate) megabits: Vec<f64>,
     pub(crate) refused: Option<&'static str>,
     pub(crate) refused_in: Option<&'static str>,
@@ -278,7 +278,7 @@ impl Runner for Scripted {
     }
 }
 
-/// Notes how far the campaign said it was.
+/// Records the reported progress of the campaign.
 #[derive(Default)]
 pub(crate) struct Silent {
     ahead: Vec<Ahead>,

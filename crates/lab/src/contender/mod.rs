@@ -1,4 +1,4 @@
-//! Who is compared.
+//! The contenders.
 
 mod name;
 
@@ -6,7 +6,7 @@ use manyway_proto::PairMode;
 
 pub use name::{NameError, POSSIBLE_NAMES};
 
-/// Somebody who can carry the traffic of a scenario.
+/// A carrier of the traffic of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contender {
     /// This project.
@@ -15,11 +15,11 @@ pub enum Contender {
     Tcp {
         /// Its congestion control, such as `cubic`.
         congestion: String,
-        /// Over which route.
+        /// Its route.
         route: RouteChoice,
     },
-    /// An independent kernel TCP connection on every route at once, what they deliver added up: what the links can
-    /// carry after headers.
+    /// An independent kernel TCP connection on every route at once, with the results added up: the capacity of the
+    /// links after headers.
     Possible {
         /// Their congestion control; without it BBR where the scenario has loss, CUBIC where it has none.
         congestion: Option<String>,
@@ -33,16 +33,16 @@ pub enum Contender {
     External(ExternalProgram),
 }
 
-/// How Manyway runs; what is not set has its default.
+/// Settings of Manyway; `None` is the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManywaySettings {
     /// Name of the scheduler.
     pub scheduler: Option<String>,
     /// Name of the congestion control.
     pub congestion: Option<String>,
-    /// Which pairs of addresses it uses.
+    /// The address pairs that it uses.
     pub pairs: Option<PairMode>,
-    /// Over which routes.
+    /// Its routes.
     pub routes: RouteChoice,
 }
 
@@ -52,17 +52,18 @@ pub enum RouteChoice {
     /// All.
     #[default]
     All,
-    /// That which carries most alone. A campaign runs Manyway over each and takes the best; else, and for others, it is the
-    /// best by its numbers, see `Scenario::best_route`.
+    /// The best single route. A campaign runs Manyway over each and takes the best; otherwise, and for other
+    /// contenders, it is the best by its numbers, see `Scenario::best_route`.
     Best,
-    /// One, by its place in the scenario.
+    /// One, by its index in the scenario.
     Only(usize),
 }
 
-/// A program with a sender that reads standard input and a receiver that writes what arrives to standard output.
+/// A program with a sender that reads standard input and a receiver that writes received data to standard output.
 ///
-/// In the commands `{local}` and `{remote}` stand for the first address of either side, `{locals}` and `{remotes}` for
-/// all, with commas between, `{port}` for a free port; `{routes}` for pairs `local>remote`, with commas between.
+/// Placeholders in the commands: `{local}` and `{remote}` for the first address of either side, `{locals}` and
+/// `{remotes}` for all, with commas between, `{port}` for a free port; `{routes}` for pairs `local>remote`, with commas
+/// between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalProgram {
     /// Its name in reports.

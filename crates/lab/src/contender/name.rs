@@ -7,13 +7,13 @@ use manyway_proto::{ConfigError, ConnectionConfig};
 
 use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice};
 
-/// The names that [`Contender::find`] knows, in words for help and errors.
+/// The names that [`Contender::find`] knows, as a text for help and errors.
 pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
 impl Contender {
-    /// Finds who is meant by a name; those called `external:NAME` are among `externals`.
+    /// Finds the contender of a name; those called `external:NAME` are among `externals`.
     ///
     /// ```
     /// use manyway_lab::Contender;
@@ -25,7 +25,7 @@ impl Contender {
     /// ```
     ///
     /// # Errors
-    /// Nobody is called so; the error says who there is.
+    /// There is no such contender; the error lists the existing ones.
     pub fn find(name: &str, externals: &[ExternalProgram]) -> Result<Self, NameError> {
         Self::find_with(name, externals, &ConnectionConfig::default())
     }
@@ -33,7 +33,7 @@ impl Contender {
     /// As [`Self::find`], with the schedulers and congestion controls that were added to `config`.
     ///
     /// # Errors
-    /// Nobody is called so; the error says who there is.
+    /// There is no such contender; the error lists the existing ones.
     pub fn find_with(
         name: &str,
         externals: &[ExternalProgram],
@@ -97,7 +97,7 @@ impl fmt::Display for Contender {
 }
 
 impl ManywaySettings {
-    /// Takes `key=value` pairs with commas between, if `config` takes the values.
+    /// Parses `key=value` pairs with commas between, if `config` accepts the values.
     fn set(&mut self, settings: &str, mut config: ConnectionConfig) -> Result<(), NameError> {
         let unknown = |error: ConfigError| NameError(error.to_string());
         for setting in settings.split(',') {
@@ -151,7 +151,8 @@ impl fmt::Display for ManywaySettings {
 impl FromStr for ExternalProgram {
     type Err = NameError;
 
-    /// Reads `NAME;SENDER;RECEIVER`. Where the commands need semicolons, any other sign may stand behind the name and
+    /// Parses `NAME;SENDER;RECEIVER`. If the commands contain semicolons, any other character may follow the name and
+    /// separate them, such as `%`.
     /// between them, such as `%`.
     fn from_str(text: &str) -> Result<Self, NameError> {
         let wrong = |hint: &str| {
@@ -173,7 +174,7 @@ impl FromStr for ExternalProgram {
     }
 }
 
-/// Nobody is called so. The text says who there is.
+/// There is no such contender. The text lists the existing ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameError(String);
 
@@ -203,9 +204,9 @@ fn with_route(text: &str, otherwise: RouteChoice) -> Result<(&str, RouteChoice),
     Ok((name, RouteChoice::Only(place)))
 }
 
-/// A congestion control of the system, of which only the system knows whether it exists.
+/// A congestion control of the system; only the system knows whether it exists.
 fn system_name(name: &str) -> Result<String, NameError> {
-    // TCP_CA_NAME_MAX is 16 with the end mark.
+    // TCP_CA_NAME_MAX is 16 with the terminating zero.
     let is_good = (1..16).contains(&name.len())
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
     if is_good {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_who_runs() {
+    fn a_name_determines_its_contender() {
         let best = "tcp-cubic".parse::<Contender>().unwrap();
         assert_eq!(best, Contender::Tcp { congestion: "cubic".into(), route: RouteChoice::Best });
         let second = "manyway@2".parse::<Contender>().unwrap();
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_what_there_is() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         for (name, hint) in [
             ("quic", "mptcp-CC"),
             ("", "manyway-best"),

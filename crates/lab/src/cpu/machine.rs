@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-/// Time that all processors have worked since the machine started, on whose account ever.
+/// Busy time of all processors since the machine started, in any accounting class.
 pub(super) fn busy_time() -> Duration {
     busy_in(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
@@ -17,7 +17,7 @@ fn busy_in(stat: &str) -> Duration {
     Duration::from_millis(busy.saturating_mul(TICK_MILLIS))
 }
 
-/// What Linux counts processor time by for programs, on every architecture that has it in `/proc/stat`.
+/// Unit of processor time for programs, on every architecture of Linux with `/proc/stat`.
 const TICK_MILLIS: u64 = 10;
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_counts_and_waiting_does_not() {
+    fn busy_time_counts_and_waiting_does_not() {
         let stat = "cpu  10 1 20 5000 300 2 7 9 0 0\ncpu0 1 1 1 1 1 1 1 0 0 0\n";
         assert_eq!(busy_in(stat), Duration::from_millis(400));
         assert_eq!(busy_in(""), Duration::ZERO);

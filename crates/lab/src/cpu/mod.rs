@@ -1,4 +1,4 @@
-//! What a byte costs: one connection between two namespaces that are joined by a veth pair, nothing emulated between.
+//! Processor time per byte: one connection between two namespaces joined by a veth pair, without any emulation.
 
 mod machine;
 mod stage;
@@ -18,13 +18,13 @@ use stage::{Sample, Stage};
 /// How [`run`] measures.
 #[derive(Debug, Clone)]
 pub struct CpuOptions {
-    /// How long each measurement lasts. Default 3 s, at least 100 ms.
+    /// Duration of each measurement. Default 3 s, at least 100 ms.
     pub duration: Duration,
-    /// How often each subject is measured; all of them in turn, then again. Default 5, at least 1.
+    /// Repetitions of each subject, interleaved. Default 5, at least 1.
     pub repetitions: u32,
-    /// Who is measured. Default all.
+    /// The subjects. Default all.
     pub subjects: Vec<Subject>,
-    /// Ends it soon.
+    /// Ends the measurements soon.
     pub stop: Stop,
 }
 
@@ -39,18 +39,18 @@ impl Default for CpuOptions {
     }
 }
 
-/// Who is measured.
+/// A measured subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// One Manyway connection, with what the system offers: batches of datagrams in one call.
+    /// One Manyway connection, with the system's offloads: batches of datagrams in one call.
     Manyway,
-    /// One kernel TCP connection with packets of up to 64 KiB, as the system cuts and joins them by default.
+    /// One kernel TCP connection with packets of up to 64 KiB, segmented and coalesced by the system as by default.
     Tcp,
-    /// One kernel TCP connection whose packets have the size of the MTU on the link: cut by the system before they
-    /// leave, and not joined when they arrive. Needs `ethtool`.
+    /// One kernel TCP connection whose packets on the link have the size of the MTU: segmented by the system before
+    /// they leave, and not coalesced on arrival. Needs `ethtool`.
     TcpWithoutOffload,
-    /// UDP in the clear, batches of datagrams in one call, no acknowledgements: what a protocol over UDP can reach.
+    /// Plain UDP, batches of datagrams in one call, no acknowledgements: the upper bound for a protocol over UDP.
     Udp,
 }
 
@@ -75,22 +75,22 @@ impl fmt::Display for Subject {
 pub struct Part {
     /// Of whom.
     pub subject: Subject,
-    /// How many ended before it.
+    /// Number of completed measurements.
     pub done: u32,
-    /// How many there are, those of subjects that are left out not among them.
+    /// Total number, without subjects that are left out.
     pub all: u32,
 }
 
-/// What a byte costs whom.
+/// Processor time per byte of each subject.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuReport {
     /// Largest IP packet on the link, in bytes.
     pub mtu: u16,
     /// How long each measurement lasted.
     pub duration: Duration,
-    /// The figures of each subject that could be measured, in the order of [`CpuOptions::subjects`].
+    /// The figures of each measurable subject, in the order of [`CpuOptions::subjects`].
     pub rows: Vec<CpuRow>,
-    /// What a reader of the figures must know.
+    /// Remarks for the reader of the figures.
     pub remarks: Vec<String>,
 }
 
@@ -105,19 +105,19 @@ pub struct CpuRow {
     pub sender: Spread,
     /// Processor time of the receiving process, in seconds per 10⁹ bytes of payload that arrived.
     pub receiver: Spread,
-    /// Processor time of the whole machine, in seconds per 10⁹ bytes of payload that arrived: with what the system
-    /// does for both on nobody's account, such as handing packets over.
+    /// Processor time of the whole machine, in seconds per 10⁹ bytes of payload that arrived: including work that the
+    /// system accounts to no process, such as delivering packets.
     pub machine: Spread,
     /// The share of the bytes sent that did not arrive, from 0 to 1; only UDP loses any.
     pub lost: f64,
 }
 
-/// Measures what a byte costs each subject, in turn, and says what begins. Takes [`CpuOptions::duration`] and half a
-/// second for each measurement. Needs root and `ip`; a subject that needs more than the machine has is left out, with a
-/// remark. After a [`Stop`] it gives the measurements until then.
+/// Measures processor time per byte of each subject, in turn, and reports each measurement. Takes
+/// [`CpuOptions::duration`] and half a second for each. Needs root and `ip`; a subject that needs more than the machine
+/// has is left out, with a remark. After a [`Stop`] it returns the measurements until then.
 ///
 /// # Errors
-/// The namespaces can not be made, or an end breaks down; [`LabError::Interrupted`] if nothing was measured.
+/// The namespaces cannot be created, or an end fails; [`LabError::Interrupted`] if nothing was measured.
 pub fn run(
     program: &Path,
     options: &CpuOptions,

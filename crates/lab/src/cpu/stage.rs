@@ -15,13 +15,13 @@ use crate::hosts::Hosts;
 use crate::real::session::Session;
 use crate::scenario::Scenario;
 
-/// The hosts, with their interfaces set up.
+/// The hosts, with their interfaces configured.
 pub(super) struct Stage {
     hosts: Hosts,
     program: PathBuf,
     duration: Duration,
     stop: Stop,
-    /// Whether offload can be switched off.
+    /// Whether offload can be disabled.
     has_switch: bool,
 }
 
@@ -55,12 +55,12 @@ impl Stage {
         })
     }
 
-    /// How long a measurement lasts.
+    /// Duration of a measurement.
     pub(super) fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// Measures a subject once; also says what a reader must know.
+    /// Measures a subject once; also returns remarks for the reader.
     pub(super) fn measure(&self, subject: Subject) -> Result<(Sample, Option<String>), LabError> {
         self.set_offload(subject)?;
         let start = |side| (self.hosts.command(side, &self.program), self.assignment(subject, side));
@@ -112,7 +112,7 @@ impl Stage {
         }
     }
 
-    /// Why a subject can not be measured here.
+    /// Why a subject cannot be measured here.
     pub(super) fn lacks(&self, subject: Subject) -> Option<String> {
         let needs_switch = subject == Subject::TcpWithoutOffload && !self.has_switch;
         needs_switch.then(|| {
@@ -121,7 +121,7 @@ impl Stage {
         })
     }
 
-    /// Lets packets of 64 KiB pass from host to host, or has the system cut them before they leave.
+    /// Enables packets of 64 KiB from host to host, or makes the system segment them before they leave.
     fn set_offload(&self, subject: Subject) -> Result<(), LabError> {
         if !self.has_switch {
             return Ok(());
@@ -139,7 +139,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What the receiver's interface has taken so far.
+    /// Data that the receiver's interface has accepted so far.
     fn received(&self) -> Result<Counts, LabError> {
         let text = ip(&["-n", self.hosts.name(Side::Server), "-j", "-s", "link", "show", DEVICE])?;
         let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -182,7 +182,7 @@ fn sample(client: &Report, server: &Report, worked: Duration) -> Option<Sample> 
     })
 }
 
-/// Packets larger than the link's MTU are what offload leaves uncut between two namespaces.
+/// Packets larger than the link's MTU are those that offload leaves unsegmented between two namespaces.
 fn remark(subject: Subject, taken: Counts) -> Option<String> {
     let mean = taken.bytes.checked_div(taken.packets)?;
     (subject == Subject::TcpWithoutOffload && mean > u64::from(MTU) + ETHERNET).then(|| {
@@ -224,5 +224,5 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 2);
 const ETHERNET: u64 = 18;
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long what is on its way may take.
+/// Time for data in flight.
 const GRACE: Duration = Duration::from_secs(1);

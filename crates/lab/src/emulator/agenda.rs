@@ -1,12 +1,12 @@
-//! Which link has something to do next.
+//! The next link with something to do.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use manyway_proto::Instant;
 
-/// The moments at which links want to be asked. Changing one costs the logarithm of their number; a moment that was
-/// changed stays in the heap until its time and is skipped then.
+/// The due times of links. Changing one costs O(log n); a replaced time stays in the heap until it is reached and is
+/// skipped then.
 #[derive(Debug)]
 pub(super) struct Agenda {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -14,12 +14,12 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// Makes an empty one for so many links.
+    /// An empty agenda for this many links.
     pub(super) fn new(links: usize) -> Self {
         Self { heap: BinaryHeap::new(), planned: vec![None; links] }
     }
 
-    /// Sets when a link wants to be asked, in the place of what was set before.
+    /// Sets when a link is due, replacing the earlier time.
     pub(super) fn plan(&mut self, link: usize, at: Option<Instant>) {
         let Some(planned) = self.planned.get_mut(link) else { return };
         if *planned == at {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn links_come_up_in_order_of_their_last_plan() {
+    fn links_are_due_in_the_order_of_their_last_plan() {
         let mut agenda = Agenda::new(3);
         agenda.plan(0, Some(at(30)));
         agenda.plan(1, Some(at(10)));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_taken_can_plan_the_same_moment_again() {
+    fn a_link_that_was_taken_can_plan_the_same_time_again() {
         let mut agenda = Agenda::new(1);
         agenda.plan(0, Some(at(5)));
         assert_eq!(agenda.pop(at(5)), Some((at(5), 0)));

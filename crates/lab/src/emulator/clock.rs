@@ -10,7 +10,7 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-/// Now, in nanoseconds of the system's monotonic clock.
+/// The current time, in nanoseconds of the system's monotonic clock.
 pub(super) fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -26,7 +26,7 @@ pub(crate) fn processor_time() -> Duration {
 #[derive(Debug)]
 pub(super) struct Timer {
     descriptor: OwnedFd,
-    /// What it is set to, so that setting it to the same again costs nothing.
+    /// The current setting, so that setting the same again costs nothing.
     set: Option<Instant>,
 }
 
@@ -40,13 +40,13 @@ impl Timer {
         self.descriptor.as_fd()
     }
 
-    /// Sets the next expiry; a moment in the past expires at once.
+    /// Sets the next expiry; a time in the past expires at once.
     pub(super) fn set(&mut self, at: Option<Instant>) -> io::Result<()> {
         if self.set == at {
             return Ok(());
         }
         let value = at.map_or(Timespec { tv_sec: 0, tv_nsec: 0 }, |at| {
-            // All zero would switch the timer off.
+            // Zero would disable the timer.
             let nanos = at.as_nanos().max(1);
             Timespec {
                 tv_sec: i64::try_from(nanos / NANOS).unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-//! Talking with the emulator's thread from others.
+//! Requests to the emulator's thread from other threads.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::LabError;
 use crate::hosts::Operator;
 use crate::scenario::{Change, Side};
 
-/// A handle on running links, usable from any thread.
+/// A handle of running links, usable from any thread.
 #[derive(Debug, Clone)]
 pub struct Control {
     line: Arc<Line>,
     operator: Operator,
 }
 
-/// What the emulator's thread is asked for, and where the answer goes.
+/// A request, and the channel for the answer.
 #[derive(Debug)]
 pub(super) enum Request {
     Begin(Sender<Instant>),
     Apply(Change, Sender<Result<(), LabError>>),
-    /// An interface of a host has other addresses now.
+    /// The addresses of an interface of a host have changed.
     Readdressed {
         side: Side,
         interface: usize,
@@ -35,7 +35,7 @@ pub(super) enum Request {
     Finish(Sender<EmulatorReport>),
 }
 
-/// The way to the emulator's thread.
+/// The channel to the emulator's thread.
 #[derive(Debug)]
 pub(super) struct Line {
     requests: Sender<Request>,
@@ -43,7 +43,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Makes a line; its other end gets the requests and looks for them when the descriptor is readable.
+    /// Makes a channel; its other end receives the requests, and reads them when the descriptor is readable.
     pub(super) fn new() -> std::io::Result<(Self, Receiver<Request>, OwnedFd)> {
         let (requests, receiver) = channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -51,12 +51,12 @@ impl Line {
         Ok((Self { requests, wake }, receiver, other))
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, LabError> {
         let ended = || LabError::System("the emulator has ended".into());
         let (sender, answer) = channel();
         self.requests.send(request(sender)).map_err(|_| ended())?;
-        // A full counter wakes as well as one more.
+        // A full counter wakes the thread as well.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         answer.recv().map_err(|_| ended())
     }
@@ -67,7 +67,7 @@ impl Control {
         Self { line, operator }
     }
 
-    /// Changes something now, and returns when it is in force.
+    /// Applies a change now, and returns when it is in force.
     ///
     /// # Errors
     /// [`LabError::Scenario`] if there is no such link or interface, [`LabError::System`] if the system refuses or the
@@ -87,7 +87,7 @@ impl Control {
         }
     }
 
-    /// The figures of this moment.
+    /// The current figures.
     ///
     /// # Errors
     /// [`LabError::System`] if the emulator has ended.
@@ -97,7 +97,7 @@ impl Control {
         Ok(snapshot)
     }
 
-    /// Adds what only the hosts know.
+    /// Adds the figures that only the hosts have.
     pub(super) fn add_overruns(&self, snapshot: &mut Snapshot) {
         let overruns = [Side::Client, Side::Server].map(|side| self.operator.overruns(side)).concat();
         for (interface, overrun) in snapshot.interfaces.iter_mut().zip(overruns) {

@@ -18,13 +18,13 @@ use super::switch::{Exit, Switch};
 use crate::LabError;
 use crate::scenario::{Change, Event};
 
-/// What the thread waits for.
+/// The events for which the thread waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
     epoll: OwnedFd,
     timer: Timer,
     wake: OwnedFd,
-    /// The last two times it was woken, the later one first.
+    /// The last two wake-ups, the later one first.
     woken: [Instant; 2],
 }
 
@@ -37,12 +37,12 @@ pub(super) struct Engine {
     requests: Receiver<Request>,
     events: VecDeque<Event>,
     begun: Option<(Instant, std::time::Instant)>,
-    /// For what takes a program of the system, see [`Change`].
+    /// For changes that run a system program, see [`Change`].
     orders: Sender<Change>,
     packet: Vec<u8>,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
     On,
@@ -51,11 +51,11 @@ enum Course {
 
 /// Packets read from a device before others get their turn.
 const BATCH: usize = 32;
-/// While it is woken more often than this, the thread rests so long in between and then takes what has come together:
-/// waking for each packet would cost more than moving it, on the cores that the contenders need. So at high rates a packet
-/// may be so much late.
+/// While the thread is woken more often than this, it sleeps this long in between and then handles everything that has
+/// arrived: a wake-up per packet would cost more than moving it, on the cores that the contenders need. So at high
+/// rates a packet may be delayed by this much.
 const GRAIN: Duration = Duration::from_micros(50);
-/// A moment that is nearer than this is not worth sleeping for.
+/// A shorter time is not worth sleeping for.
 const NEAR: Duration = Duration::from_micros(5);
 const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
@@ -72,12 +72,12 @@ impl Waiter {
         Ok(Self { epoll, timer, wake, woken: [Instant::from_nanos(0); 2] })
     }
 
-    /// Waits no longer for a device.
+    /// Stops waiting for a device.
     fn forget(&self, device: &OwnedFd) {
         let _ = epoll::delete(&self.epoll, device);
     }
 
-    /// Waits until something can be read or `until` has come.
+    /// Waits until something can be read or `until` is reached.
     fn wait(
         &mut self,
         now: Instant,
@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Sets what happens after the beginning, in order of time.
+    /// Sets the events after the start, in order of time.
     pub(super) fn set_events(&mut self, events: VecDeque<Event>) {
         self.events = events;
     }
@@ -153,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// Takes what has come.
+    /// Handles what has arrived.
     fn take(&mut self) -> Course {
         for place in 0..self.ready.len() {
             let Some(event) = self.ready.get(place) else { break };
@@ -176,7 +176,7 @@ impl Engine {
             let length = match rustix::io::read(device, self.packet.as_mut_slice()) {
                 Ok(length) => length,
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                // Its host was removed: it would be called ready for ever.
+                // Its host was removed: it would be reported ready for ever.
                 Err(_) => return self.waiter.forget(device),
             };
             let packet = self.packet.get(..length).unwrap_or_default();
@@ -189,17 +189,17 @@ impl Engine {
         self.events.front().map(|event| begun + event.at)
     }
 
-    /// Carries out the events that are due.
+    /// Executes the events that are due.
     fn carry_out(&mut self, now: Instant) -> Result<(), LabError> {
         while let Some(at) = self.next_event().filter(|at| *at <= now)
             && let Some(event) = self.events.pop_front()
         {
             self.switch.record_late(now - at);
-            // What is due before the event leaves before it.
+            // Packets due before the event leave before it.
             self.switch.advance(at, &mut Devices(&self.devices));
             match event.change {
                 Change::InterfaceDown { .. } | Change::InterfaceUp { .. } | Change::Readdress { .. } => {
-                    // The thread that takes orders lives as long as this one.
+                    // The thread that executes orders lives as long as this one.
                     drop(self.orders.send(event.change));
                 }
                 Change::Cut { .. } | Change::Restore { .. } | Change::Set { .. } | Change::Rebind { .. } => {
@@ -210,7 +210,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Answers requests. Somebody who has asked and gone needs no answer.
+    /// Answers requests. The requester may have gone.
     fn answer(&mut self) -> Course {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.waiter.wake, &mut count);
@@ -248,7 +248,7 @@ impl Engine {
     }
 }
 
-/// Gives packets to the hosts.
+/// Delivers packets to the hosts.
 struct Devices<'a>(&'a [OwnedFd]);
 
 impl Exit for Devices<'_> {

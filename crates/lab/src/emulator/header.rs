@@ -1,4 +1,4 @@
-//! What the emulator must know of IP headers: addresses, ports, marks, checksums.
+//! The fields of IP headers that the emulator needs: addresses, ports, marks, checksums.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -18,18 +18,18 @@ enum Version {
     V6,
 }
 
-/// What the packet carries, as far as it can be translated and repaired.
+/// The transport of a packet, as far as it can be translated and its checksum updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Tcp,
     Udp,
-    /// An echo request or reply, whose identifier serves as the port of whoever asks.
+    /// An echo request or reply, whose identifier serves as the port of the requester.
     Echo,
     /// Anything else, fragments included.
     Other,
 }
 
-/// Which end of a packet.
+/// An end of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Source,
@@ -37,7 +37,7 @@ pub(super) enum End {
 }
 
 impl Header {
-    /// Reads the headers; `None` if this is no IP packet.
+    /// Parses the headers; `None` if this is no IP packet.
     pub(super) fn read(packet: &[u8]) -> Option<Self> {
         let first = *packet.first()?;
         match first >> 4 {
@@ -69,7 +69,7 @@ impl Header {
         Some(header)
     }
 
-    /// Where the packet goes, read without the rest.
+    /// The destination, read without the other fields.
     pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
         match packet.first()? >> 4 {
             4 => address(packet, Version::V4, End::Destination),
@@ -82,13 +82,14 @@ impl Header {
         self.transport
     }
 
-    /// An end with its port: 0 for what has none, and the identifier of an echo at either end.
+    /// An end with its port: 0 if it has none, and the identifier of an echo at either end.
     pub(super) fn end(&self, packet: &[u8], end: End) -> Option<SocketAddr> {
         let port = self.port_at(end).map_or(Some(0), |at| word(packet, at))?;
         Some(SocketAddr::new(address(packet, self.version, end)?, port))
     }
 
-    /// Replaces an end and mends the checksums. Of another family than the packet's: `None`, and nothing is changed.
+    /// Replaces an end and updates the checksums. With an address of another family it returns `None` and changes
+    /// nothing.
     pub(super) fn set_end(&self, packet: &mut [u8], end: End, to: SocketAddr) -> Option<()> {
         let place = address_at(self.version, end);
         match (self.version, to.ip()) {
@@ -102,7 +103,7 @@ impl Header {
         Some(())
     }
 
-    /// What follows the transport's header, or all that follows the IP header.
+    /// The bytes after the transport's header, or after the IP header.
     pub(super) fn payload(&self, packet: &[u8]) -> Range<usize> {
         let words = packet.get(self.offset + 12).map_or(0, |byte| usize::from(byte >> 4));
         let length = match self.transport {
@@ -112,7 +113,7 @@ impl Header {
         (self.offset + length).min(packet.len())..packet.len()
     }
 
-    /// Replaces the aligned 16 bits at `at` and mends the checksums that cover them.
+    /// Replaces the aligned 16 bits at `at` and updates the checksums that cover them.
     pub(super) fn replace(&self, packet: &mut [u8], at: usize, new: u16) {
         let Some(old) = word(packet, at) else { return };
         set_word(packet, at, new);
@@ -166,7 +167,7 @@ impl Header {
         }
     }
 
-    /// The least length of the transport's header.
+    /// The minimum length of the transport's header.
     fn transport_len(&self) -> usize {
         match self.transport {
             Transport::Tcp => 20,
@@ -176,7 +177,7 @@ impl Header {
     }
 }
 
-/// The mark of a packet: the two bits that RFC 3168 defines, 0 for what is no IP packet.
+/// The ECN field of a packet (RFC 3168), 0 if it is no IP packet.
 pub(super) fn ecn(packet: &[u8]) -> u8 {
     match (packet.first().map(|first| first >> 4), packet.get(1)) {
         (Some(4), Some(class)) => class & 3,
@@ -185,12 +186,12 @@ pub(super) fn ecn(packet: &[u8]) -> u8 {
     }
 }
 
-/// Marks a packet as having met congestion.
+/// Marks a packet with CE.
 pub(super) fn mark_congestion(packet: &mut [u8]) {
     set_ecn(packet, 3);
 }
 
-/// Replaces the mark of a packet by another value of the two bits.
+/// Replaces the ECN field of a packet.
 pub(super) fn set_ecn(packet: &mut [u8], bits: u16) {
     let (Some(header), Some(first)) = (Header::read(packet), word(packet, 0)) else { return };
     match header.version {
@@ -219,7 +220,7 @@ fn address(packet: &[u8], version: Version, end: End) -> Option<IpAddr> {
     })
 }
 
-/// Sixteen bits; those behind the end of the packet count as 0, as checksums have it.
+/// Sixteen bits; those after the end of the packet count as 0, as in checksums.
 pub(super) fn word(packet: &[u8], at: usize) -> Option<u16> {
     let high = *packet.get(at)?;
     Some(u16::from_be_bytes([high, packet.get(at + 1).copied().unwrap_or(0)]))
@@ -231,7 +232,7 @@ fn set_word(packet: &mut [u8], at: usize, new: u16) {
     }
 }
 
-/// Mends the checksum at `checksum` for a word that was replaced (RFC 1624, equation 3).
+/// Updates the checksum at `checksum` for a replaced word (RFC 1624, equation 3).
 fn mend_at(packet: &mut [u8], checksum: usize, old: u16, new: u16) {
     let Some(before) = word(packet, checksum) else { return };
     let sum = u32::from(!before) + u32::from(!old) + u32::from(new);

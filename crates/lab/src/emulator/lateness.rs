@@ -1,10 +1,10 @@
-//! How late something was, as a distribution of fixed size.
+//! The distribution of delays of the emulator itself, in fixed memory.
 
 use std::time::Duration;
 
 use super::report::Lateness;
 
-/// Counts durations by their power of two and the four bits behind the first.
+/// Counts durations by their power of two and the four bits after the first.
 #[derive(Debug)]
 pub(super) struct Histogram {
     counts: Vec<u64>,
@@ -46,7 +46,7 @@ impl Histogram {
     }
 }
 
-/// Values below 16 have a class each, later ones sixteen for each power of two.
+/// Values below 16 have a class each, larger ones sixteen for each power of two.
 fn class(nanos: u64) -> usize {
     let class = match nanos.checked_ilog2() {
         Some(power) if power >= FINE_BITS => {

@@ -2,16 +2,16 @@
 //! real packets and the system's clock.
 //!
 //! One thread reads each IP packet that a host sends from the TUN device of the interface, finds its route by interface
-//! and destination, translates its addresses if there is a translator, passes it through the
+//! and destination, translates its addresses if there is a NAT, passes it through the
 //! [`Link`](manyway_sim::link::Link)s of the route, and writes it to the device at the other end. Any protocol passes:
 //! TCP, MPTCP, UDP, ICMP, over IPv4 and IPv6.
 //!
 //! * `engine`: the thread: devices, clock, requests;
-//! * `switch`: routes, links, translators as a machine without input and output, with `agenda` for what is due next;
-//! * `packet`, `header`, `translate`, `pool`: a packet, what is in it, how it is changed, where its bytes come from;
+//! * `switch`: routes, links and NATs as a state machine without input and output, with `agenda` for the next due link;
+//! * `packet`, `header`, `translate`, `pool`: a packet, its fields, its translation, its memory;
 //! * `control`, `report`, `lateness`: changes from outside, and figures.
 //!
-//! That it does what its settings say is shown by [`validation`](crate::validation).
+//! [`validation`](crate::validation) shows that it does what its settings say.
 
 mod agenda;
 mod clock;
@@ -59,7 +59,7 @@ pub struct Emulator {
 impl Emulator {
     /// Connects the hosts by the links of the scenario. Packets pass from now on, events wait for [`Self::begin`].
     ///
-    /// Everything random follows from the seed, apart from when packets come.
+    /// Everything random follows from the seed, apart from arrival times.
     ///
     /// # Errors
     /// [`LabError::Io`] if the threads cannot be set up, [`LabError::Scenario`] if the scenario contradicts itself.
@@ -96,9 +96,9 @@ impl Emulator {
         Ok(Self { control, line, links: Some(links), hosts: Some(hosts) })
     }
 
-    /// Starts time 0 of events and series, and gives it. A second call changes nothing.
+    /// Starts time 0 of events and series, and returns it. A second call changes nothing.
     pub fn begin(&self) -> Instant {
-        // If the emulator has broken down, `finish` says so.
+        // If the emulator has failed, `finish` reports it.
         self.line.ask(Request::Begin).unwrap_or_else(|_| Instant::now())
     }
 
@@ -107,10 +107,10 @@ impl Emulator {
         self.control.clone()
     }
 
-    /// Stops the links and gives what they did.
+    /// Stops the links and returns their figures.
     ///
     /// # Errors
-    /// [`LabError::System`] if the emulator broke down, or the error of an event that could not be carried out.
+    /// [`LabError::System`] if the emulator failed, or the error of an event that could not be executed.
     pub fn finish(mut self) -> Result<EmulatorReport, LabError> {
         let report = self.line.ask(Request::Finish);
         self.join()?;
@@ -119,7 +119,7 @@ impl Emulator {
         Ok(report)
     }
 
-    /// Waits for both threads and gives the first error.
+    /// Waits for both threads and returns the first error.
     fn join(&mut self) -> Result<(), LabError> {
         let mut result = Ok(());
         for thread in [self.links.take(), self.hosts.take()].into_iter().flatten() {
@@ -140,7 +140,7 @@ impl Drop for Emulator {
     }
 }
 
-/// Carries out events that take a program of the system, until the links end; gives the first error.
+/// Executes events that run a system program, until the links end; returns the first error.
 fn carry_out(control: &Control, changes: &Receiver<Change>) -> Result<(), LabError> {
     let mut result = Ok(());
     while let Ok(change) = changes.recv() {

@@ -1,4 +1,4 @@
-//! An IP packet under way.
+//! An IP packet in transit.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,21 +15,21 @@ use crate::scenario::Checksum;
 pub(super) struct IpPacket {
     pub(super) buffer: Buffer,
     pub(super) journey: Journey,
-    /// What becomes of its checksum on the link that it is on.
+    /// What happens to its checksum on its current link.
     pub(super) checksum: Checksum,
     fate: Fate,
 }
 
-/// Where a packet is.
+/// The position of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Journey {
-    /// The way that it takes, see [`Switch`](super::switch::Switch).
+    /// Its way, see [`Switch`](super::switch::Switch).
     pub(super) way: usize,
-    /// Links behind it and the one that it is on.
+    /// Links that it has passed and the current one.
     pub(super) links: usize,
 }
 
-/// Counts the packet as lost when it ends before it has arrived: links drop packets without a word.
+/// Counts the packet as lost if it is dropped before it has arrived: links drop packets silently.
 #[derive(Debug)]
 struct Fate {
     lost: Rc<Cell<u64>>,
@@ -46,7 +46,7 @@ impl IpPacket {
         }
     }
 
-    /// It is at the end of its way.
+    /// It has reached the end of its way.
     pub(super) fn arrive(&mut self) {
         self.fate.has_arrived = true;
     }
@@ -72,8 +72,8 @@ impl Clone for IpPacket {
 }
 
 impl Parcel for IpPacket {
-    /// With a stale checksum any bit of the packet; with a repaired one a bit of the transport's payload, since a
-    /// header with a right checksum and a wrong field would be another packet, not a damaged one. A packet without
+    /// With a stale checksum any bit of the packet. With a repaired one a bit of the transport's payload, since a
+    /// header with a valid checksum and a wrong field would be another packet, not a damaged one. A packet without
     /// payload then stays as it is.
     fn flip_bit(&mut self, random: u64) {
         let packet = self.buffer.bytes_mut();
@@ -102,7 +102,7 @@ impl Parcel for IpPacket {
     }
 
     fn is_ecn_capable(&self) -> bool {
-        // RFC 3168: one that was marked before is.
+        // RFC 3168: a packet that was marked before stays marked.
         header::ecn(self.buffer.bytes()) != 0
     }
 
@@ -123,7 +123,7 @@ impl Parcel for IpPacket {
     }
 }
 
-/// One of the bits of so many bytes; 0 if there are none.
+/// One of the bits of this many bytes; 0 if there are none.
 fn place(random: u64, bytes: usize) -> usize {
     let bits = (bytes as u64).saturating_mul(8);
     usize::try_from(random.checked_rem(bits).unwrap_or(0)).unwrap_or(0)

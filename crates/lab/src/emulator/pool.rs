@@ -1,4 +1,4 @@
-//! Buffers that are used again, so that a packet costs no allocation once as many have been seen at a time.
+//! Reusable buffers, so that packets cost no allocation once as many have been in use at a time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ pub(super) struct Pool {
 /// Capacities of buffers: acknowledgements, ordinary packets, large frames, anything.
 const SIZES: [usize; 4] = [256, 2_048, 16_384, 65_536];
 
-/// The bytes of one packet, which go back to their pool when dropped.
+/// The bytes of one packet, which return to their pool when dropped.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
-        // The allocator may have given more than was asked for.
+        // The allocator may have returned more than requested.
         let class = SIZES.iter().rposition(|size| bytes.capacity() >= *size);
         let mut free = self.pool.free.borrow_mut();
         if let Some(list) = class.and_then(|class| free.get_mut(class)) {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_by_the_next_packet_of_its_size() {
+    fn a_buffer_is_reused_by_the_next_packet_of_its_size() {
         let pool = Rc::new(Pool::default());
         let first = pool.fill(&[1; 1_500]);
         let place = first.bytes().as_ptr();

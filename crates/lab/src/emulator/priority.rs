@@ -1,4 +1,4 @@
-//! Being woken in time.
+//! Raises the priority of the emulator's thread.
 
 use std::num::NonZeroU64;
 use std::process::{Command, Stdio};
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use rustix::process::setpriority_process;
 use rustix::thread::{gettid, set_current_timer_slack};
 
-/// Lets this thread go before ordinary ones as far as the system allows: real-time scheduling by `chrt`, else the best
-/// niceness; and no slack in its timers. Nothing of it is needed, all of it makes the links more exact.
+/// Gives this thread the highest priority that the system allows: real-time scheduling by `chrt`, else the best
+/// niceness; and no timer slack. None of it is required, all of it makes the links more exact.
 pub(crate) fn raise() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let thread = gettid();
@@ -18,7 +18,7 @@ pub(crate) fn raise() {
         .stderr(Stdio::null())
         .status();
     if !real_time.is_ok_and(|status| status.success()) {
-        // Linux takes the number of a thread here.
+        // Linux expects a thread ID here.
         let _ = setpriority_process(Some(thread), -20);
     }
 }

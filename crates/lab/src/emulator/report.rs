@@ -1,4 +1,4 @@
-//! What the links did, as figures that can be written as JSON.
+//! The figures of the links, serialisable as JSON.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::RouteTotals;
 
-/// What an emulator did from its start to its end.
+/// The figures of an emulator from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmulatorReport {
-    /// What each route delivered since [`begin`](super::Emulator::begin), in the order of the scenario.
+    /// Data delivered by each route since [`begin`](super::Emulator::begin), in the order of the scenario.
     pub routes: Vec<RouteTotals>,
     /// All other figures.
     pub totals: Snapshot,
 }
 
-/// The figures of one moment, counted from the start of the emulator.
+/// The figures at one moment, counted from the start of the emulator.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Time since [`begin`](super::Emulator::begin); `None` before it.
@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub links: Vec<LinkReport>,
     /// Those of the client in order, then those of the server.
     pub interfaces: Vec<InterfaceReport>,
-    /// How late the emulator itself was.
+    /// Delays of the emulator itself.
     pub lateness: Lateness,
     /// Processor time of the emulator's thread, user and system.
     pub busy: Duration,
@@ -50,10 +50,10 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// The books of one direction of a link: `offered + duplicated = delivered + all drops + held`.
+/// The counters of one direction of a link: `offered + duplicated = delivered + all drops + held`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LinkCounters {
-    /// Given to the link.
+    /// Entered the link.
     pub offered: Count,
     /// Left it at the other end.
     pub delivered: Count,
@@ -70,46 +70,46 @@ pub struct LinkCounters {
     /// Dropped because they carried an ECN mark.
     #[serde(default)]
     pub black_hole: Count,
-    /// Copies that the link made.
+    /// Copies made by the link.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.
     pub corrupted: Count,
-    /// Packets that got a congestion mark.
+    /// Packets marked with CE.
     pub marked: Count,
-    /// Now on the link.
+    /// Currently on the link.
     pub held: Count,
 }
 
-/// What passed an interface and what did not.
+/// Traffic of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterfaceReport {
     /// `client` or `server`.
     pub side: String,
     /// Its name in the scenario.
     pub name: String,
-    /// Taken from the host.
+    /// Received from the host.
     pub sent: Count,
-    /// Given to the host.
+    /// Delivered to the host.
     pub received: Count,
-    /// Taken from the host, but no route leads to its destination (the system's own multicasts among them).
+    /// Received from the host, but without a route to the destination (including the system's own multicasts).
     pub unrouted: Count,
-    /// Not let through by the address translator, either way.
+    /// Dropped by the NAT, in either direction.
     pub untranslated: Count,
-    /// Refused by the host, since the interface was down or damage had left no IP packet.
+    /// Refused by the host, because the interface was down or the damaged packet was no IP packet any more.
     pub refused: Count,
-    /// Packets that the emulator did not take from the host in time: a sign that the machine is too slow or disturbed.
+    /// Packets that the emulator did not read from the host in time: a sign that the machine is too slow or disturbed.
     pub overrun: u64,
 }
 
-/// How late the emulator handed out packets and carried out events, against their computed moments.
+/// How late the emulator delivered packets and executed events, relative to their computed times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Lateness {
-    /// How many moments were measured.
+    /// Number of measurements.
     pub count: u64,
-    /// Of half of them, at most. Rounded up by at most a sixteenth, as the others.
+    /// The median, rounded up by at most a sixteenth, as the others.
     pub median: Duration,
-    /// Of 99 in 100, at most.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// The worst.
+    /// The maximum.
     pub worst: Duration,
 }

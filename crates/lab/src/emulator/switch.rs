@@ -1,4 +1,4 @@
-//! The links and routes of a scenario as a machine without sockets and clocks: packets and moments in, packets out.
+//! The links and routes of a scenario as a state machine without sockets and clocks: packets and times in, packets out.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ use crate::LabError;
 use crate::outcome::{Arrivals, RouteTotals};
 use crate::scenario::{Change, Checksum, Direction, Interface, Scenario, Setting, Side};
 
-/// Takes packets at the interfaces of one host, passes them through links, and gives them out at the other.
+/// Accepts packets at the interfaces of one host, passes them through links, and delivers them to the other.
 ///
-/// Interfaces are numbered through, those of the client first. When packets leave a link, the next link of their route
-/// gets them at the computed moment, not at that of the call; so late calls do not add up.
+/// Interfaces are numbered consecutively, those of the client first. When a packet leaves a link, the next link of its
+/// route gets it at the computed time, not at that of the call; so late calls do not accumulate.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// Both directions of each link: up at `2 × link`, down behind it.
+    /// Both directions of each link: up at `2 × link`, down after it.
     lanes: Vec<Lane>,
     /// Both directions of each route, likewise.
     ways: Vec<Way>,
@@ -51,7 +51,7 @@ struct Lane {
 #[derive(Debug)]
 struct Way {
     lanes: Vec<usize>,
-    /// Each packet takes one of the lanes; without this, all of them in order.
+    /// Each packet takes one of the lanes; `None`: all of them in order.
     stripe: Option<Stripe>,
     entrance: usize,
     exit: usize,
@@ -119,12 +119,12 @@ impl Switch {
         self.ways.iter().for_each(|way| way.lost.set(0));
     }
 
-    /// When to call [`Self::advance`] next.
+    /// When [`Self::advance`] is due.
     pub(super) fn next(&mut self) -> Option<Instant> {
         self.agenda.next()
     }
 
-    /// Takes a packet from the host at an interface.
+    /// Accepts a packet from the host at an interface.
     pub(super) fn enter(&mut self, now: Instant, interface: usize, packet: &[u8], exit: &mut impl Exit) {
         let Some(port) = self.ports.get_mut(interface) else { return };
         count(&mut port.figures.sent, packet.len());
@@ -153,15 +153,15 @@ impl Switch {
         }
     }
 
-    /// Records how late something else was.
+    /// Records the delay of something else.
     pub(super) fn record_late(&mut self, late: Duration) {
         self.lateness.record(late);
     }
 
-    /// Changes a link or a translator.
+    /// Changes a link or a NAT.
     ///
     /// # Errors
-    /// [`LabError::Scenario`] if there is none of that number; interfaces and addresses are changed at the hosts.
+    /// [`LabError::Scenario`] if there is none of that number; the hosts change interfaces and addresses.
     pub(super) fn apply(&mut self, now: Instant, change: &Change) -> Result<(), LabError> {
         match change {
             Change::Cut { link, direction } => {
@@ -187,7 +187,7 @@ impl Switch {
         }
     }
 
-    /// Follows an interface to its new addresses; behind a translator nothing changes for the other host.
+    /// Updates the addresses of an interface; behind a NAT nothing changes for the other host.
     ///
     /// # Errors
     /// [`LabError::Scenario`] if there is no such interface.
@@ -200,7 +200,7 @@ impl Switch {
         Ok(())
     }
 
-    /// What each route delivered.
+    /// Data delivered by each route.
     pub(super) fn routes(&self) -> Vec<RouteTotals> {
         let pairs = self.ways.chunks_exact(2).filter_map(|pair| <&[Way; 2]>::try_from(pair).ok());
         pairs
@@ -230,7 +230,7 @@ impl Switch {
         }
     }
 
-    /// Gives a packet to the next link of its way, or to the host at the end.
+    /// Passes a packet to the next link of its way, or to the host at the end.
     fn forward(&mut self, now: Instant, mut packet: IpPacket, exit: &mut impl Exit) {
         let Some(way) = self.ways.get_mut(packet.journey.way) else { return };
         let Some(place) = way.lane(packet.journey.links) else {
@@ -309,9 +309,9 @@ impl Switch {
     }
 }
 
-/// Where packets go that have arrived.
+/// The destination of packets that have arrived.
 pub(super) trait Exit {
-    /// Gives a packet to the host at an interface; `false` if it does not take it.
+    /// Delivers a packet to the host at an interface; `false` if the host refuses it.
     fn give(&mut self, interface: usize, packet: &[u8]) -> bool;
 }
 
@@ -362,7 +362,7 @@ impl Way {
         Self { lanes, stripe, entrance, exit, arrivals: Arrivals::default(), lost: Rc::default() }
     }
 
-    /// The lane for a packet that has so many behind it; `None` at the end.
+    /// The lane for a packet that has passed this many; `None` at the end.
     fn lane(&mut self, behind: usize) -> Option<usize> {
         let place = match &mut self.stripe {
             None => behind,
@@ -391,7 +391,7 @@ fn count(count: &mut Count, bytes: usize) {
     count.bytes += bytes as u64;
 }
 
-/// A seed of full width that differs in every byte for neighbouring numbers.
+/// A seed of full width that differs in every byte for adjacent numbers.
 fn wide(seed: u64) -> [u8; 32] {
     let mut wide = [0; 32];
     for (number, part) in (1_u64..).zip(wide.chunks_exact_mut(8)) {

@@ -19,7 +19,7 @@ const UDP: u8 = 17;
 const PING: u8 = 1;
 const PING6: u8 = 58;
 
-/// The one's complement sum of 16-bit words, computed from nothing.
+/// The one's complement sum of 16-bit words, computed from scratch.
 fn sum(bytes: &[u8]) -> u16 {
     let mut sum: u32 = bytes
         .chunks(2)
@@ -31,7 +31,7 @@ fn sum(bytes: &[u8]) -> u16 {
     u16::try_from(sum).unwrap()
 }
 
-/// Whether all checksums of a packet are right.
+/// Whether all checksums of a packet are valid.
 fn is_sound(packet: &[u8]) -> bool {
     let (offset, protocol, addresses) = match packet[0] >> 4 {
         4 => (20, packet[9], &packet[12..20]),
@@ -49,7 +49,7 @@ fn is_sound(packet: &[u8]) -> bool {
     (offset == 40 || sum(&packet[..20]) == 0xFFFF) && (has_none || sum(&covered) == 0xFFFF)
 }
 
-/// A packet with right checksums, `payload` bytes of content behind the transport's header.
+/// A packet with valid checksums and `payload` bytes after the transport's header.
 fn packet(protocol: u8, source: &str, destination: &str, payload: usize) -> Vec<u8> {
     let (source, destination): (SocketAddr, SocketAddr) =
         (source.parse().unwrap(), destination.parse().unwrap());
@@ -61,7 +61,7 @@ fn packet(protocol: u8, source: &str, destination: &str, payload: usize) -> Vec<
     match protocol {
         TCP => transport[12] = 0x50,
         UDP => transport[4..6].copy_from_slice(&u16::try_from(8 + payload).unwrap().to_be_bytes()),
-        // The identifier is the port of who asks.
+        // The identifier is the port of the requester.
         _ => {
             transport[..4].copy_from_slice(&[if protocol == PING { 8 } else { 128 }, 0, 0, 0]);
             transport[4..6].copy_from_slice(&source.port().to_be_bytes());
@@ -108,7 +108,7 @@ fn packet(protocol: u8, source: &str, destination: &str, payload: usize) -> Vec<
     bytes
 }
 
-/// Packets of every kind that can be translated, with the address that takes their source's place.
+/// Packets of every kind that can be translated, with the address that replaces their source.
 fn kinds() -> Vec<(Vec<u8>, SocketAddr)> {
     let (near, far) = ("10.0.0.2:4001", "192.0.2.1:443");
     let (near6, far6) = ("[fd00::2]:4001", "[2001:db8::1]:443");
@@ -125,7 +125,7 @@ fn kinds() -> Vec<(Vec<u8>, SocketAddr)> {
 }
 
 #[test]
-fn checksums_stay_right_when_ends_are_replaced() {
+fn checksums_stay_valid_when_ends_are_replaced() {
     for (mut packet, to) in kinds() {
         for end in [End::Source, End::Destination] {
             let header = Header::read(&packet).unwrap();
@@ -157,7 +157,7 @@ fn an_end_of_another_family_changes_nothing() {
 }
 
 #[test]
-fn a_mark_changes_two_bits_and_keeps_the_checksum() {
+fn a_mark_changes_two_bits_and_keeps_the_checksum_valid() {
     for (mut packet, _) in kinds() {
         assert_eq!(ecn(&packet), 2);
         mark_congestion(&mut packet);
@@ -178,7 +178,7 @@ fn a_marked_packet_is_marked_and_not_dropped_by_the_next_queue() {
 }
 
 #[test]
-fn a_repaired_flip_is_one_bit_of_the_payload_with_right_checksums() {
+fn a_repaired_flip_is_one_bit_of_the_payload_with_valid_checksums() {
     let pool = std::rc::Rc::new(Pool::default());
     for (number, (before, _)) in kinds().into_iter().enumerate() {
         let mut packet = IpPacket::new(pool.fill(&before), 0, &std::rc::Rc::default());
@@ -208,7 +208,7 @@ fn a_stale_flip_is_one_bit_anywhere_and_breaks_a_checksum() {
         packet.flip_bit(random);
         let flipped: u32 = packet.buffer.bytes().iter().zip(&before).map(|(a, b)| (a ^ b).count_ones()).sum();
         assert_eq!(flipped, 1);
-        // Where version or protocol are hit, there is nothing to compare.
+        // If version or protocol are hit, there is nothing to compare.
         if ![0, 9].contains(&(random / 8)) {
             assert!(!is_sound(packet.buffer.bytes()), "bit {random}");
         }
@@ -216,7 +216,7 @@ fn a_stale_flip_is_one_bit_anywhere_and_breaks_a_checksum() {
 }
 
 #[test]
-fn cut_off_and_strange_packets_are_read_without_harm() {
+fn truncated_and_unknown_packets_are_read_without_harm() {
     for (packet, to) in kinds() {
         for length in 0..packet.len().min(70) {
             let mut cut = packet[..length].to_vec();
@@ -250,7 +250,7 @@ fn a_fragment_has_no_ports() {
 }
 
 #[test]
-fn a_translator_brings_answers_back_and_keeps_checksums() {
+fn a_nat_translates_answers_back_and_keeps_checksums_valid() {
     for (mut packet, outer) in kinds() {
         let mut translator = Translator::new(NatConfig::new(outer.ip()));
         let header = Header::read(&packet).unwrap();
@@ -259,7 +259,7 @@ fn a_translator_brings_answers_back_and_keeps_checksums() {
         translator.outbound(START, &mut packet).unwrap();
         let seen = header.end(&packet, End::Source).unwrap();
         assert!(is_sound(&packet) && seen.ip() == outer.ip());
-        // The answer: an echo keeps its identifier, all else changes its ports about.
+        // The answer: an echo keeps its identifier, everything else swaps its ports.
         header.set_end(&mut packet, End::Source, peer).unwrap();
         header.set_end(&mut packet, End::Destination, seen).unwrap();
         translator.inbound(START, &mut packet).unwrap();
@@ -271,7 +271,7 @@ fn a_translator_brings_answers_back_and_keeps_checksums() {
     }
 }
 
-/// Keeps what arrives, with its interface.
+/// Records delivered packets, with their interface.
 #[derive(Debug, Default)]
 struct Kept(Vec<(usize, Vec<u8>)>);
 
@@ -398,7 +398,7 @@ fn drops_are_counted_for_the_route_whose_packet_it_was() {
 }
 
 #[test]
-fn what_has_no_route_is_counted_and_dropped() {
+fn packets_without_a_route_are_counted_and_dropped() {
     let mut switch = switch(&shared(LinkConfig::default(), LinkConfig::default()));
     let mut kept = Kept::default();
     switch.enter(START, 0, &packet(UDP, A, B, 10), &mut kept);
@@ -421,7 +421,7 @@ fn destinations_follow_a_new_address() {
 }
 
 #[test]
-fn a_cut_loses_what_is_under_way_in_that_direction_only() {
+fn a_cut_drops_packets_in_flight_in_that_direction_only() {
     let delay = LinkConfig::default().with_delay(manyway_sim::link::DelayModel::constant(10 * MS));
     let mut switch = switch(&shared(LinkConfig::default(), delay));
     switch.enter(START, 0, &packet(UDP, A, S, 10), &mut Kept::default());
@@ -436,7 +436,7 @@ fn a_cut_loses_what_is_under_way_in_that_direction_only() {
 }
 
 #[test]
-fn a_route_over_what_does_not_exist_is_refused() {
+fn a_route_over_a_missing_link_or_interface_is_refused() {
     let mut scenario = shared(LinkConfig::default(), LinkConfig::default());
     scenario.routes[1].links.push(3);
     assert!(Switch::new(START, &scenario, &[], 1).is_err());
@@ -452,7 +452,7 @@ fn a_translated_packet_is_found_by_its_outer_address() {
     let header = Header::read(&kept[0].1).unwrap();
     let seen = header.end(&kept[0].1, End::Source).unwrap();
     assert_eq!(word(&kept[0].1, 20), Some(seen.port()));
-    // The inner address is not known outside.
+    // The inner address is unknown outside.
     switch.enter(START, 2, &packet(UDP, S, A, 10), &mut Kept::default());
     switch.enter(START, 2, &packet(UDP, S, &seen.to_string(), 10), &mut Kept::default());
     switch.enter(START, 2, &packet(UDP, "10.78.1.1:9", &seen.to_string(), 10), &mut Kept::default());

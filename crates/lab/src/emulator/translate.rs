@@ -1,12 +1,12 @@
-//! Address translation of real packets.
+//! Network address translation of real packets.
 
 use manyway_proto::Instant;
 use manyway_sim::nat::{Nat, NatConfig};
 
 use super::header::{End, Header, Transport};
 
-/// An address translator at an interface. TCP, UDP and echo have port numbers of their own; nothing else is let
-/// through, fragments and errors included.
+/// A NAT at an interface. TCP, UDP and echo have port numbers of their own; nothing else passes, including fragments
+/// and errors.
 #[derive(Debug)]
 pub(super) struct Translator {
     tcp: Nat,
@@ -19,7 +19,7 @@ impl Translator {
         Self { tcp: Nat::new(config), udp: Nat::new(config), echo: Nat::new(config) }
     }
 
-    /// Forgets all mappings.
+    /// Drops all mappings.
     pub(super) fn rebind(&mut self) {
         for nat in [&mut self.tcp, &mut self.udp, &mut self.echo] {
             nat.rebind();
@@ -58,7 +58,7 @@ impl Translator {
     }
 }
 
-/// The end beyond the translator. An echo has one identifier, which belongs to the end within.
+/// The end outside the NAT. An echo has one identifier, which belongs to the inner end.
 fn peer(header: &Header, packet: &[u8], end: End) -> Option<std::net::SocketAddr> {
     let mut peer = header.end(packet, end)?;
     if header.transport() == Transport::Echo {

@@ -1,4 +1,4 @@
-//! AMS, figure 10: a new address while a transfer runs, then the death of the first path.
+//! AMS, figure 10: a new address during a transfer, then the death of the first path.
 
 use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit, everywhere};
 
@@ -18,7 +18,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     },
     template: |_| TEMPLATE.to_owned(),
     contenders: &["manyway", "manyway:scheduler=outstanding-ratio"],
-    // The lab tells multipath TCP of no address that comes later.
+    // The lab announces no later address to multipath TCP.
     kernel: &[],
     alone: Alone::Not,
     columns: &[
@@ -81,8 +81,8 @@ const fn ours(measure: Measure) -> Quantity {
     Quantity::Ours("manyway", measure)
 }
 
-/// The second interface of the receiver is there while the connection is set up, but its address later is one that the
-/// sender has never heard of.
+/// The second interface of the receiver exists during the handshake, but its later address is one that the sender does
+/// not know.
 const TEMPLATE: &str = "\
 duration = '90s'
 

@@ -70,7 +70,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
 const CHOSEN: &str = "manyway:pairs=disjoint";
 const ALL: &str = "manyway:pairs=full-mesh";
 const OURS: Quantity = goodput(CHOSEN);
-/// Of a packet of 1500 bytes 1440 are content.
+/// Payload of a packet of 1500 bytes: 1440.
 const CONTENT: f64 = 0.96;
 
 const fn goodput(name: &'static str) -> Quantity {

@@ -52,7 +52,7 @@ const BOTH: Experiment = Experiment {
             quantity: OUR_GAIN,
             bound: Bound::AtLeast(1.25),
             unit: Unit::Times,
-            // From where the document's curves no longer rise: by its own numbers, whatever stands in the first column.
+            // Where the document's curves no longer rise: by its own numbers, whatever the first column is.
             applies: |row| row.document.get(1).is_some_and(|weighted| *weighted > 4.4),
         },
         Claim {
@@ -77,11 +77,11 @@ const BOTH: Experiment = Experiment {
     }),
 };
 
-/// Equal numbers on each path, as the document's round robin has it.
+/// Equal numbers on each path, as the document's round robin does.
 const IN_TURN: &str = "manyway:scheduler=weighted=1:1:1";
-/// The document's 1:1:2 for its two modems and Ethernet; paths count from Ethernet on here.
+/// The document's 1:1:2 for its two modems and Ethernet; paths are numbered from Ethernet on here.
 const WEIGHTED: &str = "manyway:scheduler=weighted=2:1:1";
-/// In turn too, but past paths that have no room.
+/// In turn too, but past paths without available cwnd.
 const SKIPPING: &str = "manyway:scheduler=round-robin";
 
 const OURS: Quantity = goodput("manyway");
@@ -103,7 +103,7 @@ past paths that are full; weighted is 2:1:1 with Ethernet first; links: Ethernet
 10 Mbit/s and 30 ms behind one cell of 19 Mbit/s, so compare proportions";
 
 fn row(value: f64, (chunk, in_turn, weighted): (f64, f64, f64)) -> Row {
-    // The document has kB/s.
+    // The document uses kB/s.
     let row = Row::new([value], [in_turn / 1e3, weighted / 1e3]);
     if [500.0, 20_000.0].contains(&chunk) { row.quick() } else { row }
 }

@@ -60,12 +60,12 @@ pub(super) const fn megabytes(rate: &'static Quantity) -> Quantity {
     Quantity::Scaled(rate, 0.125)
 }
 
-/// What is to be known of the links.
+/// Remarks about the links.
 const LINKS: &str = "the document used what the building and an operator offered; our links are Ethernet of \
 20 Mbit/s and 5 ms and two modems of 10 Mbit/s and 30 ms behind one cell of 19 Mbit/s, so compare proportions; the sum \
 is what each path brings alone, less what the cell can not carry";
 
-/// Interfaces, routes and links of the first so many paths.
+/// Interfaces, routes and links of the first paths.
 pub(super) fn links(paths: f64) -> String {
     let modems = if paths >= 3.0 { 2 } else { i32::from(paths >= 2.0) };
     let mut text = String::new();
@@ -86,10 +86,10 @@ pub(super) fn links(paths: f64) -> String {
     text
 }
 
-/// The document's file over these links, handed over in chunks of so many bytes.
+/// The document's file over these links, written in chunks of this many bytes.
 pub(super) fn transfer(links: String, chunk: Option<f64>) -> String {
     let chunk = chunk.map_or_else(String::new, |chunk| format!("chunk = '{chunk}'\n"));
-    // As long as the file takes over all paths, about.
+    // About the time of the file over all paths.
     format!("duration = '22s'\n{links}[[traffic]]\nbulk = 'up'\nsize = '{FILE}'\n{chunk}")
 }
 

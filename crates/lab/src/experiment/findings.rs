@@ -1,4 +1,4 @@
-//! What came out of an experiment, and whether it is what it must be.
+//! The results of an experiment, and whether its claims hold.
 
 use super::quantity::Place;
 use super::{Bound, Claim, Experiment, Extent, Quantity, Row};
@@ -9,29 +9,29 @@ use crate::measures::Spread;
 /// An experiment that was run.
 #[derive(Debug)]
 pub struct Findings<'a> {
-    /// Which.
+    /// The experiment.
     pub experiment: &'a Experiment,
-    /// What came out of its campaign.
+    /// The results of its campaign.
     pub results: &'a Results,
-    /// Every row that was to be run, with the place of its case.
+    /// Every planned row, with the index of its case.
     rows: Vec<(Row, usize)>,
 }
 
-/// What became of a claim in a row.
+/// The result of a claim in a row.
 #[derive(Debug)]
 pub struct Finding<'a> {
     /// The claim.
     pub claim: &'a Claim,
-    /// The place of the row.
+    /// Index of the row.
     pub row: usize,
-    /// What was reached; `None` if nobody measured it.
+    /// The value reached; `None` if it was not measured.
     pub reached: Option<Spread>,
-    /// Whether that is enough; `None` if nobody measured it.
+    /// Whether that satisfies the claim; `None` if it was not measured.
     pub judgement: Option<Judgement>,
 }
 
 impl<'a> Findings<'a> {
-    /// Takes the results of the campaign that [`plan`](super::plan) made of the same extent.
+    /// Uses the results of the campaign that [`plan`](super::plan) made of the same extent.
     pub fn new(experiment: &'a Experiment, extent: Extent, results: &'a Results) -> Self {
         let case = |row: Row| {
             let name = experiment.scenario_name(&row);
@@ -47,13 +47,13 @@ impl<'a> Findings<'a> {
         self.rows.iter().map(|(row, _)| row)
     }
 
-    /// A number of a row over all repetitions; `None` if nobody measured it.
+    /// A number of a row over all repetitions; `None` if it was not measured.
     pub fn number(&self, row: usize, quantity: &Quantity) -> Option<Spread> {
         let place = |repetition| Place { results: self.results, rows: &self.rows, row, repetition };
         Spread::of((0..self.results.plan.repetitions).filter_map(|repetition| quantity.of(place(repetition))))
     }
 
-    /// What became of each claim in each row to which it applies.
+    /// The result of each claim in each row to which it applies.
     pub fn judged(&self) -> Vec<Finding<'a>> {
         let pairs = self.experiment.claims.iter().flat_map(|claim| {
             let rows = self.rows().enumerate().filter(|(_, row)| (claim.applies)(row));
@@ -66,7 +66,7 @@ impl<'a> Findings<'a> {
         pairs.map(judge).collect()
     }
 
-    /// How many runs of Manyway broke down.
+    /// Number of failed runs of Manyway.
     pub fn broken(&self) -> usize {
         let is_ours = |run: &&crate::campaign::Run| {
             let case = self.results.plan.cases.get(run.case);
@@ -77,7 +77,7 @@ impl<'a> Findings<'a> {
         counted.filter(is_ours).filter(|run| run.failure.is_some()).count()
     }
 
-    /// Whether everything that was measured is as it must be; `None` if nothing was.
+    /// Whether all measured claims hold; `None` if none was measured.
     pub fn hold(&self) -> Option<bool> {
         let judgements: Vec<Judgement> = self.judged().iter().filter_map(|one| one.judgement).collect();
         let all = judgements.iter().all(|judgement| judgement.has_passed()) && self.broken() == 0;

@@ -1,4 +1,5 @@
-//! Goff and Phatak, figure 3: packets dealt out to two paths below the transport, from which the document starts.
+//! Goff and Phatak, figure 3: packets distributed over two paths below the transport, the starting point of the
+//! document.
 
 use super::goff_fig4::link;
 use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};

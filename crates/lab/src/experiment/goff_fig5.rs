@@ -30,7 +30,7 @@ const BOTH: Experiment = Experiment {
     rows,
     template: |_| String::new(),
     contenders: &["manyway", "manyway@1"],
-    // The lab tells multipath TCP of no address that comes later.
+    // The lab announces no later address to multipath TCP.
     kernel: &[],
     alone: Alone::Not,
     columns: &[

@@ -1,9 +1,10 @@
-//! The experiments of the documents that this project carries out, as data: the setting, who runs in it, what the
-//! document found, what is compared, and what must hold.
+//! The experiments of the documents that this project implements, as data: the setting, the contenders, the document's
+//! results, what is compared, and which claims must hold.
 //!
 //! An [`Experiment`] is a list of [`Row`]s. Each is run in the scenario that the experiment's template makes of its
-//! values; rows of equal values share their runs, and look at different phases of them. [`plan`] makes a campaign of it,
-//! [`Findings`] read what came out, and [`report`] tells it. An experiment is a file here and a line in [`EXPERIMENTS`].
+//! values; rows of equal values share their runs, and look at different phases of them. [`plan`] makes a campaign of
+//! it, [`Findings`] evaluate the results, and [`report`] prints them. An experiment is a file here and a line in
+//! [`EXPERIMENTS`].
 
 mod ams_fig10;
 mod ams_fig12;
@@ -48,33 +49,33 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
 /// An experiment of a document.
 #[derive(Debug)]
 pub struct Experiment {
-    /// How it is called on the command line, such as `goff-fig4`.
+    /// Its name on the command line, such as `goff-fig4`.
     pub name: &'static str,
     /// One line for people.
     pub title: &'static str,
     /// Document and place in it.
     pub source: &'static str,
-    /// What the document found, in a sentence.
+    /// The document's result, as a sentence.
     pub found: &'static str,
-    /// What was chosen where the document is silent or can not be followed; what its words mean here.
+    /// Choices where the document is silent or cannot be followed, and the meaning of its words here.
     pub chosen: &'static str,
-    /// What the values of a row are called, with their units. Rows that differ by their phase alone have none.
+    /// The names of the values of a row, with their units. Rows that differ by their phase alone have none.
     pub values: &'static [&'static str],
     /// The rows, in the order of the table.
     pub rows: fn() -> Vec<Row>,
     /// The scenario of a row's values, as TOML.
     pub template: fn(&[f64]) -> String,
-    /// Who runs everywhere.
+    /// The contenders everywhere.
     pub contenders: &'static [&'static str],
-    /// Who runs besides on real sockets.
+    /// The additional contenders on real sockets.
     pub kernel: &'static [&'static str],
     /// Whether Manyway also runs over each route alone, for [`Quantity::Alone`].
     pub alone: Alone,
-    /// What the table shows besides the values, in order.
+    /// The columns of the table after the values, in order.
     pub columns: &'static [Column],
-    /// What must hold.
+    /// The claims.
     pub claims: &'static [Claim],
-    /// What is drawn, where the figure of the document is not one over time.
+    /// The curves to draw, if the figure of the document is not one over time.
     pub curves: Option<Curves>,
 }
 
@@ -83,36 +84,36 @@ pub struct Experiment {
 pub enum Alone {
     /// It does.
     Runs,
-    /// Nobody asks for it.
+    /// It is not needed.
     Not,
 }
 
 /// A line of the table.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What the scenario is made of.
+    /// The values for the scenario.
     pub values: Vec<f64>,
-    /// The part of the runs that is looked at; without one, all of it.
+    /// The evaluated part of the runs; `None` for all of it.
     pub phase: Option<Phase>,
     /// The document's numbers.
     pub document: Vec<f64>,
-    /// Whether it is also run where there is little time.
+    /// Whether it is also run in a quick extent.
     pub extent: Extent,
 }
 
 impl Row {
-    /// A row that is only run where there is time.
+    /// A row that is only run in the full extent.
     pub fn new(values: impl Into<Vec<f64>>, document: impl Into<Vec<f64>>) -> Self {
         Self { values: values.into(), phase: None, document: document.into(), extent: Extent::Full }
     }
 
-    /// The same, also run where there is little.
+    /// The same, also run in a quick extent.
     #[must_use]
     pub fn quick(self) -> Self {
         Self { extent: Extent::Quick, ..self }
     }
 
-    /// The same, which looks at a part of the runs.
+    /// The same, evaluated in a part of the runs.
     #[must_use]
     pub fn during(self, name: &'static str, from: f64, to: f64) -> Self {
         Self { phase: Some(Phase { name, from, to }), ..self }
@@ -122,9 +123,9 @@ impl Row {
 /// A part of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
-    /// What is so in it.
+    /// Its description.
     pub name: &'static str,
-    /// Its begin as a share of the duration.
+    /// Its start as a share of the duration.
     pub from: f64,
     /// Its end, likewise.
     pub to: f64,
@@ -137,7 +138,7 @@ pub struct Column {
     pub head: &'static str,
     /// Its numbers.
     pub quantity: Quantity,
-    /// How they are written.
+    /// The unit.
     pub unit: Unit,
 }
 
@@ -156,22 +157,22 @@ pub enum Unit {
     Times,
 }
 
-/// Something that must hold.
+/// A claim.
 #[derive(Debug)]
 pub struct Claim {
-    /// What is compared, in words.
+    /// What is compared, as text.
     pub what: &'static str,
     /// What is compared.
     pub quantity: Quantity,
-    /// With what.
+    /// The bound.
     pub bound: Bound,
-    /// How both are written.
+    /// The unit of both.
     pub unit: Unit,
-    /// Where it must hold.
+    /// The rows to which it applies.
     pub applies: fn(&Row) -> bool,
 }
 
-/// What a quantity must keep.
+/// The bound of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     /// It is not less.
@@ -183,9 +184,9 @@ pub enum Bound {
 /// A figure over one of the values.
 #[derive(Debug)]
 pub struct Curves {
-    /// The place of the value on the horizontal axis; a figure is drawn for each value before it.
+    /// Index of the value on the horizontal axis; a figure is drawn for each value before it.
     pub over: usize,
-    /// What stands at the vertical axis, with the unit.
+    /// Label of the vertical axis, with the unit.
     pub unit: &'static str,
     /// The curves: name and numbers.
     pub series: &'static [(&'static str, Quantity)],

@@ -11,12 +11,12 @@ use crate::scenario::Scenario;
 pub enum Extent {
     /// Everything, in the document's times.
     Full,
-    /// Some rows, in a tenth of the time, but 3 s at least.
+    /// Some rows, in a tenth of the time, but at least 3 s.
     Quick,
 }
 
 impl Experiment {
-    /// How often everything is run if nothing is said: as in the documents, which took the mean of three to five runs.
+    /// Default repetitions: as in the documents, which used the mean of three to five runs.
     pub const REPETITIONS: u32 = 3;
 
     /// The rows that are run.
@@ -28,7 +28,7 @@ impl Experiment {
     /// The scenario of a row in its full length.
     ///
     /// # Errors
-    /// Never in a program that was tested: the template makes a wrong scenario.
+    /// Never in a tested program: the template makes an invalid scenario.
     pub fn scenario(&self, row: &Row) -> Result<Scenario, LabError> {
         let alone = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         let mut scenario = Scenario::parse(self.name, &(self.template)(&row.values), &alone)?;
@@ -41,12 +41,12 @@ impl Experiment {
         Ok(scenario)
     }
 
-    /// What the scenario of a row is called.
+    /// The name of the scenario of a row.
     pub(super) fn scenario_name(&self, row: &Row) -> String {
         row.values.iter().fold(self.name.to_owned(), |name, value| format!("{name}-{value}"))
     }
 
-    /// The set that all experiments belong to.
+    /// The group of all experiments.
     pub const fn group(&self) -> &'static str {
         "experiments"
     }
@@ -68,7 +68,7 @@ impl Experiment {
 /// Plans an experiment: a case for each set of values, in the order of the rows.
 ///
 /// # Errors
-/// Never in a program that was tested: a template or the name of a contender is wrong.
+/// Never in a tested program: a template or the name of a contender is wrong.
 pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<Plan, LabError> {
     let mut cases: Vec<Case> = Vec::new();
     for row in experiment.rows_of(extent) {
@@ -94,5 +94,5 @@ pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<P
     })
 }
 
-/// So many times shorter.
+/// Divisor of the time.
 const QUICK: u32 = 10;

@@ -1,4 +1,4 @@
-//! Numbers of a row: the document's, ours, and what follows from both.
+//! Numbers of a row: the document's, ours, and those derived from both.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::measures::{Recovery, count, counted, megabits};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Direction, Scenario, Side};
 
-/// A number that a row has, or does not.
+/// A number of a row, which may be missing.
 #[derive(Debug)]
 pub enum Quantity {
-    /// A value of the row, by its place.
+    /// A value of the row, by its index.
     Value(usize),
-    /// A number of the document, by its place in [`Row::document`].
+    /// A number of the document, by its index in [`Row::document`].
     Document(usize),
-    /// What a contender reached, by its name.
+    /// A result of a contender, by its name.
     Ours(&'static str, Measure),
-    /// What Manyway brings over each route alone, added up, in Mbit/s. Routes that share a link can not all have what
-    /// they have alone: their sum is less in the proportion in which the links carry less.
+    /// The sum of Manyway's results over each route alone, in Mbit/s. Routes that share a link cannot all have what
+    /// they have alone: the sum is reduced in the proportion in which the links carry less.
     Alone,
-    /// As [`Self::Alone`], of the route that brings most.
+    /// As [`Self::Alone`], of the best route.
     BestAlone,
     /// The first over the second.
     Ratio(&'static Self, &'static Self),
@@ -28,32 +28,33 @@ pub enum Quantity {
     Product(&'static Self, &'static Self),
     /// So many times.
     Scaled(&'static Self, f64),
-    /// In relation to the same of the first row.
+    /// Relative to the same of the first row.
     Relative(&'static Self),
 }
 
-/// What of a contender's run is meant.
+/// Which figure of a contender's run is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Mbit/s at the receiving application; in a phase, those of its second half, when all has settled.
+    /// Mbit/s at the receiving application; in a phase, those of its second half, after everything has settled.
     Goodput,
-    /// Mbit/s of IP packets that a route delivered to the receiver, by its place.
+    /// Mbit/s of IP packets that a route delivered to the receiver, by its index.
     Route(usize),
-    /// The longest time without a byte, in seconds; in a phase, that which touched it.
+    /// The longest time without a byte, in seconds; in a phase, the one that overlaps it.
     Silence,
-    /// From the begin of the phase until the goodput over half a second reached 85 % of what the working routes carry.
+    /// From the start of the phase until the goodput over half a second reached 85 % of the capacity of the working
+    /// routes.
     Recovery,
-    /// From the begin of the phase until a route that returned with it carried a tenth of its rate.
+    /// From the start of the phase until a route that returned with it carried a tenth of its rate.
     UsedAgain,
-    /// Latency of messages in seconds that half of them kept.
+    /// Median latency of messages in seconds.
     MessageMedian,
-    /// Latency of messages in seconds that 99 % of them kept.
+    /// 99th percentile of the latency of messages in seconds.
     MessageP99,
-    /// What all routes delivered to the receiver over what one did that delivered most: how many copies arrived.
+    /// What all routes delivered to the receiver over what the best one did: how many copies arrived.
     Copies,
 }
 
-/// What a number is looked up in.
+/// The context of looking up a number.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) results: &'a Results,
@@ -64,7 +65,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Quantity {
-    /// Its value in a repetition of a row; infinite for what never came, `None` for what was not measured.
+    /// Its value in a repetition of a row; infinite if it never happened, `None` if it was not measured.
     pub(super) fn of(&self, place: Place<'_>) -> Option<f64> {
         let (row, case) = place.rows.get(place.row)?;
         match self {
@@ -139,7 +140,7 @@ impl Place<'_> {
         self.results.runs.iter().find(is_it)
     }
 
-    /// What the routes bring alone: their sum, less what they share, and the most.
+    /// The results of the routes alone: their sum, reduced for shared links, and the maximum.
     fn alone(&self, case: usize) -> Option<(f64, f64)> {
         let Case { scenario, .. } = self.results.plan.cases.get(case)?;
         let each = (1..=scenario.routes.len())
@@ -152,7 +153,7 @@ impl Place<'_> {
     }
 }
 
-/// Who receives, and the course of the run.
+/// The receiver, and the course of the run.
 fn received<'a>(scenario: &Scenario, run: &'a Run) -> Option<(Side, &'a Outcome)> {
     let outcome = run.course.as_ref()?;
     let receiver = counted(scenario, outcome).first()?.flow.receiver;
@@ -174,12 +175,12 @@ fn second_half((from, to): (Duration, Duration)) -> (Duration, Duration) {
     (from + to.saturating_sub(from) / 2, to)
 }
 
-/// What happened to routes at a moment.
+/// What happened to routes at a time.
 fn at(recoveries: &[Recovery], moment: Duration) -> Option<&Recovery> {
     recoveries.iter().find(|recovery| recovery.at.abs_diff(moment) < Duration::from_millis(50))
 }
 
-/// Seconds; infinite if it never came.
+/// Seconds; infinite if it never happened.
 fn seconds(time: Option<Duration>) -> f64 {
     time.map_or(f64::INFINITY, |time| time.as_secs_f64())
 }

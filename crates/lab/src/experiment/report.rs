@@ -1,4 +1,4 @@
-//! An experiment for people, for programs, and as figures.
+//! Prints an experiment for people and programs, and draws its figures.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::gates::Judgement;
 use crate::measures::Spread;
 use crate::report::{Picture, remarks};
 
-/// What the document found, the table, what does not hold, and what a reader must know.
+/// The document's result, the table, the claims that do not hold, and remarks.
 pub fn text(findings: &Findings<'_>) -> String {
     let experiment = findings.experiment;
     let mut text = format!("{}: {}\n{}\n", experiment.name, experiment.title, experiment.source);
@@ -26,7 +26,7 @@ pub fn text(findings: &Findings<'_>) -> String {
     text
 }
 
-/// The values and phases of rows, and the columns in which anybody has a number.
+/// The values and phases of rows, and the columns with any number.
 fn grid(findings: &Findings<'_>) -> Table {
     let experiment = findings.experiment;
     let has_phases = findings.rows().any(|row| row.phase.is_some());
@@ -56,7 +56,7 @@ fn grid(findings: &Findings<'_>) -> Table {
     table
 }
 
-/// From when to when, in seconds.
+/// Start and end, in seconds.
 fn span(findings: &Findings<'_>, phase: &Phase) -> String {
     let duration = findings.results.plan.cases.first().map(|case| case.scenario.duration).unwrap_or_default();
     let at = |share: f64| format!("{:.3}", duration.as_secs_f64() * share);
@@ -106,7 +106,7 @@ fn bound(bound: Bound, unit: Unit) -> String {
     }
 }
 
-/// A row in words.
+/// A row as text.
 fn label(findings: &Findings<'_>, row: &Row) -> String {
     let values = findings.experiment.values.iter().zip(&row.values);
     let mut words: Vec<String> = values.map(|(name, value)| format!("{name} {value}")).collect();
@@ -131,7 +131,7 @@ fn number(unit: Unit, value: f64) -> String {
 pub fn document(findings: &Findings<'_>) -> Value {
     let experiment = findings.experiment;
     let rows = findings.rows().enumerate().map(|(place, row)| {
-        // A list, since some heads come twice, each beside what it belongs to.
+        // A list, since some heads occur twice, each beside what it belongs to.
         let figures = experiment.columns.iter().map(
             |column| json!({ "column": column.head, "value": findings.number(place, &column.quantity) }),
         );
@@ -174,11 +174,11 @@ pub fn document(findings: &Findings<'_>) -> Value {
     })
 }
 
-/// The document's figure: one for each value before that on the horizontal axis. Where there is none, the curves over
-/// time that every report has are the figure.
+/// The document's figure: one for each value before that on the horizontal axis. If there is none, the curves over time
+/// that every report has are the figure.
 ///
 /// # Errors
-/// The drawing library gives up.
+/// The drawing library fails.
 pub fn pictures(findings: &Findings<'_>) -> Result<Vec<Picture>, LabError> {
     let Some(curves) = &findings.experiment.curves else { return Ok(Vec::new()) };
     let mut groups: Vec<Vec<f64>> = Vec::new();

@@ -44,7 +44,7 @@ fn every_experiment_can_be_planned_in_full_and_quickly() {
 }
 
 #[test]
-fn everything_that_is_compared_runs() {
+fn every_compared_contender_runs() {
     for experiment in EXPERIMENTS {
         let plan = plan(experiment, Extent::Full, Timing::Real).unwrap();
         let mut names = Vec::new();
@@ -100,7 +100,7 @@ fn a_path_returns_with_another_address_each_time_in_goff_fig5b_alone() {
 }
 
 #[test]
-fn no_experiment_is_called_like_anything_else() {
+fn no_experiment_shares_its_name_with_anything_else() {
     let library = Library::builtin().unwrap();
     let taken = library.all().iter().map(|scenario| scenario.name.as_str()).chain(library.groups());
     let taken: Vec<&str> =

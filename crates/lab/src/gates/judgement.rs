@@ -1,29 +1,29 @@
-//! Whether a figure reaches its goal, fails it, or lies too near to tell.
+//! Judges whether a figure reaches its goal, misses it, or lies too near to tell.
 
 use serde::Serialize;
 
 use crate::measures::Spread;
 
-/// What became of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub enum Judgement {
-    /// The median reaches the limit, or lies on it.
+    /// The median reaches the limit.
     Reached,
-    /// The median does not, but the quartiles of both sides overlap: it may be chance. Counts as passed.
+    /// The median misses the limit, but the quartiles of both sides overlap: it may be chance. Counts as passed.
     WithinSpread {
         /// How much the median lacks, as a share of the limit.
         lacks: f64,
     },
     /// It falls short.
     Short {
-        /// How much the median lacks, as a share of the limit; infinite if it never came.
+        /// How much the median lacks, as a share of the limit; infinite if it never happened.
         lacks: f64,
     },
 }
 
 impl Judgement {
-    /// The same where no spread excuses a median.
+    /// The same where the spread is no excuse.
     #[must_use]
     pub const fn by_the_median(self) -> Self {
         match self {
@@ -40,7 +40,7 @@ impl Judgement {
 
 /// Judges a figure that should be at least `factor` times the reference.
 ///
-/// It falls short only outside the spread: if its upper quartile lies below `factor` times the lower quartile of the
+/// It falls short only outside the spread: if its upper quartile is below `factor` times the lower quartile of the
 /// reference.
 ///
 /// ```
@@ -64,7 +64,7 @@ pub fn at_least(subject: Spread, factor: f64, reference: Spread) -> Judgement {
     }
 }
 
-/// Judges a figure that should be at most `limit`. It falls short only outside the spread: if its lower quartile lies
+/// Judges a figure that should be at most `limit`. It falls short only outside the spread: if its lower quartile is
 /// above.
 pub fn at_most(subject: Spread, limit: f64) -> Judgement {
     if reaches(limit, subject.median) {
@@ -74,7 +74,7 @@ pub fn at_most(subject: Spread, limit: f64) -> Judgement {
     if reaches(limit, subject.lower) { Judgement::WithinSpread { lacks } } else { Judgement::Short { lacks } }
 }
 
-/// Whether a number is at least another, apart from what arithmetic rounds off.
+/// Whether a number is at least another, apart from rounding errors.
 fn reaches(value: f64, limit: f64) -> bool {
     value >= limit || (limit.is_finite() && (value - limit).abs() <= limit.abs() * 1e-9)
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_fails_and_what_beats_nothing_passes() {
+    fn a_missing_value_fails_and_one_above_a_zero_reference_passes() {
         assert!(!at_most(spread(&[f64::INFINITY; 3]), 2.0).has_passed());
         assert!(at_least(spread(&[0.0]), 0.95, spread(&[0.0])).has_passed());
     }

@@ -1,4 +1,4 @@
-//! What is to be reached: the gates that the project set itself, as pure functions over the results of a campaign.
+//! The gates: goals that the project set itself, as pure functions over the results of a campaign.
 //!
 //! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
 //! 2. Aggregation: on routes that share no link at least 97 % of what is possible, 95 % where packets are lost (97 % in the
@@ -12,8 +12,8 @@
 //!    messages with a deadline that go twice 99.9 % within one and a half times the fastest way there and 10 ms, for at
 //!    most 110 % more bytes.
 //!
-//! On real sockets a median that misses its goal passes if the quartiles of both sides overlap, since the machine may be
-//! to blame; in virtual time, where nothing disturbs, the median decides.
+//! On real sockets a median that misses its goal passes if the quartiles of both sides overlap, since the machine may
+//! be the cause; in virtual time, without disturbance, the median decides.
 //!
 //! The fifth (cost in processor time) and the sixth (idle connections) are not judged here; [`NOT_JUDGED`] says so.
 
@@ -37,7 +37,7 @@ use plan::{BOTH_WAYS, has_deadlines};
 /// The group of scenarios in which losses come in bursts and rates wander.
 const FADES: &str = "fades";
 
-/// What belongs to the gates and is not judged by a campaign.
+/// The remark about gates that a campaign does not judge.
 pub const NOT_JUDGED: &str = "not judged here: fifty flaps without a leak (the test \
 fifty_flaps_leave_nothing_behind of the simulator), fairness (`manyway-lab share --within 0.7..1.4`), and gates 5 and 6: \
 processor time (`manyway-lab cpu`) and idle connections (`xtask scale`)";
@@ -83,7 +83,7 @@ impl Gate {
 /// One comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// Of which gate.
+    /// The gate.
     pub gate: Gate,
     /// The label of the case.
     pub case: String,
@@ -91,7 +91,7 @@ pub struct Verdict {
     pub goal: String,
     /// The unit of the numbers.
     pub unit: Unit,
-    /// What Manyway reached.
+    /// Manyway's result.
     pub reached: Spread,
     /// The limit for the median.
     pub limit: f64,
@@ -112,10 +112,10 @@ pub enum Unit {
     Runs,
 }
 
-/// Something that a gate asks for but that could not be judged, and why.
+/// A comparison of a gate that could not be made, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unjudged {
-    /// Of which gate.
+    /// The gate.
     pub gate: Gate,
     /// The label of the case.
     pub case: String,
@@ -126,7 +126,7 @@ pub struct Unjudged {
 /// All comparisons of a campaign.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdicts {
-    /// Those that were made, in the order of gates and cases.
+    /// The comparisons, in the order of gates and cases.
     pub judged: Vec<Verdict>,
     /// Those that could not be made.
     pub unjudged: Vec<Unjudged>,
@@ -161,7 +161,7 @@ pub fn judge(results: &Results) -> Verdicts {
     verdicts
 }
 
-/// One case before one gate.
+/// One case for one gate.
 struct Bench<'a> {
     results: &'a Results,
     place: usize,
@@ -195,7 +195,7 @@ impl Bench<'_> {
             self.runs().all(|run| run.measures.recoveries.is_empty()) && !is_readdressed(scenario);
         if names.iter().any(|name| name == "possible") && is_steady && is_disjoint(scenario) {
             match self.carried_of_links() {
-                // Where fades take a fifth, chance decides.
+                // Where fades take more than a fifth, chance decides.
                 Some(share) if scenario.group == FADES && share <= 0.8 => {}
                 Some(_) | None if scenario.group == FADES => self.against("possible", 0.97),
                 Some(_) | None => self.against("possible", if scenario.has_loss() { 0.95 } else { 0.97 }),
@@ -209,14 +209,14 @@ impl Bench<'_> {
         }
     }
 
-    /// Which share of the rates of the links `possible` carried.
+    /// The share of the rates of the links that `possible` carried.
     fn carried_of_links(&self) -> Option<f64> {
         let possible = self.results.goodput(self.place, "possible")?;
         let sum = self.case.scenario.sum(Direction::Up).bits_per_second();
         Some(possible.median * 1e6 / measures::count(sum.max(1)))
     }
 
-    /// Compares the slower of two directions at once with one way alone, another case of the campaign.
+    /// Compares the slower of two simultaneous directions with one direction alone, another case of the campaign.
     fn both_ways(&mut self, one_way: &str) {
         let is_it = |case: &Case| case.scenario.name == one_way && case.way == self.case.way;
         let place = self.results.plan.cases.iter().position(is_it);
@@ -280,7 +280,7 @@ impl Bench<'_> {
         }
     }
 
-    /// How long addresses that change made a silence; not to be told apart if routes died as well.
+    /// Silence caused by changes of addresses; cannot be distinguished if routes died as well.
     fn readdressing(&mut self, has_deaths: bool) {
         if has_deaths {
             return self
@@ -310,7 +310,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Messages with a deadline that go twice.
+    /// Messages with a deadline that are sent twice.
     fn deadlines(&mut self) {
         let Some(twice) = self.results.place(self.place, TWICE) else {
             return self.cannot(&format!("{TWICE} did not run"));
@@ -335,7 +335,7 @@ impl Bench<'_> {
         self.at_most("bytes of messages that go twice", Unit::Megabytes, more, once.median * TWO_COPIES);
     }
 
-    /// Compares the goodput with that of another contender. What one delivered that broke down is no measure.
+    /// Compares the goodput with that of another contender. A failed contender is no reference.
     fn against(&mut self, name: &str, factor: f64) {
         let reached = self.spread(|measures| Some(measures.megabits()));
         let other = self.results.place(self.place, name);
@@ -380,15 +380,15 @@ impl Bench<'_> {
     }
 }
 
-/// Longest silence that is accepted when routes die: twice the probe time-out of the slowest of them, which is its
-/// round-trip time by its numbers, without queues, and the time for which an acknowledgement may wait.
+/// Longest accepted silence when routes die: two PTOs of the slowest of them, which is its round-trip time by its
+/// numbers, without queues, and the delay of an acknowledgement.
 fn silence_limit(scenario: &Scenario, routes: &[usize]) -> Duration {
     let slowest = routes.iter().filter_map(|place| scenario.routes.get(*place));
     let slowest = slowest.map(|route| round_trip(scenario, route)).max().unwrap_or_default();
     ((slowest + ACK_DELAY) * 2).max(SILENCE)
 }
 
-/// Whether an interface gets another address on the way.
+/// Whether an interface gets another address during the run.
 fn is_readdressed(scenario: &Scenario) -> bool {
     scenario.events.iter().any(|event| matches!(event.change, Change::Readdress { .. }))
 }
@@ -399,7 +399,7 @@ fn round_trip(scenario: &Scenario, route: &Route) -> Duration {
     links.map(|link| link.up.delay.base + link.down.delay.base).sum()
 }
 
-/// How long messages travel over a route by its numbers, without queues, the way that is slower if they go both.
+/// The one-way delay of messages over a route by its numbers, without queues, of the slower direction if they go both.
 fn one_way(scenario: &Scenario, route: &Route) -> Duration {
     let links = || route.links.iter().filter_map(|link| scenario.links.get(*link));
     let up: Duration = links().map(|link| link.up.delay.base).sum();
@@ -419,25 +419,25 @@ fn is_disjoint(scenario: &Scenario) -> bool {
         .all(|link| scenario.routes.iter().filter(|route| route.links.contains(&link)).count() <= 1)
 }
 
-/// Who is judged.
+/// The judged contender.
 const SUBJECT: &str = "manyway";
-/// Who is judged where messages have a deadline: they go over two paths, as whatever is late.
+/// The judged contender where messages have a deadline: they are sent over two paths, as all late data is.
 pub const TWICE: &str = "manyway:scheduler=redundant=late";
 /// The same over the best route alone.
 const SINGLE: &str = "manyway-best";
-/// Least limit for a silence.
+/// Lower bound of the limit for a silence.
 const SILENCE: Duration = Duration::from_millis(100);
-/// For how long an acknowledgement may wait.
+/// Delay of an acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(25);
-/// Until when a route that returned must be used.
+/// Time limit for using a route that returned.
 const USED_AGAIN: Duration = Duration::from_secs(2);
-/// Until when the survivors of a silent death must be fully used.
+/// Time limit for fully using the survivors of a silent death.
 const SURVIVORS_FULL: Duration = Duration::from_millis(500);
-/// Until when all must be fully used after a return, and the route that returned by itself.
+/// Time limit for fully using all routes after a return, and the returned route by itself.
 const RETURNED_FULL: Duration = Duration::from_secs(2);
-/// What each of two directions at once brings at least of one way alone.
+/// Least share of one direction alone that each of two simultaneous directions reaches.
 const EACH_WAY: f64 = 0.9;
-/// Bytes that messages may take that go twice, over those that they take once.
+/// Most bytes of messages that are sent twice, relative to those sent once.
 const TWO_COPIES: f64 = 2.1;
-/// What bulk traffic may add to the latency of messages, and what may come to the delay of those that go twice.
+/// Latency that bulk traffic may add to messages, and that may come to the delay of those sent twice.
 const BESIDE: Duration = Duration::from_millis(10);

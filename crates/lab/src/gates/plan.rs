@@ -9,17 +9,17 @@ use crate::campaign::{Case, Course, Plan, Timing, Way};
 use crate::contender::{Contender, NameError};
 use crate::scenario::{Direction, Scenario, Traffic};
 
-/// Against whom Manyway is judged.
+/// The reference for Manyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contest {
     /// In virtual time, against its own best route.
     Simulated,
-    /// On real sockets, also against what is possible and against multipath TCP.
+    /// On real sockets, also `possible` and multipath TCP.
     Real,
 }
 
 impl Contest {
-    /// Repetitions that the gates ask for.
+    /// Repetitions that the gates require.
     pub const fn repetitions(self) -> u32 {
         match self {
             Self::Simulated => 20,
@@ -35,12 +35,12 @@ impl Contest {
     }
 }
 
-/// Plans every scenario the ways asked for, and for each whose routes stay as they are once more with messages of 100
-/// bytes beside, in which Manyway runs alone. If its links are alike both ways, once more with bulk traffic both ways at
-/// once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`](super::TWICE).
+/// Plans every scenario in the requested directions, and for each whose routes stay as they are once more with messages
+/// of 100 bytes beside, in which Manyway runs alone. If its links are symmetric, once more with bulk traffic in both
+/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`](super::TWICE).
 ///
 /// # Errors
-/// Never in a program that was tested: the names of the contenders are wrong.
+/// Never in a tested program: the names of the contenders are wrong.
 pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, NameError> {
     let parse = |names: &[&str]| names.iter().map(|name| name.parse()).collect::<Result<Vec<Contender>, _>>();
     let (all, alone, twice) = (parse(contest.contenders())?, parse(&[SUBJECT])?, parse(&[SUBJECT, TWICE])?);
@@ -71,8 +71,8 @@ pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, Nam
     })
 }
 
-/// The scenario with messages beside its bulk traffic; `None` if it has messages already, or no bulk traffic, or if
-/// something happens to its routes.
+/// The scenario with messages beside its bulk traffic; `None` if it has messages already, or no bulk traffic, or events
+/// on its routes.
 fn with_messages(scenario: &Scenario) -> Option<Scenario> {
     let bulk = scenario.traffic.iter().find_map(|traffic| match traffic {
         Traffic::Bulk { direction, .. } => Some(*direction),
@@ -82,7 +82,7 @@ fn with_messages(scenario: &Scenario) -> Option<Scenario> {
     if has_messages || !scenario.events.is_empty() {
         return None;
     }
-    // Messages both ways would mix two latencies.
+    // Messages in both directions would mix two latencies.
     let direction = if bulk == Direction::Both { Direction::Up } else { bulk };
     let mut scenario = scenario.clone();
     scenario.name += "+messages";
@@ -96,9 +96,9 @@ fn with_messages(scenario: &Scenario) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// The scenario with its bulk traffic both ways at once; `None` if what one way alone brings would be no measure for it:
-/// if links differ between the two ways, if something happens to them, or if there is anything but bulk traffic one way
-/// that takes what it gets.
+/// The scenario with its bulk traffic in both directions at once; `None` if one direction alone would be no reference
+/// for it: if links are asymmetric, if there are events, or if there is anything but unlimited bulk traffic in one
+/// direction.
 fn both_ways(scenario: &Scenario) -> Option<Scenario> {
     let [Traffic::Bulk { direction: Direction::Up | Direction::Down, rate: None, .. }] =
         scenario.traffic.as_slice()
@@ -119,13 +119,13 @@ fn both_ways(scenario: &Scenario) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// Whether there are messages that are of use for a while only.
+/// Whether there are messages with a lifetime.
 pub(super) fn has_deadlines(scenario: &Scenario) -> bool {
     let has_lifetime = |traffic: &Traffic| matches!(traffic, Traffic::Messages { lifetime: Some(_), .. });
     scenario.traffic.iter().any(has_lifetime)
 }
 
-/// What the name of a scenario with bulk traffic both ways at once ends in.
+/// Suffix of the name of a scenario with bulk traffic in both directions at once.
 pub(super) const BOTH_WAYS: &str = "+both";
 
 const MESSAGE: ByteCount = ByteCount(100);

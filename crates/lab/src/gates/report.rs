@@ -1,4 +1,4 @@
-//! Verdicts for people and for programs.
+//! Prints verdicts for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Gate, Judgement, NOT_JUDGED, Unit, Verdict, Verdicts};
 
-/// What falls short and by how much, and for each gate how many comparisons passed.
+/// The shortfalls and their size, and for each gate how many comparisons passed.
 pub fn text(verdicts: &Verdicts) -> String {
     let mut text = String::new();
     let short: Vec<&Verdict> =
@@ -77,7 +77,7 @@ fn row(verdict: &Verdict) -> [String; 7] {
     let number = |value: f64| number(verdict.unit, value);
     let reached = verdict.reached;
     let least = number(reached.least);
-    // The unit stands once.
+    // The unit is printed once.
     let least = least.split(' ').next().unwrap_or_default();
     let range = format!("{least}–{}", number(reached.most));
     [

@@ -27,7 +27,7 @@ fn of(verdicts: &Verdicts, gate: Gate) -> Vec<&Verdict> {
 }
 
 #[test]
-fn whoever_is_as_good_as_all_others_passes() {
+fn a_result_as_good_as_all_others_passes() {
     let results = results(&["manyway", "manyway-best", "possible", "mptcp-cubic"], &[95.0, 48.0, 96.0, 94.0]);
     let verdicts = judge(&results);
     assert!(verdicts.have_passed(), "{verdicts:?}");
@@ -137,7 +137,7 @@ fn messages_are_judged_beside_bulk_traffic_only() {
 }
 
 #[test]
-fn a_run_that_breaks_down_fails_and_what_did_not_run_is_told() {
+fn a_failed_run_fails_and_a_missing_run_is_reported() {
     let mut results = results(&["manyway", "manyway-best"], &[95.0, 48.0]);
     results.runs[0].failure = Some("connection reset".to_owned());
     assert!(!judge(&results).have_passed());
@@ -161,7 +161,7 @@ fn the_spread_excuses_a_median_on_real_sockets_alone() {
 }
 
 #[test]
-fn a_reference_that_breaks_down_sets_no_limit() {
+fn a_failed_reference_sets_no_limit() {
     let mut results = results(&["manyway", "manyway-best", "mptcp-bbr"], &[50.0, 48.0, 95.0]);
     let broken = |results: &mut Results, who: usize, count: usize| {
         for run in results.runs.iter_mut().filter(|run| run.contender == who).take(count) {
@@ -184,12 +184,12 @@ fn a_reference_that_breaks_down_sets_no_limit() {
 }
 
 #[test]
-fn a_return_too_short_to_see_its_use_is_told() {
+fn a_return_too_short_to_judge_is_reported() {
     let mut plan = campaign_plan(&["black-hole"], &["manyway"], 1);
     let case = &mut plan.cases[0];
     case.scenario = case.scenario.clone().with_duration(Duration::from_secs(3));
     let mut results = campaign::run(plan, &mut Scripted::default(), &mut Silent::default(), &Stop::default());
-    // However short, who was used in it was.
+    // A route that was used in it is judged, however short it was.
     assert_eq!(of(&judge(&results), Gate::Failover).len(), 2);
     for recovery in &mut results.runs[0].measures.recoveries {
         recovery.used = None;
@@ -201,7 +201,7 @@ fn a_return_too_short_to_see_its_use_is_told() {
 }
 
 #[test]
-fn messages_never_go_without_bulk_beside_them() {
+fn messages_are_never_sent_without_bulk_beside_them() {
     let scenarios = vec![(scenario_of("flows-30-10"), Way::AsWritten)];
     let plan = plan(&scenarios, Contest::Real).unwrap();
     let sizes: Vec<_> = plan.cases.iter().map(|case| case.scenario.traffic[0]).collect();
@@ -210,7 +210,7 @@ fn messages_never_go_without_bulk_beside_them() {
 }
 
 #[test]
-fn both_ways_at_once_are_compared_with_one_way_alone() {
+fn both_directions_at_once_are_compared_with_one_alone() {
     let judged = |slower: u64| {
         let plan = plan(&[(scenario_of("two-50"), Way::AsWritten)], Contest::Simulated).unwrap();
         let mut results =
@@ -229,7 +229,7 @@ fn both_ways_at_once_are_compared_with_one_way_alone() {
 }
 
 #[test]
-fn both_ways_are_asked_for_where_they_are_alike() {
+fn both_directions_are_planned_for_symmetric_links() {
     let cases = |name: &str, way| {
         let plan = plan(&[(scenario_of(name), way)], Contest::Real).unwrap();
         plan.cases.iter().map(Case::label).collect::<Vec<_>>()
@@ -260,7 +260,7 @@ fn messages_with_a_deadline_go_twice_in_time_and_take_so_much_more() {
         let verdicts = judge(&results);
         let latency = of(&verdicts, Gate::Latency);
         assert_eq!(latency.len(), 2);
-        // 10 ms there by the faster one.
+        // One-way delay of the faster one: 10 ms.
         assert!((latency[0].limit - 0.025).abs() < 1e-9 && (latency[1].limit - 0.0021).abs() < 1e-12);
         [latency[0], latency[1]].map(|verdict| verdict.judgement.has_passed())
     };

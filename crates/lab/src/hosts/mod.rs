@@ -1,4 +1,4 @@
-//! Two hosts of their own: network namespaces with TUN devices as interfaces, addresses and source routing.
+//! Two separate hosts: network namespaces with TUN devices as interfaces, addresses and source routing.
 //!
 //! ```no_run
 //! # fn scenario() -> manyway_lab::Scenario { unimplemented!() }
@@ -39,11 +39,11 @@ use plan::Plan;
 
 pub use plan::default_address;
 
-/// The two hosts of a scenario. Dropping them ends what still runs inside and removes them; what a killed program left
-/// behind, the next one removes.
+/// The two hosts of a scenario. Dropping them kills what still runs inside and removes them; leftovers of a killed
+/// program are removed by the next one.
 #[derive(Debug)]
 pub struct Hosts {
-    // The devices go before the namespaces.
+    // The devices are closed before the namespaces.
     devices: Vec<OwnedFd>,
     addresses: [Vec<Vec<IpAddr>>; 2],
     operator: Operator,
@@ -51,7 +51,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Whether hosts can be made here.
+    /// Whether hosts can be created here.
     ///
     /// # Errors
     /// [`LabError::Unsupported`]: the user is not root, `ip` or `/dev/net/tun` is missing, or the system allows no
@@ -77,7 +77,7 @@ impl Hosts {
         }
     }
 
-    /// Makes the hosts of a scenario, after removing those that killed programs left behind.
+    /// Creates the hosts of a scenario, after removing leftovers of killed programs.
     ///
     /// Takes about a tenth of a second.
     ///
@@ -110,8 +110,8 @@ impl Hosts {
         command
     }
 
-    /// Runs `act` on a thread of its own on a host, and gives its result. Sockets that it makes belong to the host for
-    /// ever, also when used by other threads.
+    /// Runs `act` on a thread of its own on a host, and returns its result. Sockets that it creates belong to the host
+    /// for ever, even if other threads use them.
     ///
     /// # Errors
     /// [`LabError::Io`] if the thread cannot enter the host.
@@ -119,8 +119,8 @@ impl Hosts {
         namespace::inside(self.name(side), act)
     }
 
-    /// The addresses of an interface, by its place, as they were made; empty if there is no such interface. A later
-    /// [`Change::Readdress`](crate::scenario::Change::Readdress) is not seen here.
+    /// The original addresses of an interface, by its index; empty if there is no such interface. A later
+    /// [`Change::Readdress`](crate::scenario::Change::Readdress) is not visible here.
     pub fn addresses(&self, side: Side, interface: usize) -> &[IpAddr] {
         let [client, server] = &self.addresses;
         let interfaces = match side {
@@ -154,7 +154,7 @@ impl Hosts {
     }
 }
 
-/// Changes interfaces of hosts while they are used. Its calls take some milliseconds each.
+/// Changes interfaces of hosts while they are in use. Its calls take some milliseconds each.
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
     names: Arc<[String; 2]>,
@@ -172,7 +172,7 @@ impl Operator {
         system::ip_script(self.name(side), &script)
     }
 
-    /// Puts an address in the place of an interface's first one; gives all that it has then.
+    /// Replaces an interface's first address; returns all its current addresses.
     pub(crate) fn readdress(
         &self,
         side: Side,
@@ -187,8 +187,8 @@ impl Operator {
         Ok(plan.addresses(side).into_iter().nth(interface).unwrap_or_default())
     }
 
-    /// Packets that the devices of a host dropped because the emulator did not take them in time, interface by
-    /// interface; zeros for a host that is gone.
+    /// Packets that the devices of a host dropped because the emulator did not read them in time, per interface; zeros
+    /// for a removed host.
     pub(crate) fn overruns(&self, side: Side) -> Vec<u64> {
         let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
         let table = namespace::inside(self.name(side), read).ok().and_then(Result::ok).unwrap_or_default();
@@ -204,15 +204,15 @@ impl Operator {
     }
 
     fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        // Each change of the plan is one assignment: a panic elsewhere leaves it whole.
+        // Each change of the plan is one assignment: a panic elsewhere leaves it consistent.
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What an interface could not send, by a table in the form of `/proc/net/dev`.
+/// Dropped packets of an interface, from a table in the form of `/proc/net/dev`.
 fn dropped(table: &str, name: &str) -> Option<u64> {
     let numbers = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
-    // Eight numbers of what was received; bytes, packets and errors of what was sent.
+    // Eight numbers of received data; bytes, packets and errors of sent data.
     numbers.split_whitespace().nth(11)?.parse().ok()
 }
 
@@ -220,18 +220,18 @@ const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Settings of the namespace of the calling thread, below `/proc/sys/net`.
 const SETTINGS: [(&str, &str); 11] = [
-    // A host with several interfaces takes packets where they come.
+    // A host with several interfaces accepts packets on any of them.
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/conf/default/rp_filter", "0"),
-    // Windows that suit any link of a scenario.
+    // Buffers large enough for any link of a scenario.
     ("ipv4/tcp_rmem", "4096 131072 67108864"),
     ("ipv4/tcp_wmem", "4096 16384 67108864"),
-    // Each run starts without what others have learnt.
+    // Each run starts without metrics of earlier ones.
     ("ipv4/tcp_no_metrics_save", "1"),
     ("ipv6/conf/all/accept_dad", "0"),
     ("ipv6/conf/default/accept_dad", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
-    // No addresses but those of the scenario.
+    // Only the addresses of the scenario.
     ("ipv6/conf/default/addr_gen_mode", "1"),
     ("ipv6/conf/all/keep_addr_on_down", "1"),
     ("ipv6/conf/default/keep_addr_on_down", "1"),

@@ -17,24 +17,24 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::system::ip;
 use crate::LabError;
 
-/// How the names of all our namespaces begin; who made them, a number and the side follow.
+/// Prefix of the names of our namespaces; the owner, a number and the side follow.
 pub(super) const PREFIX: &str = "mwlab";
 
-/// Where `ip` keeps the names.
+/// The directory of names of `ip`.
 const DIRECTORY: &str = "/var/run/netns";
 
-/// How often processes of a namespace are ended, and what they have for that.
+/// How often processes of a namespace are killed, and the pause between.
 const ROUNDS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A network namespace. Dropping it ends what runs inside and removes it.
+/// A network namespace. Dropping it kills what runs inside and removes it.
 #[derive(Debug)]
 pub(super) struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// Makes the namespaces of a pair of hosts, client first, with only a loopback device.
+    /// Creates the namespaces of a pair of hosts, client first, with only a loopback device.
     pub(super) fn pair() -> Result<[Self; 2], LabError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -79,8 +79,8 @@ pub(super) fn inside<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> Res
     })
 }
 
-/// Removes namespaces of programs that are gone, with what still runs in them. Names that are not exactly of our
-/// making are left alone.
+/// Removes namespaces of programs that are gone, and kills what still runs in them. Names that are not exactly in our
+/// form are left alone.
 pub(super) fn remove_leftovers() -> Result<(), LabError> {
     let names: BTreeSet<String> = ip(&["netns", "list"])?
         .lines()
@@ -95,10 +95,10 @@ pub(super) fn remove_leftovers() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Ends what runs in a namespace, again and again: one that is ended may just have started another.
+/// Kills the processes of a namespace repeatedly: one of them may just have started another.
 fn end_processes(name: &str) {
     for _ in 0..ROUNDS {
-        // A namespace that is gone has none.
+        // A removed namespace has none.
         let list = ip(&["netns", "pids", name]).unwrap_or_default();
         let numbers = list.split_whitespace().filter_map(|word| word.parse::<i32>().ok());
         let others = numbers.filter(|number| u32::try_from(*number) != Ok(std::process::id()));
@@ -114,7 +114,7 @@ fn end_processes(name: &str) {
     }
 }
 
-/// The process that made a namespace. The system uses a process id again, but not with the same start.
+/// The process that created a namespace. The system reuses a process ID, but not with the same start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner {
     process: u32,
@@ -129,7 +129,7 @@ impl Owner {
         Ok(Self { process, start: start_of(process).ok_or_else(without)? })
     }
 
-    /// Who made a namespace of this name, if it is one of ours.
+    /// The owner of a namespace of this name, if it is one of ours.
     fn of(name: &str) -> Option<Self> {
         let (owner, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
         number::<u32>(rest.strip_suffix(['c', 's'])?)?;
@@ -151,11 +151,11 @@ impl fmt::Display for Owner {
 /// When a process started, in ticks of the system; `None` if there is none.
 fn start_of(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the process stands in brackets and may hold anything; the third field follows, this is the 22nd.
+    // The name of the process is in brackets and may hold any characters; the third field follows, this is the 22nd.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// A number as we write it.
+/// A number in our notation.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_our_own_making_have_an_owner() {
+    fn only_names_in_our_form_have_an_owner() {
         let owner = Some(Owner { process: 123, start: 456 });
         assert_eq!((Owner::of("mwlab123.456-0c"), Owner::of("mwlab123.456-17s")), (owner, owner));
         for other in [
@@ -200,7 +200,7 @@ mod tests {
         assert!(me.start > 0 && me.is_alive());
         assert_eq!(Owner::of(&format!("{PREFIX}{me}-0c")), Some(me));
         assert!(!Owner { start: me.start - 1, ..me }.is_alive());
-        // More than the system ever gives.
+        // More than the system ever assigns.
         assert!(!Owner { process: 1 << 30, start: 1 }.is_alive());
     }
 }

@@ -1,9 +1,9 @@
-//! Which addresses, rules and routes the two hosts have, as lines for `ip`.
+//! The addresses, rules and routes of the two hosts, as lines for `ip`.
 //!
-//! Each interface has a routing table of its own that leads everything out by it, and a rule for each of its addresses
-//! that chooses this table: what a socket bound to an address sends leaves by the address's interface. The main table
-//! leads to each address of the other host by every interface from which a route goes there; the best route has the
-//! least metric, so when its interface goes down the next one takes over, as with an ordinary host.
+//! Each interface has a routing table of its own with a default route over it, and a rule for each of its addresses
+//! that selects this table: packets of a socket bound to an address leave by the address's interface. The main table
+//! leads to each address of the other host over every interface from which a route goes there; the best route has the
+//! least metric, so when its interface goes down the next one takes over, as on an ordinary host.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use manyway_sim::pair::Side;
 use crate::LabError;
 use crate::scenario::{Interface, Route, Scenario};
 
-/// The two hosts as they should be now.
+/// The current configuration of the two hosts.
 #[derive(Debug)]
 pub(super) struct Plan {
     client: Vec<Wired>,
     server: Vec<Wired>,
-    /// Interfaces of client and server between which a route leads, the best first.
+    /// Interfaces of client and server that are joined by a route, the best first.
     routes: Vec<(usize, usize)>,
 }
 
@@ -29,17 +29,17 @@ struct Wired {
     name: String,
     mtu: u16,
     addresses: Vec<IpAddr>,
-    /// By what the other host knows it, if not by its addresses.
+    /// Its address for the other host, if it differs from its own.
     outer: Option<IpAddr>,
     is_up: bool,
 }
 
-/// Packets that a device holds for the emulator. The emulator empties it at once, so this is no queue but room for
-/// what a host sends in one go.
+/// Packets that a device holds for the emulator. The emulator empties it at once, so this is no queue but room for one
+/// burst of a host.
 const DEVICE_QUEUE: u32 = 1_000;
 
 impl Plan {
-    /// Gives every interface of a scenario its addresses.
+    /// Assigns addresses to every interface of a scenario.
     pub(super) fn new(scenario: &Scenario) -> Self {
         let wire = |side, interfaces: &[Interface]| {
             interfaces
@@ -67,7 +67,7 @@ impl Plan {
         self.host(side).iter().map(|wired| wired.addresses.clone()).collect()
     }
 
-    /// Lines that set up an interface that exists.
+    /// Lines that configure an existing interface.
     pub(super) fn set_up(&self, side: Side, interface: usize) -> Result<String, LabError> {
         let wired = self.wired(side, interface)?;
         let Wired { name, mtu, .. } = wired;
@@ -80,7 +80,7 @@ impl Plan {
         Ok(lines)
     }
 
-    /// Notes that an interface is up or not, and gives the lines that make it so.
+    /// Records whether an interface is up, and returns the lines that make it so.
     pub(super) fn set_state(
         &mut self,
         side: Side,
@@ -93,12 +93,11 @@ impl Plan {
         if !is_up {
             return Ok(format!("link set dev {name} down\n"));
         }
-        // The system has forgotten the routes, but neither addresses nor rules.
+        // The system has removed the routes, but neither addresses nor rules.
         Ok(format!("link set dev {name} up\n{}", self.routes(side, interface)?))
     }
 
-    /// Puts an address in the place of the first, and gives the lines for this host and, to be tried and to be done, for
-    /// the other one.
+    /// Replaces the first address, and returns the lines for this host and, optional and required, for the other one.
     pub(super) fn readdress(
         &mut self,
         side: Side,
@@ -189,14 +188,14 @@ impl Plan {
     }
 }
 
-/// What to do for another address.
+/// The changes for another address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Readdressing {
-    /// At its host.
+    /// For its host.
     pub(super) here: String,
-    /// At the other host, as far as it applies.
+    /// For the other host, as far as they apply.
     pub(super) there_old: String,
-    /// At the other host, then.
+    /// For the other host, after those.
     pub(super) there_new: String,
 }
 
@@ -222,8 +221,8 @@ impl Wired {
     }
 }
 
-/// The address of an interface whose scenario names none: `10.77.<n>.1` at the client and `10.78.<n>.1` at the server,
-/// where the first interface has n = 1.
+/// The default address of an interface: `10.77.<n>.1` at the client and `10.78.<n>.1` at the server, where the first
+/// interface has n = 1.
 pub fn default_address(side: Side, place: usize) -> IpAddr {
     let network = match side {
         Side::Client => 77,
@@ -233,7 +232,7 @@ pub fn default_address(side: Side, place: usize) -> IpAddr {
     Ipv4Addr::new(10, network, number, 1).into()
 }
 
-/// Small for good routes: much rate at the narrowest link, then little delay.
+/// Small for good routes: first a high rate at the narrowest link, then a low delay.
 fn rank(scenario: &Scenario, route: &Route) -> (Reverse<manyway_proto::Rate>, std::time::Duration) {
     let links = || route.links.iter().filter_map(|link| scenario.links.get(*link));
     let narrowest = links().map(|link| link.up.rate.nominal().min(link.down.rate.nominal())).min();

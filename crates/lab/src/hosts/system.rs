@@ -5,14 +5,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::LabError;
 
-/// Runs `ip` and gives what it printed.
+/// Runs `ip` and returns its output.
 pub(super) fn ip(arguments: &[&str]) -> Result<String, LabError> {
     let output = Command::new("ip").args(arguments).stdin(Stdio::null()).output().map_err(not_started)?;
     finished(&output, &arguments.join(" "))
 }
 
 /// Runs the lines of `script` as commands of `ip` in a network namespace, until one fails; those that begin with `-6`
-/// after the others, since `ip` takes a family for all lines only.
+/// after the others, since `ip` accepts a family for all lines only.
 pub(super) fn ip_script(namespace: &str, script: &str) -> Result<(), LabError> {
     let (mut any, mut six) = (String::new(), String::new());
     for line in script.lines() {
@@ -24,7 +24,7 @@ pub(super) fn ip_script(namespace: &str, script: &str) -> Result<(), LabError> {
     if six.is_empty() { Ok(()) } else { batch(&["-6", "-n", namespace, "-batch", "-"], &six) }
 }
 
-/// Runs the lines of `script` as far as possible: they may have nothing to do.
+/// Runs the lines of `script` as far as possible: they may have no effect.
 pub(super) fn ip_attempts(namespace: &str, script: &str) {
     drop(batch(&["-n", namespace, "-force", "-batch", "-"], script));
 }
@@ -38,7 +38,7 @@ fn batch(arguments: &[&str], script: &str) -> Result<(), LabError> {
         .spawn()
         .map_err(not_started)?;
     if let Some(mut input) = child.stdin.take() {
-        // Where `ip` ends early, its status says so.
+        // If `ip` ends early, its status says so.
         drop(input.write_all(script.as_bytes()));
     }
     let output = child.wait_with_output().map_err(not_started)?;

@@ -103,7 +103,7 @@ fn no_routes_lead_by_an_interface_that_is_down() {
 }
 
 #[test]
-fn what_a_device_dropped_is_read_from_the_table_of_the_system() {
+fn packets_dropped_by_a_device_are_read_from_the_table_of_the_system() {
     let table = "Inter-|   Receive                                                |  Transmit\n \
                  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop\n    \
                  lo:       0       0    0    1    0     0          0         0        0       0    0    2    0\n \

@@ -1,4 +1,4 @@
-//! Opening TUN devices: the one place where the kernel must be told something through a raw pointer.
+//! Opens TUN devices: the only place that passes a raw pointer to the kernel.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Setter, ioctl, opcode};
 
-/// Makes a TUN device of this name, at most 15 letters, in the network namespace of the calling thread. Each read and
-/// write of the descriptor is one IP packet and does not block; the device vanishes with the last copy of it.
+/// Creates a TUN device of this name, at most 15 letters, in the network namespace of the calling thread. Each read and
+/// write of the descriptor is one non-blocking IP packet; the device is removed with the last copy of it.
 pub(super) fn open(name: &str) -> io::Result<OwnedFd> {
     let device =
         rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
@@ -17,7 +17,7 @@ pub(super) fn open(name: &str) -> io::Result<OwnedFd> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     place.iter_mut().zip(name.bytes()).for_each(|(place, byte)| *place = byte);
-    // SAFETY: TUNSETIFF reads a `struct ifreq` (40 bytes, the name ended by a zero) and keeps no pointer to it;
+    // SAFETY: TUNSETIFF reads a `struct ifreq` (40 bytes, the name terminated by a zero) and keeps no pointer to it;
     // `InterfaceRequest` has that size and layout.
     unsafe {
         let set = Setter::<TUNSETIFF, InterfaceRequest>::new(request);

@@ -15,26 +15,26 @@ pub use spread::Spread;
 use crate::outcome::{CpuTime, Delivery, Flow, Outcome};
 use crate::scenario::{Direction, Scenario, Traffic};
 
-/// What counts of a run.
+/// The figures of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
-    /// What the receiving applications got of bulk traffic, from first to last byte, all flows together; of messages
-    /// where there is no bulk traffic. A connection that fell silent for longer than [`Self::STALLED`] before the end is
-    /// counted until the end.
+    /// Bulk data at the receiving applications, from first to last byte, all flows together; messages if there is no
+    /// bulk traffic. A connection that fell silent for longer than [`Self::STALLED`] before the end is counted until
+    /// the end.
     pub goodput: Rate,
-    /// The same of the slowest of these flows alone.
+    /// The same for the slowest of these flows.
     pub slowest: Rate,
     /// All of it.
     pub bytes: ByteCount,
     /// The longest time without a byte between the first and the last, or until the end for a flow that fell silent.
     pub silence: Duration,
-    /// What happened to routes, and how the traffic took it.
+    /// Events of routes, and the reaction of the traffic.
     pub recoveries: Vec<Recovery>,
-    /// How bytes came to the receiving applications; `None` on real sockets.
+    /// Delivery to the receiving applications; `None` on real sockets.
     pub delivery: Option<DeliveryFigures>,
     /// Processor time of the process at each end.
     pub cpu: Option<CpuTime>,
-    /// What became of messages, if there were any.
+    /// The messages, if there were any.
     pub messages: Option<MessageFigures>,
     /// Bytes that each route delivered, both ways, in the order of the scenario.
     pub routes: Vec<ByteCount>,
@@ -42,37 +42,37 @@ pub struct Measures {
     pub dropped: u64,
 }
 
-/// How bytes came to the receiving applications.
+/// Delivery to the receiving applications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryFigures {
-    /// The most that waited at a receiver for bytes before it.
+    /// Most bytes that waited at a receiver for earlier ones.
     pub most_held: ByteCount,
-    /// From the first sending of a byte until it and all before it had arrived: half of the bytes within this.
+    /// Time from the first sending of a byte until it and all before it had arrived: median.
     pub median: Duration,
-    /// 95 % of the bytes within this.
+    /// 95th percentile.
     pub p95: Duration,
 }
 
-/// What became of messages.
+/// Figures of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageFigures {
     /// How many arrived.
     pub arrived: u64,
     /// How many did not.
     pub missing: u64,
-    /// Latency that half of those sent kept; `None` if it never came.
+    /// Median latency of those sent; `None` if it never arrived.
     pub median: Option<Duration>,
-    /// Latency that 99 % of those sent kept; `None` if it never came.
+    /// 99th percentile of those sent; `None` if it never arrived.
     pub p99: Option<Duration>,
-    /// Latency that 99.9 % of those sent kept; `None` if it never came.
+    /// 99.9th percentile of those sent; `None` if it never arrived.
     pub p999: Option<Duration>,
 }
 
 impl Measures {
-    /// A flow that ends so long before the run has not ended but stalled.
+    /// A flow that ends this long before the run has not ended but stalled.
     pub const STALLED: Duration = Duration::from_secs(1);
 
-    /// Draws the figures from an outcome.
+    /// Computes the figures of an outcome.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
         let flows = counted(scenario, outcome);
         let end = |counted: &Counted<'_>| stalled_until(scenario, counted);
@@ -102,13 +102,13 @@ impl Measures {
     }
 
     /// The longest time from the return of a route until it was used again, in seconds; infinite if it never was,
-    /// `None` if none returned for long enough to tell.
+    /// `None` if no return was long enough to judge.
     pub fn used_again(&self) -> Option<f64> {
         let times = self.returns().filter(|returned| returned.tells_use()).map(|returned| returned.used);
         times.map(|time| time.map_or(f64::INFINITY, |time| time.as_secs_f64())).reduce(f64::max)
     }
 
-    /// The longest time from the return of a route, if it stayed for long enough to tell, until it carried 90 % of its rate,
+    /// The longest time from the return of a route, if it was long enough to judge, until it carried 90 % of its rate,
     /// in seconds; infinite if it never did, `None` if none returned.
     pub fn restored(&self) -> Option<f64> {
         let stayed = self.returns().filter(|returned| returned.stayed >= Recovery::LEAST);
@@ -116,7 +116,7 @@ impl Measures {
         times.reduce(f64::max)
     }
 
-    /// How many returns of routes do not tell when these were used again, and how many there were.
+    /// Number of returns of routes that were too short to judge, and number of all returns.
     pub fn untold_returns(&self) -> (usize, usize) {
         (self.returns().filter(|returned| !returned.tells_use()).count(), self.returns().count())
     }
@@ -126,12 +126,12 @@ impl Measures {
     }
 
     /// The longest time after a route was lost until the survivors were fully used, and after one returned until all
-    /// were, in seconds; infinite if that never came, `None` if nothing happened to any route.
+    /// were, in seconds; infinite if that never happened, `None` if no route had an event.
     pub fn recovery(&self) -> Option<f64> {
         self.recovery_where(|_| true)
     }
 
-    /// The same after what happened to routes in one way only.
+    /// The same after events of one kind only.
     pub fn recovery_from(&self, fault: Fault) -> Option<f64> {
         self.recovery_where(|recovery| recovery.fault == fault)
     }
@@ -169,7 +169,7 @@ impl MessageFigures {
         }
         latencies.sort_unstable();
         let arrived = u64::try_from(latencies.len()).unwrap_or(u64::MAX);
-        // The message with this share of all at or before it; those that never came stand at the end.
+        // The message with this share of all at or before it; missing ones are at the end.
         let kept = |permille: u64| {
             let place = ((arrived + missing) * permille).div_ceil(1_000).saturating_sub(1);
             latencies.get(usize::try_from(place).unwrap_or(usize::MAX)).copied()

@@ -1,4 +1,4 @@
-//! What happened to routes, and how the traffic took it.
+//! Events of routes, and the reaction of the traffic.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::{Counted, counted};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Change, Direction, Scenario, Side, Traffic, Working};
 
-/// What happened to routes.
+/// An event of routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// They died, and nobody was told.
+    /// They died silently.
     Died,
-    /// They went away with their interface, which the host knows.
+    /// Their interface went down, which the host knows.
     WentDown,
     /// They work again.
     Returned,
@@ -30,38 +30,38 @@ impl Fault {
     }
 }
 
-/// How the traffic took what happened to routes.
+/// The reaction of the traffic to an event of routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
-    /// When it happened, since the start of the traffic.
+    /// Time of the event, from the start of the traffic.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub fault: Fault,
-    /// To which routes, by their places in the scenario.
+    /// The routes, by their indices in the scenario.
     pub routes: Vec<usize>,
     /// How many routes worked afterwards.
     pub working: usize,
-    /// Whether there is traffic that fills its routes. Where there is none, nothing can be said of their use.
+    /// Whether there is traffic that fills its routes. Otherwise nothing can be said about their use.
     pub is_filled: bool,
     /// Time until the next fault, or the end.
     pub watched: Duration,
-    /// Time until something happened to one of these routes again, or the end.
+    /// Time until the next event of one of these routes, or the end.
     pub stayed: Duration,
-    /// The longest time without a byte at the receiver that touched the time watched.
+    /// The longest time without a byte at the receiver that overlaps the watched time.
     pub silence: Duration,
-    /// After a return: until every route that returned carried a tenth of its rate over 100 ms; `None` if none did before
-    /// one of them was lost again.
+    /// After a return: until every returned route carried a tenth of its rate over 100 ms; `None` if that did not
+    /// happen before one of them was lost again.
     pub used: Option<Duration>,
-    /// After a return: until a half second began in which every route that returned carried 90 % of its rate; `None` if
-    /// that never came before one of them was lost again.
+    /// After a return: until the start of a half second in which every returned route carried 90 % of its rate; `None`
+    /// if that did not happen before one of them was lost again.
     pub restored: Option<Duration>,
-    /// Until a half second began in which the goodput was 85 % of what the working routes carry by their numbers (so 90 %
-    /// of what they carry after headers); `None` if never.
+    /// Until the start of a half second in which the goodput was 85 % of the capacity of the working routes by their
+    /// numbers (so 90 % of it after headers); `None` if never.
     pub full: Option<Duration>,
 }
 
 impl Recovery {
-    /// Least time watched within which anything can be said.
+    /// Least watched time for a judgement.
     pub(super) const LEAST: Duration = Duration::from_secs(2);
 
     /// Whether there was a route to go on with, and time to see it.
@@ -69,14 +69,14 @@ impl Recovery {
         self.is_filled && self.working > 0 && self.watched >= Self::LEAST
     }
 
-    /// Of a return: whether it can be said when the routes were used again. One that was lost again soon tells it only
-    /// by having been used.
+    /// For a return: whether it can be said when the routes were used again. One that was lost again soon counts only
+    /// if it had been used.
     pub fn tells_use(&self) -> bool {
         self.used.is_some() || self.stayed >= Self::LEAST
     }
 }
 
-/// Everything that happened to routes, in order, worst of all flows. Empty if nothing did.
+/// All events of routes, in order, worst of all flows. Empty if there were none.
 pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
     let turns = turns(scenario);
     let ends = turns.iter().skip(1).map(|turn| turn.at).chain([scenario.duration]);
@@ -126,7 +126,7 @@ pub fn recoveries(scenario: &Scenario, outcome: &Outcome) -> Vec<Recovery> {
     turns.iter().enumerate().zip(ends).map(|(turn, end)| judge(turn, end)).collect()
 }
 
-/// A moment at which the set of working routes changes.
+/// A time at which the set of working routes changes.
 struct Turn {
     at: Duration,
     fault: Fault,
@@ -159,7 +159,7 @@ fn turns(scenario: &Scenario) -> Vec<Turn> {
     turns
 }
 
-/// The longest silence that touches a time; until the end for a flow that stays silent.
+/// The longest silence that overlaps a time; until the end for a flow that stays silent.
 fn silence_within(scenario: &Scenario, counted: &Counted<'_>, from: Duration, to: Duration) -> Duration {
     let flow = counted.flow;
     let last = flow.arrivals.span().map_or(Duration::ZERO, |(_, last)| last);
@@ -173,12 +173,12 @@ fn silence_within(scenario: &Scenario, counted: &Counted<'_>, from: Duration, to
     longest.unwrap_or_default().max(tail)
 }
 
-/// A share of what a route carries towards a side.
+/// A share of the capacity of a route towards a side.
 fn share_of(scenario: &Scenario, route: usize, receiver: Side, (part, whole): (u64, u64)) -> Rate {
     scenario.sum_of(towards(receiver), |place| place == route).scaled(part, whole)
 }
 
-/// How long after a moment a route carries so much over a time towards a side.
+/// Delay from a time until a route carries this much over a window towards a side.
 fn carries(
     totals: &RouteTotals,
     receiver: Side,
@@ -193,7 +193,7 @@ fn carries(
     arrivals.reaches(at, rate, over)
 }
 
-/// The direction of what a side receives.
+/// The direction of data that a side receives.
 const fn towards(receiver: Side) -> Direction {
     match receiver {
         Side::Server => Direction::Up,
@@ -201,7 +201,7 @@ const fn towards(receiver: Side) -> Direction {
     }
 }
 
-/// Over which the goodput is looked at.
+/// Window for the goodput.
 const HALF_SECOND: Duration = Duration::from_millis(500);
-/// Over which what a route carries is looked at.
+/// Window for the traffic of a route.
 const TENTH_SECOND: Duration = Duration::from_millis(100);

@@ -1,10 +1,10 @@
-//! Repeated measurements summed up.
+//! Statistics of repeated measurements.
 
 use serde::Serialize;
 
-/// What repeated runs gave: the value in the middle, and how far the others lie from it.
+/// The results of repeated runs: the median, and the spread of the others.
 ///
-/// Infinity stands for what never came, such as the recovery of a connection that stayed dead.
+/// Infinity stands for what never happened, such as the recovery of a connection that stayed dead.
 ///
 /// ```
 /// use manyway_lab::measures::Spread;
@@ -29,7 +29,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Sums values up; `None` if there are none. Values that are no numbers are left out.
+    /// Summarises values; `None` if there are none. NaN values are left out.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         values.sort_by(f64::total_cmp);
@@ -57,7 +57,7 @@ impl Spread {
     }
 }
 
-/// The value below which so many quarters of the sorted values lie, between two of them by proportion.
+/// The value below which this many quarters of the sorted values lie, interpolated.
 fn quantile(sorted: &[f64], quarters: usize) -> Option<f64> {
     let place = sorted.len().checked_sub(1)? * quarters;
     let below = *sorted.get(place / 4)?;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_of_an_even_number_lies_between_two() {
+    fn the_median_of_an_even_number_lies_between_two() {
         let spread = Spread::of([4.0, 1.0, 2.0, 3.0]).unwrap();
         assert_eq!((spread.median, spread.lower, spread.upper), (2.5, 1.75, 3.25));
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_worse_than_anything() {
+    fn what_never_happened_is_worse_than_anything() {
         let spread = Spread::of([1.0, f64::INFINITY, f64::INFINITY]).unwrap();
         assert!(spread.median.is_infinite() && spread.upper.is_infinite());
         assert_eq!((spread.least, spread.count), (1.0, 3));

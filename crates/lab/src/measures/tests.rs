@@ -9,7 +9,7 @@ fn scenario() -> Scenario {
     Library::builtin().unwrap().find("two-50").unwrap().remove(0).with_duration(Duration::from_secs(10))
 }
 
-/// Bytes arrive every 10 ms at so many Mbit/s in each of these times, in milliseconds.
+/// Bytes arrive every 10 ms at this many Mbit/s in each of these times, in milliseconds.
 fn arrivals(parts: &[(u64, u64, f64)]) -> Arrivals {
     let mut arrivals = Arrivals::default();
     for (from, to, megabits) in parts {
@@ -47,10 +47,10 @@ fn a_flow_that_falls_silent_is_counted_until_the_end() {
 }
 
 #[test]
-fn each_connection_side_by_side_is_counted_over_its_own_time() {
+fn each_parallel_connection_is_counted_over_its_own_time() {
     let scenario = scenario();
     let mut outcome = even(&scenario, 90.0);
-    // The slow one still has two seconds in its buffers when the fast one is done; the third dies half way.
+    // The slow one still has two seconds in its buffers when the fast one is done; the third dies half-way.
     let mut arrivals = Arrivals::default();
     for millis in (0..12_000).step_by(10) {
         for (lane, megabits, until) in [(0, 80.0, 10_000), (1, 10.0, 12_000), (2, 20.0, 5_000)] {
@@ -77,13 +77,13 @@ fn a_flow_that_ends_as_it_should_does_not_stall_beside_one_that_goes_on() {
     let measures = Measures::of(&scenario, &outcome);
     assert!(near(measures.megabits(), 90.0), "{}", measures.goodput);
     assert_eq!(measures.silence, Duration::from_millis(10));
-    // The other way round it is the endless one that stalls.
+    // The other way round the endless one stalls.
     scenario.traffic.reverse();
     assert_eq!(Measures::of(&scenario, &outcome).silence, Duration::from_millis(8_010));
 }
 
 #[test]
-fn the_slowest_of_several_flows_is_told() {
+fn the_slowest_of_several_flows_is_reported() {
     let mut scenario = scenario();
     scenario.traffic[0] = Traffic::Bulk { direction: Direction::Both, size: None, rate: None, chunk: None };
     let mut outcome = even(&scenario, 50.0);
@@ -96,7 +96,7 @@ fn the_slowest_of_several_flows_is_told() {
 }
 
 #[test]
-fn traffic_that_fills_no_route_says_nothing_of_their_use() {
+fn traffic_that_fills_no_route_says_nothing_about_their_use() {
     let mut scenario = scenario();
     let at = |seconds, change| Event { at: Duration::from_secs(seconds), change };
     let direction = Direction::Both;
@@ -114,7 +114,7 @@ fn traffic_that_fills_no_route_says_nothing_of_their_use() {
 }
 
 #[test]
-fn messages_that_never_came_are_the_slowest() {
+fn missing_messages_are_the_slowest() {
     let scenario = scenario();
     let mut outcome = even(&scenario, 1.0);
     let mut messages = outcome.flows[0].clone();
@@ -141,7 +141,7 @@ fn messages_that_never_came_are_the_slowest() {
 }
 
 #[test]
-fn processor_time_is_that_of_both_ends_for_a_gigabyte() {
+fn processor_time_is_the_sum_of_both_ends_per_gigabyte() {
     let scenario = scenario();
     let mut outcome = even(&scenario, 80.0);
     outcome.cpu = Some(CpuTime { client: Duration::from_millis(60), server: Duration::from_millis(40) });
@@ -195,7 +195,7 @@ fn what_never_recovers_is_endless_and_an_interface_that_goes_down_is_no_silent_d
 }
 
 #[test]
-fn each_of_several_returns_tells_when_the_route_was_used_if_it_stayed_long_enough() {
+fn each_return_shows_when_the_route_was_used_if_it_was_long_enough() {
     let mut scenario = scenario();
     let at = |millis, change| Event { at: Duration::from_millis(millis), change };
     let direction = Direction::Both;
@@ -208,7 +208,7 @@ fn each_of_several_returns_tells_when_the_route_was_used_if_it_stayed_long_enoug
         at(4_000, restore.clone()),
         at(5_000, cut),
         at(6_000, restore),
-        // What happens to another route leaves time to this one.
+        // An event of another route leaves time to this one.
         at(7_000, other),
     ];
     let mut outcome = even(&scenario, 90.0);

@@ -1,4 +1,4 @@
-//! Who is told what: a scenario and a contender as the assignments of two agents.
+//! Makes the assignments of two agents from a scenario and a contender.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::scenario::{Change, Scenario, Traffic};
 
-/// How long what is on its way may still take after the end.
+/// Time for data in flight after the end.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// A run as both agents need to know it.
@@ -21,7 +21,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Plan<'a> {
     scenario: &'a Scenario,
     hosts: &'a Hosts,
-    /// The routes in use, by their places, the best first.
+    /// The routes in use, by their indices, the best first.
     routes: Vec<usize>,
     /// The ends of these.
     pairs: Vec<Pair>,
@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Groups of routes that each should carry something: Manyway chooses among several.
+    /// Groups of routes, each of which should carry something: Manyway selects one of several.
     pub(crate) fn groups(&self, contender: &Contender) -> Vec<Vec<usize>> {
         match contender {
             Contender::Manyway(settings) => {
@@ -57,22 +57,22 @@ impl<'a> Plan<'a> {
         self.scenario.traffic.iter().map(exchange).collect()
     }
 
-    /// Whether an interface goes down on the way.
+    /// Whether an interface goes down during the run.
     pub(crate) fn loses_an_interface(&self) -> bool {
         self.scenario.events.iter().any(|event| matches!(event.change, Change::InterfaceDown { .. }))
     }
 
-    /// How a route is called.
+    /// The name of a route.
     pub(crate) fn route_name(&self, route: usize) -> &str {
         self.scenario.routes.get(route).map_or("", |route| route.name.as_str())
     }
 
-    /// The congestion control with which independent connections show what is possible.
+    /// The congestion control of the independent connections of `possible`.
     pub(crate) fn possible(&self) -> &'static str {
         if self.scenario.has_loss() { "bbr" } else { "cubic" }
     }
 
-    /// What an agent is told.
+    /// The assignment of an agent.
     pub(crate) fn assignment(&self, contender: &Contender, side: Side, seed: u64) -> Assignment {
         let limit = self.scenario.limit();
         Assignment {

@@ -24,7 +24,7 @@ use crate::{Runner, Stop};
 use assignment::Plan;
 use session::{End, Session};
 
-/// Lets contenders run on real sockets. Needs root, `ip` and `/dev/net/tun`.
+/// Runs contenders on real sockets. Needs root, `ip` and `/dev/net/tun`.
 #[derive(Debug)]
 pub struct Real {
     program: PathBuf,
@@ -32,24 +32,24 @@ pub struct Real {
 }
 
 impl Real {
-    /// Takes the `manyway` program, which runs at either end as `manyway-lab lab-agent`.
+    /// Uses the `manyway` program, which runs at either end as `manyway-lab lab-agent`.
     ///
     /// # Errors
-    /// [`LabError::Unsupported`] if this user or this machine can not make the hosts.
+    /// [`LabError::Unsupported`] if this user or this machine cannot create the hosts.
     pub fn new(program: PathBuf) -> Result<Self, LabError> {
         Hosts::check()?;
         Ok(Self { program, stop: Stop::default() })
     }
 
-    /// Ends a run soon: [`Runner::run`] then gives [`LabError::Interrupted`], and nothing is left behind.
+    /// Ends a run soon: [`Runner::run`] then returns [`LabError::Interrupted`], and nothing is left behind.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 }
 
 impl Real {
-    /// Lets several contenders run at the same time over the same links; gives the outcome of each. What routes delivered
-    /// stands in all of them, and is that of all together.
+    /// Runs several contenders at the same time over the same links; returns the outcome of each. The deliveries of
+    /// routes are in all of them, and are those of all together.
     ///
     /// # Errors
     /// As [`Runner::run`].
@@ -81,7 +81,7 @@ impl Real {
             all_are_set_up &= session.set_up()?;
             sessions.push(session);
         }
-        // Without one of them the others would not measure what was asked for.
+        // Without one of them the others would not measure what was requested.
         let begin = all_are_set_up.then(|| emulator.begin());
         let run =
             |mut session: Session| begin.map_or(Ok(()), |begin| session.run(begin)).map(|()| session.close());
@@ -90,7 +90,7 @@ impl Real {
             running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
         let links = emulator.finish();
-        // Who ended the run is told before what that did to the links.
+        // The failure of an end is reported before its effect on the links.
         let ends = ends.into_iter().collect::<Result<Vec<End>, LabError>>()?;
         let links = links?;
         let others = plans.len() - 1;
@@ -101,7 +101,7 @@ impl Real {
     }
 }
 
-/// Refuses contenders who would change the system under each other.
+/// Refuses contenders that would change the system under each other.
 fn check_together(scenario: &Scenario, contenders: &[Contender]) -> Result<(), LabError> {
     let several =
         |is_one: fn(&Contender) -> bool| contenders.iter().filter(|one| is_one(one)).nth(1).is_some();

@@ -1,4 +1,4 @@
-//! Puts together what the agents and the links say.
+//! Combines the reports of the agents and the links.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn assemble(
     let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows));
     let cpu = end.client.as_ref().zip(end.server.as_ref());
     let mut remarks = end.remarks;
-    // What routes carried is that of all together.
+    // The deliveries of routes are those of all together.
     if failure.is_none() && others == 0 {
         let names = |group: Vec<usize>| {
             let names: Vec<&str> = group.iter().map(|route| plan.route_name(*route)).collect();
@@ -48,7 +48,7 @@ pub(super) fn assemble(
     }
 }
 
-/// What arrived, in the order of the traffic, up before down. What nobody reported is empty.
+/// Arrived data, in the order of the traffic, up before down; empty where no report came.
 fn flows(exchanges: &[Exchange], end: &End) -> Vec<Flow> {
     let mut flows = Vec::new();
     for (place, exchange) in exchanges.iter().enumerate() {
@@ -84,7 +84,7 @@ fn report(end: &End, side: Side) -> Option<&Report> {
     }
 }
 
-/// What should have arrived and did not.
+/// Data that should have arrived and did not.
 fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
     let loads = exchanges.iter().flat_map(|exchange| {
         let count = usize::from(exchange.up) + usize::from(exchange.down);
@@ -103,7 +103,7 @@ fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
     })
 }
 
-/// Routes that should carry bulk data and hardly do: of each group, with its name, one at least.
+/// Routes that should carry bulk data and hardly do: at least one of each group, with its name.
 fn idle_routes(
     groups: &[(String, Vec<usize>)],
     exchanges: &[Exchange],
@@ -137,7 +137,7 @@ fn idle_routes(
     remarks
 }
 
-/// That packets were late enough to show in the figures: many of them, or some by a pause.
+/// The remark that packets were late enough to affect the figures: many of them, or some by a pause.
 fn late(lateness: Lateness) -> Option<String> {
     (lateness.p99 > LATE || lateness.worst > PAUSE).then(|| {
         format!(
@@ -148,7 +148,7 @@ fn late(lateness: Lateness) -> Option<String> {
     })
 }
 
-/// That packets were lost which no link has dropped.
+/// The remark that packets were lost that no link has dropped.
 fn overrun(interfaces: &[InterfaceReport]) -> Option<String> {
     let lost: u64 = interfaces.iter().map(|interface| interface.overrun).sum();
     (lost > 0).then(|| {
@@ -162,9 +162,9 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// From here on the emulator's own lateness may show in the figures.
+/// From here on the emulator's own delay may affect the figures.
 const LATE: Duration = Duration::from_millis(2);
-/// A pause of this length shows in silences, which are judged by a tenth of a second.
+/// A pause of this length affects silences, which are judged by a tenth of a second.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     use crate::outcome::Arrivals;
 
     #[test]
-    fn a_route_that_hardly_carries_anything_is_told() {
+    fn a_route_that_hardly_carries_anything_is_reported() {
         let carrying = |bytes| {
             let mut up = Arrivals::default();
             up.record(Duration::ZERO, bytes);
@@ -185,7 +185,7 @@ mod tests {
         let told = |bytes| idle_routes(&alone, &bulk(None), &[carrying(99_600), carrying(bytes)]);
         assert!(told(600).is_empty());
         assert_eq!(told(400), ["the route lte carried only 400 of 100000 bytes to the server"]);
-        // Of routes among which one may choose, one is enough; and who sends little needs no second.
+        // Of alternative routes one is enough; and a sender of little data needs no second.
         let routes = [carrying(99_600), carrying(400)];
         let either = [("wifi or lte".to_owned(), vec![0, 1])];
         assert!(idle_routes(&either, &bulk(None), &routes).is_empty());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_the_emulator_lost_are_told() {
+    fn packets_lost_by_the_emulator_are_reported() {
         let interface = |overrun| InterfaceReport { overrun, ..InterfaceReport::default() };
         assert_eq!(overrun(&[interface(0), interface(0)]), None);
         let remark = overrun(&[interface(3), interface(4)]).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pause_of_the_emulator_is_told_as_well_as_a_general_lateness() {
+    fn one_pause_of_the_emulator_is_reported_as_well_as_a_general_delay() {
         let of = |p99, worst| {
             let (p99, worst) = (Duration::from_millis(p99), Duration::from_millis(worst));
             late(Lateness { count: 1000, median: Duration::ZERO, p99, worst })

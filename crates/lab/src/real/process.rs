@@ -1,4 +1,4 @@
-//! An agent as the lab sees it: a child that answers orders with words.
+//! An agent as the lab drives it: a child process that answers orders.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -11,28 +11,28 @@ use crate::agent::document::{Assignment, Order, Word};
 use crate::error::LabError;
 use crate::stop::Stop;
 
-/// A running agent. Dropping it ends it.
+/// A running agent. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     words: Receiver<Word>,
     errors: Option<JoinHandle<String>>,
-    /// How it is called in messages.
+    /// Its name in messages.
     who: &'static str,
 }
 
 /// Why an agent does not answer as it should.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The contender broke down, or the agent did.
+    /// The contender failed, or the agent did.
     Failure(String),
-    /// The lab itself can not go on.
+    /// The lab itself cannot continue.
     Lab(LabError),
 }
 
 impl Agent {
-    /// Starts `command`, to which `lab-agent` is added, and gives it its assignment.
+    /// Starts `command` with the argument `lab-agent`, and sends it its assignment.
     pub(crate) fn start(
         mut command: Command,
         who: &'static str,
@@ -47,14 +47,14 @@ impl Agent {
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
                 let lines = BufReader::new(output).lines().map_while(Result::ok);
-                // Ends with the output, or when nobody wants to know any more.
+                // Ends with the output, or when the receiver is gone.
                 let _ = lines.map(|line| understood(&line)).try_for_each(|word| sender.send(word));
             });
         }
         let errors = child.stderr.take().map(|mut stream| {
             std::thread::spawn(move || {
                 let mut text = String::new();
-                // What can not be read is not told.
+                // Unreadable output is dropped.
                 let _ = stream.by_ref().take(ERRORS).read_to_string(&mut text);
                 let _ = std::io::copy(&mut stream, &mut std::io::sink());
                 text
@@ -68,14 +68,14 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Gives an order. One that does not arrive shows when the answer is missing.
+    /// Sends an order. If it does not arrive, the answer will be missing.
     pub(crate) fn order(&mut self, order: Order) {
         if let Ok(line) = serde_json::to_string(&order) {
             self.write(&line);
         }
     }
 
-    /// Waits for the next word.
+    /// Waits for the next answer.
     pub(crate) fn word(&mut self, deadline: Instant, stop: &Stop) -> Result<Word, Trouble> {
         loop {
             stop.check().map_err(Trouble::Lab)?;
@@ -88,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// The next word, if it comes soon.
+    /// The next answer, if it comes soon.
     pub(crate) fn poll(&mut self, patience: Duration) -> Result<Option<Word>, Trouble> {
         match self.words.recv_timeout(patience) {
             Ok(Word::Failed { text }) => Err(Trouble::Failure(format!("{}: {text}", self.who))),
@@ -98,7 +98,7 @@ impl Agent {
         }
     }
 
-    /// Waits, not for long, until it has ended by itself after the last order.
+    /// Waits, for a limited time, until it has ended by itself after the last order.
     pub(crate) fn end(mut self) {
         self.input = None;
         let deadline = Instant::now() + LAST_WORDS;
@@ -109,12 +109,12 @@ impl Agent {
 
     fn write(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
-            // An agent that is gone shows when the answer is missing.
+            // If the agent is gone, the answer will be missing.
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
         }
     }
 
-    /// The words of an agent that ended without any.
+    /// The error of an agent that ended without an answer.
     fn broken(&mut self) -> Trouble {
         self.input = None;
         let deadline = Instant::now() + LAST_WORDS;
@@ -142,7 +142,7 @@ impl Drop for Agent {
             std::thread::sleep(Duration::from_millis(5));
         }
         if matches!(self.child.try_wait(), Ok(None)) {
-            // It may have ended this very moment.
+            // It may have ended at this moment.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -154,9 +154,9 @@ fn understood(line: &str) -> Word {
     serde_json::from_str(line).unwrap_or_else(strange)
 }
 
-/// How often it is looked whether the end was asked for.
+/// Interval of checking for an interruption.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long an agent may take to end.
+/// Time for an agent to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Bytes of error messages that are kept.
 const ERRORS: u64 = 4000;

@@ -12,23 +12,23 @@ use crate::agent::{SET_UP, clock};
 use crate::error::LabError;
 use crate::stop::Stop;
 
-/// The agents of a run. Dropping it ends both.
+/// The agents of a run. Dropping it kills both.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Agent,
     server: Agent,
-    /// How long the traffic lasts at most, with what is on its way at its end.
+    /// Longest duration of the traffic, with data in flight at its end.
     longest: Duration,
     stop: Stop,
     end: End,
 }
 
-/// What both agents said.
+/// The reports of both agents.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct End {
     pub(crate) client: Option<Report>,
     pub(crate) server: Option<Report>,
-    /// What went wrong, in the words of both.
+    /// The failure, in the texts of both.
     pub(crate) failure: Option<String>,
     pub(crate) remarks: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Session {
     /// Starts an agent at each end.
     ///
     /// # Errors
-    /// A program can not be started.
+    /// A program cannot be started.
     pub(crate) fn start(
         client: (Command, Assignment),
         server: (Command, Assignment),
@@ -49,16 +49,16 @@ impl Session {
         Ok(Self { client, server, longest, stop: stop.clone(), end: End::default() })
     }
 
-    /// Lets both connect; false if that fails, which is then the end of the run.
+    /// Connects both; returns false if that fails, which ends the run.
     ///
     /// # Errors
-    /// The end was asked for.
+    /// The user interrupted.
     pub(crate) fn set_up(&mut self) -> Result<bool, LabError> {
         let deadline = Instant::now() + LISTENING + SET_UP + SETTLING;
         let result = self.connect(deadline);
         let has_survived = self.survived(result)?;
         if !has_survived {
-            // Who waits in vain for the other end may be heard before it.
+            // The end that waits for the other may report before it.
             for side in [Side::Client, Side::Server] {
                 let last = self.agent(side).poll(Duration::ZERO).map(|_| ());
                 self.survived(last)?;
@@ -67,10 +67,10 @@ impl Session {
         Ok(has_survived)
     }
 
-    /// Lets the traffic run from a moment on until both ends have reported.
+    /// Runs the traffic from an instant on until both ends have reported.
     ///
     /// # Errors
-    /// The end was asked for.
+    /// The user interrupted.
     pub(crate) fn run(&mut self, begin: Instant) -> Result<(), LabError> {
         let at = clock::nanos_of(begin);
         self.client.order(Order::Begin { at });
@@ -89,7 +89,7 @@ impl Session {
             }
             pending = still;
             let now = Instant::now();
-            // Nothing more comes of a run that failed at one end, beside what is on its way.
+            // After a failure at one end only data in flight follows.
             if self.end.failure.is_some() && cut.is_none() {
                 cut = Some(now + GRACE);
             }
@@ -107,7 +107,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets both end; gives what they said.
+    /// Ends both; returns their reports.
     pub(crate) fn close(mut self) -> End {
         self.client.order(Order::Finish);
         self.server.order(Order::Finish);
@@ -131,7 +131,7 @@ impl Session {
         let (to_client, to_server) = (connect(), connect());
         self.server.order(to_server);
         self.client.order(to_client);
-        // The client first: it is who knows why a connection did not come about.
+        // The client first: it knows why a connection failed.
         for side in [Side::Client, Side::Server] {
             match self.word(side, deadline)? {
                 Word::Ready { remarks } => {
@@ -147,7 +147,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes what an agent says during the traffic; whether more is to come.
+    /// Handles an answer during the traffic; returns whether more is to come.
     fn take(&mut self, side: Side, answer: Result<Option<Word>, Trouble>) -> Result<bool, LabError> {
         match answer {
             Ok(None) => return Ok(true),
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Often both ends tell of it, and only one knows why.
+    /// Often both ends report a failure, and only one knows the cause.
     fn fail(&mut self, text: String) {
         match &mut self.end.failure {
             Some(failure) if !failure.contains(&text) => *failure = format!("{failure}; {text}"),
@@ -203,7 +203,7 @@ impl Session {
     }
 }
 
-/// How an end is called in messages.
+/// The name of an end in messages.
 pub(super) fn name(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
@@ -221,11 +221,11 @@ fn unexpected(side: Side, word: &Word) -> Trouble {
     Trouble::Failure(format!("the agent of the {} told {word} when it was not asked", name(side)))
 }
 
-/// How long a program may take to listen.
+/// Time for a program to listen.
 const LISTENING: Duration = Duration::from_secs(5);
-/// How long further paths may take.
+/// Time for further paths to come up.
 const SETTLING: Duration = Duration::from_secs(6);
-/// How long it may take to report.
+/// Time for the report.
 const REPORTING: Duration = Duration::from_secs(10);
-/// How often it is looked whether the end was asked for.
+/// Interval of checking for an interruption.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,14 +1,14 @@
-//! What this machine has, as far as a contender needs it.
+//! The features of this machine that a contender needs.
 
 use std::fs;
 
 use crate::contender::Contender;
 use crate::error::LabError;
 
-/// Whether the system has what a contender needs.
+/// Checks that the system has what a contender needs.
 ///
 /// # Errors
-/// [`LabError::Unsupported`] says what is missing and how to get it.
+/// [`LabError::Unsupported`] names what is missing and how to get it.
 pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
     let (congestion, is_multipath) = match contender {
         Contender::Tcp { congestion, .. } => (Some(congestion.as_str()), false),
@@ -23,7 +23,7 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
     congestion.map_or(Ok(()), |name| check_congestion(contender, name))
 }
 
-/// Whether the system has a congestion control.
+/// Checks that the system has a congestion control.
 ///
 /// # Errors
 /// As [`check`].
@@ -32,7 +32,7 @@ pub(super) fn check_congestion(contender: &Contender, name: &str) -> Result<(), 
     has_congestion(&available.unwrap_or_default(), name).map_err(|reason| skipped(contender, &reason))
 }
 
-/// The settings are made for each network namespace; that the system has them is what counts here.
+/// The settings are made for each network namespace; here it counts that the system has them.
 fn has_multipath(setting: Option<&str>) -> Result<(), String> {
     match setting {
         Some(_) => Ok(()),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_multipath_tcp_is_told() {
+    fn missing_multipath_tcp_is_reported() {
         assert_eq!(has_multipath(Some("0\n")), Ok(()));
         assert!(has_multipath(None).unwrap_err().contains("CONFIG_MPTCP"));
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::table::latency;
 use crate::campaign::{Results, Run, Standing, Way};
 
-/// Writes the head and a line for each run. Times are in seconds, rates in bit/s; what there is not is empty, what never
-/// came is `inf`.
+/// Writes the head and a line for each run. Times are in seconds, rates in bit/s; missing values are empty, what never
+/// happened is `inf`.
 pub fn csv(results: &Results) -> String {
     let mut text = HEAD.join(",") + "\n";
     for run in &results.runs {
@@ -79,7 +79,7 @@ fn cells(results: &Results, run: &Run) -> Option<[String; 24]> {
     ])
 }
 
-/// A cell as RFC 4180 has it.
+/// A cell according to RFC 4180.
 fn quoted(cell: &str) -> String {
     let is_plain = !cell.contains([',', '"', '\n', '\r']);
     if is_plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }

@@ -1,4 +1,4 @@
-//! Scenarios in words.
+//! Describes scenarios as text.
 
 use manyway_proto::Rate;
 use manyway_proto::text;
@@ -6,7 +6,7 @@ use manyway_sim::link::{DelayModel, Jitter, LinkConfig, LossModel, Probability, 
 
 use crate::scenario::{Change, Direction, Scenario, Setting, Side, Traffic};
 
-/// The numbers of one direction of a link.
+/// The properties of one direction of a link.
 pub(super) fn link(config: &LinkConfig) -> String {
     let mut words = vec![rate(&config.rate), delay(&config.delay), queue(&config.queue.limit)];
     words.extend(loss(&config.loss));
@@ -45,7 +45,7 @@ pub(super) fn traffic(traffic: &Traffic) -> String {
     }
 }
 
-/// What happens.
+/// An event.
 pub(super) fn change(scenario: &Scenario, change: &Change) -> String {
     let link = |place: usize| scenario.links.get(place).map_or("?", |link| link.name.as_str());
     let interface = |side: Side, place: usize| {
@@ -108,7 +108,7 @@ fn rate(model: &RateModel) -> String {
         Rate::MAX => "any rate".to_owned(),
         rate => match model {
             RateModel::Trace(_) => format!("{rate} by a trace"),
-            // The list is open.
+            // The enum is non-exhaustive.
             RateModel::Fixed(_) | RateModel::TokenBucket { .. } | RateModel::Unlimited | _ => {
                 rate.to_string()
             }
@@ -121,7 +121,7 @@ fn delay(model: &DelayModel) -> String {
     match model.jitter {
         Jitter::Uniform(most) => format!("{base} ± {} evenly", text::duration(most)),
         Jitter::Normal(deviation) => format!("{base} ± {}", text::duration(deviation)),
-        // The list is open.
+        // The enum is non-exhaustive.
         Jitter::None | _ => base,
     }
 }

@@ -1,4 +1,4 @@
-//! One page that has everything: no script, no file beside it.
+//! One self-contained page: no script, no other file.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::measures::{Fault, Recovery, Spread, counted};
 use crate::outcome::{Arrivals, Outcome};
 use crate::scenario::{Scenario, Side};
 
-/// A figure and where it belongs.
+/// A figure and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
     case: usize,
-    /// Its name as a file, without the end.
+    /// Its file name, without the extension.
     pub(super) file: String,
     pub(super) svg: String,
 }
 
-/// Draws every figure: for each case bars, bytes over time, and for each contender the rates of the run in the middle.
+/// Draws every figure: for each case bars, bytes over time, and for each contender the rates of its median run.
 pub(super) fn figures(results: &Results) -> Result<Vec<Figure>, LabError> {
     let mut figures = Vec::new();
     for (place, case) in results.plan.cases.iter().enumerate() {
@@ -103,8 +103,8 @@ fn added<'a>(flows: impl Iterator<Item = &'a Arrivals>) -> Vec<u64> {
     sum
 }
 
-/// The rate of each route towards the receiver, and of what reached the application; of traffic both ways, the way of
-/// the first flow.
+/// The rate of each route towards the receiver, and of the application; of bidirectional traffic, the direction of the
+/// first flow.
 fn rates(title: String, scenario: &Scenario, run: &Run, outcome: &Outcome) -> RatePlot {
     let flows = counted(scenario, outcome);
     let receiver = flows.first().map_or(Side::Server, |one| one.flow.receiver);
@@ -150,7 +150,7 @@ fn mark(scenario: &Scenario, recovery: &Recovery) -> Mark {
     Mark { at: recovery.at, kind, label: format!("{} {word}", names.join(", ")) }
 }
 
-/// A name with nothing in it that a file system or a shell minds.
+/// A name without special characters of file systems and shells.
 fn file_name(name: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "-.".contains(letter) { letter } else { '-' };
@@ -278,7 +278,7 @@ fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a
     page.push_str("</section>\n");
 }
 
-/// What the report has of its own.
+/// The opening of the report.
 fn opening(page: &mut String, lead: &Lead) {
     if lead.title.is_empty() {
         return;
@@ -288,12 +288,12 @@ fn opening(page: &mut String, lead: &Lead) {
 }
 
 fn draw_into(page: &mut String, svg: &str) {
-    // Within HTML the name of the language of figures is known.
+    // Within HTML the namespace of SVG is implied.
     let svg = svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
     let _ = writeln!(page, "<figure>{svg}</figure>");
 }
 
-/// Text in which nothing is taken for HTML.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -309,11 +309,11 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Points of a curve, or a few less.
+/// Most points of a curve.
 const MOST_POINTS: usize = 200;
 /// Vertical lines in a figure.
 const MOST_MARKS: usize = 8;
-/// Events of a scenario that are told.
+/// Most events of a scenario that are listed.
 const MOST_EVENTS: usize = 20;
 
 const STYLE: &str = "
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_of_the_application_is_of_all_its_flows() {
+    fn the_curve_of_the_application_is_that_of_all_its_flows() {
         let arrivals = |bins: &[u64]| {
             let mut arrivals = Arrivals::default();
             for (at, bytes) in (0_u32..).zip(bins) {

@@ -1,4 +1,4 @@
-//! Documents for programs. Their fields are told in `docs/lab.md`.
+//! Documents for programs. `docs/lab.md` describes their fields.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub fn document(results: &Results, origin: &Origin) -> Value {
     })
 }
 
-/// A run, without its course: what `--json` prints as it ends.
+/// A run, without its course: the output of `--json` when it ends.
 pub fn run_line(plan: &Plan, run: &Run) -> Value {
     let mut line = Map::new();
     let Some(case) = plan.cases.get(run.case) else { return line.into() };
@@ -210,5 +210,5 @@ fn seconds(time: Duration) -> Value {
     time.as_secs_f64().into()
 }
 
-/// So many bins of the measurement make one of the document.
+/// Number of bins of the measurement in one of the document.
 const TOGETHER: u32 = 10;

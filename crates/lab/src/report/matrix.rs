@@ -1,4 +1,4 @@
-//! Every scheduler with every congestion control: a table for each figure and way, a line for each pair.
+//! Every scheduler with every congestion control: a table for each figure and direction, a line for each pair.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::contender::{Contender, RouteChoice};
 use crate::measures::{DeliveryFigures, Measures, count, megabits};
 use crate::scenario::Direction;
 
-/// A figure of a run, and what its table is headed by.
+/// A figure of a run, and the title of its table.
 struct Figure {
     title: &'static str,
     of: fn(&Results, &Cell<'_>) -> Option<f64>,
@@ -38,7 +38,7 @@ const FIGURES: [Figure; 6] = [
     Figure { title: "longest silence at the receiving application, ms", of: silence },
 ];
 
-/// The tables. Columns are the scenarios by number, told before; medians of the repetitions.
+/// The tables. Columns are the scenarios by number, listed before; medians of the repetitions.
 pub fn matrix(results: &Results) -> String {
     let mut text = String::new();
     let mut scenarios: Vec<&str> = Vec::new();

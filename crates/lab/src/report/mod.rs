@@ -1,4 +1,4 @@
-//! What is written of a campaign: a table for people, JSON and CSV for programs, figures, and a page that has it all.
+//! The output of a campaign: a table for people, JSON and CSV for programs, figures, and a page with everything.
 
 mod csv;
 mod describe;
@@ -23,19 +23,19 @@ pub use table::table;
 use crate::campaign::Results;
 use crate::error::LabError;
 
-/// Where results come from.
+/// The origin of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The version of the program.
     pub version: String,
-    /// The command, word by word.
+    /// The command and its arguments.
     pub command: Vec<String>,
     /// When it was started, such as `2026-03-01 12:00 UTC`.
     pub date: String,
 }
 
 impl Origin {
-    /// The command as it can be given to a shell.
+    /// The command, quoted for a shell.
     pub fn command_line(&self) -> String {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@+%".contains(letter);
         let quoted = |word: &String| {
@@ -46,12 +46,12 @@ impl Origin {
     }
 }
 
-/// What stands first in a report, before what every report has.
+/// The first part of a report, before the common ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lead {
     /// Its heading.
     pub title: String,
-    /// Lines that keep their columns.
+    /// Preformatted lines.
     pub text: String,
     /// Figures below.
     pub pictures: Vec<Picture>,
@@ -60,16 +60,16 @@ pub struct Lead {
 /// A figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// Its name as a file, without the end.
+    /// Its file name, without the extension.
     pub file: String,
     /// An SVG document.
     pub svg: String,
 }
 
-/// Makes the directory of a report, and finds out whether it can be written.
+/// Creates the directory of a report, and checks that it can be written.
 ///
 /// # Errors
-/// [`LabError::Io`] if it can not.
+/// [`LabError::Io`] if it cannot.
 pub fn prepare(directory: &Path) -> Result<(), LabError> {
     let place = directory.join("figures");
     doing(&place, fs::create_dir_all(&place))?;
@@ -77,16 +77,16 @@ pub fn prepare(directory: &Path) -> Result<(), LabError> {
     doing(&page, fs::OpenOptions::new().create(true).append(true).open(&page)).map(drop)
 }
 
-/// Writes everything into a directory, which is made if need be: `index.html`, `results.json`, `runs.csv`, and every
-/// figure as a file in `figures`. Files of the same names are replaced.
+/// Writes everything into a directory, which is created if necessary: `index.html`, `results.json`, `runs.csv`, and
+/// every figure as a file in `figures`. Files of the same names are replaced.
 ///
 /// # Errors
-/// [`LabError::Io`] if that can not be written.
+/// [`LabError::Io`] if that cannot be written.
 pub fn write(results: &Results, origin: &Origin, directory: &Path) -> Result<(), LabError> {
     write_with(results, origin, directory, &Lead::default())
 }
 
-/// As [`write()`], with something of its own first.
+/// As [`write()`], with a part of its own first.
 ///
 /// # Errors
 /// As [`write()`].

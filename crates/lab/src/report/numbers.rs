@@ -1,13 +1,13 @@
-//! How numbers are written for people.
+//! Formats numbers for people.
 
 use crate::measures::Spread;
 
-/// Nothing to tell.
+/// No value.
 pub(super) const NOTHING: &str = "";
-/// What did not happen.
+/// An event that did not happen.
 pub(super) const NEVER: &str = "never";
 
-/// A number of Mbit/s, with as many digits as mean something.
+/// A number of Mbit/s, with the significant digits.
 pub(super) fn megabits(value: f64) -> String {
     if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") }
 }
@@ -28,12 +28,12 @@ pub(super) fn milliseconds(seconds: f64) -> String {
     if seconds.is_infinite() { NEVER.to_owned() } else { format!("{:.1} ms", seconds * 1e3) }
 }
 
-/// A figure of all repetitions in one word, or nothing.
+/// The median of all repetitions, or nothing.
 pub(super) fn of(spread: Option<Spread>, write: impl Fn(f64) -> String) -> String {
     spread.map_or_else(|| NOTHING.to_owned(), |spread| write(spread.median))
 }
 
-/// From the least to the greatest value, or nothing where one run is all there is.
+/// From the least to the greatest value, or nothing for a single run.
 pub(super) fn range(spread: Option<Spread>, write: impl Fn(f64) -> String) -> String {
     match spread {
         Some(spread) if spread.count > 1 => format!("{}–{}", write(spread.least), write(spread.most)),

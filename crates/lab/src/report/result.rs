@@ -1,9 +1,9 @@
-//! The result of a campaign in a sentence, and what the words of its table mean.
+//! The result of a campaign as a sentence, and the meaning of the words of its table.
 
 use super::table::{self, Grid};
 use crate::campaign::Results;
 
-/// Says what came out: of one case with the figures, of several with the range of the shares. `None` without Manyway.
+/// The result: for one case with the figures, for several with the range of the shares. `None` without Manyway.
 pub(super) fn sentence(results: &Results) -> Option<String> {
     let cases = || 0..results.plan.cases.len();
     let median = |case: usize, name: &str| results.goodput(case, name).map(|spread| spread.median);
@@ -35,7 +35,7 @@ pub(super) fn sentence(results: &Results) -> Option<String> {
     Some(format!("Manyway carried {what}{parts}."))
 }
 
-/// Explains the contenders and the columns that are there, and no others.
+/// Explains the contenders and columns of the table, and no others.
 pub(super) fn meanings(results: &Results, grid: &Grid) -> Vec<&'static str> {
     let rows = table::rows(results);
     let contenders = CONTENDERS.iter().filter(|(name, _)| rows.iter().any(|row| row.name == *name));

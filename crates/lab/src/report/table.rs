@@ -23,7 +23,7 @@ pub(super) fn rows(results: &Results) -> Vec<Row> {
     rows.filter(|row| results.of(row.case, row.contender).next().is_some()).collect()
 }
 
-/// Latency of messages in seconds; infinite if it never came.
+/// Latency of messages in seconds; infinite if it never arrived.
 pub(super) fn latency(
     messages: Option<MessageFigures>,
     which: impl Fn(MessageFigures) -> Option<std::time::Duration>,
@@ -31,13 +31,13 @@ pub(super) fn latency(
     messages.map(|figures| which(figures).map_or(f64::INFINITY, |time| time.as_secs_f64()))
 }
 
-/// The share of what is possible in a case that a contender reached.
+/// The share of `possible` in a case that a contender reached.
 pub(super) fn of_possible(results: &Results, case: usize, goodput: Option<Spread>) -> Option<f64> {
     let possible = results.goodput(case, "possible")?;
     goodput.filter(|_| possible.median > 0.0).map(|goodput| goodput.median / possible.median)
 }
 
-/// Columns that somebody has a figure in, and a row for each contender in each case.
+/// Columns with any figure, and a row for each contender in each case.
 pub(super) struct Grid {
     pub(super) columns: Vec<(&'static str, Align)>,
     pub(super) rows: Vec<Vec<String>>,
@@ -57,13 +57,13 @@ impl Grid {
     }
 }
 
-/// The whole table, and below it what a reader must know. Columns in which nobody has a figure are left out.
+/// The whole table, and below it the remarks. Columns without any figure are left out.
 pub fn table(results: &Results) -> String {
     let Grid { columns, rows } = Grid::of(results);
     let mut table = Table::new(columns);
     let mut last = String::new();
     for mut row in rows.clone() {
-        // The name of a scenario stands once.
+        // The name of a scenario is printed once.
         if let Some(name) = row.first_mut() {
             let is_same = *name == last;
             last.clone_from(name);
@@ -120,7 +120,7 @@ fn cells(results: &Results, row: &Row) -> Vec<String> {
     ]
 }
 
-/// What a reader must know besides the figures, a sentence a line.
+/// Remarks for the reader of the figures, a sentence a line.
 pub(crate) fn remarks(results: &Results) -> Vec<String> {
     let label =
         |case: usize| results.plan.cases.get(case).map(crate::campaign::Case::label).unwrap_or_default();
@@ -158,7 +158,7 @@ pub(crate) fn remarks(results: &Results) -> Vec<String> {
     lines
 }
 
-/// How many returns of routes, in all runs that count, say nothing of their use.
+/// Number of returns of routes, in all runs that count, that were too short to judge.
 fn untold<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
     let sum = |all: (usize, usize), one: (usize, usize)| (all.0 + one.0, all.1 + one.1);
     let (untold, returns) = runs.map(|run| run.measures.untold_returns()).fold((0, 0), sum);

@@ -5,7 +5,7 @@ use crate::Stop;
 use crate::campaign::tests::{Scripted, Silent, plan};
 use crate::campaign::{self, Machine, Results};
 
-/// A small campaign with figures that are the same everywhere.
+/// A small campaign with the same figures everywhere.
 fn results(title: &str) -> Results {
     let mut plan = plan(&["two-50", "wifi-lte"], &["manyway", "possible", "mptcp-cubic"], 2);
     plan.cases[0].scenario.title = title.to_owned();
@@ -34,7 +34,7 @@ fn the_table_has_medians_shares_and_reasons() {
 }
 
 #[test]
-fn returns_that_do_not_tell_are_summed_up_over_the_repetitions() {
+fn returns_that_cannot_be_judged_are_summed_up_over_the_repetitions() {
     let plan = plan(&["flaps"], &["manyway"], 2);
     // Too little for a route to be in use.
     let mut runner = Scripted { megabits: vec![0.5], ..Scripted::default() };
@@ -70,7 +70,7 @@ fn the_document_has_every_setting_and_every_run() {
 }
 
 #[test]
-fn the_page_refers_to_nothing_outside_and_takes_no_text_for_html() {
+fn the_page_is_self_contained_and_escapes_text() {
     let results = results("<script src=\"https://example.org/x.js\">alert('x')</script> & \"more\"");
     let figures = html::figures(&results).unwrap();
     let page = html::page(&results, &origin(), (&Lead::default(), &figures));
@@ -122,7 +122,7 @@ fn the_pictures_of_a_case_have_equal_axes() {
 }
 
 #[test]
-fn a_report_is_written_also_of_what_was_interrupted() {
+fn a_report_of_an_interrupted_campaign_is_written_too() {
     let plan = plan(&["two-50"], &["manyway"], 3);
     let mut runner = Scripted { interrupted_after: Some(1), ..Scripted::default() };
     let results = campaign::run(plan, &mut runner, &mut Silent::default(), &Stop::default());
@@ -137,7 +137,7 @@ fn a_report_is_written_also_of_what_was_interrupted() {
 }
 
 #[test]
-fn a_command_can_be_given_to_a_shell_again() {
+fn the_command_is_quoted_for_a_shell() {
     assert_eq!(origin().command_line(), "manyway-lab sim two-50 --external 'a;b c;d'");
     let quoted = Origin { command: vec!["it's".into(), String::new()], ..origin() };
     assert_eq!(quoted.command_line(), r"'it'\''s' ''");

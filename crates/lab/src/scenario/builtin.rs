@@ -1,4 +1,4 @@
-//! The files that come with the program.
+//! The built-in files.
 
 /// Name and text of every built-in scenario, in the order of reports.
 pub(super) const FILES: [(&str, &str); 54] = [

@@ -1,4 +1,4 @@
-//! What a scenario's links can carry by their numbers.
+//! The capacity of a scenario's links by their numbers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use super::{Change, Direction, Link, Route, Scenario, Setting, Working};
 
 impl Scenario {
-    /// Whether a link loses or spoils packets other than by its queue or an outage, at any time.
+    /// Whether a link loses or damages packets other than by its queue or an outage, at any time.
     pub fn has_loss(&self) -> bool {
         let spoils = |config: &LinkConfig| {
             loss_share(&config.loss) > Probability::NEVER || config.corruption > Probability::NEVER
@@ -28,7 +28,8 @@ impl Scenario {
             })
     }
 
-    /// Which of these routes Manyway chooses one of, or all of: a group for each path that it should have.
+    /// The groups of these routes, of which Manyway selects one each, or all: a group for each path that it should
+    /// have.
     pub(crate) fn groups(&self, routes: &[usize], pairs: PairMode) -> Vec<Vec<usize>> {
         let ends = |of: fn(&Route) -> usize| -> BTreeMap<usize, Vec<usize>> {
             let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -47,9 +48,9 @@ impl Scenario {
         }
     }
 
-    /// The route that carries most alone by its numbers, in the directions of the traffic: the mean over the duration
-    /// of the smallest rate on the way, bounded by what loss and round-trip time leave to a sender that halves its
-    /// window at each loss; nothing while one of its links is cut or one of its interfaces down. Of equal ones the
+    /// The route with the highest capacity alone by its numbers, in the directions of the traffic: the mean over the
+    /// duration of the smallest rate on the way, bounded by what loss and round-trip time leave to a sender that halves
+    /// its window at each loss; zero while one of its links is cut or one of its interfaces is down. Of equal ones the
     /// first.
     pub fn best_route(&self) -> usize {
         let carried = |route: &Route| -> u64 {
@@ -60,13 +61,13 @@ impl Scenario {
         rates.rev().max_by_key(|(_, rate)| *rate).map_or(0, |(place, _)| place)
     }
 
-    /// What the links can carry one way at the start, headers included: the sum over the routes, where routes that
-    /// share a link share its rate.
+    /// The capacity of the links in one direction at the start, headers included: the sum over the routes, where routes
+    /// that share a link share its rate.
     pub fn sum(&self, direction: Direction) -> Rate {
         self.sum_of(direction, |_| true)
     }
 
-    /// As [`Self::sum`], of the routes in these places alone, in their order.
+    /// As [`Self::sum`], of the routes with these indices, in their order.
     pub(crate) fn sum_of(&self, direction: Direction, counts: impl Fn(usize) -> bool) -> Rate {
         let mut left: Vec<u64> = self.links.iter().map(|link| nominal(link, direction)).collect();
         let mut sum = 0_u64;
@@ -92,7 +93,7 @@ impl Scenario {
         [Direction::Up, Direction::Down].into_iter().filter(move |way| sends(*way))
     }
 
-    /// The mean over the duration of what a route carries one way.
+    /// The mean capacity of a route in one direction over the duration.
     fn carries(&self, route: &Route, direction: Direction) -> Rate {
         let (mut links, mut working) = (self.links.clone(), Working::at_start(self));
         let (mut since, mut area) = (Duration::ZERO, 0_u128);
@@ -118,7 +119,7 @@ impl Scenario {
     }
 }
 
-/// What a route carries one way: the slowest link, or what loss and round-trip time leave.
+/// The capacity of a route in one direction: the slowest link, or what loss and round-trip time leave.
 fn carries_now(route: &Route, links: &[Link], direction: Direction) -> Rate {
     let on_way = || route.links.iter().filter_map(|link| links.get(*link));
     let slowest = slowest(route, |link| links.get(link).map(|link| nominal(link, direction))).unwrap_or(0);
@@ -132,20 +133,20 @@ fn carries_now(route: &Route, links: &[Link], direction: Direction) -> Rate {
     Rate::from_bytes_per_second(slowest.min(after_loss(round_trip, lost)))
 }
 
-/// What a route carries by the rates of its links; where packets are dealt out among them, until the first of them
-/// has no more than its share.
+/// The capacity of a route by the rates of its links; if packets are distributed over them, until the first of them has
+/// no more than its share.
 fn slowest(route: &Route, rate: impl Fn(usize) -> Option<u64>) -> Option<u64> {
     let rates = route.links.iter().enumerate().filter_map(|(place, link)| Some((place, rate(*link)?)));
     rates.map(|(place, rate)| route.whole(place, rate)).min()
 }
 
 impl Route {
-    /// What of an amount that passes the route passes the link in this place.
+    /// The part of an amount on the route that passes the link at this index.
     fn part(&self, place: usize, amount: u64) -> u64 {
         self.shares.get(place).map_or(amount, |share| scaled(amount, u64::from(*share), self.all_shares()))
     }
 
-    /// The amount of which this passes the link in this place.
+    /// The amount on the route of which this passes the link at this index.
     fn whole(&self, place: usize, part: u64) -> u64 {
         self.shares.get(place).map_or(part, |share| scaled(part, self.all_shares(), u64::from(*share)))
     }
@@ -160,8 +161,8 @@ fn scaled(amount: u64, times: u64, over: u64) -> u64 {
     u64::try_from(scaled / u128::from(over.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Bytes a second that loss leaves to a sender that halves its window at each loss (Mathis 1997): 1.22 segments a
-/// round trip, over the root of the share.
+/// Bytes a second that loss leaves to a sender that halves its window at each loss (Mathis 1997): 1.22 segments a round
+/// trip, over the root of the share.
 fn after_loss(round_trip: Duration, billionths: u64) -> u64 {
     const SEGMENT_HUNDREDTHS: u128 = 1448 * 122;
     const BILLION: u128 = 1_000_000_000;
@@ -183,7 +184,7 @@ fn nominal(link: &Link, direction: Direction) -> u64 {
     way(link, direction).rate.nominal().bytes_per_second()
 }
 
-/// The share of all packets that a law loses in the long run; a script counts as none.
+/// The long-term share of packets that a loss model drops; a script counts as none.
 fn loss_share(loss: &LossModel) -> Probability {
     match loss {
         LossModel::Random(share) => *share,
@@ -193,7 +194,7 @@ fn loss_share(loss: &LossModel) -> Probability {
             let mean = (bad * to_bad + good * to_good).checked_div(to_bad + to_good);
             Probability::from_billionths(mean.unwrap_or(good))
         }
-        // The list is open; a law that this version does not know counts as none, too.
+        // The enum is non-exhaustive; an unknown model counts as none, too.
         LossModel::None | LossModel::Scripted(_) | _ => Probability::NEVER,
     }
 }

@@ -1,4 +1,4 @@
-//! The scenarios that come with the program, and finding some by name.
+//! The built-in scenarios, and how they are found by name.
 
 use std::io;
 use std::path::Path;
@@ -24,10 +24,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// Those that come with the program.
+    /// The built-in ones.
     ///
     /// # Errors
-    /// One of its own files is wrong, which its tests exclude.
+    /// A built-in file is invalid, which its tests exclude.
     pub fn builtin() -> Result<Self, LabError> {
         let alone =
             |_: &str| Err(io::Error::new(io::ErrorKind::NotFound, "a built-in scenario stands alone"));
@@ -38,7 +38,7 @@ impl Library {
     /// Finds scenarios by name, by group, by the word `all`, or by the path of a `.toml` file.
     ///
     /// # Errors
-    /// Nothing is called so, or the file is wrong; the text says what there is.
+    /// There is none of that name, or the file is invalid; the text lists the existing ones.
     pub fn find(&self, name: &str) -> Result<Vec<Scenario>, LabError> {
         if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
             return Ok(vec![Scenario::read(Path::new(name))?]);
@@ -78,7 +78,7 @@ impl Library {
     }
 }
 
-/// How many letters must be added, taken away or changed to make one word of another.
+/// The edit distance of two words.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (above, letter) in one.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! What a run is: two hosts, their interfaces, the links between them, what happens to these, and who sends what.
+//! The description of a run: two hosts, their interfaces, the links between them, events, and traffic.
 //!
 //! A packet between two addresses follows a [`Route`] over one or more [`Link`]s; several routes may share a link, which
 //! then is their common bottleneck. Rates, queues and MTU count whole IP packets, so the overhead of each
@@ -30,15 +30,16 @@ pub(crate) use working::Working;
 /// One setting in which contenders are compared.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// How it is called on the command line, such as `wifi-lte`.
+    /// Its name on the command line, such as `wifi-lte`.
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// The set it belongs to, which can be run by its name: `table`, `environments`, `simult-flows`, `unequal`, `failures`, `sharing`, or of the user.
+    /// Its group, which can be run by its name: `table`, `environments`, `simult-flows`, `unequal`, `failures`,
+    /// `sharing`, or one of the user.
     pub group: String,
-    /// Where its numbers come from.
+    /// The origin of its numbers.
     pub source: String,
-    /// How long bulk traffic lasts that has no end of its own. Default 15 s.
+    /// Duration of bulk traffic without an end of its own. Default 15 s.
     pub duration: Duration,
     /// Interfaces of the client, in order.
     pub client: Vec<Interface>,
@@ -46,17 +47,17 @@ pub struct Scenario {
     pub server: Vec<Interface>,
     /// The links.
     pub links: Vec<Link>,
-    /// Which links lie between which interfaces. Between two interfaces without a route nothing passes.
+    /// The links between interfaces. Between two interfaces without a route nothing passes.
     pub routes: Vec<Route>,
-    /// Who sends what, all at the same time.
+    /// The traffic, all at the same time.
     pub traffic: Vec<Traffic>,
-    /// What happens when, in order of time. Time 0 is the start of the traffic.
+    /// The events, in order of time. Time 0 is the start of the traffic.
     pub events: Vec<Event>,
 }
 
 impl Scenario {
-    /// Makes the properties of links and the addresses of interfaces what they are after a change. What is cut or down
-    /// is no property.
+    /// Applies a change to the properties of links and the addresses of interfaces. Cut links and interfaces that are
+    /// down are not recorded here.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Set { link, direction, setting } => {
@@ -88,13 +89,13 @@ impl Scenario {
 pub struct Interface {
     /// Its name in the host, at most 12 letters, such as `wifi`.
     pub name: String,
-    /// Its addresses. Default one of the lab's choosing, by place.
+    /// Its addresses. Default one chosen by the lab, by index.
     pub addresses: Vec<IpAddr>,
     /// Its largest IP packet. Default 1500.
     pub mtu: u16,
-    /// An address translator between it and the links.
+    /// A NAT between it and the links.
     pub nat: Option<NatConfig>,
-    /// What the client's Manyway takes it to cost: 0 is free, the default; a higher class costs more.
+    /// Its cost for the client's Manyway: 0 is free, the default; a higher class costs more.
     pub cost: u8,
 }
 
@@ -107,12 +108,12 @@ pub struct Link {
     pub up: LinkConfig,
     /// From server to client.
     pub down: LinkConfig,
-    /// What becomes of the checksums of packets that it corrupts. Default [`Checksum::Stale`].
+    /// What happens to the checksums of packets that it corrupts. Default [`Checksum::Stale`].
     pub checksum: Checksum,
 }
 
 impl Link {
-    /// Gives one direction, or both, another property.
+    /// Changes a property of one direction, or of both.
     pub(crate) fn set(&mut self, direction: Direction, setting: &Setting) {
         for (way, config) in [(Direction::Up, &mut self.up), (Direction::Down, &mut self.down)] {
             if direction == way || direction == Direction::Both {
@@ -122,61 +123,61 @@ impl Link {
     }
 }
 
-/// What becomes of the checksum of a packet that was corrupted.
+/// What happens to the checksum of a corrupted packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksum {
     /// It stays, so the receiving system drops the packet.
     #[default]
     Stale,
-    /// It is made right, so the error reaches the receiving program.
+    /// It is repaired, so the error reaches the receiving program.
     Repaired,
 }
 
-/// The way between an interface of the client and one of the server.
+/// The route between an interface of the client and one of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Its name in reports: the interface of the client, with that of the server if that has several.
     pub name: String,
-    /// Place in [`Scenario::client`].
+    /// Index in [`Scenario::client`].
     pub client: usize,
-    /// Place in [`Scenario::server`].
+    /// Index in [`Scenario::server`].
     pub server: usize,
-    /// Places in [`Scenario::links`], from client to server; the way back takes them from the last to the first.
+    /// Indices in [`Scenario::links`], from client to server; the return route takes them from the last to the first.
     pub links: Vec<usize>,
-    /// Where packets are dealt out one by one among the links: how many each gets in turn, in their order. Empty where
-    /// a packet takes all of them, one after the other.
+    /// If packets are distributed over the links one by one: how many each gets in turn, in their order. Empty if a
+    /// packet takes all of them, one after the other.
     pub shares: Vec<u32>,
 }
 
-/// What an application sends.
+/// The data that an application sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
-    /// As fast as it goes.
+    /// Bulk.
     Bulk {
-        /// From whom; [`Direction::Both`] is one of each, at once.
+        /// The sender; [`Direction::Both`] is one of each, at once.
         direction: Direction,
-        /// Until so much has been sent; without this, for the duration of the scenario.
+        /// Its size; `None` for the duration of the scenario.
         size: Option<ByteCount>,
-        /// At most so fast on average.
+        /// Average rate limit.
         rate: Option<Rate>,
-        /// Bytes that the application hands over at a time. Default as many as the contender takes well.
+        /// Bytes of each write of the application. Default the best size for the contender.
         chunk: Option<ByteCount>,
     },
-    /// Messages at regular times, each of which carries its number and the moment of sending.
+    /// Messages at regular intervals, each with its number and its send time.
     Messages {
-        /// From whom.
+        /// The sender.
         direction: Direction,
         /// Bytes of each, from 16 to 64 KiB.
         size: ByteCount,
-        /// Time between two.
+        /// Interval.
         interval: Duration,
-        /// For how long one is of use, if not for ever. Manyway gives up what is older.
+        /// Lifetime, if limited. Manyway abandons older ones.
         lifetime: Option<Duration>,
     },
 }
 
-/// How Manyway sends a message: one of use for a while has a deadline and waits for no other, any other is interactive
-/// and comes in order.
+/// How Manyway sends a message: one with a lifetime is of the class deadline and unordered, any other is interactive
+/// and ordered.
 pub(crate) fn message_options(lifetime: Option<Duration>) -> MessageOptions {
     let options = MessageOptions::default();
     match lifetime {
@@ -186,7 +187,7 @@ pub(crate) fn message_options(lifetime: Option<Duration>) -> MessageOptions {
 }
 
 impl Traffic {
-    /// From whom.
+    /// The sender.
     pub const fn direction(&self) -> Direction {
         match self {
             Self::Bulk { direction, .. } | Self::Messages { direction, .. } => *direction,
@@ -194,91 +195,91 @@ impl Traffic {
     }
 }
 
-/// Something that happens at a moment.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When, since the start of the traffic.
+    /// Its time, from the start of the traffic.
     pub at: Duration,
-    /// What.
+    /// The change.
     pub change: Change,
 }
 
-/// What can happen.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A link becomes a black hole, of which nobody is told.
+    /// A link silently becomes a black hole.
     Cut {
-        /// Place in [`Scenario::links`].
+        /// Index in [`Scenario::links`].
         link: usize,
-        /// Which way.
+        /// Direction.
         direction: Direction,
     },
     /// A link works again.
     Restore {
-        /// Place in [`Scenario::links`].
+        /// Index in [`Scenario::links`].
         link: usize,
-        /// Which way.
+        /// Direction.
         direction: Direction,
     },
     /// A link gets another property.
     Set {
-        /// Place in [`Scenario::links`].
+        /// Index in [`Scenario::links`].
         link: usize,
-        /// Which way.
+        /// Direction.
         direction: Direction,
-        /// Which.
+        /// The property.
         setting: Setting,
     },
     /// An interface goes down; its host knows.
     InterfaceDown {
-        /// Whose.
+        /// The host.
         side: Side,
-        /// Place among its interfaces.
+        /// Index among its interfaces.
         interface: usize,
     },
     /// An interface comes up again.
     InterfaceUp {
-        /// Whose.
+        /// The host.
         side: Side,
-        /// Place among its interfaces.
+        /// Index among its interfaces.
         interface: usize,
     },
-    /// An interface gets another address in the place of its first; its host knows.
+    /// An interface gets another first address; its host knows.
     Readdress {
-        /// Whose.
+        /// The host.
         side: Side,
-        /// Place among its interfaces.
+        /// Index among its interfaces.
         interface: usize,
-        /// The new one.
+        /// The new address.
         address: IpAddr,
     },
-    /// An address translator forgets its mappings, of which nobody is told.
+    /// A NAT silently drops its mappings.
     Rebind {
-        /// Whose.
+        /// The host.
         side: Side,
-        /// Place among its interfaces.
+        /// Index among its interfaces.
         interface: usize,
     },
 }
 
-/// A property of a link that can change while it is used.
+/// A property of a link that can change during the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// How fast it is.
+    /// Its rate.
     Rate(RateModel),
-    /// How long packets travel.
+    /// Its delay.
     Delay(DelayModel),
-    /// How much may wait.
+    /// Its queue.
     Queue(QueueConfig),
-    /// What is lost.
+    /// Its loss.
     Loss(LossModel),
-    /// How often a bit is flipped.
+    /// Probability of a flipped bit.
     Corruption(Probability),
-    /// How often a packet arrives twice.
+    /// Probability of a duplicate.
     Duplication(Probability),
     /// The largest IP packet.
     Mtu(u16),
-    /// What becomes of packets with an ECN mark.
+    /// Treatment of packets with an ECN mark.
     Ecn(EcnTreatment),
 }
 

@@ -1,11 +1,11 @@
-//! What can be made of a scenario.
+//! Variants of a scenario.
 
 use std::time::Duration;
 
 use super::{Change, Direction, Event, Scenario, Side, Traffic};
 
 impl Scenario {
-    /// The same with the traffic in the other direction. Twice turned it is as before.
+    /// The same with the traffic in the other direction. Turning twice restores it.
     #[must_use]
     pub fn turned(mut self) -> Self {
         for traffic in &mut self.traffic {
@@ -15,8 +15,8 @@ impl Scenario {
         self
     }
 
-    /// The same, but so long. Events move and sizes of bulk traffic change in proportion, so that everything still
-    /// happens; round-trip times and intervals stay.
+    /// The same with another duration. Events move and sizes of bulk traffic change in proportion, so that everything
+    /// still happens; round-trip times and intervals stay.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         let old = self.duration.as_nanos().max(1);
@@ -34,8 +34,8 @@ impl Scenario {
         self
     }
 
-    /// Longest that a run may take from the start of the traffic: the duration, and if there is traffic with an end
-    /// of its own, four times as long and half a minute more.
+    /// Longest time of a run from the start of the traffic: the duration, and if there is traffic with an end of its
+    /// own, four times as long and half a minute more.
     pub fn limit(&self) -> Duration {
         let sized = |traffic: &Traffic| matches!(traffic, Traffic::Bulk { size: Some(_), .. });
         if self.traffic.iter().any(sized) {
@@ -45,8 +45,8 @@ impl Scenario {
         }
     }
 
-    /// The same with one route only, its interfaces, its links, and what happens to these. A route that there is not
-    /// leaves everything as it is.
+    /// The same with one route only, its interfaces, its links, and their events. A missing route leaves everything as
+    /// it is.
     #[must_use]
     pub fn single(mut self, route: usize) -> Self {
         let Some(mut route) = self.routes.get(route).cloned() else { return self };
@@ -64,7 +64,7 @@ impl Scenario {
     }
 }
 
-/// The event with the places that links and interfaces have in a scenario of one route; `None` if it concerns others.
+/// The event with the indices of links and interfaces in a scenario of one route; `None` if it concerns others.
 fn narrowed(event: Event, links: &[usize], (client, server): (usize, usize)) -> Option<Event> {
     let Event { at, mut change } = event;
     match &mut change {

@@ -1,4 +1,4 @@
-//! What works of a scenario after some of its events.
+//! What works in a scenario after some of its events.
 
 use super::{Change, Direction, Route, Scenario, Side};
 
@@ -12,7 +12,7 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// At the start everything does.
+    /// At the start everything works.
     pub(crate) fn at_start(scenario: &Scenario) -> Self {
         Self {
             links: vec![[true; 2]; scenario.links.len()],

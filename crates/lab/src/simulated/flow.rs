@@ -1,4 +1,4 @@
-//! The applications: what is sent on one stream, and when it arrives.
+//! The applications: the data sent on one stream, and its arrival.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct Stream {
     begin: Instant,
     id: Option<StreamId>,
     written: u64,
-    /// A piece that was not accepted in full is kept, since making it is dear.
+    /// A piece that was not accepted in full is kept, since generating it is expensive.
     rest: Bytes,
     is_finished: bool,
     read: u64,
@@ -28,37 +28,37 @@ pub(super) struct Stream {
     latencies: Vec<Duration>,
 }
 
-/// What is sent when.
+/// The schedule of sending.
 #[derive(Debug, Clone, Copy)]
 enum Load {
     Bulk {
-        /// Bytes in all.
+        /// Total bytes.
         size: u64,
-        /// Where it ends even if that is not reached.
+        /// The end even if the size is not reached.
         stop: Duration,
         pace: Option<Pace>,
-        /// Bytes handed over in one call.
+        /// Bytes of one write.
         chunk: u64,
     },
     Messages {
         size: u64,
         interval: Duration,
         stop: Duration,
-        /// For how long one is of use, if not for ever.
+        /// Lifetime, if limited.
         lifetime: Option<Duration>,
     },
 }
 
-/// Pieces at regular times.
+/// Pieces at regular intervals.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     piece: u64,
     interval: Duration,
 }
 
-/// Most bytes handed over or taken in one call.
+/// Most bytes of one read or write.
 const CHUNK: u64 = 64 * 1024;
-/// Where a rate is set, pieces are small, so that the rate holds within a short time.
+/// With a rate, pieces are small, so that the rate holds over a short time.
 const PIECES_A_SECOND: u64 = 100;
 
 /// Bytes of the number of a message.
@@ -103,7 +103,7 @@ impl Load {
         }
     }
 
-    /// How many bytes may have been written at a moment, when more may be, and whether that was all.
+    /// How many bytes may have been written at a time, when more may be, and whether that was all.
     fn allowance(&self, at: Duration) -> (u64, Option<Duration>, bool) {
         match *self {
             Self::Bulk { stop, .. } if at >= stop => (0, None, true),
@@ -137,7 +137,7 @@ fn number_of(message: &[u8]) -> u64 {
     message.first_chunk().map_or(u64::MAX, |first| u64::from_be_bytes(*first))
 }
 
-/// How many of the moments 0, 1, 2 … intervals have come.
+/// How many of the times 0, 1, 2 … intervals have passed.
 fn due(at: Duration, interval: Duration) -> u64 {
     u64::try_from(at.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u64::MAX).saturating_add(1)
 }
@@ -223,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// Reads what has arrived of what `writer` wrote.
+    /// Reads arrived data of what `writer` wrote.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -256,7 +256,7 @@ impl Stream {
         }
     }
 
-    /// Takes the messages that have arrived.
+    /// Receives arrived messages.
     fn receive_messages(
         &mut self,
         at: Duration,
@@ -278,7 +278,7 @@ impl Stream {
         }
     }
 
-    /// When it wants to act even if nothing happens.
+    /// When it acts even if nothing happens.
     pub(super) fn wakes_at(&self, now: Instant) -> Option<Instant> {
         if self.is_finished {
             return None;
@@ -287,12 +287,12 @@ impl Stream {
         next.map(|next| self.begin + next).filter(|next| *next > now)
     }
 
-    /// Whether all has arrived, and the end.
+    /// Whether everything has arrived, including the end.
     pub(super) const fn is_over(&self) -> bool {
         self.has_ended
     }
 
-    /// What should have arrived by the end of the run and did not.
+    /// Data that should have arrived by the end of the run and did not.
     pub(super) fn shortage(&self) -> Option<String> {
         let who = match self.sender {
             Side::Client => "server",

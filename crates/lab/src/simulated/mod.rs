@@ -1,10 +1,10 @@
-//! Scenarios in virtual time: the protocol machines of both ends, the same links, no socket and no clock.
+//! Scenarios in virtual time: the protocol machines of both ends, the same links, no sockets and no clock.
 //!
-//! A run begins as on real sockets: the connection is set up and its paths may take three seconds to come; then the
-//! traffic starts, which is time 0. Each entry of the traffic has a stream of its own. The laws of the simulator are
-//! checked throughout; a broken one is a failure of the contender.
+//! A run begins as on real sockets: after the handshake its paths have three seconds to come up; then the traffic
+//! starts, which is time 0. Each entry of the traffic has a stream of its own. The laws of the simulator are checked
+//! throughout; a violation is a failure of the contender.
 //!
-//! There are no checksums here: a packet that a link spoils reaches the protocol, which drops it.
+//! There are no checksums here: a corrupted packet reaches the protocol, which drops it.
 
 mod flow;
 mod run;
@@ -16,7 +16,7 @@ use crate::contender::{ManywaySettings, RouteChoice};
 use crate::outcome::RouteTotals;
 use crate::{Contender, LabError, Outcome, Runner, Scenario};
 
-/// Lets Manyway run through scenarios in virtual time. The same seed gives the same outcome.
+/// Runs Manyway through scenarios in virtual time. The same seed gives the same outcome.
 ///
 /// ```
 /// use manyway_lab::scenario::Library;
@@ -41,7 +41,7 @@ impl Simulated {
         Self::default()
     }
 
-    /// Makes a runner whose contenders have these settings where they name no others, and find the schedulers and
+    /// Makes a runner whose contenders use these settings where they name no others, and find the schedulers and
     /// congestion controls that were added to them.
     pub const fn with_config(config: ConnectionConfig) -> Self {
         Self { config }

@@ -1,4 +1,4 @@
-//! One run: set-up, traffic, events, and the laws.
+//! One run: handshake, traffic, events, and the laws.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::Outcome;
 use crate::outcome::Delivery;
 use crate::scenario::{Event, Scenario, Side};
 
-/// How long the set-up may take.
+/// Time for the handshake.
 const SET_UP: Duration = Duration::from_secs(15);
-/// How long paths may take to come.
+/// Time for paths to come up.
 const SETTLE: Duration = Duration::from_secs(3);
-/// How often to look whether they have.
+/// Interval of checking for them.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long what is on its way may still take after the end.
+/// Time for data in flight after the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Paths that a connection has at most.
+/// Most paths of a connection.
 const MOST_PATHS: usize = 8;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
@@ -51,10 +51,10 @@ pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> O
 
 struct Run {
     stage: Stage,
-    /// What the applications must see.
+    /// The expected data of the applications.
     model: Reference,
     streams: Vec<Stream>,
-    /// Those to come.
+    /// The remaining events.
     events: VecDeque<Event>,
     /// Time 0, once the traffic has begun.
     begin: Instant,
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// Lets everything happen until all has arrived, or the time is up.
+    /// Runs until everything has arrived, or the time is over.
     fn drive(&mut self, end: Instant) -> Result<(), String> {
         loop {
             self.apply_events();
@@ -136,7 +136,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lets one thing happen, not after `until`, and checks the laws.
+    /// Executes one step, not after `until`, and checks the laws.
     fn step(&mut self, until: Instant) -> Result<Step, String> {
         let step = self.stage.world.step(until).map_err(|broken| broken.to_string())?;
         let now = self.now();
@@ -167,13 +167,13 @@ impl Run {
         }
     }
 
-    /// Lets the applications of both ends act.
+    /// Runs the applications of both ends.
     fn act(&mut self) -> Result<(), BrokenLaw> {
         let now = self.now();
         for side in SIDES {
             let (host, writer) = (self.stage.host(side), self.stage.host(side.other()));
             let Some(streams) = self.stage.peer(side).and_then(|peer| peer.streams()) else { continue };
-            // Those that the other end opened are known by their ids.
+            // Streams that the other end opened are known by their IDs.
             while streams.accept().is_some() {}
             let mut result = Ok(());
             for stream in &mut self.streams {

@@ -1,4 +1,4 @@
-//! A scenario as a world: hosts, links and routes in virtual time, and what happens to them.
+//! A scenario as a simulated network: hosts, links and routes in virtual time, and events.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use manyway_sim::{CLIENT_PORT, SERVER_PORT};
 
 use crate::scenario::{self, Change, Direction, Interface, Scenario, Setting, Side, default_address};
 
-/// Addresses that a server names at most (spec 6.6).
+/// Most addresses that a server advertises (spec 6.6).
 const MOST_NAMED: usize = 8;
 
-/// The two hosts and what lies between them.
+/// The two hosts and the network between them.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) world: World<EndpointPeer>,
@@ -29,7 +29,7 @@ pub(super) struct Stage {
     routes: Vec<Route>,
 }
 
-/// What there is for each direction.
+/// A value for each direction.
 #[derive(Debug, Clone, Copy)]
 struct Ways<T> {
     up: T,
@@ -60,7 +60,7 @@ struct Route {
 }
 
 impl Stage {
-    /// Builds the world of a scenario; everything random in it follows from the seed.
+    /// Builds the network of a scenario; everything random in it follows from the seed.
     pub(super) fn new(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Self {
         let mut world = World::new(seed);
         let rng = world.fork_rng();
@@ -136,13 +136,13 @@ impl Stage {
         Ok(())
     }
 
-    /// What an interface of the client costs.
+    /// The cost of an interface of the client.
     fn cost(&self, index: u32) -> u8 {
         let found = self.client.interfaces.iter().find(|interface| interface.id.index == index);
         found.map_or(0, |interface| interface.cost)
     }
 
-    /// How many paths carry data, as the client sees it.
+    /// Number of paths that carry data, as the client sees it.
     pub(super) fn ready_paths(&mut self) -> usize {
         let connection = self.peer(Side::Client).and_then(EndpointPeer::connection);
         connection.map_or(0, |connection| {
@@ -164,7 +164,7 @@ impl Stage {
         addresses.into_iter().map(local).collect()
     }
 
-    /// From now on what routes carry is counted.
+    /// Starts counting the deliveries of routes.
     pub(super) fn count(&mut self) {
         self.world.network_mut().take_passed();
         let network = self.world.network();
@@ -173,7 +173,7 @@ impl Stage {
         }
     }
 
-    /// Takes note of what routes have carried; time 0 is `begin`.
+    /// Records the deliveries of routes; time 0 is `begin`.
     pub(super) fn note(&mut self, begin: Instant) {
         for passed in self.world.network_mut().take_passed() {
             let bytes = u64::try_from(passed.bytes).unwrap_or(u64::MAX);
@@ -190,7 +190,7 @@ impl Stage {
         }
     }
 
-    /// What the routes have carried.
+    /// The deliveries of the routes.
     pub(super) fn totals(self) -> Vec<RouteTotals> {
         let network = self.world.network();
         let total = |mut route: Route| {
@@ -200,7 +200,7 @@ impl Stage {
         self.routes.into_iter().map(total).collect()
     }
 
-    /// Lets a change happen.
+    /// Applies a change.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::Cut { link, direction } => {
@@ -263,7 +263,7 @@ impl Stage {
         self.tell_addresses(place.0);
     }
 
-    /// The new address takes the place of the first.
+    /// The new address replaces the first.
     fn readdress(&mut self, place: (Side, usize), address: IpAddr) {
         let Some(attached) = self.interface(place) else { return };
         let Some(first) = attached.addresses.first_mut() else { return };
@@ -274,12 +274,12 @@ impl Stage {
         self.tell_addresses(place.0);
     }
 
-    /// The system of a host tells its programs.
+    /// The system of a host notifies its programs.
     fn tell_addresses(&mut self, side: Side) {
         let (now, locals) = (self.world.now(), self.locals(side));
         let Some(peer) = self.peer(side) else { return };
         peer.set_addresses(now, &locals);
-        // As a server on real sockets: the client hears where else it can be reached now.
+        // As a server on real sockets: the client learns its current addresses.
         if let (Side::Server, Some(connection)) = (side, peer.connection()) {
             let addresses: Vec<_> = locals.iter().map(|local| local.address).collect();
             connection.set_advertised_addresses(&addresses);
@@ -287,8 +287,8 @@ impl Stage {
     }
 }
 
-/// The settings of a server that names its addresses as soon as a connection is set up, as one on real sockets does: the
-/// first of each interface and family before its second ones, as many as may be named.
+/// The settings of a server that advertises its addresses after the handshake, as one on real sockets does: the first
+/// of each interface and family before its second ones, up to the limit.
 fn naming(mut config: ConnectionConfig, interfaces: &[Interface]) -> ConnectionConfig {
     let of_interface = |(place, interface): (usize, &Interface)| {
         let all = addresses(Side::Server, place, interface);
@@ -329,7 +329,7 @@ impl Host {
     }
 }
 
-/// Both directions of a link; what the interfaces at its ends cannot send does not pass it either.
+/// Both directions of a link, limited to the MTU of the interfaces at its ends.
 fn bounded(scenario: &Scenario, place: usize) -> Option<(LinkConfig, LinkConfig)> {
     let link = scenario.links.get(place)?;
     let routes = scenario.routes.iter().filter(|route| route.links.contains(&place));

@@ -1,4 +1,4 @@
-//! Numbered datagrams from one socket to another, and what became of each.
+//! Numbered datagrams from one socket to another, and the fate of each.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 pub struct Load {
     /// How many datagrams.
     pub count: u64,
-    /// Bytes of each; at least 16, which number and moment take.
+    /// Bytes of each; at least 16, for number and send time.
     pub size: usize,
-    /// Over so long, evenly.
+    /// Duration, evenly distributed.
     pub time: Duration,
-    /// How long to wait for what is still on its way then.
+    /// Time for data in flight after that.
     pub wait: Duration,
 }
 
@@ -29,17 +29,17 @@ pub struct Arrived {
     pub sent_at: Instant,
     /// When it arrived.
     pub at: Instant,
-    /// Bits that differ from those sent, behind number and moment.
+    /// Bits that differ from those sent, after number and send time.
     pub flipped: u32,
 }
 
-/// Sends a load between two connected sockets and gives what arrives, in the order of arrival. What an interface that is
-/// down refuses counts as sent.
+/// Sends a load between two connected sockets and returns what arrives, in the order of arrival. A datagram that an
+/// interface refuses because it is down counts as sent.
 ///
 /// # Errors
-/// The sockets can not be set up.
+/// The sockets cannot be configured.
 pub fn send((from, to): (&UdpSocket, &UdpSocket), load: Load) -> io::Result<Vec<Arrived>> {
-    // Stragglers of an earlier call would be counted.
+    // Late datagrams of an earlier call would be counted.
     to.set_nonblocking(true)?;
     while to.recv(&mut [0; 16]).is_ok() {}
     to.set_nonblocking(false)?;
@@ -51,7 +51,7 @@ pub fn send((from, to): (&UdpSocket, &UdpSocket), load: Load) -> io::Result<Vec<
         let mut datagram = vec![FILLING; load.size.max(HEAD)];
         while number < load.count {
             let part = crate::measures::count(number) / crate::measures::count(load.count);
-            // Sleeping takes its time, so what is due within a millisecond goes at once.
+            // Sleeping is imprecise, so what is due within a millisecond is sent at once.
             let rest = (start + load.time.mul_f64(part)).checked_duration_since(Instant::now());
             if let Some(rest) = rest.filter(|rest| *rest > Duration::from_millis(1)) {
                 thread::sleep(rest);
@@ -92,5 +92,5 @@ fn read(datagram: &[u8], start: Instant, at: Instant) -> Option<Arrived> {
 
 const HEAD: usize = 16;
 const FILLING: u8 = 0xA5;
-/// How soon the receiver notices that it is over.
+/// How soon the receiver notices the end.
 const READ: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What becomes of packets: losses, damage, copies, and what `CoDel` takes.
+//! The fate of packets: losses, damage, copies, and `CoDel`.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(super) fn loss(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     ])
 }
 
-/// How many packets in a row did not arrive, each time.
+/// Lengths of the runs of packets that did not arrive.
 fn lengths(arrived: &[Arrived], sent: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = arrived.iter().map(|arrived| arrived.number + 1).collect();
     numbers.sort_unstable();
@@ -58,7 +58,7 @@ fn lengths(arrived: &[Arrived], sent: u64) -> Vec<u64> {
 pub(super) fn corruption(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let share = Probability::from_percent(20.0);
     let (link, arrived) = pass(&open(MS).with_corruption(share), trial)?;
-    // The checksum is stale, so the host drops what is damaged.
+    // The checksum is stale, so the host drops damaged packets.
     let damaged = link.offered.packets - u64::try_from(arrived.len()).unwrap_or(0).min(link.offered.packets);
     let sent = count(packets(trial.extent));
     Ok(vec![of_all(Property::Corruption, "one bit", (damaged, sent), link, (theory::number(share), 0.0))])
@@ -72,7 +72,7 @@ pub(super) fn duplication(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     Ok(vec![of_all(Property::Duplication, "copies", (copies, sent), link, (theory::number(share), 0.0))])
 }
 
-/// Lets small packets pass a link from the client; gives the link's books and what arrived.
+/// Sends small packets from the client through a link; returns the link's counters and what arrived.
 fn pass(config: &LinkConfig, trial: Trial<'_>) -> Result<(LinkCounters, Vec<Arrived>), LabError> {
     let stage = trial.stage(config)?;
     let load =
@@ -81,20 +81,21 @@ fn pass(config: &LinkConfig, trial: Trial<'_>) -> Result<(LinkCounters, Vec<Arri
     Ok((books(stage)?, arrived))
 }
 
-/// How many packets [`pass`] sends: ten in a millisecond.
+/// Number of packets of [`pass`]: ten in a millisecond.
 fn packets(extent: Extent) -> u64 {
     10 * u64::try_from(extent.of(PASSING).as_millis()).unwrap_or(u64::MAX)
 }
 
 const PASSING: Duration = Duration::from_secs(2);
 
-/// What a link did upwards.
+/// The counters of a link upwards.
 fn books(stage: Stage) -> Result<LinkCounters, LabError> {
     let totals = stage.finish()?.totals;
     totals.links.first().map(|link| link.up).ok_or_else(|| LabError::System("the link has no books".into()))
 }
 
-/// The share of all packets to which something happened, within three standard deviations of what the law says for so
+/// The share of packets to which something happened, within three standard deviations of the expected value for this
+/// number.
 /// many sent.
 fn of_all(
     property: Property,
@@ -119,13 +120,13 @@ pub(super) fn codel(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
             rustix::net::sockopt::set_ip_tos(&stage.near, ECN_CAPABLE)
                 .map_err(|error| failed(error.into()))?;
         }
-        // Half as much again as the rate.
+        // One and a half times the rate.
         let load = Load { count: (rate * time).get() / 1_000, size: 1_472, time, wait: Duration::ZERO };
         stage.send(load)?;
         books(stage)
     };
     let Discipline::Codel(law) = QueueConfig::codel(Reaction::Drop).discipline else { return Ok(Vec::new()) };
-    // A packet that leaves after t was offered after two thirds of it, so the target is passed after three of it.
+    // A packet that leaves after t was offered after two thirds of it, so the target is exceeded after three of it.
     let expected = theory::strikes(&law, time.saturating_sub(3 * law.target));
     let figure = |setting, packets| {
         Figure::new(Property::Codel, setting, "packets", count(packets))
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_in_a_row_is_a_burst() {
+    fn a_run_of_missing_packets_is_a_burst() {
         let now = std::time::Instant::now();
         let arrived =
             [5, 3, 4, 9].map(|number| Arrived { number, delay: MS, sent_at: now, at: now, flipped: 0 });

@@ -1,10 +1,10 @@
-//! The emulator against theory: what a link must do by its settings, and what it does.
+//! Compares the emulator with theory: what a link must do by its settings, and what it does.
 //!
-//! Each [`Property`] is measured with UDP over real links between two hosts. `manyway-lab validate` prints the figures, and
-//! a test holds them to the same bounds.
+//! Each [`Property`] is measured with UDP over real links between two hosts. `manyway-lab validate` prints the figures,
+//! and a test applies the same bounds.
 //!
-//! * `theory`: what the numbers must be;
-//! * `timing`, `fate`, `speed`: what they are: when packets come, what becomes of them, how many pass;
+//! * `theory`: the expected numbers;
+//! * `timing`, `fate`, `speed`: the measured ones: arrival times, fate and throughput of packets;
 //! * `stage`, [`datagrams`]: links, sockets, traffic;
 //! * `text`: the table.
 
@@ -30,7 +30,7 @@ use stage::Stage;
 pub use stage::{open, side_by_side, socket};
 pub use text::text;
 
-/// What a link does.
+/// A property of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
@@ -42,17 +42,17 @@ pub enum Property {
     Delay,
     /// The delay of a full queue.
     Queue,
-    /// How far delays vary, and whether packets overtake.
+    /// Spread of delays, and whether packets are reordered.
     Jitter,
     /// Random loss, and loss in bursts.
     Loss,
-    /// How many packets are damaged.
+    /// Share of damaged packets.
     Corruption,
-    /// How many packets come twice.
+    /// Share of duplicated packets.
     Duplication,
     /// How often `CoDel` drops and marks.
     Codel,
-    /// What one core carries.
+    /// Throughput of one core.
     Speed,
 }
 
@@ -71,7 +71,7 @@ impl Property {
         Self::Speed,
     ];
 
-    /// As it is called on the command line.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -109,7 +109,7 @@ impl fmt::Display for Property {
     }
 }
 
-/// How thoroughly something is measured.
+/// How thoroughly a property is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extent {
     /// For the whole time.
@@ -131,15 +131,15 @@ impl Extent {
 /// How [`run`] measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What. Default all.
+    /// The properties. Default all.
     pub properties: Vec<Property>,
-    /// How often; all in turn, then again. Default 3, at least 1.
+    /// Repetitions, interleaved. Default 3, at least 1.
     pub repetitions: u32,
-    /// How long each takes.
+    /// Duration of each.
     pub extent: Extent,
-    /// Of everything random in the first repetition; each further one has the next. Default 1.
+    /// Seed of everything random in the first repetition; each further one has the next. Default 1.
     pub seed: u64,
-    /// Ends it soon.
+    /// Ends the measurements soon.
     pub stop: Stop,
 }
 
@@ -167,22 +167,22 @@ impl Options {
     }
 }
 
-/// A figure as it must be and as it is.
+/// A figure with its expected and its measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure<Measured = f64> {
-    /// Of what.
+    /// The property.
     pub property: Property,
-    /// With which settings.
+    /// The settings.
     pub setting: String,
-    /// Of all that follows.
+    /// The unit of all values.
     pub unit: &'static str,
-    /// What it is by the settings of the link; `None` for what only the machine decides.
+    /// The expected value by the settings of the link; `None` if only the machine decides.
     pub theory: Option<f64>,
-    /// The least that passes; `None` is no bound.
+    /// Lower bound; `None` is no bound.
     pub least: Option<f64>,
-    /// The most that passes; `None` is no bound. Without either bound the figure is there to compare with.
+    /// Upper bound; `None` is no bound. Without either bound the figure is for comparison only.
     pub most: Option<f64>,
-    /// What came out.
+    /// The measured value.
     pub measured: Measured,
 }
 
@@ -191,7 +191,7 @@ impl Figure {
         Self { property, setting: setting.into(), unit, theory: None, least: None, most: None, measured }
     }
 
-    /// Lets pass what is at most so far from what theory says.
+    /// Accepts values within this distance of the expected one.
     fn near(self, theory: f64, tolerance: f64) -> Self {
         self.between(theory, (theory - tolerance, theory + tolerance))
     }
@@ -226,7 +226,7 @@ impl Row {
 pub struct Report {
     /// In the order of [`Options::properties`].
     pub rows: Vec<Row>,
-    /// What a reader of the figures must know.
+    /// Remarks for the reader of the figures.
     pub remarks: Vec<String>,
 }
 
@@ -237,12 +237,12 @@ impl Report {
     }
 }
 
-/// Measures, and says before each repetition which it is, from 0. A [`Stop`] is noticed between two parts of a
-/// measurement, which take 4 s at most; the properties that were measured until then are given.
+/// Measures, and reports each repetition, from 0, before it. A [`Stop`] is noticed between two parts of a measurement,
+/// which take 4 s at most; the properties measured until then are returned.
 ///
 /// # Errors
 /// As [`Hosts::make`](crate::hosts::Hosts::make) and [`Emulator::start`](crate::emulator::Emulator::start);
-/// [`LabError::Interrupted`] if not one property was measured.
+/// [`LabError::Interrupted`] if no property was measured.
 pub fn run(options: &Options, mut begins: impl FnMut(u32)) -> Result<Report, LabError> {
     crate::hosts::Hosts::check()?;
     let before = Activity::now();
@@ -272,7 +272,7 @@ pub fn run(options: &Options, mut begins: impl FnMut(u32)) -> Result<Report, Lab
     Ok(Report { rows: rows(&repetitions), remarks })
 }
 
-/// One repetition, as its measurements need to know it.
+/// The parameters of one repetition.
 #[derive(Debug, Clone, Copy)]
 struct Trial<'a> {
     extent: Extent,
@@ -281,7 +281,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// A link to measure, unless the end was asked for.
+    /// A link to measure, unless the end was requested.
     fn stage(self, config: &LinkConfig) -> Result<Stage, LabError> {
         self.stop.check()?;
         Stage::with(config, self.seed)

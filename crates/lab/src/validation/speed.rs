@@ -1,4 +1,4 @@
-//! How many packets one core moves: the links against a bare copy from one device to the other.
+//! Packets per core: the links compared with a bare copy from one device to the other.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,15 +20,15 @@ use crate::measures::count;
 use crate::scenario::Side;
 use crate::{LabError, Scenario};
 
-/// What a thread moved, and what of a core that took.
+/// Packets that a thread moved, and its processor time.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// Packets given to the receiving host.
+    /// Packets delivered to the receiving host.
     packets: u64,
-    /// Processor time of the thread, with what the system does in its calls: all that the sending of a packet to the
-    /// receiving host's socket takes.
+    /// Processor time of the thread, including the system's work in its calls: all of the delivery of a packet to the
+    /// receiving host's socket.
     busy: Duration,
-    /// How long it ran.
+    /// Duration.
     time: Duration,
 }
 
@@ -38,8 +38,8 @@ impl Load {
     }
 }
 
-/// Packets of 1500 bytes in one direction: through a thread that does nothing but read from one device and write to the
-/// other, and through the links, as fast as it goes; then over a link of 1 Gbit/s, offered a little more.
+/// Packets of 1500 bytes in one direction at full speed: through a thread that only reads from one device and writes to
+/// the other, and through the links; then over a link of 1 Gbit/s, offered a little more.
 pub(super) fn figures(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let time = trial.extent.of(Duration::from_secs(3));
     let links = |rate| trial.stop.check().and_then(|()| links(time, rate));
@@ -102,7 +102,7 @@ fn one(rate: RateModel) -> Scenario {
     side_by_side(&[LinkConfig::default().with_rate(rate)])
 }
 
-/// Sends packets from client to server, `burst` in each millisecond or as fast as it goes; gives the time that took.
+/// Sends packets from client to server, `burst` in each millisecond or at full speed; returns the duration.
 fn flood(hosts: &Hosts, time: Duration, burst: Option<u32>) -> Result<Duration, LabError> {
     let failed = |error| LabError::Io { doing: "sending".into(), error };
     let [client, server] = [Side::Client, Side::Server].map(|side| hosts.addresses(side, 0).first().copied());
@@ -126,7 +126,7 @@ fn flood(hosts: &Hosts, time: Duration, burst: Option<u32>) -> Result<Duration, 
     Ok(start.elapsed())
 }
 
-/// Copies packets until `end`; gives their number and the thread's processor time.
+/// Copies packets until `end`; returns their number and the thread's processor time.
 fn move_bare(from: &OwnedFd, to: &OwnedFd, end: &AtomicBool) -> io::Result<(u64, Duration)> {
     raise_priority();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

@@ -15,13 +15,13 @@ use crate::{LabError, validation::datagrams};
 pub(super) struct Stage {
     pub(super) near: UdpSocket,
     pub(super) far: UdpSocket,
-    // The links go before the hosts.
+    // The links are stopped before the hosts are removed.
     emulator: Emulator,
     _hosts: Hosts,
 }
 
 impl Stage {
-    /// The link is the same both ways.
+    /// A symmetric link.
     pub(super) fn with(config: &LinkConfig, seed: u64) -> Result<Self, LabError> {
         let scenario = side_by_side(std::slice::from_ref(config));
         let hosts = Hosts::make(&scenario)?;
@@ -44,13 +44,13 @@ impl Stage {
         datagrams::send((&self.near, &self.far), load).map_err(failed)
     }
 
-    /// What the link did.
+    /// The figures of the link.
     pub(super) fn finish(self) -> Result<EmulatorReport, LabError> {
         self.emulator.finish()
     }
 }
 
-/// A UDP socket on a host, with a large buffer for what arrives.
+/// A UDP socket on a host, with a large receive buffer.
 ///
 /// # Errors
 /// The system refuses it.
@@ -67,7 +67,7 @@ pub(super) fn failed(error: std::io::Error) -> LabError {
     LabError::Io { doing: "sending over a link".into(), error }
 }
 
-/// A scenario with these links, the same both ways, each between interface n of the client and interface n of the server.
+/// A scenario with these symmetric links, each between interface n of the client and interface n of the server.
 pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
     let interface = |name: String| Interface { name, addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
     let places = 0..links.len();
@@ -99,7 +99,7 @@ pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
     }
 }
 
-/// A link without a limit to its rate.
+/// A link without a rate limit.
 pub fn open(delay: Duration) -> LinkConfig {
     LinkConfig::default()
         .with_delay(DelayModel::constant(delay))

@@ -1,4 +1,4 @@
-//! The figures for people.
+//! Prints the figures for people.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use manyway_chart::{Align, Table};
 
 use super::{Report, Row};
 
-/// The table, and below it what a reader must know.
+/// The table, and below it the remarks.
 pub fn text(report: &Report) -> String {
     let mut table = Table::new([
         ("property", Align::Left),
@@ -60,9 +60,9 @@ fn judgement(row: &Row) -> &'static str {
     }
 }
 
-/// Four digits, if there are so many; three behind the point at most.
+/// Up to four significant digits; at most three decimals.
 fn number(value: f64) -> String {
-    // What is rounded up to 10 is written as 10.
+    // A value that is rounded up to 10 is printed as 10.
     let digits = match value.abs() {
         0.0 => 0,
         less if less < 9.9995 => 3,

@@ -1,30 +1,30 @@
-//! What a link must do by its settings, as numbers.
+//! The expected behaviour of a link by its settings.
 
 use std::time::Duration;
 
 use manyway_sim::link::{Codel, GilbertElliott, Probability};
 
-/// A share as a number from 0 to 1.
+/// A probability as a number from 0 to 1.
 pub(super) fn number(share: Probability) -> f64 {
     f64::from(share.billionths()) / 1e9
 }
 
-/// The standard deviation of the share of `count` events that come out one way, if each resembles the one before with
-/// this correlation.
+/// The standard deviation of the share of `count` events with one outcome, if each is correlated with the one before by
+/// this coefficient.
 pub(super) fn deviation_of_share(share: f64, count: f64, correlation: f64) -> f64 {
     (share * (1.0 - share) / count * (1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// What a law of Gilbert and Elliott loses in the long run, if its good state loses nothing and its bad one everything.
+/// The long-term losses of a Gilbert-Elliott model, if its good state loses nothing and its bad one everything.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bursts {
-    /// Of all packets, from 0 to 1.
+    /// Share of packets lost, from 0 to 1.
     pub(super) share: f64,
     /// Between the fates of a packet and the next.
     pub(super) correlation: f64,
-    /// Packets lost in a row, on average.
+    /// Mean number of packets lost in a row.
     pub(super) length: f64,
-    /// The standard deviation of this number.
+    /// The standard deviation of this mean.
     pub(super) length_deviation: f64,
 }
 
@@ -40,27 +40,27 @@ impl Bursts {
     }
 }
 
-/// The standard deviation of a delay that varies evenly from minus to plus `spread`.
+/// The standard deviation of a delay that is uniform from minus to plus `spread`.
 pub(super) fn uniform_deviation(spread: Duration) -> f64 {
     spread.as_secs_f64() / 3_f64.sqrt()
 }
 
-/// How far the deviation of `count` drawn values lies from that of their law, as a share of it (standard deviation).
-/// The kurtosis is 3 for a normal law and 1.8 for an even one.
+/// The standard deviation of the sample deviation of `count` values, relative to the true one. The kurtosis is 3 for a
+/// normal distribution and 1.8 for a uniform one.
 pub(super) fn deviation_of_deviation(count: f64, kurtosis: f64) -> f64 {
     ((kurtosis - 1.0) / (4.0 * count)).sqrt()
 }
 
-/// How often a packet overtakes the one sent `spacing` before it, if the delay varies evenly from minus to plus
-/// `spread`: when two such delays differ by more than the spacing.
+/// How often a packet overtakes the one sent `spacing` before it, if the delay is uniform from minus to plus `spread`:
+/// when two such delays differ by more than the spacing.
 pub(super) fn overtaking(spread: Duration, spacing: Duration) -> f64 {
     let width = 2.0 * spread.as_secs_f64();
     let rest = (width - spacing.as_secs_f64()).max(0.0);
     rest * rest / (2.0 * width * width)
 }
 
-/// How often `CoDel` strikes while packets wait too long for `time`: once after the first interval, then at times whose
-/// distance is the interval over the root of their number (RFC 8289, 5.3).
+/// How often `CoDel` strikes while packets wait too long for `time`: once after the first interval, then at intervals
+/// divided by the root of their number (RFC 8289, 5.3).
 pub(super) fn strikes(codel: &Codel, time: Duration) -> u32 {
     let interval = codel.interval.as_secs_f64();
     let (mut at, mut count) = (interval, 0);
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn one_in_fifty_of_ten_thousand_is_two_hundred_give_or_take_fourteen() {
+    fn the_deviation_of_two_percent_of_ten_thousand_is_fourteen_packets() {
         assert!(is_near(deviation_of_share(0.02, 10_000.0, 0.0), 0.0014));
         assert!(deviation_of_share(0.02, 10_000.0, 0.5) > 0.0024);
     }
 
     #[test]
-    fn a_law_of_bursts_has_the_share_of_time_that_it_spends_in_them() {
+    fn the_share_of_a_burst_model_is_the_time_in_its_bad_state() {
         let share = Probability::from_percent;
         let law = GilbertElliott {
             to_bad: share(1.0),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_far_apart_do_not_overtake() {
+    fn packets_with_a_large_spacing_do_not_overtake() {
         assert!(is_near(overtaking(10 * MS, Duration::ZERO), 0.5));
         assert!(is_near(overtaking(10 * MS, 10 * MS), 0.125));
         assert!(is_near(overtaking(10 * MS, 25 * MS), 0.0));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_strikes_ever_faster() {
+    fn codel_strikes_at_shrinking_intervals() {
         let Discipline::Codel(codel) = QueueConfig::codel(Reaction::Drop).discipline else { panic!() };
         let counts = [99, 101, 199, 201, 271, 328, 329].map(|time| strikes(&codel, time * MS));
         assert_eq!(counts, [0, 1, 1, 2, 3, 3, 4]);

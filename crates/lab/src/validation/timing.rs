@@ -1,4 +1,4 @@
-//! When packets come: rates and delays.
+//! Arrival times: rates and delays.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -49,18 +49,19 @@ fn full(rate: RateModel, trial: Trial<'_>) -> Result<Stage, LabError> {
     trial.stage(&LinkConfig::default().with_rate(rate).with_queue_time(200 * MS))
 }
 
-/// Sends half as much again as the rate; gives the IP bits a second from the first to the last datagram that came.
+/// Sends at one and a half times the rate; returns the IP bits a second from the first to the last datagram that
+/// arrived.
 fn goodput(pair: (&UdpSocket, &UdpSocket), rate: Rate, time: Duration) -> Result<f64, LabError> {
     let offered = (rate * time).get() * 3 / 2 / 1_500;
     let load = Load { count: offered, size: FULL, time, wait: 100 * MS };
     let arrived = datagrams::send(pair, load).map_err(failed)?;
     let (Some(first), Some(last)) = (arrived.first(), arrived.last()) else { return Ok(0.0) };
     let bytes = (items(&arrived) - 1.0) * PACKET;
-    // One alone has no rate.
+    // A single one has no rate.
     Ok(bytes * 8.0 / (last.at - first.at).max(MS).as_secs_f64())
 }
 
-/// Within a hundredth.
+/// Within one percent.
 fn rate_figure(property: Property, setting: String, rate: Rate, goodput: f64) -> Figure {
     let theory = megabits(rate);
     Figure::new(property, setting, "Mbit/s", goodput / 1e6).near(theory, theory / 100.0)
@@ -81,12 +82,12 @@ pub(super) fn delay(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let figure = |setting, time| Figure::new(Property::Delay, setting, "ms", millis(time));
     Ok(vec![
         figure("2 × 10 ms", emulated).between(ideal, (ideal, ideal + EXCESS)),
-        // What this machine takes to wake threads.
+        // The time that this machine takes to wake threads.
         Figure { theory: Some(ideal), ..figure(BARE, bare) },
     ])
 }
 
-/// How much longer than the links say a round trip may take at the median, in milliseconds.
+/// How far the median round-trip time may exceed that of the links, in milliseconds.
 const EXCESS: f64 = 0.4;
 
 /// The median.
@@ -114,7 +115,7 @@ fn round_trip(near: &UdpSocket, far: &UdpSocket, count: u32) -> Result<Duration,
     trips.get(trips.len() / 2).copied().ok_or_else(lost)
 }
 
-/// The same over loopback and a thread that holds each datagram for the time of the link, with the emulator's priority.
+/// The same over loopback and a thread that delays each datagram by the time of the link, with the emulator's priority.
 fn bare_round_trip(one_way: Duration, count: u32) -> Result<Duration, LabError> {
     let connected = || {
         let (one, other) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
@@ -143,7 +144,7 @@ fn bare_round_trip(one_way: Duration, count: u32) -> Result<Duration, LabError> 
 pub(super) fn queue(trial: Trial<'_>) -> Result<Vec<Figure>, LabError> {
     let (rate, delay, queue) = (Rate::from_bits_per_second(10_000_000), 5 * MS, 50 * MS);
     let stage = trial.stage(&LinkConfig::new(rate, delay).with_queue_time(queue))?;
-    // Half as much again as the rate.
+    // One and a half times the rate.
     let time = trial.extent.of(1_000 * MS);
     let load = Load { count: (rate * time).get() / 1_000, size: FULL, time, wait: 100 * MS };
     let arrived = stage.send(load)?;
@@ -197,7 +198,7 @@ fn deviation(arrived: &[Arrived]) -> f64 {
     (delays().map(|delay| (delay - mean).powi(2)).sum::<f64>() / items(arrived)).sqrt()
 }
 
-/// The share of datagrams that came before the one sent before them; infinite if nothing arrived.
+/// The share of datagrams that arrived before the one sent before them; infinite if nothing arrived.
 fn overtaken(arrived: &[Arrived]) -> f64 {
     if arrived.is_empty() {
         return f64::INFINITY;

@@ -1,4 +1,4 @@
-//! What happens while the links are used.
+//! Changes while the links are in use.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn events_happen_at_their_times() {
         Event { at: 600 * MS, change: Change::Set { link: 0, direction, setting: lossy } },
         Event { at: 800 * MS, change: Change::Set { link: 0, direction, setting: clear } },
     ];
-    // Once more means a new emulator.
+    // A retry needs a new emulator.
     let is_right = |edges: &Option<Vec<i128>>| {
         edges.as_ref().is_none_or(|edges| {
             edges.len() == 4
@@ -40,7 +40,7 @@ fn events_happen_at_their_times() {
     });
 }
 
-/// When, in microseconds since `begun`, what arrived had left around each gap of more than 100 ms.
+/// The send times, in microseconds since `begun`, of the arrived datagrams around each gap of more than 100 ms.
 fn edges(arrived: &[Arrived], begun: std::time::Instant) -> Vec<i128> {
     let since =
         |arrived: &Arrived| i128::try_from(arrived.sent_at.duration_since(begun).as_micros()).unwrap();
@@ -51,7 +51,7 @@ fn edges(arrived: &[Arrived], begun: std::time::Instant) -> Vec<i128> {
 }
 
 #[test]
-fn a_rate_changes_under_way_and_the_figures_tell() {
+fn a_rate_changes_during_the_run_and_the_figures_show_it() {
     let Some(bench) = Bench::alone(&single(&LinkConfig::new(mbit(4), 5 * MS).with_queue_time(200 * MS)))
     else {
         return;
@@ -124,13 +124,13 @@ fn routes_follow_an_interface_to_its_new_address() {
     bench.emulator.finish().unwrap();
 }
 
-/// A socket whose address the system chooses, by the way to whom it is connected.
+/// A socket whose address the system chooses, by the route to its peer.
 fn any() -> UdpSocket {
     UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], 0))).unwrap()
 }
 
 #[test]
-fn interfaces_change_by_events_as_well() {
+fn interfaces_change_by_events_too() {
     let mut scenario = single(&open(MS));
     let (side, interface) = (Side::Client, 0);
     scenario.events = vec![
@@ -149,7 +149,7 @@ fn interfaces_change_by_events_as_well() {
 }
 
 #[test]
-fn hosts_may_be_removed_before_the_links() {
+fn hosts_can_be_removed_before_the_links() {
     let Some(bench) = Bench::alone(&single(&open(MS))) else { return };
     let Bench { emulator, hosts, turn: _turn } = bench;
     drop(hosts);

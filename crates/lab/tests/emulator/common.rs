@@ -25,30 +25,30 @@ pub(crate) struct Bench {
     pub(crate) turn: Turn,
 }
 
-/// The right to use the machine.
+/// The permission to use the machine.
 pub(crate) enum Turn {
-    /// Nothing runs beside it: it measures time, or looks at the hosts of others.
+    /// Exclusive: the test measures time, or looks at the hosts of others.
     Alone(#[expect(dead_code, reason = "held until the test ends")] RwLockWriteGuard<'static, ()>),
-    /// Others of its kind run beside it: it counts packets.
+    /// Shared with others of its kind: the test counts packets.
     Shared(#[expect(dead_code, reason = "held until the test ends")] RwLockReadGuard<'static, ()>),
 }
 
 static TURN: RwLock<()> = RwLock::new(());
 
 impl Turn {
-    /// Waits for all other tests; `None`, and the test counts as skipped, where hosts cannot be made.
+    /// Waits for all other tests; `None`, and the test counts as skipped, where hosts cannot be created.
     pub(crate) fn alone() -> Option<Self> {
         can_make_hosts().then(|| Self::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Waits for tests that run alone.
+    /// Waits for exclusive tests.
     pub(crate) fn shared() -> Option<Self> {
         can_make_hosts().then(|| Self::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
 fn can_make_hosts() -> bool {
-    // Looking makes a namespace for a moment.
+    // The check creates a namespace for a moment.
     static POSSIBLE: LazyLock<Result<(), String>> =
         LazyLock::new(|| Hosts::check().map_err(|reason| reason.to_string()));
     POSSIBLE.as_ref().map_err(skip).is_ok()
@@ -76,7 +76,7 @@ impl Bench {
         self.hosts.addresses(side, interface)[0]
     }
 
-    /// A UDP socket at an interface, with a large buffer for what arrives.
+    /// A UDP socket at an interface, with a large receive buffer.
     pub(crate) fn socket(&self, side: Side, interface: usize) -> UdpSocket {
         self.socket_at(side, self.address(side, interface))
     }
@@ -93,7 +93,7 @@ impl Bench {
         (near, far)
     }
 
-    /// Runs a shell command on a host and gives what it printed; it must succeed.
+    /// Runs a shell command on a host and returns its output; it must succeed.
     pub(crate) fn run(&self, side: Side, command: &str) -> String {
         let output = self.hosts.command(side, "sh".as_ref()).args(["-c", command]).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -102,8 +102,8 @@ impl Bench {
     }
 }
 
-/// Sends `count` numbered datagrams of `size` bytes, spread evenly over `time`, and gives what arrives until `wait` after
-/// the last.
+/// Sends `count` numbered datagrams of `size` bytes, spread evenly over `time`, and returns what arrives until `wait`
+/// after the last.
 pub(crate) fn send_numbered(
     pair: (&UdpSocket, &UdpSocket),
     count: u64,
@@ -132,8 +132,8 @@ pub(crate) fn passes(from: &UdpSocket, to: &UdpSocket) -> bool {
     false
 }
 
-/// Repeats a measurement that something else on the machine may have disturbed, at most five times; gives the figure
-/// that is right, or fails with all that were wrong.
+/// Repeats a measurement that may have been disturbed, at most five times; returns the right figure, or fails with all
+/// the wrong ones.
 #[track_caller]
 pub(crate) fn measured<T: std::fmt::Debug>(
     is_right: impl Fn(&T) -> bool,

@@ -1,4 +1,4 @@
-//! Damage, size limits, outages, translators and marks, as the receiving program sees them.
+//! Damage, size limits, outages, NATs and marks, as the receiving program sees them.
 
 use std::io::IoSliceMut;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use crate::common::{Bench, MS, mbit, open, passes, send_numbered, single};
 
 #[test]
-fn a_stale_checksum_makes_the_system_drop_what_was_damaged() {
+fn a_stale_checksum_makes_the_system_drop_damaged_packets() {
     const COUNT: u64 = 3_000;
     let Some(bench) = Bench::shared(&damaging(Checksum::Stale)) else { return };
     let (near, far) = bench.pair(0);
@@ -32,7 +32,7 @@ fn a_repaired_checksum_lets_the_damage_through() {
         let arrived = send_numbered((&near, &far), COUNT, 400, 600 * MS, 200 * MS);
         let damaged = bench.emulator.finish().unwrap().totals.links[0].up.corrupted.packets;
         assert_eq!(arrived.len() as u64, COUNT);
-        // Of 400 bytes 16 are number and moment, where damage is not counted.
+        // Of 400 bytes 16 are number and send time, in which damage is not counted.
         let seen = arrived.iter().filter(|arrived| arrived.flipped == 1).count() as u64;
         assert!(seen <= damaged && seen > damaged * 85 / 100, "{seen} of {damaged}");
         assert!(arrived.iter().all(|arrived| arrived.flipped <= 1));
@@ -78,7 +78,7 @@ fn an_outage_of_one_direction_leaves_the_other() {
 }
 
 #[test]
-fn a_translator_hides_the_host_forgets_in_time_and_rebinds() {
+fn a_nat_hides_the_host_times_out_and_rebinds() {
     let mut scenario = single(&open(MS));
     let outer = "192.0.2.77".parse().unwrap();
     let timeout = 600 * MS;
@@ -90,7 +90,7 @@ fn a_translator_hides_the_host_forgets_in_time_and_rebinds() {
     assert_eq!(first.ip(), outer);
     assert_eq!(seen_from(&near, &far), first);
     assert!(answers(&far, first, &near));
-    // Longer than the time-out without a word from inside.
+    // Longer than the timeout without a packet from inside.
     std::thread::sleep(timeout + 100 * MS);
     assert!(!answers(&far, first, &near));
     let second = seen_from(&near, &far);
@@ -121,7 +121,7 @@ fn answers(far: &UdpSocket, to: SocketAddr, near: &UdpSocket) -> bool {
 }
 
 #[test]
-fn a_queue_marks_what_may_be_marked_and_drops_the_rest() {
+fn a_queue_marks_ecn_capable_packets_and_drops_the_rest() {
     let config = LinkConfig::new(mbit(10), 2 * MS).with_queue(QueueConfig::codel(Reaction::Mark));
     for family in [Family::V4, Family::V6] {
         for (mark, is_marked) in [(Some(EcnCodepoint::Ect0), true), (None, false)] {
@@ -137,7 +137,7 @@ fn a_queue_marks_what_may_be_marked_and_drops_the_rest() {
     }
 }
 
-/// Sends faster than the link for a while; gives the marks of what arrives.
+/// Sends faster than the link for a while; returns the marks of what arrives.
 fn flood_marked(near: &UdpSocket, far: &UdpSocket, ecn: Option<EcnCodepoint>) -> Vec<Option<EcnCodepoint>> {
     let (near_ref, far_ref) = (UdpSockRef::from(near), UdpSockRef::from(far));
     let sender = UdpSocketState::new(near_ref).unwrap();

@@ -1,4 +1,4 @@
-//! What the system's own protocols make of the links.
+//! The system's own protocols over the links.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ const AMOUNT: usize = 4_000_000;
 fn tcp_fills_a_link() {
     let config = LinkConfig::new(mbit(20), 10 * MS);
     let Some(bench) = Bench::alone(&single(&config)) else { return };
-    // 1448 of 1500 bytes are content, and slow start takes some round trips.
+    // 1448 of 1500 bytes are payload, and slow start takes some round trips.
     let share = measured(
         |share| *share > 0.85 && *share < 1448.0 / 1500.0 + 0.01,
         || {
@@ -48,12 +48,12 @@ fn mptcp_uses_both_links() {
     }
 }
 
-/// Sends [`AMOUNT`] bytes from the client and gives the time until the last has arrived.
+/// Sends [`AMOUNT`] bytes from the client and returns the time until the last has arrived.
 fn transfer(bench: &Bench, protocol: Option<Protocol>) -> Duration {
     let make = || Socket::new(Domain::IPV4, Type::STREAM, protocol).unwrap();
     let listener = bench.hosts.inside(Side::Server, || {
         let socket = make();
-        // Further subflows come to the other addresses.
+        // Further subflows use the other addresses.
         socket.bind(&SocketAddr::from(([0, 0, 0, 0], 0)).into()).unwrap();
         socket.listen(1).unwrap();
         TcpListener::from(socket)

@@ -1,4 +1,4 @@
-//! What a killed program leaves behind.
+//! Leftovers of a killed program.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -61,10 +61,10 @@ fn leftovers_of_a_killed_process_are_removed_and_nothing_else() {
 }
 
 #[test]
-fn leftovers_of_a_process_whose_id_is_used_again_are_removed() {
+fn leftovers_of_a_process_whose_id_was_reused_are_removed() {
     let Some(_turn) = Turn::alone() else { return };
     let me = std::process::id();
-    // Of another process with this id; of none; and of nobody, since no start is told.
+    // Of another process with this ID; of none; and of an unknown one, without a start time.
     let [reused, gone, strange] =
         [format!("mwlab{me}.1-0c"), "mwlab1073741824.1-0s".into(), format!("mwlab{me}-99c")]
             .map(Namespace::new);
@@ -76,7 +76,7 @@ fn exists(namespace: &str) -> bool {
     std::path::Path::new("/var/run/netns").join(namespace).exists()
 }
 
-/// A process that has ended but was not waited for counts as ended.
+/// A zombie counts as ended.
 fn is_running(process: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")

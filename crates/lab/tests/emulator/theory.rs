@@ -1,4 +1,4 @@
-//! What links do against what their settings say: as `manyway-lab validate`, by the same bounds.
+//! Links compared with their settings: as `manyway-lab validate`, with the same bounds.
 
 use manyway_lab::validation::{Extent, Options, Property, Report, Row, run, text};
 use manyway_sim::nightly::few_or_many;
@@ -16,9 +16,9 @@ fn a_trace_gives_its_mean_rate() {
 }
 
 #[test]
-fn a_round_trip_takes_hardly_more_than_the_links_say() {
-    // A machine that is slow to wake threads delays the bare thread as much, which has the emulator's priority. What the
-    // emulator adds to that is its own.
+fn a_round_trip_takes_hardly_longer_than_the_delay_of_the_links() {
+    // A machine that is slow to wake threads delays the bare thread, which has the emulator's priority, as much. The
+    // rest is the emulator's own.
     const OWN: f64 = 0.1;
     judged(Property::Delay, |rows| {
         let [emulated, bare] = rows else { return false };
@@ -38,22 +38,22 @@ fn delays_vary_and_packets_overtake_as_they_should() {
 }
 
 #[test]
-fn losses_and_their_bursts_follow_their_laws() {
+fn losses_and_their_bursts_follow_their_models() {
     holds(Property::Loss);
 }
 
 #[test]
-fn packets_are_damaged_as_often_as_asked_for() {
+fn packets_are_damaged_at_the_configured_rate() {
     holds(Property::Corruption);
 }
 
 #[test]
-fn copies_arrive_as_often_as_asked_for() {
+fn copies_arrive_at_the_configured_rate() {
     holds(Property::Duplication);
 }
 
 #[test]
-fn codel_drops_and_marks_by_its_law() {
+fn codel_drops_and_marks_as_specified() {
     holds(Property::Codel);
 }
 
@@ -66,7 +66,7 @@ fn holds(property: Property) {
     judged(property, |rows| rows.iter().all(Row::holds));
 }
 
-/// Measures once, and again if something else on the machine may have disturbed it.
+/// Measures once, and again if the measurement may have been disturbed.
 #[track_caller]
 fn judged(property: Property, is_right: impl Fn(&[Row]) -> bool) {
     let Some(_turn) = Turn::alone() else { return };

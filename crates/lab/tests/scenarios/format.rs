@@ -82,7 +82,7 @@ fn every_property_of_a_link_is_read() {
 }
 
 #[test]
-fn the_jitter_of_a_round_trip_is_shared_between_its_ways() {
+fn the_jitter_of_a_round_trip_is_divided_between_its_directions() {
     let read = |text: &str| parse(&format!("[links.a]\n{text}\n")).unwrap().links[0].up.delay.jitter;
     assert_eq!(read("delay = '10ms'\njitter = '5ms'"), Jitter::Normal(5 * MS));
     assert_eq!(read("rtt = '20ms'\njitter = { spread = '6ms' }"), Jitter::Uniform(3 * MS));
@@ -117,7 +117,7 @@ fn routes_may_share_a_link() {
 }
 
 #[test]
-fn interfaces_have_addresses_sizes_and_translators() {
+fn interfaces_have_addresses_sizes_and_nats() {
     let scenario = with(
         "[client.wifi]\nmtu = 9000\naddresses = ['192.0.2.7', '2001:db8::7']\n\
          [client.lte]\ncost = 2\nnat = { timeout = '1m', mapping = 'address-and-port' }\n\
@@ -158,7 +158,7 @@ fn traffic_is_bulk_or_messages() {
 }
 
 #[test]
-fn events_come_in_the_order_of_time() {
+fn events_are_in_the_order_of_time() {
     let scenario = with(
         "[client.wifi]\nnat = {}\n\
          [[events]]\nat = '9s'\nrebind = 'wifi'\n\
@@ -218,7 +218,7 @@ fn fifty_flaps_are_four_lines() {
 }
 
 #[test]
-fn a_trace_lies_beside_its_scenario() {
+fn a_trace_is_read_from_the_folder_of_its_scenario() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("up.trace"), "5\n10\n10\n").unwrap();
     let file = folder.path().join("cell.toml");

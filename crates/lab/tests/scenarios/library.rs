@@ -19,7 +19,7 @@ fn scenarios_are_found_by_name_by_group_and_all() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_what_there_is() {
+fn an_unknown_name_is_answered_with_the_known_ones() {
     let library = Library::builtin().unwrap();
     assert_eq!(
         library.find("two-5").unwrap_err().to_string(),

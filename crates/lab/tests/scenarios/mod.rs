@@ -1,4 +1,4 @@
-//! Scenario files: what they may say, what is refused and how, and those that come with the program.
+//! Scenario files: valid ones, errors, and the built-in ones.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod builtin;
@@ -15,7 +15,7 @@ fn parse(text: &str) -> Result<Scenario, LabError> {
     Scenario::parse("mine.toml", text, &|_| Err(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Two links and whatever else the test is about.
+/// Two links and the given text.
 fn with(rest: &str) -> Scenario {
     parse(&format!("{LINKS}{rest}")).unwrap()
 }

@@ -51,12 +51,12 @@ fn a_route_carries_nothing_while_one_of_its_interfaces_is_down() {
     };
     let best = |events: &str| parse(&text(events)).unwrap().best_route();
     assert_eq!(best(""), 0);
-    // 18, then 14 of 20 Mbit/s over the time, however it comes that nothing passes.
+    // 18, then 14 of 20 Mbit/s over the time, whatever interrupts the route.
     assert_eq!(best("[[events]]\nat = '1s'\ndown = 'fast'\nfor = '1s'\n"), 0);
     for event in ["down = 'fast'", "cut = 'fast'\ndirection = 'down'"] {
         assert_eq!(best(&format!("[[events]]\nat = '1s'\n{event}\nfor = '3s'\n")), 1, "{event}");
     }
-    // It does not come back; what is after the end does not count.
+    // It does not come back; events after the end do not count.
     assert_eq!(best("[[events]]\nat = '6s'\ndown = 'fast'\n"), 1);
     assert_eq!(best("[[events]]\nat = '9s'\ndown = 'fast'\n"), 0);
 }
@@ -79,7 +79,7 @@ fn the_best_route_carries_most_alone() {
 }
 
 #[test]
-fn loss_is_seen_on_links_and_in_events() {
+fn loss_is_found_on_links_and_in_events() {
     let library = Library::builtin().unwrap();
     let lossy: Vec<_> = library
         .all()

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use super::{LINKS, parse};
 
-/// What is wrong, one to a paragraph; behind the two links if it begins with a blank.
+/// Invalid texts, one to a paragraph; appended to the two links if it begins with a blank.
 const WRONG: [&str; 49] = [
     "",
     "[links.wifi\n",
@@ -59,7 +59,7 @@ const WRONG: [&str; 49] = [
 fn every_wrong_file_is_refused_with_line_and_field() {
     let mut all = String::new();
     for wrong in WRONG {
-        // Keys that stand alone must come before the sections.
+        // Top-level keys must precede the sections.
         let text = match wrong.strip_prefix(' ') {
             Some(rest) if rest.starts_with('[') => format!("{LINKS}{rest}"),
             Some(rest) => format!("{rest}{LINKS}"),

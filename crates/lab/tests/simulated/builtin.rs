@@ -9,7 +9,7 @@ fn run(scenario: &Scenario, seed: u64) -> Outcome {
     Simulated::new().run(scenario, &Contender::Manyway(ManywaySettings::default()), seed).unwrap()
 }
 
-/// Both ways alternate, so that each way is seen in every kind of scenario at half the cost.
+/// The directions alternate, so that each is covered in every kind of scenario at half the cost.
 #[test]
 fn every_built_in_scenario_runs() {
     for (place, scenario) in Library::builtin().unwrap().all().iter().enumerate() {

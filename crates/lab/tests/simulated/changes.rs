@@ -16,15 +16,15 @@ fn mbit(megabits: u64) -> Rate {
 }
 
 #[test]
-fn events_happen_at_their_moments() {
+fn events_happen_at_their_times() {
     let event = |what: &str| format!("duration = '3s'\n{TWO}[[events]]\nat = '1s'\n{what}\n");
     let during = |what: &str, route: usize| {
         let outcome = run(&event(what));
-        // What waits at the moment still passes where only the interface goes.
+        // If only the interface goes down, queued packets still pass.
         outcome.routes[route].up.rate(1300 * MS, 2900 * MS)
     };
     assert_eq!(during("cut = 'b'", 1), Rate::ZERO);
-    // Whoever sends upwards without an answer soon stops.
+    // A sender upwards without acknowledgements soon stops.
     assert!(during("cut = 'b'\ndirection = 'down'", 1) < mbit(1));
     assert!(during("cut = 'b'\nfor = '50ms'", 1) > mbit(7));
     assert!(during("set = 'b'\nrate = '2M'", 1) < mbit(3));
@@ -42,7 +42,7 @@ fn an_interface_comes_back_and_may_have_another_address() {
 }
 
 #[test]
-fn a_translator_that_forgets_is_survived() {
+fn a_nat_that_drops_its_mappings_is_survived() {
     let nat = "[client.a]\nnat = {}\n[client.b]\nnat = {}\n[[events]]\nat = '1s'\nrebind = 'a'\n";
     let outcome = run(&format!("duration = '4s'\n{TWO}{nat}"));
     let late = outcome.routes[0].up.rate(3000 * MS, 4000 * MS);
@@ -50,7 +50,7 @@ fn a_translator_that_forgets_is_survived() {
 }
 
 #[test]
-fn routes_may_share_their_bottleneck() {
+fn routes_can_share_their_bottleneck() {
     let shared = "duration = '3s'\n\
         routes = [{ client = 'a', links = ['a', 'cell'] }, { client = 'b', links = ['b', 'cell'] }]\n\
         [links.cell]\nrate = '12M'\ndelay = '5ms'\n";
@@ -58,12 +58,12 @@ fn routes_may_share_their_bottleneck() {
     let both: u64 =
         outcome.routes.iter().map(|route| route.up.rate(1000 * MS, 3000 * MS).bits_per_second()).sum();
     assert!(both > 11_500_000 && both < 12_050_000, "{both}");
-    // 15 ms there and 15 back, and 10 Mbit/s at most.
+    // 15 ms each way, and at most 10 Mbit/s.
     let single = run_with(&format!("{shared}{TWO}"), only(0));
     assert!(single.flows[0].arrivals.goodput() > mbit(8) && single.flows[0].arrivals.goodput() < mbit(10));
 }
 
-/// What issue 4 asks the lab to report of the black hole; issue 5 is to better it.
+/// The report of the black hole, for review when the protocol changes.
 #[test]
 fn the_black_hole_over_a_fixed_seed() {
     let scenario = Library::builtin().unwrap().find("black-hole").unwrap().remove(0);
@@ -94,7 +94,7 @@ fn the_black_hole_over_a_fixed_seed() {
 }
 
 #[test]
-fn packets_may_be_dealt_out_among_links() {
+fn packets_can_be_distributed_over_links() {
     let striped = "duration = '3s'\nroutes = [{ client = 'bond', links = ['a', 'b'], shares = [3, 1] }]\n\
         [links.a]\nrate = '9M'\nrtt = '20ms'\n[links.b]\nrate = '3M'\nrtt = '20ms'\n";
     let outcome = run(striped);

@@ -7,7 +7,7 @@ use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
 
 use super::Nobody;
 
-/// Runs what `--quick` runs, or every run for so long.
+/// Runs the quick extent, or every run for this long.
 fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {
     let mut plan = experiment::plan(experiment, Extent::Quick, Timing::Virtual).unwrap();
     for case in &mut plan.cases {
@@ -18,7 +18,7 @@ fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runne
     campaign::run(plan, runner, &mut Nobody, &Stop::default())
 }
 
-/// What `manyway-lab sim NAME --quick` prints, and that it ends with status 0: a change of the protocol shows here.
+/// The output of `manyway-lab sim NAME --quick`, and its status 0: a change of the protocol shows here.
 fn review(name: &str) {
     let experiment = experiment::find(name).unwrap();
     let results = run(experiment, None, &mut Simulated::new());
@@ -74,7 +74,7 @@ fn goff_fig5() {
     review("goff-fig5b");
 }
 
-/// Its runs are those of table 1, in other words.
+/// Its runs are those of table 1, in other units.
 #[test]
 fn cmt_fig55() {
     let experiment = experiment::find("cmt-fig55").unwrap();
@@ -91,7 +91,7 @@ fn cmt_fig55() {
     assert_eq!(findings.broken(), 0);
 }
 
-/// Figures of the document are drawn for whatever has points.
+/// Figures of the document are drawn for every contender with points.
 #[test]
 fn a_figure_has_the_curves_that_were_measured() {
     let experiment = experiment::find("goff-fig4").unwrap();
@@ -106,7 +106,7 @@ fn a_figure_has_the_curves_that_were_measured() {
     }
 }
 
-/// Somebody who brings a byte a run, or nobody who can run.
+/// A runner that delivers a byte a run, or supports no contender.
 struct Idle {
     can_run: bool,
 }
@@ -127,7 +127,7 @@ impl Runner for Idle {
 }
 
 #[test]
-fn what_does_not_hold_is_told_by_row_and_what_nobody_measured_is_no_verdict() {
+fn failed_claims_are_reported_by_row_and_unmeasured_ones_have_no_verdict() {
     let experiment = experiment::find("ams-fig9").unwrap();
     let results = run(experiment, None, &mut Idle { can_run: true });
     let findings = Findings::new(experiment, Extent::Quick, &results);

@@ -8,8 +8,8 @@ use manyway_sim::scenario::SECOND;
 
 use super::Nobody;
 
-/// Unlike rates, unlike delays, loss, a mesh, jitter, a satellite: gate 1 on few short runs, both ways alternating.
-/// `manyway-lab sim gates` runs all of them twenty times.
+/// Different rates, different delays, loss, a mesh, jitter, a satellite: gate 1 on few short runs, with alternating
+/// directions. `manyway-lab sim gates` runs all of them twenty times.
 #[test]
 fn all_routes_together_are_never_below_the_best_one_alone() {
     let library = Library::builtin().unwrap();
@@ -24,23 +24,23 @@ fn all_routes_together_are_never_below_the_best_one_alone() {
     assert_eq!(judged, names.len());
 }
 
-/// What dies, also in one direction only, in front of long queues, and an address that changes every two seconds.
+/// Deaths, also in one direction only, in front of long queues, and an address that changes every two seconds.
 #[test]
-fn no_failure_is_seen() {
+fn no_failure_is_noticeable() {
     let library = Library::builtin().unwrap();
-    // The black hole is reviewed by itself.
+    // The black hole is reviewed separately.
     let names = ["black-hole", "dead-deep", "flaps", "return-dead", "readdressed"];
     let names = &names[few_or_many(1, 0)..];
     let scenarios: Vec<_> =
         names.iter().map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten)).collect();
     let judged = judged(&scenarios, Gate::Failover, 1, |_| true);
-    // The silence; how soon the others are full, how soon all are again, and the route that returned is used and full.
+    // The silence; how soon the others are full, how soon all are again, and when the returned route is used and full.
     assert_eq!(judged, few_or_many(15, 20));
 }
 
 /// A hundred small messages a second beside bulk traffic that fills queues of 100 ms, and messages with a deadline.
 #[test]
-fn messages_need_hardly_longer_than_without_other_traffic() {
+fn messages_take_hardly_longer_than_without_other_traffic() {
     let library = Library::builtin().unwrap();
     let scenarios: Vec<_> = ["rtt-10-100", "telemetry"]
         .iter()
@@ -51,11 +51,11 @@ fn messages_need_hardly_longer_than_without_other_traffic() {
     let judged = judged(&scenarios, Gate::Latency, 5, |case| {
         ["rtt-10-100+messages", "telemetry"].contains(&case.scenario.name.as_str())
     });
-    // With a deadline also what they cost.
+    // With a deadline also their cost.
     assert_eq!(judged, 1 + 2);
 }
 
-/// Runs those cases of the plan that are `wanted` so many times; tells how many comparisons of a gate there were, all
+/// Runs the `wanted` cases of the plan this many times; returns how many comparisons of a gate there were, all passed.
 /// passed.
 #[track_caller]
 fn judged(

@@ -9,7 +9,7 @@ use manyway_sim::nightly::few_or_many;
 
 use super::Nobody;
 
-/// What `manyway-lab sim matrix SCENARIOS -t TIME --congestions CONGESTION` prints.
+/// The output of `manyway-lab sim matrix SCENARIOS -t TIME --congestions CONGESTION`.
 fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]) -> String {
     let pair = |name: &str| format!("manyway:scheduler={name},congestion={congestion}");
     let names = std::iter::once(format!("manyway-best:congestion={congestion}"));
@@ -44,7 +44,8 @@ fn the_matrix_of_schedulers_over_unequal_paths_is_as_reviewed() {
     insta::assert_snapshot!(name, matrix(&scenarios, Duration::from_secs(2), "cubic", &[Way::AsWritten]));
 }
 
-/// The same under the default, from the server, nightly both ways, over the kinds of inequality: of rates, of delays and of queues.
+/// The same under the default, from the server, nightly in both directions, over the kinds of inequality: of rates, of
+/// delays and of queues.
 #[test]
 fn the_matrix_of_schedulers_under_bbr_is_as_reviewed() {
     let library = Library::builtin().unwrap();

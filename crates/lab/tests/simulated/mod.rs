@@ -14,14 +14,14 @@ use manyway_lab::contender::{ManywaySettings, RouteChoice};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Outcome, Runner as _, Scenario};
 
-/// Looks at no notice of a campaign.
+/// Ignores all notices of a campaign.
 struct Nobody;
 
 impl Watcher for Nobody {
     fn notice(&mut self, _: Notice<'_>) {}
 }
 
-/// Reads a scenario and lets Manyway run through it over all routes.
+/// Reads a scenario and runs Manyway through it over all routes.
 fn run(text: &str) -> Outcome {
     run_with(text, ManywaySettings::default())
 }

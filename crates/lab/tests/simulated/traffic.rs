@@ -43,14 +43,14 @@ fn traffic_with_a_size_ends_with_it() {
 }
 
 #[test]
-fn what_does_not_arrive_in_time_is_a_failure() {
+fn data_that_does_not_arrive_in_time_is_a_failure() {
     let failure = |text: &str| {
         let scenario =
             Scenario::parse("mine.toml", text, &|_| Err(std::io::ErrorKind::NotFound.into())).unwrap();
         let contender = Contender::Manyway(ManywaySettings::default());
         Simulated::new().run(&scenario, &contender, 7).unwrap().failure.unwrap()
     };
-    // 30 s and four times the duration are over before 100 kbit/s have brought 1 MiB.
+    // 30 s and four times the duration are over before 100 kbit/s have delivered 1 MiB.
     let slow =
         "duration = '1s'\n[links.a]\nrate = '100k'\nrtt = '20ms'\n[[traffic]]\nbulk = 'up'\nsize = '1MiB'\n";
     let text = failure(slow);
@@ -93,18 +93,18 @@ fn messages_are_counted_and_timed() {
 }
 
 #[test]
-fn messages_with_a_lifetime_wait_for_no_other_and_not_for_ever() {
+fn messages_with_a_lifetime_are_unordered_and_abandoned() {
     let messages = "[[traffic]]\nmessages = 'up'\nsize = 300\ninterval = '10ms'\nlifetime = '100ms'\n";
     let cut = "[[events]]\nat = '395ms'\ncut = 'a'\nfor = '200ms'\n\
         [[events]]\nat = '395ms'\ncut = 'b'\nfor = '200ms'\n";
     let outcome = run(&format!("duration = '1s'\n{TWO}{messages}{cut}"));
     let flow = &outcome.flows[0];
     let latencies = flow.latencies.as_ref().unwrap();
-    // What was sent in the first half of the outage is past its time at its end.
+    // Messages sent in the first half of the outage have expired at its end.
     assert!((5..=20).contains(&flow.missing), "{}", flow.missing);
     assert_eq!(latencies.len() as u64 + flow.missing, 100);
     assert!(latencies.iter().all(|latency| *latency > 10 * MS && *latency < 200 * MS), "{latencies:?}");
-    // Those behind it come at once.
+    // Later ones arrive at once.
     let soon = latencies.iter().filter(|latency| **latency < 11 * MS).count();
     assert!(soon >= 70, "{soon} {latencies:?}");
 }

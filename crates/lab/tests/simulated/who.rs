@@ -6,7 +6,7 @@ use manyway_lab::{Contender, LabError, Runner as _};
 use super::{TWO, only, run, run_with};
 
 #[test]
-fn contenders_that_need_sockets_are_sent_to_the_lab() {
+fn contenders_that_need_sockets_are_referred_to_the_lab() {
     let external = ExternalProgram { name: "iperf".into(), sender: "a".into(), receiver: "b".into() };
     let scenario = Library::builtin().unwrap().find("two-50").unwrap().remove(0);
     for (contender, name) in [
@@ -37,7 +37,7 @@ fn an_unknown_scheduler_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn a_link_that_costs_something_carries_what_the_free_one_can_not() {
+fn a_link_with_a_cost_carries_what_the_free_one_cannot() {
     let text = "duration = '5s'\n[links.a]\nrate = '10M'\nrtt = '40ms'\n[links.b]\nrate = '10M'\nrtt = '20ms'\n\
         [client.a]\n[client.b]\ncost = 1\n[[traffic]]\nbulk = 'up'\nrate = '5M'\n";
     let cost = || ManywaySettings { scheduler: Some("cost".into()), ..ManywaySettings::default() };

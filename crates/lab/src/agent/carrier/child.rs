@@ -1,4 +1,4 @@
-//! A command that runs until it is ended, with what it says about errors.
+//! A command that runs until it is killed, with its error messages.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// A command of a user, run by the shell in a process group of its own. Dropping it ends the whole group.
+/// A command of a user, run by the shell in a process group of its own. Dropping it kills the whole group.
 pub(super) struct Running {
     child: Child,
-    /// Also that of its process group.
+    /// Also the ID of its process group.
     id: Option<Pid>,
     what: &'static str,
     command: String,
@@ -45,13 +45,13 @@ impl Running {
         self.child.stdout.take()
     }
 
-    /// How it ended, in a sentence, if it has.
+    /// How it ended, as a sentence, if it has.
     pub(super) async fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
         Some(self.words(status).await)
     }
 
-    /// Lets it end by itself for a while, then ends it and what it started. A failure is that of its own.
+    /// Lets it end by itself for a while, then kills it and its children. A failure is one of its own.
     pub(super) async fn end(mut self, patience: Duration) -> Option<String> {
         let by_itself = timeout(patience, self.child.wait()).await;
         if let Ok(status) = by_itself {
@@ -61,7 +61,7 @@ impl Running {
         self.signal(Signal::TERM);
         if timeout(LAST_WORDS, self.child.wait()).await.is_err() {
             self.signal(Signal::KILL);
-            // Nobody survives this, so the wait ends.
+            // No process survives this, so the wait ends.
             drop(self.child.wait().await);
         }
         None
@@ -69,14 +69,14 @@ impl Running {
 
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
-            // There may be nobody left.
+            // The group may be empty.
             let _ = kill_process_group(id, signal);
         }
     }
 
     async fn words(&mut self, status: ExitStatus) -> String {
         if let Some(collector) = self.collector.take() {
-            // What it started may keep its output open; what was said until then is enough.
+            // Its children may keep its output open; the messages until then are enough.
             let _ = timeout(LAST_WORDS, collector).await;
         }
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,12 +88,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What it started may live on after it.
+        // Its children may live on after it.
         self.signal(Signal::KILL);
     }
 }
 
-/// Keeps what was said last.
+/// Keeps the last messages.
 async fn collect(mut stream: ChildStderr, errors: Arc<Mutex<String>>) {
     let mut buffer = [0; 1024];
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
@@ -108,5 +108,5 @@ async fn collect(mut stream: ChildStderr, errors: Arc<Mutex<String>>) {
 
 /// Bytes of error messages that are kept.
 const KEPT: usize = 2000;
-/// How long it may take to end after it was asked to, and what it said to be read after it ended.
+/// Time for it to end after the request, and for its messages to be read after its end.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
-//! UDP in the clear, from client to server, in batches: what a protocol over UDP could reach if it did nothing at all.
+//! Plain UDP from client to server, in batches: the upper bound for a protocol over UDP.
 //!
-//! What is read is not put in order, and what is lost is lost: only the number of bytes counts.
+//! Received data is not reordered and losses are not repaired: only the number of bytes counts.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use super::is_client;
 use crate::agent::document::End;
 use crate::agent::lane::Lane;
 
-/// A socket with what the system offers for batches.
+/// A socket with the system's features for batches.
 #[derive(Debug, Clone)]
 struct Batched {
     socket: Arc<UdpSocket>,
@@ -63,12 +63,12 @@ impl Datagrams {
     }
 }
 
-/// Cuts what is written into datagrams.
+/// Splits the written data into datagrams.
 struct Sender {
     batched: Batched,
     remote: SocketAddr,
     segment: usize,
-    /// How often the end is still to be told.
+    /// How many end marks are still to be sent.
     marks: u8,
 }
 
@@ -108,7 +108,7 @@ impl AsyncWrite for Sender {
     }
 }
 
-/// Takes datagrams as they come, until one that says it is the last.
+/// Receives datagrams, until one marks the end.
 struct Receiver(Batched);
 
 impl AsyncRead for Receiver {
@@ -132,7 +132,7 @@ impl AsyncRead for Receiver {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(count) => {
-                    // Marks of one byte end the stream, once nothing else came with them.
+                    // A batch of marks of one byte alone ends the stream.
                     let filled = metas.iter().take(count).filter(|meta| meta.stride > 1);
                     let bytes: usize = filled.map(|meta| meta.len).sum();
                     buffer.advance(bytes.min(buffer.remaining()));
@@ -143,11 +143,11 @@ impl AsyncRead for Receiver {
     }
 }
 
-/// Bytes that wait in the system.
+/// Bytes of the socket buffers.
 const BUFFER: usize = 8 << 20;
 /// The largest batch of one call.
 const MOST: usize = 65_535 - 40 - 8;
 /// The largest batch that is received as one.
 const LARGEST: usize = 64 << 10;
-/// How often the end is told: some may get lost.
+/// How often the end is marked: some marks may be lost.
 const MARKS: u8 = 32;

@@ -1,4 +1,4 @@
-//! Another program: what is written goes to the input of its sender, what is read comes from the output of its receiver.
+//! An external program: written data goes to the input of its sender, read data comes from the output of its receiver.
 
 use std::fs;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ impl External {
             };
             self.senders.push(sender);
         }
-        // Who can not run at all says so soon.
+        // A program that cannot run exits soon.
         let deadline = Instant::now() + SETTLE;
         while Instant::now() < deadline {
             if let Some(ended) = self.find_ended().await {
@@ -68,7 +68,7 @@ impl External {
         Ok(lanes.collect())
     }
 
-    /// Ends all programs; gives the failure of one that failed by itself.
+    /// Ends all programs; returns the failure of one that failed by itself.
     pub(super) async fn end(&mut self) -> Option<String> {
         let mut failure = None;
         // All senders at the same time, then all receivers, which end after them.
@@ -83,7 +83,7 @@ impl External {
         failure
     }
 
-    /// Waits until the receivers listen, as far as that can be seen.
+    /// Waits until the receivers listen, as far as that is visible.
     pub(super) async fn listening(&mut self, assignment: &Assignment) -> Result<(), String> {
         let deadline = Instant::now() + LISTENING;
         let ports: Vec<u16> = (0..)
@@ -100,7 +100,7 @@ impl External {
         Ok(())
     }
 
-    /// Tells of a program that has ended.
+    /// Reports a program that has ended.
     async fn find_ended(&mut self) -> Option<String> {
         for program in self.programs() {
             let ended = program.ended().await;
@@ -115,7 +115,7 @@ impl External {
         self.receivers.iter_mut().chain(&mut self.senders).flatten()
     }
 
-    /// The command with the addresses in place of their marks.
+    /// The command with its placeholders replaced.
     fn command(&self, template: &str, end: End, port: u16) -> String {
         let mine = |pair: &crate::agent::document::Pair| match end {
             End::Client => (pair.client, pair.server),
@@ -173,14 +173,14 @@ fn is_bound(port: u16) -> bool {
     })
 }
 
-/// Free in a fresh network namespace.
+/// Free in a new network namespace.
 const FIRST_PORT: u16 = 47_000;
-/// How long a receiver may take to listen; who listens in another way than by TCP or UDP gets all of it.
+/// Time for a receiver to listen; one that uses neither TCP nor UDP gets all of it.
 const LISTENING: Duration = Duration::from_secs(2);
-/// How long a sender has to connect before the begin.
+/// Time for a sender to connect before the start.
 const SETTLE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a program may take to end after its input has ended.
+/// Time for a program to end after its input has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     use crate::agent::document::Pair;
 
     #[test]
-    fn marks_stand_for_the_addresses_of_either_end() {
+    fn placeholders_stand_for_the_addresses_of_either_end() {
         let pair = |client: &str, server: &str| Pair {
             client: client.parse().unwrap(),
             server: server.parse().unwrap(),

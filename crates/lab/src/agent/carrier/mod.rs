@@ -1,4 +1,4 @@
-//! What carries the traffic: everybody gives lanes, and all else is the same.
+//! The carriers of traffic: each provides lanes, and everything else is the same for all.
 
 mod child;
 mod datagrams;
@@ -21,7 +21,7 @@ pub(super) enum Carrier {
 }
 
 impl Carrier {
-    /// Takes the first steps that need nothing of the other end; gives the port on which it listens, or 0.
+    /// Takes the first steps, which do not need the other end; returns the listening port, or 0.
     pub(super) fn listen(assignment: &Assignment, config: &ConnectionConfig) -> Result<(Self, u16), String> {
         Ok(match &assignment.carrier {
             CarrierSpec::Manyway(spec) => {
@@ -40,7 +40,7 @@ impl Carrier {
         })
     }
 
-    /// Waits, not for long, until it can be connected to.
+    /// Waits, for a limited time, until it accepts connections.
     pub(super) async fn listening(&mut self, assignment: &Assignment) -> Result<(), String> {
         match self {
             Self::Streams(_) | Self::Tcp(_) | Self::Datagrams(_) => Ok(()),
@@ -48,7 +48,7 @@ impl Carrier {
         }
     }
 
-    /// Connects with the other end, which listens on `port`; gives the lanes of each exchange.
+    /// Connects to the other end, which listens on `port`; returns the lanes of each exchange.
     pub(super) async fn connect(
         &mut self,
         assignment: &Assignment,
@@ -62,7 +62,7 @@ impl Carrier {
         }
     }
 
-    /// Waits, not for long, until all routes are in use; says what a reader of the figures must know.
+    /// Waits, for a limited time, until all routes are in use; returns remarks for the reader of the figures.
     pub(super) async fn settle(&mut self) -> Vec<String> {
         match self {
             Self::Streams(streams) => streams.settle().await,
@@ -71,7 +71,7 @@ impl Carrier {
         }
     }
 
-    /// Ends what must have ended before the report; gives the failure of a program that failed.
+    /// Ends what must end before the report; returns the failure of a program.
     pub(super) async fn end(&mut self) -> Option<String> {
         match self {
             Self::Streams(_) | Self::Tcp(_) | Self::Datagrams(_) => None,
@@ -79,7 +79,7 @@ impl Carrier {
         }
     }
 
-    /// Ends it, once the other end has all.
+    /// Ends it, once the other end has everything.
     pub(super) async fn close(self) {
         if let Self::Streams(streams) = self {
             streams.close().await;
@@ -87,7 +87,7 @@ impl Carrier {
     }
 }
 
-/// Where a lane belongs.
+/// The exchange and number of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     exchange: u8,
@@ -95,7 +95,7 @@ struct Place {
 }
 
 impl Place {
-    /// Every lane, if an exchange has so many.
+    /// Every lane, if each exchange has this many.
     fn all(assignment: &Assignment, lanes: impl Fn(usize) -> usize) -> Vec<Self> {
         let exchanges = (0..=u8::MAX).take(assignment.exchanges.len());
         exchanges
@@ -107,12 +107,12 @@ impl Place {
     }
 }
 
-/// Lanes before all are there.
+/// Lanes until all have been opened.
 #[derive(Default)]
 struct Places(Vec<(Place, Lane)>);
 
 impl Places {
-    /// The client says where a lane belongs; once that is answered, it works both ways.
+    /// The client names the place of a lane; once that is answered, it works both ways.
     async fn introduce(&mut self, place: Place, mut lane: Lane) -> Result<(), String> {
         lane.write.say(&[place.exchange, place.lane]).await.map_err(|e| format!("greeting: {e}"))?;
         let answer = lane.read.hear(&mut [0]).await;
@@ -121,7 +121,7 @@ impl Places {
         Ok(())
     }
 
-    /// The server hears where a lane belongs.
+    /// The server reads the place of a lane.
     async fn welcome(&mut self, mut lane: Lane) -> Result<Place, String> {
         let mut words = [0; 2];
         lane.read.hear(&mut words).await.map_err(|e| format!("waiting for the greeting: {e}"))?;

@@ -1,4 +1,4 @@
-//! What multipath TCP needs of the network namespace that it runs in.
+//! Configures multipath TCP in the network namespace.
 
 use std::fs;
 use std::process::Command;
@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep};
 
 use crate::agent::document::{End, Multipath};
 
-/// Sets the path manager up for every address of this end, and the congestion control of subflows.
+/// Configures the path manager for every address of this end, and the congestion control of subflows.
 ///
-/// The client opens a subflow from each of its addresses, to each address of the server if that has several, of which the
-/// server tells it.
+/// The client opens a subflow from each of its addresses. If the server has several addresses it announces them, and
+/// the client opens a subflow to each.
 pub(super) fn prepare(end: End, multipath: &Multipath, congestion: &str) -> Result<(), String> {
     write("mptcp/enabled", "1")?;
-    // Subflows that the system opens itself have that of the connection, on older systems that of the namespace. This
-    // can only be one that the system allows to everybody; `review` looks what came of it.
+    // Subflows that the system opens itself use that of the connection, on older systems that of the namespace. The
+    // latter is limited to those that the system allows to all users; `review` checks the result.
     let _ = write("ipv4/tcp_congestion_control", congestion);
     ip(&["mptcp", "limits", "set", "subflows", MOST, "add_addr_accepted", MOST])?;
     ip(&["mptcp", "endpoint", "flush"])?;
@@ -32,7 +32,7 @@ pub(super) fn prepare(end: End, multipath: &Multipath, congestion: &str) -> Resu
     Ok(())
 }
 
-/// Waits until so many connections have all their subflows.
+/// Waits until this many connections have all their subflows.
 pub(super) async fn settle(end: End, multipath: &Multipath, connections: usize) -> Vec<String> {
     let expected = multipath.subflows.saturating_sub(1) * connections;
     let deadline = Instant::now() + SETTLE;
@@ -50,7 +50,7 @@ pub(super) async fn settle(end: End, multipath: &Multipath, connections: usize) 
     }
 }
 
-/// Says which subflows do not have the congestion control that they should, as far as `ss` knows.
+/// Reports subflows without the requested congestion control, as far as `ss` shows them.
 pub(super) async fn review(congestion: &str) -> Vec<String> {
     let output = tokio::process::Command::new("ss").args(["-tinH", "state", "established"]).output().await;
     let Ok(output) = output else {
@@ -59,7 +59,7 @@ pub(super) async fn review(congestion: &str) -> Vec<String> {
     judged(&String::from_utf8_lossy(&output.stdout), congestion).into_iter().collect()
 }
 
-/// What a reader must know of the lines of `ss`. Its details of connections stand on lines that begin with space.
+/// The remarks from the lines of `ss`. Details of a connection are on lines that begin with a space.
 fn judged(text: &str, congestion: &str) -> Option<String> {
     let details: Vec<&str> = text.lines().filter(|line| line.starts_with(char::is_whitespace)).collect();
     if details.is_empty() {
@@ -77,13 +77,13 @@ fn judged(text: &str, congestion: &str) -> Option<String> {
     })
 }
 
-/// Subflows of this namespace's connections that are complete, beside their first.
+/// Complete subflows of this namespace's connections, beside their first.
 fn joined_subflows(end: End) -> usize {
     let counter = match end {
         End::Client => "MPJoinSynAckRx",
         End::Server => "MPJoinAckRx",
     };
-    // The names of counters stand on one line, their values on the next.
+    // The names of counters are on one line, their values on the next.
     let Ok(text) = fs::read_to_string("/proc/self/net/netstat") else { return 0 };
     let mut lines = text.lines().filter(|line| line.starts_with("MPTcpExt:"));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
@@ -107,7 +107,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 
 /// Most subflows beside the first, and addresses of the server; the system's own limit.
 const MOST: &str = "8";
-/// How long subflows may take to come.
+/// Time for subflows to be established.
 const SETTLE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -126,7 +126,7 @@ fn policy(rules: &[String]) -> Result<InterfacePolicy, String> {
     })
 }
 
-/// Every address as a server does by default, or just that which the client is to use.
+/// Every address as a server does by default, or only the one that the client is to use.
 fn listening_addresses(spec: &ManywaySpec) -> Vec<SocketAddr> {
     if !spec.discover {
         return spec.remotes.iter().map(|remote| SocketAddr::new(*remote, 0)).collect();
@@ -140,12 +140,12 @@ fn listening_addresses(spec: &ManywaySpec) -> Vec<SocketAddr> {
     if has_v6 {
         addresses.push(Ipv6Addr::UNSPECIFIED.into());
     }
-    // Two families need a common port, so one that is known.
+    // Two families need the same port, so a fixed one.
     let port = if has_v4 && has_v6 { DEFAULT_PORT } else { 0 };
     addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()
 }
 
-/// The server's key, which both ends make from the seed of the run.
+/// The server's key, which both ends derive from the seed of the run.
 fn identity(seed: u64) -> Identity {
     Identity::from_seed(blake3::hash(&seed.to_be_bytes()).as_bytes())
 }
@@ -157,8 +157,8 @@ fn secret(seed: u64) -> [u8; 16] {
     secret
 }
 
-/// How long paths may take to come.
+/// Time for paths to come up.
 const SETTLE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the end of a connection may take.
+/// Time for a connection to close.
 const FAREWELL: Duration = Duration::from_millis(500);

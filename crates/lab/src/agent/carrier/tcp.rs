@@ -1,4 +1,4 @@
-//! Kernel TCP connections, independent or multipath: for bulk one on each pair of addresses, for messages one.
+//! Kernel TCP connections, independent or multipath: for bulk one on each address pair, for messages one.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
@@ -17,7 +17,7 @@ pub(in crate::agent) struct Tcp {
     spec: TcpSpec,
     end: End,
     listener: Option<TcpListener>,
-    /// How many connections there are.
+    /// Number of connections.
     connections: usize,
 }
 
@@ -75,7 +75,7 @@ impl Tcp {
         Ok(lanes.into_lanes(assignment))
     }
 
-    /// Waits until every subflow is there, with the congestion control that it should have.
+    /// Waits until every subflow exists, with the requested congestion control.
     pub(super) async fn settle(&self) -> Vec<String> {
         let Some(multipath) = &self.spec.multipath else { return Vec::new() };
         let mut remarks = multipath::settle(self.end, multipath, self.connections).await;
@@ -112,7 +112,7 @@ impl Tcp {
         Ok(stream)
     }
 
-    /// Whether the congestion control is really that which was asked for.
+    /// Checks that the congestion control is the requested one.
     fn check(&self, stream: &TcpStream) -> io::Result<()> {
         let name = SockRef::from(stream).tcp_congestion()?;
         let name = String::from_utf8_lossy(&name);
@@ -124,10 +124,10 @@ impl Tcp {
     }
 }
 
-/// Sends messages at once, however small they are.
+/// Disables Nagle's algorithm.
 fn hurry(stream: &TcpStream, load: Option<Load>) {
     if matches!(load, Some(Load::Messages { .. })) {
-        // Without it a message is late, which shows; nothing else can be done.
+        // Without it messages are late, which the figures show.
         let _ = stream.set_nodelay(true);
     }
 }
@@ -137,8 +137,8 @@ fn lane(stream: TcpStream) -> Lane {
     Lane::of_bytes(read, write)
 }
 
-/// Stands for all loads whose latency counts.
+/// Stands for all loads with a measured latency.
 const LATENCY: Load = Load::Messages { size: 0, interval: Duration::ZERO, lifetime: None };
 const BACKLOG: i32 = 128;
-/// How long it may take to look at the sockets.
+/// Time for inspecting the sockets.
 const REVIEW: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! As many bytes as go.
+//! Bulk traffic.
 
 use std::io;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use super::Shared;
 use crate::agent::document::Load;
 use crate::agent::lane::Writing;
 
-/// What may still be sent, by all lanes of an exchange together.
+/// What all lanes of an exchange together may still send.
 #[derive(Debug)]
 pub(super) struct Budget {
     load: Load,
     begin: Instant,
-    /// Nothing without a size is due at this moment or later.
+    /// Traffic without a size ends at this instant.
     stop: Instant,
     taken: u64,
 }
@@ -24,7 +24,7 @@ impl Budget {
         Self { load, begin, stop, taken: 0 }
     }
 
-    /// Takes the next piece: its length and when it may leave; at the end 0 and when that is.
+    /// Takes the next piece: its length and when it may be sent; at the end 0 and the time of the end.
     fn take(&mut self) -> (usize, Instant) {
         let Load::Bulk { size, rate, chunk } = self.load else { return (0, self.begin) };
         let paced = || rate.map_or(PIECE, |rate| (rate / 8 / PIECES_A_SECOND).clamp(SMALLEST, PIECE));
@@ -46,7 +46,7 @@ impl Budget {
         (usize::try_from(length).unwrap_or(0), at)
     }
 
-    /// Bytes that were taken, or messages that were due.
+    /// Bytes taken, or messages that were due.
     pub(super) fn sent(&self, now: Instant) -> u64 {
         match self.load {
             Load::Bulk { .. } => self.taken,
@@ -71,7 +71,7 @@ pub(super) async fn send(write: &mut Writing, budget: &Shared<Budget>) -> io::Re
     }
 }
 
-/// Bytes that do not compress, in case something on the way tries to.
+/// Incompressible bytes, in case a device on the way compresses.
 fn filler() -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(PIECE).unwrap_or(0)];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
@@ -80,7 +80,7 @@ fn filler() -> Vec<u8> {
 
 /// Bytes of one write.
 const PIECE: u64 = 128 << 10;
-/// Where a rate is set, a piece is small, so that the rate holds within a short time.
+/// With a rate, pieces are small, so that the rate holds over a short time.
 const PIECES_A_SECOND: u64 = 100;
 const SMALLEST: u64 = 512;
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_sets_when_pieces_leave_and_how_many() {
+    fn a_rate_sets_the_times_and_number_of_pieces() {
         let begin = Instant::now();
         let load = Load::Bulk { size: None, rate: Some(8_000_000), chunk: None };
         let after = |millis| begin + Duration::from_millis(millis);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_due_at_regular_times_from_the_begin_on() {
+    fn messages_are_due_at_regular_intervals_from_the_start() {
         let begin = Instant::now();
         let load = Load::Messages { size: 100, interval: Duration::from_millis(10), lifetime: None };
         let budget = Budget::new(load, begin, begin + Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Messages at regular times, each with its number and the moment of sending.
+//! Messages at regular intervals, each with its number and its send time.
 
 use std::io;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use tokio::time::{Instant, sleep_until};
 use crate::agent::clock;
 use crate::agent::lane::Writing;
 
-/// When messages are due.
+/// The due times of messages.
 #[derive(Debug)]
 pub(super) struct Schedule {
     pub(super) size: usize,
     pub(super) interval: Duration,
     pub(super) begin: Instant,
-    /// No message is due from then on.
+    /// No message is due from this instant on.
     pub(super) stop: Instant,
 }
 
 /// Sends every message that is due.
 ///
-/// A message carries the moment at which it is handed over. One that has to wait because the stream takes nothing
-/// carries the moment at which it was due: for its receiver it is late all the same.
+/// A message carries the time at which it is written. One that has to wait for the stream carries the time at which it
+/// was due, so that its delay counts.
 pub(super) async fn send(write: &mut Writing, schedule: &Schedule) -> io::Result<()> {
     let mut message = vec![0; schedule.size.max(HEADER)];
     let mut due = schedule.begin;
@@ -44,13 +44,13 @@ pub(super) async fn send(write: &mut Writing, schedule: &Schedule) -> io::Result
     Ok(())
 }
 
-/// Finds the messages in what arrives.
+/// Extracts the messages from received data.
 #[derive(Debug)]
 pub(super) struct Reader {
     size: usize,
-    /// The next one where none may be missing and none come before another.
+    /// The next number if messages are reliable and ordered.
     expected: Option<u64>,
-    /// The beginning of a message that is not complete.
+    /// The beginning of an incomplete message.
     begun: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl Reader {
         Self { size: size.max(HEADER), expected: is_ordered.then_some(0), begun: Vec::new() }
     }
 
-    /// Takes bytes that arrived at a moment and appends the latency of every message that is complete with them.
+    /// Adds bytes that arrived at an instant and appends the latency of every message that they complete.
     pub(super) fn take(&mut self, mut new: &[u8], now: u64, latencies: &mut Vec<u64>) -> Result<(), String> {
         while !new.is_empty() {
             let (now_mine, rest) = new.split_at(new.len().min(self.size - self.begun.len()));
@@ -82,13 +82,13 @@ impl Reader {
     }
 }
 
-/// Number and moment.
+/// Number and send time.
 fn header(message: &[u8]) -> (u64, u64) {
     let mut numbers = message.chunks_exact(8).map(|eight| eight.try_into().map_or(0, u64::from_be_bytes));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Bytes of number and moment.
+/// Bytes of number and send time.
 const HEADER: usize = 16;
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_however_they_are_cut() {
+    fn messages_are_found_in_any_fragmentation() {
         let stream = [message(0, 100, 20), message(1, 250, 20), message(2, 300, 20)].concat();
         for cut in 1..stream.len() {
             let (mut reader, mut latencies) = (Reader::new(20, true), Vec::new());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_out_of_order_is_told() {
+    fn a_message_out_of_order_is_reported() {
         let early = message(7, 0, 16);
         let failure = Reader::new(16, true).take(&early, 0, &mut Vec::new()).unwrap_err();
         assert_eq!(failure, "message 7 came where 0 was expected");

@@ -1,4 +1,4 @@
-//! What the agents send and how it is measured: the same code for everybody.
+//! Sends and measures the traffic: the same code for every carrier.
 
 mod bulk;
 mod message;
@@ -22,12 +22,12 @@ pub(crate) struct Traffic {
     tasks: JoinSet<Result<(), String>>,
     records: Vec<Option<Shared<Received>>>,
     budgets: Vec<Option<Shared<Budget>>>,
-    /// Halves that nobody uses stay open: closing them would tell the other end something.
+    /// Unused halves stay open: closing them would be visible to the other end.
     idle_reads: Vec<Reading>,
     idle_writes: Vec<Writing>,
 }
 
-/// When what happens.
+/// The times of a run.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     begin: Instant,
@@ -64,9 +64,9 @@ impl Traffic {
         traffic
     }
 
-    /// Waits until all was sent and has arrived, or the time is over. What went wrong first is an error.
+    /// Waits until everything was sent and has arrived, or the time is over. The first failure is an error.
     ///
-    /// May be cancelled; [`Self::report`] then says what has arrived so far.
+    /// May be cancelled; [`Self::report`] then returns what has arrived so far.
     pub(crate) async fn finished(&mut self) -> Result<(), String> {
         let mut result = Ok(());
         while let Some(ended) = self.tasks.join_next().await {
@@ -76,7 +76,7 @@ impl Traffic {
         result
     }
 
-    /// Ends what still goes on and says what was sent and what arrived.
+    /// Ends what is still running and returns sent and received data.
     pub(crate) fn report(&mut self) -> Report {
         self.tasks.abort_all();
         let received = self.records.iter().map(|record| record.as_ref().map(|record| record.lock().clone()));
@@ -124,14 +124,14 @@ async fn send(mut write: Writing, load: Load, times: Times, budget: &Shared<Budg
     };
     let told = match sent {
         Ok(Err(error)) => Err(error),
-        // An end that can not be told in time is no failure: what has arrived is counted at the other end.
+        // An end that cannot be sent in time is no failure: the other end counts what has arrived.
         Ok(Ok(())) | Err(_) => timeout_at(times.end, write.finish()).await.unwrap_or(Ok(())),
     };
-    // Nor is it one that the other end, whose time is over a little sooner, reads no more.
+    // Nor is it one that the other end, whose time ends a little sooner, has stopped reading.
     told.or_else(|error| if Instant::now() + EARLY < times.end { Err(failed(error)) } else { Ok(()) })
 }
 
-/// Takes note of everything that arrives on a lane until the end of the stream.
+/// Records everything that arrives on a lane until the end of the stream.
 async fn receive(
     read: &mut Reading,
     load: Load,
@@ -150,7 +150,7 @@ async fn receive(
             if length == 0 {
                 return Ok(());
             }
-            // Looked at while nobody else can record, so that moments are in order.
+            // Read under the lock, so that times are in order.
             let mut received = record.lock();
             let at = times.begin.elapsed();
             received.arrivals.record_on(number, at, u64::try_from(length).unwrap_or(u64::MAX));
@@ -169,7 +169,7 @@ async fn receive(
 }
 
 impl Times {
-    /// An end of traffic that should have gone on.
+    /// Checks for an end of traffic that should have gone on.
     fn check_end(&self, load: Load) -> Result<(), String> {
         match self.lasts_until(load) {
             Some(end) if Instant::now() + EARLY < end => {
@@ -179,7 +179,7 @@ impl Times {
         }
     }
 
-    /// When the last of what has no size is sent.
+    /// When the last data without a size is sent.
     fn lasts_until(&self, load: Load) -> Option<Instant> {
         match load {
             Load::Bulk { size, .. } => size.is_none().then_some(self.stop),
@@ -197,7 +197,7 @@ impl Times {
     }
 }
 
-/// Something that several lanes use.
+/// Shared by several lanes.
 #[derive(Debug, Default)]
 struct Shared<T>(Arc<Mutex<T>>);
 
@@ -219,7 +219,7 @@ impl<T> Clone for Shared<T> {
 
 /// Most bytes of one read.
 const READ: usize = 256 << 10;
-/// How much before its time a stream may end, or find nobody who reads.
+/// How early a stream may end, or lose its reader.
 const EARLY: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn assignment(end: End, load: Load, duration: Duration) -> Assignment {
     }
 }
 
-/// Lets a client send to a server over so many lanes; gives the server's report and how both ended.
+/// Makes a client send to a server over this many lanes; returns the server's report and how both ended.
 async fn run(load: Load, duration: Duration, lanes: usize) -> (Report, Report, Result<(), String>) {
     let (mut near, mut far) = (Vec::new(), Vec::new());
     for _ in 0..lanes {
@@ -51,7 +51,7 @@ async fn bulk_for_a_time_ends_with_the_stream() {
     let load = Load::Bulk { size: None, rate: None, chunk: None };
     let (client, server, ended) = run(load, Duration::from_millis(50), 1).await;
     assert_eq!(ended, Ok(()));
-    // A piece may be cut at the end.
+    // The end may cut a piece.
     let (sent, arrived) = (client.sent[0].unwrap(), received(&server).arrivals.total().get());
     assert!(arrived > 0 && sent >= arrived && sent - arrived <= 128 << 10, "{sent} {arrived}");
 }
@@ -110,7 +110,7 @@ async fn a_stream_that_ends_early_is_a_failure() {
     assert!(failure.contains("too early"), "{failure}");
 }
 
-/// Sends as much as goes, to somebody who stops reading at once; the time for everything ends after `end_at`.
+/// Sends without limit to a reader that stops at once; the time for everything ends after `end_at`.
 async fn send_to_nobody(end_at: Duration) -> Result<(), String> {
     let load = Load::Bulk { size: Some(1 << 30), rate: None, chunk: None };
     let (near, far) = duplex(1 << 16);
@@ -122,7 +122,7 @@ async fn send_to_nobody(end_at: Duration) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_reader_who_leaves_is_a_failure_unless_the_time_is_over() {
+async fn a_reader_that_leaves_is_a_failure_unless_the_time_is_over() {
     let failure = send_to_nobody(Duration::from_secs(60)).await.unwrap_err();
     assert!(failure.contains("sending after"), "{failure}");
     assert_eq!(send_to_nobody(Duration::from_millis(300)).await, Ok(()));

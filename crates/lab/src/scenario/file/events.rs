@@ -1,4 +1,4 @@
-//! What happens when.
+//! The events of a scenario.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) const FIELDS: [&str; 23] = [
     "ecn",
 ];
 
-/// Reads all events into the order of time; of those at one moment, the order of the file stays.
+/// Reads all events in the order of time; of those at the same time, in the order of the file.
 pub(super) fn read(top: &Table<'_>, scenario: &Scenario, files: Files<'_>) -> Result<Vec<Event>, LabError> {
     let mut events = Vec::new();
     for value in top.read("events", Value::list)?.unwrap_or_default() {
@@ -60,7 +60,7 @@ pub(super) fn read(top: &Table<'_>, scenario: &Scenario, files: Files<'_>) -> Re
     Ok(events)
 }
 
-/// When it happens, and when it is over, if it says for how long.
+/// Its time, and its end, if it has a duration.
 fn moments(table: &Table<'_>, limit: Duration) -> Result<Vec<(Duration, Option<Duration>)>, LabError> {
     let at = table.need("at")?;
     let first = at.time(Duration::ZERO..=Duration::MAX)?;
@@ -86,7 +86,7 @@ fn moments(table: &Table<'_>, limit: Duration) -> Result<Vec<(Duration, Option<D
     Ok((0..count).map(start).map(|at| (at, lasts.map(|lasts| at + lasts))).collect())
 }
 
-/// What happens, and what ends it.
+/// The change, and the one that ends it.
 pub(super) fn changes(
     table: &Table<'_>,
     scenario: &Scenario,
@@ -133,7 +133,7 @@ pub(super) fn changes(
     }
 }
 
-/// Refuses fields that mean nothing with this kind of event.
+/// Refuses fields that do not apply to this kind of event.
 fn check_fields(table: &Table<'_>, kind: &str) -> Result<(), LabError> {
     for field in FIELDS {
         let fits = match field {
@@ -209,7 +209,7 @@ fn interfaces(scenario: &Scenario, side: Side) -> &[Interface] {
     }
 }
 
-/// An address that nobody has.
+/// An unused address.
 fn new_address(value: &Value<'_>, scenario: &Scenario) -> Result<std::net::IpAddr, LabError> {
     let address = address(value)?;
     let mut interfaces = scenario.client.iter().chain(&scenario.server);

@@ -9,7 +9,7 @@ use super::source::{Table, Value, listed};
 use crate::LabError;
 use crate::scenario::{Interface, Link, Route, Side};
 
-/// The lasting part of a scenario.
+/// The static part of a scenario.
 #[derive(Debug)]
 pub(super) struct Hosts {
     pub(super) client: Vec<Interface>,

@@ -12,14 +12,14 @@ use crate::LabError;
 use crate::scenario::addresses::{default_address, default_outer};
 use crate::scenario::{Interface, Side};
 
-/// The largest IP packet of an interface that does not say.
+/// Default MTU of an interface.
 pub(super) const MTU: u16 = 1500;
 /// The server's interface, if the file names none.
 const SERVER: &str = "server";
 const MOST_INTERFACES: usize = 32;
 const MOST_ADDRESSES: usize = 8;
 
-/// The interfaces of one side, while they become known.
+/// The interfaces of one side, as they are found.
 #[derive(Debug)]
 pub(super) struct Host<'a> {
     side: Side,
@@ -46,7 +46,7 @@ impl<'a> Host<'a> {
         Ok(host)
     }
 
-    /// The interface that a field names.
+    /// The interface of a field.
     pub(super) fn named(&mut self, value: &Value<'a>) -> Result<usize, LabError> {
         let name = value.text()?;
         match self.place(name) {
@@ -58,7 +58,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The interface that has the name of its link.
+    /// The interface with the name of its link.
     pub(super) fn own(&mut self, name: &str, link: &Value<'a>) -> Result<usize, LabError> {
         self.place(name).map_or_else(|| self.add(name, link), Ok)
     }
@@ -72,7 +72,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Checks that every interface that the file lists has a route.
+    /// Checks that every interface of the file has a route.
     pub(super) fn check(&self, has_route: impl Fn(usize) -> bool) -> Result<(), LabError> {
         for (place, (_, value)) in self.interfaces.iter().enumerate() {
             if let Some(value) = value.as_ref().filter(|_| !has_route(place)) {
@@ -111,7 +111,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Fills in what a section says about an interface.
+/// Applies a section about an interface.
 fn describe(
     interface: &mut Interface,
     (side, place): (Side, usize),
@@ -167,10 +167,10 @@ fn nat(value: &Value<'_>, place: usize) -> Result<NatConfig, LabError> {
     Ok(config)
 }
 
-/// Checks that no address is given twice.
+/// Checks that no address is used twice.
 pub(super) fn check_addresses(client: &Host<'_>, server: &Host<'_>) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
-    // Those that the lab chose differ from one another, so the fault lies with one that a section gave.
+    // Addresses chosen by the lab differ from one another, so one of a section is wrong.
     let (given, chosen): (Vec<_>, Vec<_>) =
         client.interfaces.iter().chain(&server.interfaces).partition(|(_, value)| value.is_some());
     for (interface, value) in chosen.into_iter().chain(given) {
@@ -184,7 +184,7 @@ pub(super) fn check_addresses(client: &Host<'_>, server: &Host<'_>) -> Result<()
     Ok(())
 }
 
-/// Whether packets can pass between two interfaces by their kinds of addresses.
+/// Whether packets can pass between two interfaces by their address families.
 pub(super) fn has_common_family(one: &Interface, other: &Interface) -> bool {
     one.addresses.iter().any(|address| other.addresses.iter().any(|peer| peer.is_ipv4() == address.is_ipv4()))
 }

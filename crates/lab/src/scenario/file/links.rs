@@ -8,16 +8,16 @@ use super::source::{Table, Value};
 use crate::LabError;
 use crate::scenario::{Checksum, Link};
 
-/// A link as its section says, before its routes are known.
+/// A link as written in its section, before its routes are known.
 #[derive(Debug)]
 pub(super) struct Written<'a> {
     /// Its name.
     pub(super) name: &'a str,
     pub(super) value: Value<'a>,
-    /// The interfaces at its ends, where the section names them.
+    /// The interfaces at its ends, if the section names them.
     pub(super) client: Option<Value<'a>>,
     pub(super) server: Option<Value<'a>>,
-    /// The link; without an MTU of its own it has 0.
+    /// The link; its MTU is 0 if the section names none.
     pub(super) link: Link,
 }
 

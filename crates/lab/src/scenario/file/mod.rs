@@ -1,4 +1,4 @@
-//! Scenarios as TOML files, as `docs/scenarios.md` describes them.
+//! Scenarios as TOML files, described in `docs/scenarios.md`.
 
 mod events;
 mod hosts;
@@ -24,14 +24,14 @@ use crate::LabError;
 /// Reads a file that a scenario names, such as a trace.
 pub type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
-/// How long a scenario lasts that does not say.
+/// Default duration of a scenario.
 const DURATION: Duration = Duration::from_secs(15);
 
 impl Scenario {
-    /// Reads a scenario from a file; traces are looked for beside it.
+    /// Reads a scenario from a file; traces are looked up beside it.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong; then the text names file, line and field.
+    /// It cannot be read, or is invalid; then the text names file, line and field.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let failed = |error| LabError::Io { doing: format!("reading {}", path.display()), error };
         let text = fs::read_to_string(path).map_err(failed)?;
@@ -39,11 +39,11 @@ impl Scenario {
         Self::parse(&path.display().to_string(), &text, &|name| fs::read_to_string(folder.join(name)))
     }
 
-    /// Reads a scenario from text. `file` names it in errors, and the scenario, if that does not name itself; `files`
-    /// reads the traces.
+    /// Reads a scenario from text. `file` names it in errors, and is the default name of the scenario; `files` reads
+    /// the traces.
     ///
     /// # Errors
-    /// The text is wrong; the error names file, line and field.
+    /// The text is invalid; the error names file, line and field.
     ///
     /// ```
     /// use manyway_lab::Scenario;

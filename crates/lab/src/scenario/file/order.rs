@@ -1,4 +1,4 @@
-//! Orders: what is to happen at once, in words on a line. They are events without a moment, read by the same code.
+//! Orders: immediate changes, as words on a line. They are events without a time, read by the same code.
 
 use toml::Spanned;
 use toml::de::DeTable;
@@ -11,11 +11,11 @@ use crate::scenario::{Change, Scenario};
 
 impl Change {
     /// Reads an order: the kind of an event, the name of a link or an interface, for `set` properties with their values
-    /// as in a scenario, for `address` the new one, and for links perhaps a direction. What is not named stays as the
-    /// scenario has it. `files` reads a trace.
+    /// as in a scenario, for `address` the new one, and for links an optional direction. Properties that are not named
+    /// stay as the scenario has them. `files` reads a trace.
     ///
     /// # Errors
-    /// [`LabError::Scenario`] with what is wrong, and what there is or in which range.
+    /// [`LabError::Scenario`] with the error, and the existing names or the range.
     ///
     /// ```
     /// use manyway_lab::Scenario;
@@ -88,7 +88,7 @@ fn event(words: &[String]) -> Result<String, LabError> {
     Ok(lines.join("\n"))
 }
 
-/// A field of TOML: a section, and a number of bytes without a unit, as they are, anything else as text.
+/// A field of TOML: sections and bare numbers as they are, anything else as text.
 fn field(name: &str, value: &str) -> Result<String, LabError> {
     let is_number = name == "mtu" && value.bytes().all(|byte| byte.is_ascii_digit());
     if value.starts_with('{') || is_number {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_event_does_an_order_does() {
+    fn every_event_has_an_order() {
         let (link, both) = (1, Direction::Both);
         assert_eq!(read("cut lte"), [Change::Cut { link, direction: both }]);
         assert_eq!(read(" restore  lte up "), [Change::Restore { link, direction: Direction::Up }]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_order_says_what_there_is_or_in_which_range() {
+    fn a_wrong_order_is_answered_with_existing_names_or_the_range() {
         for (line, part) in [
             ("", "cut, restore, set, down, up, address, rebind"),
             ("dance", "cut, restore, set"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_stays_as_it_has_become() {
+    fn unnamed_properties_stay_as_they_are_now() {
         let mut scenario = scenario();
         for line in ["set lte delay 80ms", "set lte jitter 5ms up", "address lte 10.9.9.9"] {
             for change in Change::read(line, &scenario, &nothing).unwrap() {

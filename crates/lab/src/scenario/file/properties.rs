@@ -15,16 +15,16 @@ use super::source::{Table, Value};
 use crate::LabError;
 use crate::scenario::Setting;
 
-/// The fields of properties, wherever these stand.
+/// The fields of properties, in any section.
 pub(super) const FIELDS: [&str; 11] =
     ["rate", "trace", "delay", "rtt", "jitter", "queue", "loss", "corruption", "duplication", "mtu", "ecn"];
 
-/// What a section says about a direction; what it does not say stays as it is.
+/// The properties in a section; others stay as they are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Properties(Vec<Setting>);
 
 impl Properties {
-    /// Reads them; `base` is the delay that a jitter without one varies, and the jitter that a delay without one keeps.
+    /// Reads them; `base` is the delay of a jitter without one, and the jitter of a delay without one.
     pub(super) fn read(table: &Table<'_>, base: DelayModel, files: Files<'_>) -> Result<Self, LabError> {
         table.not_both("rate", "trace")?;
         table.not_both("delay", "rtt")?;
@@ -58,7 +58,7 @@ pub(super) fn mtu(value: &Value<'_>) -> Result<u16, LabError> {
     value.integer(576..=65_535)
 }
 
-/// What becomes of marked packets.
+/// The treatment of packets with ECN marks.
 fn ecn(value: &Value<'_>) -> Result<EcnTreatment, LabError> {
     value.word(&EcnTreatment::WORDS)
 }
@@ -77,7 +77,7 @@ fn rate(value: &Value<'_>) -> Result<RateModel, LabError> {
 
 fn checked_rate(value: &Value<'_>) -> Result<Rate, LabError> {
     let rate = value.rate()?;
-    // Zero stops a link without losing anything.
+    // A rate of zero stops a link without losing packets.
     let range = Rate::from_bits_per_second(8_000)..=Rate::from_bits_per_second(100_000_000_000);
     if rate == Rate::ZERO || range.contains(&rate) {
         return Ok(rate);
@@ -97,7 +97,7 @@ fn trace(value: &Value<'_>, files: Files<'_>) -> Result<RateModel, LabError> {
     Ok(RateModel::Trace(Arc::new(trace)))
 }
 
-/// A trace that is made up.
+/// A generated trace.
 fn cell(value: &Value<'_>) -> Result<RateModel, LabError> {
     let table = value.table(&["mean", "wander", "seed"])?;
     let rate = |name: &str| {
@@ -115,7 +115,7 @@ fn cell(value: &Value<'_>) -> Result<RateModel, LabError> {
 
 const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(30);
 
-/// The way there, or half of the way there and back, with its variation.
+/// The one-way delay, or half of the round-trip time, with its variation.
 fn delay(table: &Table<'_>, base: DelayModel) -> Result<Option<DelayModel>, LabError> {
     let one_way = table.read("delay", |value| value.time(DELAYS))?;
     let round_trip = table.read("rtt", |value| value.time(DELAYS))?;
@@ -138,8 +138,8 @@ struct Varied {
     hold: Duration,
 }
 
-/// The variation of one way. That of a round trip is the sum of two that are independent: its deviation is √2 of
-/// theirs, its spread twice theirs.
+/// The one-way jitter. That of a round trip is the sum of two independent ones: its deviation is √2 of theirs, its
+/// spread twice theirs.
 fn jitter(value: &Value<'_>, of_round_trip: bool) -> Result<Varied, LabError> {
     let normal = |time: Duration| {
         let half = time.saturating_mul(1_000_000) / 1_414_214;
@@ -198,7 +198,7 @@ fn limit(value: &Value<'_>) -> Result<QueueLimit, LabError> {
     if text.ends_with('B') {
         return text::parse_size(text).map(|size| QueueLimit::Bytes(ByteCount(size))).map_err(|_| wanted());
     }
-    // A bare number could be either.
+    // A bare number would be ambiguous.
     if !text.ends_with('s') || text::parse_duration(text).is_err() {
         return Err(wanted());
     }

@@ -1,4 +1,4 @@
-//! TOML with places: every value knows its line and the path of its field, so that each error can name both.
+//! TOML with positions: every value knows its line and the path of its field, so that each error can name both.
 
 use std::fmt::{self, Display};
 use std::ops::{Range, RangeInclusive};
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::LabError;
 
-/// A text; errors in one that comes from a file name file, line and field, in a single line the field alone.
+/// A text; errors in a file name file, line and field, errors in a single line the field alone.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     pub(super) file: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error at a place of the text; `field` may be empty.
+    /// An error at a position of the text; `field` may be empty.
     pub(super) fn error(&self, span: &Range<usize>, field: &str, what: impl Display) -> LabError {
         let Some(file) = self.file else {
             let colon = if field.is_empty() { "" } else { ": " };
@@ -33,7 +33,7 @@ impl Source<'_> {
     }
 }
 
-/// A value with its place and the path of its field.
+/// A value with its position and the path of its field.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'a> {
     source: &'a Source<'a>,
@@ -69,7 +69,7 @@ impl<'a> Value<'a> {
         self.value.as_str().map_or_else(|| self.refuse("text; write it in quotation marks"), Ok)
     }
 
-    /// A quantity as one writes it, in quotation marks.
+    /// A quantity with its unit, in quotation marks.
     fn quantity<T, E: Display>(
         &self,
         example: &str,
@@ -128,7 +128,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Something with its own way of being read from text, such as an address.
+    /// A value with its own parser, such as an address.
     pub(super) fn parsed<T: FromStr>(&self, wanted: &str) -> Result<T, LabError> {
         self.value.as_str().and_then(|text| text.parse().ok()).map_or_else(|| self.refuse(wanted), Ok)
     }
@@ -154,17 +154,17 @@ impl<'a> Value<'a> {
         Ok(values.collect())
     }
 
-    /// A section, in which only these fields may stand.
+    /// A section, in which only these fields are allowed.
     pub(super) fn table(&self, allowed: &'static [&'static str]) -> Result<Table<'a>, LabError> {
         let Some(table) = self.value.as_table() else { return self.refuse("a section") };
         Table::new(self.source, (&self.field, self.span.clone()), table, allowed)
     }
 
-    /// The sections in this one, by their names and in their order, such as the links.
+    /// The subsections of this one, by name and in order, such as the links.
     pub(super) fn named(&self) -> Result<Vec<(&'a str, Self)>, LabError> {
         let Some(table) = self.value.as_table() else { return self.refuse("a section") };
         let mut entries: Vec<_> = table.iter().collect();
-        // The map sorts by name; the text has the order that people mean.
+        // The map sorts by name; the order of the text is the intended one.
         entries.sort_by_key(|(key, _)| key.span().start);
         let values = entries.into_iter().map(|(key, value)| {
             let name: &'a str = key.get_ref();
@@ -175,7 +175,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A section with its place.
+/// A section with its position.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     source: &'a Source<'a>,
@@ -206,19 +206,19 @@ impl<'a> Table<'a> {
         self.source.error(&self.span, &self.field, what)
     }
 
-    /// A field, if it is there. Its place is that of its name, where the eye looks.
+    /// An optional field. Its position is that of its name, where a reader looks.
     pub(super) fn get(&self, name: &str) -> Option<Value<'a>> {
         let (key, value) = self.entries.get_key_value(name)?;
         let (field, span) = (joined(&self.field, name), key.span());
         Some(Value { source: self.source, field, span, value: Spanned::get_ref(value) })
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(super) fn need(&self, name: &str) -> Result<Value<'a>, LabError> {
         self.get(name).ok_or_else(|| self.error(format_args!("the field {name} is missing")))
     }
 
-    /// What a field says, if it is there.
+    /// The value of an optional field.
     pub(super) fn read<T>(
         &self,
         name: &str,
@@ -227,7 +227,7 @@ impl<'a> Table<'a> {
         self.get(name).as_ref().map(read).transpose()
     }
 
-    /// Refuses two fields that contradict each other.
+    /// Refuses two contradictory fields.
     pub(super) fn not_both(&self, one: &str, other: &str) -> Result<(), LabError> {
         match (self.get(one), self.get(other)) {
             (Some(_), Some(second)) => {
@@ -247,7 +247,7 @@ pub(super) fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A time as one writes it in a file, in its largest whole unit.
+/// A time as written in a file, in its largest whole unit.
 pub(super) struct Time(pub(super) Duration);
 
 impl Display for Time {

@@ -1,4 +1,4 @@
-//! Who sends what.
+//! The traffic of a scenario.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) const DIRECTIONS: [(&str, Direction); 3] =
 
 const MOST: usize = 32;
 
-/// Reads all traffic; without any, as much as goes up.
+/// Reads all traffic; the default is unlimited bulk upwards.
 pub(super) fn read(top: &Table<'_>) -> Result<Vec<Traffic>, LabError> {
     let Some(list) = top.get("traffic") else {
         return Ok(vec![Traffic::Bulk { direction: Direction::Up, size: None, rate: None, chunk: None }]);
@@ -61,7 +61,7 @@ fn entry(value: &Value<'_>) -> Result<Traffic, LabError> {
     Ok(Traffic::Messages { direction: messages.word(&DIRECTIONS)?, size: bytes, interval, lifetime })
 }
 
-/// What the application hands over at a time.
+/// The size of the application's writes.
 fn chunk(value: &Value<'_>) -> Result<ByteCount, LabError> {
     let size = value.size(1)?;
     if size.get() > LARGEST_CHUNK {
@@ -70,8 +70,8 @@ fn chunk(value: &Value<'_>) -> Result<ByteCount, LabError> {
     Ok(size)
 }
 
-/// Less than what both ends agree on by default.
+/// Less than the default limit of both ends.
 const LARGEST_MESSAGE: u64 = 64 << 10;
 
-/// What both runners hand over in one call at least, if nothing is said.
+/// The minimum default of both runners for one write.
 const LARGEST_CHUNK: u64 = 64 << 10;
