@@ -171,7 +171,7 @@ async fn an_endpoint_that_closes_without_patience_aborts_and_gives_the_reason() 
     // The peer does not read, so closing in order would take 30 s.
     within(5, async { tokio::join!(patient, impatient) }).await;
     let end = soon(pair.accepted.closed()).await;
-    assert_eq!(end, ConnectionError::AbortedByPeer { code: 7, reason: "now".to_owned() });
+    assert_eq!(end, ConnectionError::AbortedByPeer { code: 0x1007, reason: "now".to_owned() });
 }
 
 #[tokio::test]

@@ -154,7 +154,3 @@ pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use time::Instant;
 pub use units::{ByteCount, Rate};
-
-/// The code that ends a connection whose peer is no longer authorised; that end sees
-/// [`ConnectionError::Authentication`].
-pub const UNAUTHORISED: u64 = manyway_wire::mmsp2::ErrorCode::UNAUTHORISED.0;

@@ -143,7 +143,7 @@ fn an_abort_ends_both_sides_at_once() {
         pair.peer(side).unwrap().connection().unwrap().abort(now, 9, "stop");
         pair.run_for(150 * MS).unwrap();
         assert!(matches!(ended(&mut pair, side), Some(ConnectionError::Closed { by: ClosedBy::Us, .. })));
-        let expected = ConnectionError::AbortedByPeer { code: 9, reason: "stop".to_owned() };
+        let expected = ConnectionError::AbortedByPeer { code: 0x1009, reason: "stop".to_owned() };
         assert_eq!(ended(&mut pair, side.other()), Some(expected));
         is_forgotten(&mut pair, 3 * SECOND);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use manyway_proto::identity::ServerTrust;
-use manyway_proto::{ConnectionConfig, ConnectionError, UNAUTHORISED};
+use manyway_proto::{ConnectionConfig, ConnectionError};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
 use manyway_sim::{EndpointPair, EndpointPeer, PairBuilder, Side, client_identity, server_identity};
 
@@ -34,7 +34,7 @@ fn a_client_whose_rights_end_takes_that_for_a_failed_authentication() {
     let mut pair = pair();
     pair.connect(SECOND).unwrap();
     let now = pair.now();
-    pair.peer(Side::Server).unwrap().connection().unwrap().abort(now, UNAUTHORISED, "revoked");
+    pair.peer(Side::Server).unwrap().connection().unwrap().revoke(now, "revoked");
     pair.run_for(SECOND).unwrap();
     let events = pair.peer(Side::Client).unwrap().events().to_vec();
     let expected = ConnectionError::Authentication { reason: "revoked".to_owned(), shown: None };

@@ -168,7 +168,7 @@ impl Driver {
             }
             Command::Revoke { handle, reason } => {
                 if let Some(connection) = endpoint.connection(handle) {
-                    connection.abort(now, manyway_proto::UNAUTHORISED, &reason);
+                    connection.revoke(now, &reason);
                 }
             }
             Command::Shutdown { code, reason, until, reply } => {

@@ -102,6 +102,13 @@ impl Connection {
         mmsp2.abort(engine, now, code, reason);
     }
 
+    /// Ends at once, because the peer is no longer authorised: that end sees [`ConnectionError::Authentication`] with
+    /// `reason`.
+    pub fn revoke(&mut self, now: Instant, reason: &str) {
+        let (engine, mmsp2) = self.parts();
+        mmsp2.revoke(engine, now, reason);
+    }
+
     /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.engine.events.pop() {

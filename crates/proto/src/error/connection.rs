@@ -40,7 +40,7 @@ pub enum ConnectionError {
     Violation(crate::Violation),
     /// The peer reports that this end violated the protocol, or gave up for a reason of its own.
     AbortedByPeer {
-        /// An [error code](crate::Violation::code), or the application's.
+        /// An [error code](crate::Violation::code) of the protocol, or 0x1000 plus the application's.
         code: u64,
         /// Text for users, at most 512 bytes.
         reason: String,

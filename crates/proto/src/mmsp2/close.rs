@@ -36,7 +36,15 @@ impl Mmsp2 {
     /// Ends at once without flushing; the peer gets `code` and `reason`.
     pub(crate) fn abort(&mut self, engine: &mut Engine, now: Instant, code: u64, reason: &str) {
         let error = ConnectionError::Closed { by: ClosedBy::Us, code, reason: shortened(reason) };
+        let code = ErrorCode::from_application(code).0;
         self.end(engine, now, error, Some((CloseStep::Abort, code, shortened(reason))));
+    }
+
+    /// Ends at once, because the peer is no longer authorised: it sees a failed authentication (spec 7.42).
+    pub(crate) fn revoke(&mut self, engine: &mut Engine, now: Instant, reason: &str) {
+        let text = shortened(reason);
+        let error = ConnectionError::Closed { by: ClosedBy::Us, code: 0, reason: text.clone() };
+        self.end(engine, now, error, Some((CloseStep::Abort, ErrorCode::UNAUTHORISED.0, text)));
     }
 
     /// The peer broke the protocol.
@@ -119,7 +127,7 @@ impl Mmsp2 {
     pub(crate) fn on_close(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Close<'_>) {
         let now = facts.now;
         let reason = String::from_utf8_lossy(block.text).into_owned();
-        let given = CloseReason { code: block.code, reason };
+        let given = CloseReason { code: application_code(block.code), reason };
         let repeat = Repeat::new(now, engine.paths.longest_pto());
         match (block.step, &mut self.life) {
             // Any host can write an Initial packet: it ends only the attempt over these addresses.
@@ -160,12 +168,12 @@ impl Mmsp2 {
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
             (CloseStep::FinAck, Life::FinSent { given, .. }) => {
                 let own = given.clone();
-                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                let word = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
                 self.end(engine, now, own.into_error(ClosedBy::Us), word);
             }
             (CloseStep::FinAck, Life::FinAckSent { given, .. }) => {
                 let own = given.clone();
-                let word = Some((CloseStep::FinDone, own.code, String::new()));
+                let word = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
                 self.end(engine, now, own.into_error(ClosedBy::Peer), word);
             }
             (CloseStep::FinDone, Life::FinAckSent { given, .. }) => {
@@ -241,11 +249,11 @@ impl Mmsp2 {
     pub(crate) fn take_due_close(&mut self, now: Instant) -> Option<DueClose> {
         match &mut self.life {
             Life::FinSent { repeat, given, .. } => {
-                let (code, reason) = (given.code, given.reason.clone());
+                let (code, reason) = (wire_code(given.code), given.reason.clone());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::Fin, code, reason, turn })
             }
             Life::FinAckSent { repeat, given, .. } => {
-                let (code, reason) = (given.code, String::new());
+                let (code, reason) = (wire_code(given.code), String::new());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }
             Life::Draining { final_close: Some(word), .. } => word.take_due(),
@@ -265,6 +273,16 @@ fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
         observer.on_closed(now, &error);
     }
     engine.events.push(Event::Closed(error));
+}
+
+/// The code of an application as CLOSE carries it (spec 4.18).
+fn wire_code(application: u64) -> u64 {
+    ErrorCode::from_application(application).0
+}
+
+/// The code of the peer's application.
+fn application_code(code: u64) -> u64 {
+    ErrorCode(code).application().unwrap_or(code)
 }
 
 /// Truncates a text to the size limit of a CLOSE, at a character boundary.

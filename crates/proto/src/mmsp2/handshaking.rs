@@ -94,6 +94,9 @@ impl Mmsp2 {
         if engine.side == Side::Client && peer.original_destination != Some(setup.original_destination) {
             return refuse("the first connection id differs from that of the packets");
         }
+        if engine.side == Side::Server && is_from_server(&peer) {
+            return refuse("a client sent what only servers send");
+        }
         if peer.application != engine.config.application {
             return refuse("the peer speaks another application protocol");
         }
@@ -161,6 +164,38 @@ impl Mmsp2 {
     pub(crate) fn on_pong_delivered(&mut self) {
         if let Some(setup) = self.setup.take() {
             self.ids.local.release(setup.original_destination);
+        }
+    }
+}
+
+/// Whether parameters have what only servers send (spec 4.17).
+fn is_from_server(parameters: &Parameters) -> bool {
+    let Parameters { original_destination, reset_token, rendezvous, .. } = parameters;
+    original_destination.is_some() || reset_token.is_some() || !rendezvous.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_wire::ConnectionId;
+
+    use super::is_from_server;
+    use crate::ConnectionConfig;
+    use crate::endpoint::ResetKey;
+    use crate::mmsp2::own_parameters;
+
+    #[test]
+    fn parameters_of_a_server_are_told_from_those_of_a_client() {
+        let (config, id) = (ConnectionConfig::default(), ConnectionId::from_u64(1));
+        let client = own_parameters(&config, id, None);
+        assert!(!is_from_server(&client));
+        let server = own_parameters(&config, id, Some((id, &ResetKey::new(&[0; 32]))));
+        assert!(is_from_server(&server));
+        for part in [
+            manyway_wire::mmsp2::Parameters { original_destination: Some(id), ..client.clone() },
+            manyway_wire::mmsp2::Parameters { reset_token: Some([1; 16]), ..client.clone() },
+            manyway_wire::mmsp2::Parameters { rendezvous: vec!["192.0.2.1:1".parse().unwrap()], ..client },
+        ] {
+            assert!(is_from_server(&part), "{part:?}");
         }
     }
 }
