@@ -3,6 +3,7 @@
 mod citations;
 mod clippy_files;
 mod files;
+mod finding;
 mod layers;
 mod leftovers;
 mod licences;
@@ -12,38 +13,11 @@ mod packaging;
 mod path_words;
 mod shape;
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
 use files::SourceFile;
-
-/// A rule that is broken somewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The file, from the root of the repository.
-    pub file: String,
-    /// The line, from 1; 0 if the whole file is meant.
-    pub line: usize,
-    /// What is wrong.
-    pub text: String,
-}
-
-impl Finding {
-    fn new(file: &str, line: usize, text: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line, text: text.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 {
-            write!(f, "{}: {}", self.file, self.text)
-        } else {
-            write!(f, "{}:{}: {}", self.file, self.line, self.text)
-        }
-    }
-}
+pub use finding::Finding;
 
 /// Runs every check on the repository at `root`.
 ///
@@ -71,15 +45,4 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
     .iter()
     .flat_map(|check| check(files))
     .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Finding;
-
-    #[test]
-    fn a_finding_reads_like_a_compiler_message() {
-        assert_eq!(Finding::new("a.rs", 3, "wrong").to_string(), "a.rs:3: wrong");
-        assert_eq!(Finding::new("a.rs", 0, "wrong").to_string(), "a.rs: wrong");
-    }
 }
