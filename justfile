@@ -46,6 +46,10 @@ packaging:
         echo "hadolint is not installed: the Dockerfile is checked by our own rules only"
     fi
 
+# Prints figures of the source tree: large types, circles of imports, long functions and others.
+shape *ARGUMENTS:
+    cargo run --quiet -p xtask -- shape {{ARGUMENTS}}
+
 # Does all work without what only Linux has: netlink, offload of batches, sockets tied to interfaces?
 portable:
     RUSTC_WORKSPACE_WRAPPER="$PWD/.ci/portable-rustc" cargo test -p manyway --lib --test all -- --skip choice::

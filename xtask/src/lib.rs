@@ -1,7 +1,8 @@
-//! Checks of this repository. Each is a function from files to findings, so that its tests need no files.
+//! Checks and figures of this repository. Each is a function of files, so that its tests need none on the disk.
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod shape;
 
 /// The examples of the README, compiled with the tests.
 #[cfg(doctest)]

@@ -10,11 +10,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use xtask::check;
+use xtask::{check, shape};
 
 const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
 
   check    the rules of this repository that no ready tool knows
+  shape [--json] [--against REVISION]
+           figures of the source tree: large types, circles of imports, long functions and others
   chart    the bar chart of the README, from its table of runs
   figures  what this program reaches, measured; in a release build
   scale    what many connections cost a server; in a release build
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
     match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
+        Some("shape") => show(shape::run(root, arguments)),
         Some("chart") => match chart::write(root) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -61,6 +64,19 @@ fn report(result: io::Result<Vec<check::Finding>>) -> ExitCode {
         }
         Err(error) => {
             tell(&format!("the checks can not run: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(result: Result<String, String>) -> ExitCode {
+    match result {
+        Ok(text) => {
+            let printed = io::stdout().write_all(text.as_bytes());
+            if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            tell(&format!("no figures: {error}\n"));
             ExitCode::FAILURE
         }
     }

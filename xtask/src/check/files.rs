@@ -6,33 +6,33 @@ use std::process::Command;
 
 /// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SourceFile {
+pub(crate) struct SourceFile {
     /// From the root of the repository, with `/`.
-    pub(super) path: String,
-    pub(super) text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl SourceFile {
-    pub(super) fn is_rust(&self) -> bool {
+    pub(crate) fn is_rust(&self) -> bool {
         self.has_extension("rs")
     }
 
-    pub(super) fn is_specification(&self) -> bool {
+    pub(crate) fn is_specification(&self) -> bool {
         self.path.starts_with("docs/specification/") && self.has_extension("md")
     }
 
-    pub(super) fn has_extension(&self, extension: &str) -> bool {
+    pub(crate) fn has_extension(&self, extension: &str) -> bool {
         Path::new(&self.path).extension().is_some_and(|found| found == extension)
     }
 
     /// Lines with their numbers, from 1.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
 /// Reads every file that git tracks or would track, other than binary ones.
-pub(super) fn tracked(root: &Path) -> io::Result<Vec<SourceFile>> {
+pub(crate) fn tracked(root: &Path) -> io::Result<Vec<SourceFile>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -56,7 +56,7 @@ pub(super) fn tracked(root: &Path) -> io::Result<Vec<SourceFile>> {
 /// The code of a line: without what stands in string literals and behind `//`.
 ///
 /// Literals that reach over several lines are not recognised.
-pub(super) fn code_of(line: &str) -> String {
+pub(crate) fn code_of(line: &str) -> String {
     let mut code = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();
     let mut in_string = false;
@@ -78,7 +78,7 @@ pub(super) fn code_of(line: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) fn file(path: &str, text: &str) -> SourceFile {
+pub(crate) fn file(path: &str, text: &str) -> SourceFile {
     SourceFile { path: path.to_owned(), text: text.to_owned() }
 }
 

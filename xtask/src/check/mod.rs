@@ -2,7 +2,7 @@
 
 mod citations;
 mod clippy_files;
-mod files;
+pub(crate) mod files;
 mod finding;
 mod layers;
 mod leftovers;
@@ -12,6 +12,7 @@ mod machine_paths;
 mod packaging;
 mod path_words;
 mod shape;
+mod walks;
 
 use std::io;
 use std::path::Path;
@@ -35,6 +36,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         clippy_files::check,
         citations::check,
         shape::check,
+        walks::check,
         path_words::check,
         layers::check,
         links::check,
