@@ -12,6 +12,7 @@ mod machine_paths;
 mod packaging;
 mod path_words;
 mod shape;
+mod structure;
 mod walks;
 
 use std::io;
@@ -36,6 +37,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         clippy_files::check,
         citations::check,
         shape::check,
+        structure::check,
         walks::check,
         path_words::check,
         layers::check,
