@@ -46,6 +46,10 @@ packaging:
         echo "hadolint is not installed: the Dockerfile is checked by our own rules only"
     fi
 
+# Builds the binary that is given away, static and small, with licences, completions and manual: target/dist.
+dist:
+    packaging/dist
+
 # Prints figures of the source tree: large types, circles of imports, long functions and others.
 shape *ARGUMENTS:
     cargo run --quiet -p xtask -- shape {{ARGUMENTS}}
