@@ -25,7 +25,8 @@ rules:
     cargo build --quiet --workspace --bin xtask --test all
     "${CARGO_TARGET_DIR:-target}/debug/xtask" check
 
-# Are the unit and the Dockerfile good? By systemd and hadolint where they are installed; `rules` checks them always.
+# Are the files in packaging/ good? The unit by systemd and the Dockerfile by hadolint, where they are installed;
+# `rules` checks both always. The Debian package by making one of the debug build, installing it and removing it.
 packaging:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -45,10 +46,32 @@ packaging:
     else
         echo "hadolint is not installed: the Dockerfile is checked by our own rules only"
     fi
+    if command -v dpkg-deb >/dev/null; then
+        # With any test, for the reason that `rules` gives.
+        cargo build --quiet --workspace --bin manyway --test all
+        packaging/collect "${CARGO_TARGET_DIR:-target}/debug/manyway" "$place/debug"
+        packaging/deb "$place/debug" -Zgzip -z1
+        packaging/try-deb "$place"/*.deb
+    else
+        echo "dpkg-deb is not installed: no Debian package was made"
+    fi
 
 # Builds the binary that is given away, static and small, with licences, completions and manual: target/dist.
 dist:
     packaging/dist
+
+# Makes a Debian package of that binary, installs it below a temporary directory, runs it and removes it again.
+deb: dist
+    #!/usr/bin/env bash
+    set -euo pipefail
+    place="${CARGO_TARGET_DIR:-target}/dist"
+    # `dist` has just made it.
+    newest="$(ls --directory -t "$place"/manyway-*-linux | head -n 1)"
+    packaging/deb "$newest"
+    package="$(ls -t "$place"/manyway_*.deb | head -n 1)"
+    packaging/try-deb "$package"
+    (cd "$place" && sha256sum -- *.tar.gz *.deb >SHA256SUMS)
+    echo "$(stat --format=%s "$package") bytes: $package"
 
 # Prints figures of the source tree: large types, circles of imports, long functions and others.
 shape *ARGUMENTS:
