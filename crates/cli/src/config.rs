@@ -217,6 +217,7 @@ impl Settings {
             serve,
         } = self;
         let global: &mut GlobalArgs = &mut cli.global;
+        global.scheduler_of_settings = global.scheduler.is_none() && scheduler.is_some();
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
         global.pairs = global.pairs.or_else(|| pairs.map(|mode| mode.0));
@@ -323,6 +324,9 @@ key = "key.pem"
         let client = applied(ALL, &["get", "mw1x"]).global;
         assert_eq!((client.interfaces.len(), client.exclude.as_slice()), (2, &["docker0".to_owned()][..]));
         assert_eq!(client.scheduler.as_deref(), Some("min-rtt"));
+        assert!(client.scheduler_of_settings);
+        let named = applied(ALL, &["get", "mw1x", "--scheduler", "cost"]).global;
+        assert!(!named.scheduler_of_settings && named.scheduler.as_deref() == Some("cost"));
         assert_eq!(client.pairs, Some(PairMode::Disjoint));
         assert_eq!((client.costly, client.memory), (Some(Costly::Allow), Some(Memory::Small)));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));

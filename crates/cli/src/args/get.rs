@@ -44,6 +44,8 @@ Examples:
   manyway get home photos/2024 -o ~/pictures
   manyway get home                     everything
 
+The server sends, so its scheduler decides: --scheduler and -I IF,cost=N have no effect here, -I IF,role=backup has.
+
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
 .NAME.manyway-part.";
 

@@ -35,8 +35,9 @@ pub struct GlobalArgs {
         IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
         never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
-        cost and primary avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with --scheduler \
-        weighted=fixed. SIZE is as of --cap. Without this option every usable interface is used.")]
+        cost and primary of this end avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with \
+        --scheduler weighted=fixed. The role holds in both directions, cost and weight for what this end sends. SIZE is as \
+        of --cap. Without this option every usable interface is used.")]
     pub interfaces: Vec<InterfaceWish>,
     /// Monthly data cap of an interface; may be given several times
     #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
@@ -52,7 +53,8 @@ pub struct GlobalArgs {
     /// How to distribute data across paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
-        long_help = "How to distribute data across paths: earliest (each byte goes where it arrives first; the \
+        long_help = "How to distribute across paths what this end sends; for what it receives, as with get, the \
+        scheduler of the other end decides. earliest (each byte goes where it arrives first; the \
         default), min-rtt (the nearest path that has room), round-robin, \
         weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), \
         outstanding-ratio (the emptiest window), blest and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
@@ -137,6 +139,9 @@ pub struct GlobalArgs {
     /// Ignore the configuration file
     #[arg(long, global = true)]
     pub no_config: bool,
+    /// Whether the scheduler stands in the settings and not on the command line.
+    #[arg(skip)]
+    pub scheduler_of_settings: bool,
     /// Whether the interfaces stand in the settings and not on the command line.
     #[arg(skip)]
     pub interfaces_of_settings: bool,

@@ -101,7 +101,7 @@ mod tests {
     fn the_help_of_each_everyday_command_fits_a_screen_of_80_columns() {
         for (name, most) in [
             ("send", 40),
-            ("get", 41),
+            ("get", 44),
             ("ping", 36),
             ("paths", 36),
             ("status", 32),

@@ -11,6 +11,7 @@ use manyway_transfer::{
     get_with,
 };
 
+use super::direction::Direction;
 use super::signal::until_interrupted;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
@@ -27,8 +28,16 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
         return Err(CommandError::usage("the ticket comes first: manyway get TICKET PATH…"));
     }
     let (retry, limit) = (Some(arguments.transfer.retry), arguments.transfer.bwlimit);
-    let transfer =
-        Transfer { global, server, retry, limit, end: End::Output, doing: "fetching", done: "fetched" };
+    let transfer = Transfer {
+        global,
+        server,
+        retry,
+        limit,
+        direction: Direction::In,
+        end: End::Output,
+        doing: "fetching",
+        done: "fetched",
+    };
     if arguments.output == Path::new("-") {
         return to_standard_output(&Transfer { end: End::Messages, ..transfer }, arguments).await;
     }

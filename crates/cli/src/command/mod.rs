@@ -6,6 +6,7 @@ pub mod caps;
 pub mod costly;
 pub mod decode;
 pub mod demo;
+pub mod direction;
 pub mod egress;
 pub mod error;
 pub mod get;

@@ -12,6 +12,7 @@ use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 
 use super::advice::tell_firewall;
+use super::direction::Direction;
 use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random, refuse_options_of_clients};
 use super::signal::{close, until_interrupted_over};
@@ -120,8 +121,13 @@ impl Guests {
             let started = began.get().copied().unwrap_or_else(Instant::now);
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
-            // Only the newest connection is shown: a receiver that was killed and reconnected has two.
-            let watch = PathWatch::start(&connection, Arc::clone(&view), &self.paths, started);
+            // Only the newest connection is shown: a receiver that was killed and came back has two.
+            let watch = PathWatch::start(
+                &connection,
+                Arc::clone(&view),
+                &self.paths,
+                (Direction::Out, started),
+            );
             *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {
                 server.run(&GuestSession::new(connection.clone(), limits)).await;

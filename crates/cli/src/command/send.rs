@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Failure, Feed, PutItem, PutPlan, RelativePath, put};
 
+use super::direction::Direction;
 use super::offer;
 use super::summary::End;
 use super::transfer::Transfer;
@@ -23,8 +24,16 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     let Some(server) = &recipient.server else { return offer::run(global, plan, limit).await };
     let is_repeatable = plan.items.iter().all(|item| !matches!(item, PutItem::Feed(_)));
     let retry = is_repeatable.then_some(arguments.transfer.retry);
-    let transfer =
-        Transfer { global, server, retry, limit, end: End::Output, doing: "sending", done: "sent" };
+    let transfer = Transfer {
+        global,
+        server,
+        retry,
+        limit,
+        direction: Direction::Out,
+        end: End::Output,
+        doing: "sending",
+        done: "sent",
+    };
     let plan = &plan;
     transfer.run(|session, progress| async move { put(&session, plan.clone(), progress).await }).await
 }

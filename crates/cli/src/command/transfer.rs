@@ -7,6 +7,7 @@ use manyway_proto::Rate;
 use manyway_terminal::{CommandError, ExitCode, ProgressMode};
 use manyway_transfer::{Progress, Report, TransferError};
 
+use super::direction::Direction;
 use super::error::of_transfer;
 use super::network::connect;
 use super::signal::{close, until_interrupted, until_interrupted_over};
@@ -29,7 +30,9 @@ pub struct Transfer<'a> {
     pub retry: Option<Retries>,
     /// Its rate limit.
     pub limit: Option<Rate>,
-    /// The output for its summary.
+    /// Which way the files go.
+    pub direction: Direction,
+    /// Where its summary goes.
     pub end: End,
     /// The activity, such as "sending".
     pub doing: &'static str,
@@ -48,6 +51,7 @@ impl Transfer<'_> {
         W: Fn(GuestSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
+        self.direction.tell_what_decides(self.global);
         let view = ProgressView::new(ProgressMode::detect(self.global.quiet), self.doing);
         let view = Arc::new(view.counting(self.global.board.files()));
         self.global.desk.set_view(&view);
@@ -127,7 +131,7 @@ impl Transfer<'_> {
     {
         let (endpoint, connection) = connect(self.global, self.server).await?;
         tally.begin();
-        let watch = PathWatch::start(&connection, Arc::clone(view), paths, started);
+        let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
         let session = GuestSession::new(connection.clone(), limits);
         let result = until_interrupted_over(&endpoint, async {
             let progress = Arc::clone(tally) as Arc<dyn Progress>;
@@ -193,6 +197,7 @@ mod tests {
             server: "",
             retry,
             limit: None,
+            direction: Direction::Out,
             end: End::Output,
             doing: "",
             done: "",

@@ -7,6 +7,7 @@ use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathState};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
+use super::direction::Direction;
 use crate::output::book::{Observed, PathBook, PathRow};
 use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, news_words, path_of};
@@ -76,9 +77,14 @@ pub struct PathWatch {
 }
 
 impl PathWatch {
-    /// Starts to show the paths of `connection` in `view`, and to record them in `paths`. Times of messages count from
-    /// `started`.
-    pub fn start(connection: &Connection, view: Arc<ProgressView>, paths: &Paths, started: Instant) -> Self {
+    /// Starts to show the paths of `connection`, whose data go in a direction, in `view`, and to note them in `paths`.
+    /// Times of messages count from `started`.
+    pub fn start(
+        connection: &Connection,
+        view: Arc<ProgressView>,
+        paths: &Paths,
+        (direction, started): (Direction, Instant),
+    ) -> Self {
         let mut events = connection.events();
         let (connection, all) = (connection.clone(), paths.clone());
         let paths = Arc::new(paths.connection());
@@ -87,7 +93,7 @@ impl PathWatch {
             let (mut pathless, mut known) = (Pathless::default(), KnownPaths::default());
             let mut tick = tokio::time::interval(EVERY);
             let say = |event: &Event, paths: &PathsOf| {
-                if let Some(text) = describe(event, paths) {
+                if let Some(text) = describe(event, direction, paths) {
                     view.message(&format!("{} {text}", moment(started.elapsed())));
                 }
             };
@@ -145,14 +151,15 @@ pub fn moment(time: Duration) -> String {
     format!("{:>7.2} s ", time.as_secs_f64())
 }
 
-/// The message for a change: a path that works is news if it did not before.
+/// The words for a change that a user wants to know: a path that works is news if it did not before. Which path is
+/// primary is decided by who sends.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-fn describe(event: &Event, paths: &PathsOf) -> Option<String> {
+fn describe(event: &Event, direction: Direction, paths: &PathsOf) -> Option<String> {
     let path = path_of(event)?;
     let is_worth_it = match event {
         Event::Path(change) => paths.is_news(change) || change.state == PathState::Parked,
-        Event::PrimaryPath(_) => true,
-        // The code that asks the user reports this.
+        Event::PrimaryPath(_) => direction.sends(),
+        // Whoever asks the user about it tells.
         _ => false,
     };
     if is_worth_it { news_words(event, paths.name(path).as_deref()) } else { None }
@@ -161,4 +168,18 @@ fn describe(event: &Event, paths: &PathsOf) -> Option<String> {
 /// Timeout of a connection without any path: no option changes it.
 fn no_path_timeout() -> Duration {
     manyway::ConnectionConfig::default().no_path_timeout
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_primary_path_of_an_end_that_only_receives_is_no_news() {
+        let (paths, event) = (Paths::default().connection(), Event::PrimaryPath(PathId(1)));
+        let text = |direction| describe(&event, direction, &paths);
+        assert_eq!(text(Direction::In), None);
+        assert_eq!(text(Direction::Out).as_deref(), Some("path 1 primary: new data goes on it"));
+        assert!(text(Direction::Both).is_some());
+    }
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::args::{BenchArgs, GlobalArgs};
+use crate::command::direction::Direction;
 use crate::command::error::of_measurement;
 use crate::command::network::connect_on;
 use crate::command::session::NetSession;
@@ -37,6 +38,8 @@ pub(super) async fn run(
     arguments: &BenchArgs,
     plan: MessagePlan,
 ) -> Result<ExitCode, CommandError> {
+    // Messages are answered.
+    Direction::Both.tell_what_decides(global);
     let (endpoint, connection) = connect_on(global, &arguments.ticket, arguments.port).await?;
     let session = NetSession(connection.clone());
     let bulk = arguments.bulk.then(|| beside(arguments));

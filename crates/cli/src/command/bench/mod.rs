@@ -19,6 +19,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::direction::Direction;
 use super::error::{of_connection, of_measurement};
 use super::network::connect_on;
 use super::session::NetSession;
@@ -58,6 +59,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         (false, false, false) => Mode::Table,
     };
     let plan = arguments.plan();
+    Direction::from(plan.flow).tell_what_decides(&global);
     let (endpoint, connection) = match connect_on(&global, &arguments.ticket, arguments.port).await {
         Ok(connected) => connected,
         Err(error) if arguments.document => {
@@ -413,7 +415,11 @@ impl<'a> Run<'a> {
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
-        let Some(path) = path_of(event).filter(|_| !self.known.is_beginning(event)) else { return Ok(()) };
+        // Which path is primary is decided by who sends.
+        let is_of_peer =
+            matches!(event, Event::PrimaryPath(_)) && !Direction::from(self.plan.flow).sends();
+        let is_known = is_of_peer || self.known.is_beginning(event);
+        let Some(path) = path_of(event).filter(|_| !is_known) else { return Ok(()) };
         if !self.known.has(path) {
             // An unknown path; the end of the connection is reported elsewhere.
             let _ = self.look().await;

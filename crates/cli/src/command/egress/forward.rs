@@ -6,6 +6,7 @@ use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use super::super::direction::Direction;
 use super::bond::Bond;
 use super::listening::{carry, listen, reset, run as run_ports, serve};
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs};
@@ -22,6 +23,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCod
         let rule = ForwardRule { listen: listener.local_addr()?, destination: rule.destination.clone() };
         listeners.push((listener, rule));
     }
+    Direction::Both.tell_what_decides(global);
     let bond = Arc::new(Bond::start(global, &arguments.server).await?);
     announce(global, listeners.iter().map(|(_, rule)| rule))?;
     let mut ports = JoinSet::new();

@@ -8,6 +8,7 @@ use manyway_egress::{Destination, Quota, RelayError, connect, relay};
 use manyway_terminal::{CommandError, ExitCode};
 use tokio::io::{AsyncWrite, Stdout};
 
+use super::super::direction::Direction;
 use super::super::error::of_connection;
 use super::super::network;
 use super::super::session::NetSession;
@@ -22,6 +23,7 @@ use crate::args::{GlobalArgs, PipeArgs};
 pub async fn run(global: &GlobalArgs, arguments: &PipeArgs) -> Result<ExitCode, CommandError> {
     let destination =
         Destination::new(arguments.host.clone(), arguments.port).map_err(CommandError::usage)?;
+    Direction::Both.tell_what_decides(global);
     let (endpoint, connection) = network::connect(global, &arguments.server).await?;
     let session = NetSession(connection);
     let result = until_interrupted(carry(&session, &destination)).await;

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use super::super::direction::Direction;
 use super::bond::Bond;
 use super::listening::{listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
@@ -29,6 +30,7 @@ const SOCKS5: u8 = 5;
 pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode, CommandError> {
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
+    Direction::Both.tell_what_decides(global);
     let bond = Arc::new(Bond::start(global, &arguments.server).await?);
     announce(global, address)?;
     let mut ports = JoinSet::new();

@@ -1,0 +1,113 @@
+//! Which way the data of a command goes, and which options have no effect on what this end receives.
+
+use manyway_transfer::BenchFlow;
+
+use crate::args::GlobalArgs;
+
+/// Which way the data of a command goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// This end sends.
+    Out,
+    /// The peer sends.
+    In,
+    /// Both send.
+    Both,
+}
+
+impl From<BenchFlow> for Direction {
+    fn from(flow: BenchFlow) -> Self {
+        match flow {
+            BenchFlow::Upload => Self::Out,
+            BenchFlow::Download => Self::In,
+            BenchFlow::Both => Self::Both,
+        }
+    }
+}
+
+impl Direction {
+    /// Whether this end sends data, so that its scheduler decides about some.
+    pub fn sends(self) -> bool {
+        self != Self::In
+    }
+
+    /// Says which options of the command line have no effect on what this end receives, and what to do instead.
+    pub fn tell_what_decides(self, global: &GlobalArgs) {
+        if let Some(text) = self.what_decides(global).filter(|_| !global.quiet) {
+            global.desk.tell(&text);
+        }
+    }
+
+    fn what_decides(self, global: &GlobalArgs) -> Option<String> {
+        let options = options_of_sender(global);
+        let (last, first) = options.split_last().filter(|_| self != Self::Out)?;
+        let names = if first.is_empty() { last.clone() } else { format!("{} and {last}", first.join(", ")) };
+        let is_one = first.is_empty();
+        let effect = match (self, is_one) {
+            (Self::In | Self::Out, true) => "has no effect here: the server sends, and its",
+            (Self::In | Self::Out, false) => "have no effect here: the server sends, and its",
+            (Self::Both, true) => "holds for what this end sends; for what it receives the server's",
+            (Self::Both, false) => "hold for what this end sends; for what it receives the server's",
+        };
+        Some(format!(
+            "{names} {effect} own scheduler decides which path carries data (`manyway serve --scheduler`); \
+             -I IF,role=backup works in both directions"
+        ))
+    }
+}
+
+/// The options of the command line that only a sender obeys. Settings are for all commands, so those in them are no
+/// mistake of this one.
+fn options_of_sender(global: &GlobalArgs) -> Vec<String> {
+    let scheduler = global.scheduler.iter().filter(|_| !global.scheduler_of_settings);
+    let mut options: Vec<_> = scheduler.map(|name| format!("--scheduler {name}")).collect();
+    for wish in global.interfaces.iter().filter(|_| !global.interfaces_of_settings) {
+        let rule = &wish.rule;
+        if rule.cost != 0 {
+            options.push(format!("-I {},cost={}", rule.pattern, rule.cost));
+        }
+        if rule.weight != 1 {
+            options.push(format!("-I {},weight={}", rule.pattern, rule.weight));
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Cli;
+
+    fn told(direction: Direction, arguments: &[&str]) -> Option<String> {
+        let cli = Cli::try_parse_from([&["manyway", "get", "mw1x"], arguments].concat()).unwrap();
+        direction.what_decides(&cli.global)
+    }
+
+    #[test]
+    fn a_receiver_says_what_decides_instead_of_its_scheduler_and_costs() {
+        insta::assert_snapshot!(
+            told(Direction::In, &["--scheduler", "primary"]).unwrap(),
+            @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+        );
+        let costs = &["-I", "lte0,cost=5", "-I", "eth0,weight=3", "-I", "sat0,role=backup"];
+        insta::assert_snapshot!(
+            told(Direction::In, costs).unwrap(),
+            @"-I lte0,cost=5 and -I eth0,weight=3 have no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+        );
+        insta::assert_snapshot!(
+            told(Direction::Both, &["--scheduler", "cost"]).unwrap(),
+            @"--scheduler cost holds for what this end sends; for what it receives the server's own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+        );
+    }
+
+    #[test]
+    fn a_sender_and_options_that_hold_in_both_directions_need_no_word() {
+        assert_eq!(told(Direction::Out, &["--scheduler", "primary", "-I", "lte0,cost=5"]), None);
+        assert_eq!(told(Direction::In, &["-I", "lte0,role=backup"]), None);
+        let mut settings = GlobalArgs { scheduler: Some("cost".to_owned()), ..GlobalArgs::default() };
+        settings.scheduler_of_settings = true;
+        assert_eq!(Direction::In.what_decides(&settings), None);
+    }
+}
