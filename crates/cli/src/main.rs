@@ -5,7 +5,7 @@ use std::process::ExitCode as ProcessExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use manyway_cli::args::{self, Cli, Command, GlobalArgs, LogFormat};
+use manyway_cli::args::{self, Cli, Command, LogFormat};
 use manyway_cli::command::names::check_interfaces;
 use manyway_cli::command::{
     bench, caps, decode, demo, egress, get, keys, lab, paths, ping, rendezvous, send, serve, status,
@@ -77,21 +77,21 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::Ok)
         }),
         Command::Caps(arguments) => block_on(async { caps::run(global, arguments) }),
-        Command::Serve(arguments) => block_on(shown(global, "serve", async {
+        Command::Serve(arguments) => block_on(shown(cli, "serve", async {
             serve::run(global, arguments).await?;
             Ok(ExitCode::Ok)
         })),
-        Command::Send(arguments) => block_on(shown(global, "send", send::run(global, arguments))),
-        Command::Get(arguments) => block_on(shown(global, "get", get::run(global, arguments))),
-        Command::Bench(arguments) => block_on(shown(global, "bench", bench::run(global, arguments))),
-        Command::Ping(arguments) => block_on(shown(global, "ping", ping::run(global, arguments))),
-        Command::Paths(arguments) => block_on(shown(global, "paths", paths::run(global, arguments))),
+        Command::Send(arguments) => block_on(shown(cli, "send", send::run(global, arguments))),
+        Command::Get(arguments) => block_on(shown(cli, "get", get::run(global, arguments))),
+        Command::Bench(arguments) => block_on(shown(cli, "bench", bench::run(global, arguments))),
+        Command::Ping(arguments) => block_on(shown(cli, "ping", ping::run(global, arguments))),
+        Command::Paths(arguments) => block_on(shown(cli, "paths", paths::run(global, arguments))),
         Command::Status(arguments) => block_on(status::run(global, arguments)),
-        Command::Pipe(arguments) => block_on(shown(global, "pipe", egress::pipe::run(global, arguments))),
+        Command::Pipe(arguments) => block_on(shown(cli, "pipe", egress::pipe::run(global, arguments))),
         Command::Forward(arguments) => {
-            block_on(shown(global, "forward", egress::forward::run(global, arguments)))
+            block_on(shown(cli, "forward", egress::forward::run(global, arguments)))
         }
-        Command::Proxy(arguments) => block_on(shown(global, "proxy", egress::proxy::run(global, arguments))),
+        Command::Proxy(arguments) => block_on(shown(cli, "proxy", egress::proxy::run(global, arguments))),
         Command::Rendezvous(arguments) => block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)
@@ -109,13 +109,23 @@ fn run_lab() -> Result<ExitCode, CommandError> {
 
 /// Runs a command so that `manyway status` shows it.
 async fn shown(
-    global: &GlobalArgs,
+    cli: &Cli,
     verb: &'static str,
     command: impl Future<Output = Result<ExitCode, CommandError>>,
 ) -> Result<ExitCode, CommandError> {
-    check_interfaces(global)?;
-    global.board.open(verb);
+    for warning in check_interfaces(&cli.global)? {
+        warn(cli, &warning);
+    }
+    cli.global.board.open(verb);
     command.await
+}
+
+fn warn(cli: &Cli, text: &str) {
+    match cli.log_format() {
+        _ if cli.global.quiet => {}
+        LogFormat::Text => cli.global.desk.tell(&format!("warning: {text}")),
+        LogFormat::Json => stderr::line(&json_line("note", None, json!({ "text": text }))),
+    }
 }
 
 /// Runs a command to its end.

@@ -103,10 +103,12 @@ fn caps_are_shown_set_and_cleared() {
     );
     assert!(listed["renewal"].as_str().unwrap().ends_with("-15"), "{listed}");
     assert_eq!(row(&["caps", "--json", "--cap", "wwan0=3GB"])["reached"], true);
-    run(&["caps", "--cap", "wwan0=none"]).expect(0).says("no interface has a cap");
+    run(&["caps", "--cap", "wwan0=none"]).expect(0).says("no cap now");
     run(&["caps", "clear", "--all"]).expect(0).says("wwan0: counter reset");
     run(&["caps", "clear", "wwan0"]).expect(0).says("nothing was counted");
     assert_eq!(row(&["caps", "--json"])["used"], 0);
+    run(&["--cap", "nope0=1GB", "paths"]).expect(2).says("--cap nope0: no such interface");
+    run(&["paths"]).expect(0).says("warning: caps in the settings: wwan0: no such interface");
     std::fs::write(home.path().join("usage/wwan0"), "nonsense").unwrap();
     run(&["paths"]).expect(1).says("manyway caps clear");
     run(&["caps", "clear", "wwan0"]).expect(0);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use manyway::interfaces::InterfaceWatcher;
 use manyway_terminal::screen::output_width;
 use manyway_terminal::{Colour, CommandError, ExitCode, json, note, print_line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::network;
 use crate::args::{CapsAction, CapsArgs, ClearArgs, GlobalArgs, SetArgs};
@@ -30,36 +30,87 @@ pub fn run(global: &GlobalArgs, arguments: &CapsArgs) -> Result<ExitCode, Comman
 }
 
 fn list(global: &GlobalArgs) -> Result<(), CommandError> {
-    let ledger = network::caps(global)?;
-    let states = ledger.as_deref().map(states).transpose()?.unwrap_or_default();
+    let rows = rows(network::caps(global)?.as_deref())?;
     if global.json {
-        let rows: Vec<_> = states.iter().map(|(name, state)| state.json_of(name)).collect();
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
         json::print(&json!({ "caps": rows }))?;
-    } else if states.is_empty() {
+    } else if rows.is_empty() {
         note(
             "no interface has a cap; --cap IF=SIZE[@DAY] sets one, as do the settings (`manyway caps --help`)",
         );
     } else {
-        print_line(table(&states).text(output_width(), Colour::of_output()).trim_end())?;
+        print_line(table(&rows).text(output_width(), Colour::of_output()).trim_end())?;
     }
     Ok(())
 }
 
-/// Named interfaces, existing ones, and those with a count.
-fn states(ledger: &CapLedger) -> Result<Vec<(String, CapState)>, CommandError> {
-    let mut names: BTreeSet<String> = ledger.named().into_iter().collect();
-    names.extend(InterfaceWatcher::new()?.snapshot().interfaces.iter().map(|own| own.name.clone()));
-    names.remove("lo");
-    let mut states = Vec::new();
-    for name in names {
-        if let Some(state) = ledger.state(&name)? {
-            states.push((name, state));
-        }
-    }
-    Ok(states)
+/// What an interface has used.
+#[derive(Debug)]
+struct Row {
+    interface: String,
+    used: Used,
+    /// Whether this machine has it now.
+    is_there: bool,
 }
 
-fn table(states: &[(String, CapState)]) -> Grid {
+#[derive(Debug)]
+enum Used {
+    /// Of a cap.
+    Of(CapState),
+    /// Of a cap of another command line: this one and the settings name none.
+    Counted(Count),
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let mut value = match &self.used {
+            Used::Of(state) => state.json_of(&self.interface),
+            Used::Counted(Count { since, until, bytes }) => json!({
+                "interface": self.interface, "used": bytes, "cap": null, "left": null, "reached": false,
+                "since": since.to_string(), "renewal": until.to_string(),
+            }),
+        };
+        if let Some(value) = value.as_object_mut() {
+            value.insert("present".to_owned(), self.is_there.into());
+        }
+        value
+    }
+
+    fn remark(&self) -> (&'static str, Tint) {
+        match &self.used {
+            Used::Of(state) if state.is_reached() => ("cap reached", Tint::Bad),
+            Used::Of(_) if !self.is_there => ("no such interface now", Tint::Plain),
+            Used::Of(_) => ("", Tint::Plain),
+            Used::Counted(_) => ("no cap now", Tint::Plain),
+        }
+    }
+}
+
+/// Interfaces that caps name, those that are there and have a cap, and those of which something was counted.
+fn rows(ledger: Option<&CapLedger>) -> Result<Vec<Row>, CommandError> {
+    let watcher = InterfaceWatcher::new()?;
+    let there: BTreeSet<_> = watcher.snapshot().interfaces.iter().map(|own| own.name.clone()).collect();
+    // Whoever has no home has no counts there either.
+    let home = Home::find().ok();
+    let mut names = there.clone();
+    names.extend(ledger.iter().flat_map(|ledger| ledger.named()));
+    names.extend(home.iter().flat_map(Home::counted_interfaces));
+    names.remove("lo");
+    let mut rows = Vec::new();
+    for interface in names {
+        let state = ledger.map(|ledger| ledger.state(&interface)).transpose()?.flatten();
+        let counted = || -> std::io::Result<_> {
+            let count = home.as_ref().map(|home| home.count(&interface)).transpose()?.flatten();
+            Ok(count.filter(|count| today() < count.until).map(Used::Counted))
+        };
+        let used = state.map_or_else(counted, |state| Ok(Some(Used::Of(state))))?;
+        let is_there = there.contains(&interface);
+        rows.extend(used.map(|used| Row { interface, used, is_there }));
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> Grid {
     let mut grid = Grid::new()
         .words("interface")
         .numbers("used")
@@ -69,18 +120,25 @@ fn table(states: &[(String, CapState)]) -> Grid {
         .words("since")
         .words("renews")
         .remark("");
-    for (name, state) in states {
-        let is_reached = state.is_reached();
-        let tint = if is_reached { Tint::Bad } else { Tint::Plain };
+    for row in rows {
+        let (remark, tint) = row.remark();
+        let none = || "-".to_owned();
+        let (used, left, cap, share, since, renewal) = match &row.used {
+            Used::Of(state) => {
+                let (cap, share) = (state.cap.get(), percent(state.used, state.cap.get()));
+                (state.used, volume(state.left().get()), volume(cap), share, state.since, state.renewal)
+            }
+            Used::Counted(count) => (count.bytes, none(), none(), none(), count.since, count.until),
+        };
         grid.row([
-            Cell::from(name.clone()),
-            Cell::from(volume(state.used)),
-            Cell::from(volume(state.left().get())),
-            Cell::from(volume(state.cap.get())),
-            Cell::new(percent(state.used, state.cap.get()), tint),
-            Cell::from(state.since.to_string()),
-            Cell::from(state.renewal.to_string()),
-            Cell::new(if is_reached { "cap reached" } else { "" }, tint),
+            Cell::from(row.interface.clone()),
+            Cell::from(volume(used)),
+            Cell::from(left),
+            Cell::from(cap),
+            Cell::new(share, tint),
+            Cell::from(since.to_string()),
+            Cell::from(renewal.to_string()),
+            Cell::new(remark, tint),
         ]);
     }
     grid
@@ -115,4 +173,22 @@ fn clear(global: &GlobalArgs, arguments: &ClearArgs) -> Result<(), CommandError>
 
 fn failed(interface: &str, error: &std::io::Error) -> CommandError {
     CommandError::new(ExitCode::Failed, format!("{interface}: {}", cause(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_for_a_cap_of_another_command_line_is_shown_without_a_cap() {
+        let count =
+            Count { since: "2026-11-15".parse().unwrap(), until: "2026-12-15".parse().unwrap(), bytes: 3_200_000 };
+        let row = |interface: &str| Row {
+            interface: interface.to_owned(),
+            used: Used::Counted(count),
+            is_there: true,
+        };
+        insta::assert_snapshot!(table(&[row("wwan0")]).text(80, Colour::Without).trim_end(), @"");
+        insta::assert_snapshot!(row("wwan0").json(), @"");
+    }
 }

@@ -6,25 +6,49 @@ use manyway::interfaces::InterfaceWatcher;
 use manyway_terminal::CommandError;
 
 use crate::args::GlobalArgs;
+use crate::caps::CapRule;
+use crate::home::Home;
 
-/// Checks that the interfaces of the command line and of the settings exist. A pattern may match none, for a modem that
-/// is not always plugged in; interfaces that the settings exclude need not exist either.
+/// Checks that the interfaces of the command line and of the settings are there. A pattern may mean none, for a modem
+/// that is not always plugged in. Returns warnings of those that the settings exclude or give a cap: settings are for
+/// every day.
 ///
 /// # Errors
-/// One does not exist: the text lists the existing ones.
-pub fn check_interfaces(global: &GlobalArgs) -> Result<(), CommandError> {
-    if global.interfaces.is_empty() && global.exclude.is_empty() {
-        return Ok(());
+/// One is not there: the text lists those that are.
+pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError> {
+    let caps = literal_names(&global.caps);
+    let settings_caps = literal_names(&global.settings_caps);
+    if global.interfaces.is_empty() && global.exclude.is_empty() && caps.is_empty() && settings_caps.is_empty() {
+        return Ok(Vec::new());
     }
-    // On a system that does not list its interfaces no name is refused.
-    let Ok(watcher) = InterfaceWatcher::new() else { return Ok(()) };
+    // A system that does not tell its interfaces is no reason to refuse a name.
+    let Ok(watcher) = InterfaceWatcher::new() else { return Ok(Vec::new()) };
     let there: Vec<_> =
         watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str()).collect();
     let is_of_settings = global.interfaces_of_settings;
     let option = if is_of_settings { "interfaces in the settings:" } else { "-I" };
     let named = global.interfaces.iter().map(|wish| (option, wish.rule.pattern.to_string()));
     let excluded = global.exclude.iter().filter(|_| !is_of_settings).map(|name| ("--exclude", name.clone()));
-    named.chain(excluded).try_for_each(|(option, name)| check(option, &name, &there))
+    let capped = caps.into_iter().filter(|name| !was_used(name)).map(|name| ("--cap", name));
+    named.chain(excluded).chain(capped).try_for_each(|(option, name)| check(option, &name, &there))?;
+    let excluded = global.exclude.iter().filter(|_| is_of_settings).cloned();
+    let capped = settings_caps.into_iter().filter(|name| !was_used(name));
+    let of_settings = excluded
+        .map(|name| ("exclude in the settings:", name))
+        .chain(capped.map(|name| ("caps in the settings:", name)));
+    Ok(of_settings.filter_map(|(option, name)| check(option, &name, &there).err()).map(|it| it.text).collect())
+}
+
+/// The names in rules that are no patterns and set a cap.
+fn literal_names(rules: &[CapRule]) -> Vec<String> {
+    let literal = rules.iter().filter(|rule| rule.pattern.is_literal() && rule.cap.is_some());
+    literal.map(|rule| rule.pattern.to_string()).collect()
+}
+
+/// Whether something went over the interface earlier: a modem that is not plugged in is no slip.
+fn was_used(interface: &str) -> bool {
+    let count = Home::find().ok().and_then(|home| home.count(interface).ok().flatten());
+    count.is_some_and(|count| count.bytes > 0)
 }
 
 fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
@@ -77,7 +101,28 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_algorithm_is_suggested() {
+    fn a_cap_of_an_interface_that_is_not_there_is_an_error_and_in_the_settings_a_warning() {
+        let mut global = GlobalArgs { caps: vec!["nope0=1GB".parse().unwrap()], ..GlobalArgs::default() };
+        let error = check_interfaces(&global).unwrap_err();
+        assert!(error.text.starts_with("--cap nope0: no such interface; this machine has: "), "{error}");
+        for rule in ["nope*=1GB", "nope0=none"] {
+            global.caps = vec![rule.parse().unwrap()];
+            assert!(check_interfaces(&global).unwrap().is_empty(), "{rule}");
+        }
+        let settings = GlobalArgs {
+            exclude: vec!["nope1".to_owned()],
+            settings_caps: vec!["nope0=1GB".parse().unwrap()],
+            interfaces_of_settings: true,
+            ..GlobalArgs::default()
+        };
+        let warnings = check_interfaces(&settings).unwrap();
+        let begins = |number: usize, text: &str| warnings[number].starts_with(text);
+        assert!(begins(0, "exclude in the settings: nope1: no such interface;"), "{warnings:?}");
+        assert!(begins(1, "caps in the settings: nope0: no such interface;"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_slip_in_the_name_of_an_algorithm_is_guessed() {
         let guess = |name| unknown("no", name, ["bbr", "cubic", "new-reno", "earliest"].into_iter()).text;
         assert_eq!(guess("cubik"), "no; did you mean cubic?");
         assert_eq!(guess("Earlyest=3"), "no; did you mean earliest?");

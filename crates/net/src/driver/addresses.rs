@@ -8,7 +8,7 @@ use tokio::time::Instant as TokioInstant;
 
 use super::{BIND_RETRY, Driver};
 use crate::endpoint::{Locals, reachable_addresses};
-use crate::interfaces::{Excluded, Exclusion, Snapshot};
+use crate::interfaces::{Excluded, Exclusion, Snapshot, capped};
 use crate::ledger::Allowance;
 
 impl Driver {
@@ -55,9 +55,7 @@ impl Driver {
     pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
         let (locals, excluded) = self.locals_of(handle);
         if let Some(peer) = self.connections.peer(handle) {
-            let spent = excluded.iter().find(|it| matches!(it.reason, Exclusion::CapReached { .. }));
-            let reason = spent.map(ToString::to_string);
-            peer.cap_reached = reason.filter(|_| locals.is_empty());
+            peer.cap_reached = capped(&excluded).filter(|_| locals.is_empty());
         }
         self.tell_terms(handle, &locals);
         if let Some(connection) = self.endpoint.connection(handle) {

@@ -60,7 +60,7 @@ pub(super) struct Peer {
     pub(super) hosts: Vec<HostPort>,
     /// Its addresses.
     pub(super) remotes: Vec<SocketAddr>,
-    /// The exhausted cap and its renewal, while no interface leads to the peer because of it.
+    /// While no interface leads to it: those over which nothing more may go, and until when.
     pub(super) cap_reached: Option<String>,
 }
 

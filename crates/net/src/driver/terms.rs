@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use manyway_proto::scheduler::PathTerms;
-use manyway_proto::{ConnectionHandle, Instant, LocalCandidate, PathState, text};
+use manyway_proto::{ConnectionHandle, Instant, LocalCandidate, PathState};
 use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
 use super::traffic::Way;
 use super::usage::News;
 use crate::endpoint::Locals;
-use crate::interfaces::InterfaceKind;
-use crate::ledger::CAP_REACHED;
+use crate::interfaces::{Excluded, Exclusion, InterfaceKind, capped};
+use crate::ledger::{Allowance, CAP_REACHED};
 
 impl Driver {
     /// Keeps an account for each interface of this host, and excludes those without quota.
@@ -80,12 +80,14 @@ impl Driver {
             let tuples = live.map(|path| path.tuple);
             let names = tuples.map(|tuple| self.interface_name(self.sockets.interface(&tuple)));
             let over: Option<Vec<_>> = names.map(|name| name.filter(|it| spent.contains_key(it))).collect();
-            if let Some(name) = over.and_then(|names| names.into_iter().next())
-                && let Some(allowance) = spent.get(&name)
+            let reached = over.unwrap_or_default().into_iter().filter_map(|name| {
+                let Allowance { cap, renewal, .. } = *spent.get(&name)?;
+                Some(Excluded { interface: name, reason: Exclusion::CapReached { cap, renewal } })
+            });
+            if let Some(reason) = capped(&reached.collect::<Vec<_>>())
                 && let Some(connection) = self.endpoint.connection(handle)
             {
-                let reached = text::cap_reached(Some(allowance.cap), allowance.renewal);
-                connection.abort(now, CAP_REACHED, &format!("{name}: {reached}"));
+                connection.abort(now, CAP_REACHED, &reason);
             }
         }
     }

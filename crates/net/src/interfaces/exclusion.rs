@@ -47,6 +47,18 @@ impl fmt::Display for ExcludedList<'_> {
     }
 }
 
+/// Each interface that a cap keeps out, and until when; `None` if caps keep none out.
+pub(crate) fn capped(excluded: &[Excluded]) -> Option<String> {
+    let mut reached: Vec<Excluded> = Vec::new();
+    for it in excluded.iter().filter(|it| matches!(it.reason, Exclusion::CapReached { .. })) {
+        // An interface with several addresses is in the list for each.
+        if !reached.contains(it) {
+            reached.push(it.clone());
+        }
+    }
+    (!reached.is_empty()).then(|| ExcludedList(&reached).to_string())
+}
+
 /// Why an interface is not used; the later in this list, the closer it came to being used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -254,7 +266,29 @@ mod tests {
     }
 
     #[test]
-    fn remedies_name_the_interface() {
+    fn every_interface_that_a_cap_keeps_out_is_named_once() {
+        let list = |reasons: &[(&str, Option<u64>)]| -> Vec<Excluded> {
+            let excluded = reasons.iter().map(|(name, cap)| {
+                let reason = cap.map_or(Exclusion::Down, |cap| Exclusion::CapReached {
+                    cap: ByteCount(cap),
+                    renewal: None,
+                });
+                Excluded { interface: (*name).to_owned(), reason }
+            });
+            excluded.collect()
+        };
+        let several = [("wwan0", Some(5_000)), ("eth0", None), ("wwan0", Some(5_000)), ("sat0", Some(7_000))];
+        assert_eq!(
+            capped(&list(&several)).unwrap(),
+            "wwan0: cap of 5 kB reached; sat0: cap of 7 kB reached"
+        );
+        let same = [("wwan0", Some(5_000)), ("wwan1", Some(5_000))];
+        assert_eq!(capped(&list(&same)).unwrap(), "wwan0, wwan1: cap of 5 kB reached");
+        assert_eq!(capped(&list(&[("eth0", None)])), None);
+    }
+
+    #[test]
+    fn advice_names_the_interface_that_it_is_about() {
         let wg = || Exclusion::Tunnel { kind: "wireguard".to_owned() };
         let several = [
             ("lo", Exclusion::Loopback),

@@ -40,7 +40,7 @@ mod unlisted;
 mod watcher;
 
 pub use change::Change;
-pub(crate) use exclusion::ExcludedList;
+pub(crate) use exclusion::{ExcludedList, capped};
 pub use exclusion::{Excluded, Exclusion};
 pub use manyway_proto::Role;
 pub use policy::{AddressFamily, InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
