@@ -265,7 +265,7 @@ fn a_ticket_of_another_server_is_an_authentication_failure() {
     let ticket = old.ticket.clone();
     old.stop().expect(0);
     let _new = Server::start(other.serving(&["--listen", &address]));
-    place.run(&["get", &ticket]).expect(3).says("check that the ticket is the one");
+    place.run(&["get", &ticket]).expect(3).says("check that the ticket is this server's");
 }
 
 #[test]

@@ -58,17 +58,54 @@ pub fn of_measurement(error: &TransferError, connection: Option<ConnectionError>
     }
 }
 
+/// By what this end proved who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// The secret of a ticket.
+    Ticket,
+    /// The user's own key.
+    Key,
+    /// One of them.
+    Unknown,
+}
+
+/// The server refused this end's ticket or key; `None` if an authentication failed for another reason.
+pub fn of_refusal(reason: &str, credential: Credential) -> Option<CommandError> {
+    let is_access_denied = reason.contains(ACCESS_DENIED);
+    let text = match credential {
+        Credential::Ticket => {
+            "the server refused this ticket: it is revoked, expired or another server's; `manyway keys list tickets` \
+             there shows those that it accepts"
+        }
+        Credential::Key => {
+            "the server refused this client's key: nobody let it in there, or it was removed; `manyway keys show` here \
+             prints it, `manyway keys add client NAME KEY` there lets it in"
+        }
+        Credential::Unknown => {
+            "the server refused this ticket or key: it is revoked, expired or another server's; `manyway keys list` \
+             there shows those that it accepts"
+        }
+    };
+    is_access_denied.then(|| CommandError::new(ExitCode::Authentication, format!("{text} (TLS {ACCESS_DENIED})")))
+}
+
+/// How a server tells that it does not accept a client's key (RFC 8446, section 6.2: `access_denied`).
+const ACCESS_DENIED: &str = "alert 49";
+
 /// A connection ended.
 pub fn of_connection(error: ConnectionError) -> CommandError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     match error {
-        ConnectionError::Authentication { reason, .. } => CommandError::new(
-            ExitCode::Authentication,
-            format!(
-                "{reason}; check that the ticket is the one that the server gave out, neither expired nor revoked, \
-                     or that the server lets this client's key in: `manyway keys list` there tells"
-            ),
-        ),
+        ConnectionError::Authentication { reason, shown } => {
+            of_refusal(&reason, Credential::Unknown).unwrap_or_else(|| {
+                let next = if shown.is_some() {
+                    "; check that the ticket is this server's: `manyway keys show --ticket` there prints it"
+                } else {
+                    "; `manyway keys list` there shows which tickets and keys it accepts"
+                };
+                CommandError::new(ExitCode::Authentication, reason + next)
+            })
+        }
         ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason } => {
             CommandError::new(ExitCode::Policy, format!("the server refused: {reason}"))
         }
@@ -175,6 +212,29 @@ mod tests {
             assert_eq!(of_connection(reason.clone()).code, ExitCode::Failed);
             assert_eq!(of_connect(ConnectError::Failed(reason)).code, ExitCode::Unreachable);
         }
+    }
+
+    #[test]
+    fn a_refused_ticket_or_key_says_first_what_it_means() {
+        let refused = |reason: &str| of_connection(ConnectionError::Authentication {
+            reason: reason.to_owned(),
+            shown: None,
+        });
+        let alert = "the key that the peer showed is not accepted here (TLS alert 49)";
+        let told = refused(alert);
+        assert_eq!(told.code, ExitCode::Authentication);
+        assert_eq!(
+            told.text,
+            "the server refused this ticket or key: it is revoked, expired or another server's; `manyway keys list` \
+             there shows those that it accepts (TLS alert 49)"
+        );
+        // As servers of earlier versions say it.
+        assert_eq!(refused("TLS handshake failed with alert 49: not accepted").text, told.text);
+        let text = |credential| of_refusal(alert, credential).unwrap().text;
+        assert!(text(Credential::Ticket).starts_with("the server refused this ticket: it is revoked, expired or"));
+        assert!(text(Credential::Key).starts_with("the server refused this client's key: "));
+        let revoked = refused("the ticket alice is good no longer: it was revoked");
+        assert!(revoked.text.starts_with("the ticket alice is good no longer: it was revoked; "), "{revoked}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use manyway::{
 use manyway_terminal::{CommandError, ExitCode, note};
 use manyway_transfer::Failure;
 
-use super::error::of_connect;
+use super::error::{Credential, of_connect, of_refusal};
 use super::offer::is_code;
 use crate::args::{GlobalArgs, Trust};
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
@@ -32,6 +32,29 @@ enum Way {
     Key { home: Home, name: String, known: Option<ServerEntry> },
     /// A certificate for its name.
     Certificate { home: Home, roots: RootCertificates, known: Option<ServerEntry> },
+}
+
+impl Way {
+    /// By what this end proves who it is.
+    fn credential(&self) -> Credential {
+        match self {
+            Self::Ticket(_) => Credential::Ticket,
+            Self::Key { known, .. } | Self::Certificate { known, .. } => {
+                let has_ticket = known.as_ref().is_some_and(|entry| entry.secret.is_some());
+                if has_ticket { Credential::Ticket } else { Credential::Key }
+            }
+        }
+    }
+}
+
+/// What to do about a certificate that is not accepted.
+fn next_to_trust(reason: &str) -> &'static str {
+    if reason.contains("CA:TRUE") {
+        "give the server one with CA:FALSE (`openssl req -x509 … -addext basicConstraints=critical,CA:FALSE`), or leave \
+         out --trust, and its key is asked about once and kept"
+    } else {
+        "--trust names who vouches for the server: keys, system, or a file with the certificate of its authority"
+    }
 }
 
 impl Target {
@@ -138,16 +161,15 @@ impl Target {
                 Way::Key { home, name, known: Some(entry) },
                 ConnectError::Failed(ConnectionError::Authentication { shown: Some(shown), .. }),
             ) => changed_key(home, name, entry, shown),
-            (
-                Way::Certificate { .. },
-                ConnectError::Failed(ConnectionError::Authentication { reason, .. }),
-            ) => CommandError::new(
-                ExitCode::Authentication,
-                format!(
-                    "{reason}; --trust names who vouches for the server (keys, system, or a file with the \
-                     certificate of its authority), and `manyway keys add client` there lets this client's key in"
-                ),
-            ),
+            (way, ConnectError::Failed(ConnectionError::Authentication { reason, .. })) => {
+                match (of_refusal(reason, way.credential()), way) {
+                    (Some(refusal), _) => refusal,
+                    (None, Way::Certificate { .. }) => {
+                        CommandError::new(ExitCode::Authentication, format!("{reason}; {}", next_to_trust(reason)))
+                    }
+                    (None, Way::Ticket(_) | Way::Key { .. }) => of_connect(error),
+                }
+            }
             (_, ConnectError::Resolve(_)) => {
                 let told = of_connect(error);
                 let names = self.hosts.iter().map(|host| host.host().to_string());
@@ -409,5 +431,27 @@ mod tests {
         for text in ["mw1.example.org", "mwx", "media:4455", "mw1-server", "192.0.2.7", ""] {
             assert!(!is_ticket(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_refusal_names_what_was_refused_and_a_certificate_of_an_authority_what_to_do() {
+        let refused = |way: Way, reason: &str| {
+            let target = Target { hosts: Vec::new(), way };
+            let reason = reason.to_owned();
+            target.explain(ConnectError::Failed(ConnectionError::Authentication { reason, shown: None })).text
+        };
+        let place = tempfile::TempDir::new().unwrap();
+        let certificate = || {
+            let key = rcgen::KeyPair::generate().unwrap();
+            let made = rcgen::CertificateParams::new(["a".to_owned()]).unwrap().self_signed(&key).unwrap();
+            let roots = RootCertificates::from_pem(made.pem().as_bytes()).unwrap();
+            Way::Certificate { home: Home::at(place.path()), roots, known: None }
+        };
+        let ticket = Ticket::new([7; 32], [1; 16], vec!["192.0.2.7:4455".parse().unwrap()]).unwrap();
+        let alert = "the key that the peer showed is not accepted here (TLS alert 49)";
+        assert!(refused(Way::Ticket(ticket), alert).starts_with("the server refused this ticket: "));
+        assert!(refused(certificate(), alert).starts_with("the server refused this client's key: "));
+        let text = refused(certificate(), "the server's certificate is that of an authority (CA:TRUE)");
+        assert!(text.contains("basicConstraints=critical,CA:FALSE"), "{text}");
     }
 }

@@ -40,7 +40,7 @@ fn the_ticket_of_another_server_is_an_authentication_failure() {
     first.stop().expect(0);
     // At the same address and port, with keys of its own.
     let second = lab.serve(&[]);
-    lab.run_client(&["bench", "-t", "1", &old]).expect(3).says("check that the ticket is the one");
+    lab.run_client(&["bench", "-t", "1", &old]).expect(3).says("check that the ticket is this server's");
     lab.run_client(&["-q", "bench", "-t", "1", &second.ticket]).expect(0);
 }
 

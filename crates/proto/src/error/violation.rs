@@ -122,7 +122,7 @@ impl fmt::Display for Violation {
             Self::AckOfUnsent { path, packet_number } => {
                 write!(f, "packet {packet_number} of path {path} was acknowledged but never sent")
             }
-            Self::Tls { alert, reason } => write!(f, "TLS handshake failed with alert {alert}: {reason}"),
+            Self::Tls { alert, reason } => write!(f, "{reason} (TLS alert {alert})"),
             Self::Parameters { reason } => write!(f, "parameters refused: {reason}"),
             Self::UnexpectedBlock { kind } => write!(f, "a block of type {kind:#04x} has no place here"),
             Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),

@@ -461,7 +461,14 @@ fn reason_of(error: &rustls::Error) -> String {
         return "one end asks for a certificate and the other has none, only a key".into();
     }
     if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
-        other.0.to_string()
+        match other.0.to_string().as_str() {
+            "CaUsedAsEndEntity" => {
+                "the server's certificate is that of an authority (CA:TRUE), and such a one stands for no server"
+                    .into()
+            }
+            reason if other.0.is::<WrongServerKey>() => reason.to_owned(),
+            reason => format!("the server's certificate can not be used: {reason}"),
+        }
     } else if *error == CertificateError::ApplicationVerificationFailure.into() {
         "the key that the peer showed is not accepted here".into()
     } else if *error == CertificateError::UnknownIssuer.into() {

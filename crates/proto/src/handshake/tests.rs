@@ -191,3 +191,26 @@ proptest! {
         prop_assert_eq!(server.take_peer_parameters(), Some(Ok(parameters("client"))));
     }
 }
+
+#[test]
+fn what_tls_says_of_a_certificate_becomes_a_sentence() {
+    #[derive(Debug)]
+    struct Told(&'static str);
+    impl std::fmt::Display for Told {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+    impl std::error::Error for Told {}
+    let reason = |told: &'static str| {
+        let other = rustls::OtherError(std::sync::Arc::new(Told(told)));
+        reason_of(&CertificateError::Other(other).into())
+    };
+    assert_eq!(
+        reason("CaUsedAsEndEntity"),
+        "the server's certificate is that of an authority (CA:TRUE), and such a one stands for no server"
+    );
+    assert_eq!(reason("Odd"), "the server's certificate can not be used: Odd");
+    let violation = Violation::Tls { alert: 49, reason: "not accepted".into() };
+    assert_eq!(violation.to_string(), "not accepted (TLS alert 49)");
+}
