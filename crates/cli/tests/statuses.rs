@@ -94,7 +94,44 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
     server.stop().expect(0);
 }
 
-/// Runs a command whose standard output is closed after `length` bytes have been read.
+/// The same command in a shell that ignores SIGHUP, as `nohup` does.
+fn ignoring_hang_up(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    if let Some(place) = command.get_current_dir() {
+        shell.current_dir(place);
+    }
+    shell
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_a_command_in_order_with_129_and_not_below_nohup() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let measure = ["bench", "-t", "60", "-i", "100ms", server.ticket.as_str()];
+    let running = place.start(&measure);
+    running.wait_until("a row", || running.printed().lines().count() > 3);
+    running.signal("HUP");
+    running.end().expect(129).says("error: ended by SIGHUP");
+    server.wait_for("closed by the peer");
+
+    let running = Running::start(ignoring_hang_up(&place.command(&measure)));
+    running.wait_until("a row", || running.printed().lines().count() > 3);
+    running.signal("HUP");
+    let rows = running.printed().lines().count();
+    running.wait_until("more rows", || running.printed().lines().count() > rows + 3);
+    running.signal("INT");
+    running.end().expect(130);
+    server.stop().expect(0);
+}
+
+/// Runs a command whose standard output nobody reads, once it has been read for `length` bytes.
 fn without_reader(mut command: Command, length: usize) -> (Option<i32>, String) {
     use std::io::Read as _;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

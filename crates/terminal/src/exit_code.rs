@@ -25,6 +25,8 @@ pub enum ExitCode {
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,
+    /// 129: the terminal was closed (SIGHUP) before the work was done.
+    HungUp,
     /// 130: ended by Ctrl-C or SIGTERM before the work was done.
     Interrupted,
     /// 141: the reader of standard output closed it before the work was done, as for programs that SIGPIPE ends.
@@ -43,6 +45,7 @@ impl ExitCode {
             Self::Policy => 5,
             Self::Gain => 6,
             Self::Unreachable => 7,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::OutputClosed => 141,
         }
@@ -59,12 +62,19 @@ impl ExitCode {
             Self::Policy => "policy",
             Self::Gain => "gain",
             Self::Unreachable => "unreachable",
+            Self::HungUp => "hung-up",
             Self::Interrupted => "interrupted",
             Self::OutputClosed => "output-closed",
         }
     }
 
-    /// The code of a command that has done its work and printed `printed`: a closed reader changes nothing.
+    /// Whether a signal ended the command.
+    pub fn is_interruption(self) -> bool {
+        matches!(self, Self::HungUp | Self::Interrupted)
+    }
+
+    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
+    /// nothing.
     ///
     /// # Errors
     /// That of `printed` otherwise.

@@ -165,6 +165,7 @@ Exit status:
   5    limit reached
   6    below the requested threshold (--min-gain)
   7    peer not reached
+  129  ended by SIGHUP (its terminal was closed) before it was done
   130  ended by Ctrl-C or SIGTERM before it was done
   141  standard output was closed before it was done
 Commands that run until Ctrl-C then end with 0: serve, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \

@@ -23,12 +23,12 @@ pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), 
     let stop = interrupted();
     announce(global, &server)?;
     tell(Notice::Ready);
-    let name = tokio::select! {
+    let signal = tokio::select! {
         ended = server.run() => return Ok(ended?),
-        name = stop => name,
+        signal = stop => signal,
     };
     tell(Notice::Stopping);
-    conclude(global, &server, name)
+    conclude(global, &server, signal.name())
 }
 
 fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), CommandError> {

@@ -8,6 +8,7 @@ use manyway::{
     Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
+use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
@@ -39,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time for the log lines of unfinished work when the server stops.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// Serves until Ctrl-C or SIGTERM.
+/// Serves until Ctrl-C, SIGTERM or SIGHUP.
 ///
 /// # Errors
 /// If the directory cannot be served, a port cannot be bound, or the keys cannot be read; [`ExitCode::Interrupted`] if
@@ -96,7 +97,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     };
     let (signal, mut clients) = house.serve(&endpoint, stop).await;
     tell(Notice::Stopping);
-    if let Some(name) = signal {
+    if let Some(signal) = signal {
+        let name = signal.name();
         log.server("stopping", &[format!("{name}: closing")], json!({ "signal": name }));
     }
     match close(&endpoint, "the server is stopping").await {
@@ -246,19 +248,19 @@ struct House {
 }
 
 impl House {
-    /// Accepts clients until a signal comes (`stop`) or the endpoint ends. Returns the name of the signal, and the
-    /// tasks of the clients that are still connected.
+    /// Takes clients until a signal comes (`stop`) or the endpoint ends. Tells the signal, and what serves the
+    /// clients that are still there.
     async fn serve(
         mut self,
         endpoint: &Endpoint,
-        stop: impl Future<Output = &'static str>,
-    ) -> (Option<&'static str>, JoinSet<()>) {
+        stop: impl Future<Output = Signal>,
+    ) -> (Option<Signal>, JoinSet<()>) {
         tokio::pin!(stop);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                name = &mut stop => return (Some(name), self.clients),
+                signal = &mut stop => return (Some(signal), self.clients),
                 _ = look.tick() => self.look(),
                 connection = endpoint.accept() => match connection {
                     Some(connection) => self.welcome(connection),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM end a command in order, and always within two seconds.
+//! Ctrl-C, SIGTERM and SIGHUP end a command in order, and within two seconds in any case.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,19 +6,19 @@ use std::sync::{Once, mpsc};
 use std::time::Duration;
 
 use manyway::Endpoint;
-use manyway_terminal::signal::signalled;
-use manyway_terminal::{CommandError, ExitCode};
+use manyway_terminal::CommandError;
+use manyway_terminal::signal::{Signal, signalled};
 
 /// Runs `work` until it is done or the user interrupts.
 ///
 /// # Errors
-/// That of `work`, or [`ExitCode::Interrupted`].
+/// That of `work`, or that of a signal ([`Signal::error`]).
 pub async fn until_interrupted<T>(
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
     tokio::select! {
         result = work => result,
-        name = interrupted() => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
+        signal = interrupted() => Err(signal.error()),
     }
 }
 
@@ -26,13 +26,13 @@ pub async fn until_interrupted<T>(
 /// follows.
 ///
 /// # Errors
-/// That of `work`, or [`ExitCode::Interrupted`].
+/// That of `work`, or that of a signal ([`Signal::error`]).
 pub async fn until_interrupted_over<T>(
     endpoint: &Endpoint,
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
     let result = until_interrupted(work).await;
-    if result.as_ref().is_err_and(|error| error.code == ExitCode::Interrupted) {
+    if result.as_ref().is_err_and(|error| error.code.is_interruption()) {
         close(endpoint, "interrupted").await;
     }
     result
@@ -62,16 +62,16 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
     endpoint.close_within(0, reason, SHORT_FAREWELL).await;
 }
 
-/// Waits for Ctrl-C or SIGTERM and returns which it was. It listens from the call on, not only once it is awaited, and
-/// must be called inside a runtime. After the signal the process has 1.8 s to end by itself.
-pub fn interrupted() -> impl Future<Output = &'static str> {
+/// Waits for Ctrl-C, SIGTERM or SIGHUP and tells which it was. It listens from the call on, not only once it is awaited, and must be
+/// called inside a runtime. After the signal the process has 1.8 s to end by itself.
+pub fn interrupted() -> impl Future<Output = Signal> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);
     let signalled = signalled();
     async {
-        let name = signalled.await;
+        let signal = signalled.await;
         IS_ENDING.store(true, Ordering::Relaxed);
-        name
+        signal
     }
 }
 
@@ -81,13 +81,14 @@ fn start_guard() {
     let (ready, is_ready) = mpsc::sync_channel(1);
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        runtime.block_on(async {
+        let signal = runtime.block_on(async {
             let signalled = signalled();
             let _ = ready.send(());
-            signalled.await;
+            let signal = signalled.await;
             tokio::time::sleep(LONGEST_END).await;
+            signal
         });
-        std::process::exit(ExitCode::Interrupted.number().into());
+        std::process::exit(signal.exit_code().number().into());
     };
     // Without this thread the command ends in order or not at all.
     if std::thread::Builder::new().name("signals".to_owned()).spawn(wait).is_ok() {

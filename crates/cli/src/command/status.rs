@@ -19,8 +19,8 @@ pub async fn run(global: &GlobalArgs, arguments: &StatusArgs) -> Result<ExitCode
     tokio::select! {
         result = on_unix::follow(global, arguments, &mut live) => result?,
         () = quit.asked() => {}
-        name = interrupted() => if !arguments.watch {
-            return Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
+        signal = interrupted() => if !arguments.watch {
+            return Err(signal.error());
         },
     }
     Ok(ExitCode::Ok)

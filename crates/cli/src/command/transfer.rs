@@ -152,7 +152,7 @@ impl Transfer<'_> {
         let report = match result {
             Ok(report) => report,
             Err(error) => {
-                if error.code != ExitCode::Interrupted {
+                if !error.code.is_interruption() {
                     close(&endpoint, "the transfer broke").await;
                 }
                 return Err(error);

@@ -68,8 +68,8 @@ pub(super) async fn run(
     let mut end = None;
     let results = tokio::select! {
         results = &mut work => results,
-        name = interrupted() => {
-            end = Some(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
+        signal = interrupted() => {
+            end = Some(signal.error());
             drop(stopper);
             tokio::select! {
                 results = &mut work => results,

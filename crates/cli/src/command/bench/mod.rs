@@ -84,7 +84,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     for interface in members {
         match alone(&global, arguments, &interface).await {
             Ok(rate) => singles.push(Single { interface, rate }),
-            Err(error) if error.code == ExitCode::Interrupted => {
+            Err(error) if error.code.is_interruption() => {
                 end = Some(error);
                 break;
             }
@@ -102,7 +102,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
 
 /// Whether the run ended as intended.
 fn is_regular(arguments: &BenchArgs, end: &CommandError) -> bool {
-    arguments.is_endless() && end.code == ExitCode::Interrupted
+    arguments.is_endless() && end.code.is_interruption()
 }
 
 /// The outcome of a run, if it began, and why it ended early if it did.
@@ -257,9 +257,9 @@ impl<'a> Run<'a> {
         let (stopper, stopped) = oneshot::channel();
         let work = self.measure(stopped);
         tokio::pin!(work);
-        let name = tokio::select! {
+        let signal = tokio::select! {
             ended = &mut work => return ended.unwrap_or_else(|error| (None, Some(error))),
-            name = interrupted() => name,
+            signal = interrupted() => signal,
         };
         // The run may have ended already.
         let _ = stopper.send(());
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
             ended = &mut work => ended.ok().and_then(|(summary, _)| summary),
             _ = interrupted() => None,
         };
-        (summary, Some(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))))
+        (summary, Some(signal.error()))
     }
 
     /// # Errors

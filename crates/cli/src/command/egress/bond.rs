@@ -148,10 +148,8 @@ async fn attempt(global: &GlobalArgs, server: &str) -> Result<(Endpoint, NetSess
 
 /// Whether another attempt would end the same way.
 fn is_final(error: &CommandError) -> bool {
-    matches!(
-        error.code,
-        ExitCode::Authentication | ExitCode::Policy | ExitCode::Usage | ExitCode::Interrupted
-    )
+    error.code.is_interruption()
+        || matches!(error.code, ExitCode::Authentication | ExitCode::Policy | ExitCode::Usage)
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -64,8 +64,8 @@ async fn until_enough(
     tokio::select! {
         result = work => result?,
         () = quit.asked() => {}
-        name = interrupted() => if !arguments.watch {
-            return Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}")));
+        signal = interrupted() => if !arguments.watch {
+            return Err(signal.error());
         },
     }
     Ok(ExitCode::Ok)

@@ -34,8 +34,8 @@ pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, 
     let quit = pinger.live.as_ref().map_or_else(Quit::default, Live::quit);
     let result = tokio::select! {
         result = pinger.run() => result,
-        () = quit.asked() => ended_by(arguments, "the user"),
-        name = interrupted() => ended_by(arguments, name),
+        () = quit.asked() => ended_by(arguments, || CommandError::new(ExitCode::Interrupted, "ended by the user")),
+        signal = interrupted() => ended_by(arguments, || signal.error()),
     };
     let answered = pinger.figures.has_answers();
     let printed = pinger.finish();
@@ -45,12 +45,9 @@ pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, 
     code.after_printing(printed)
 }
 
-/// The exit code after a signal or a key: the regular end, unless the number of pings is limited.
-fn ended_by(arguments: &PingArgs, name: &str) -> Result<(), CommandError> {
-    match arguments.count {
-        Some(_) => Err(CommandError::new(ExitCode::Interrupted, format!("ended by {name}"))),
-        None => Ok(()),
-    }
+/// The end by a signal or a key: the regular one, unless there is a number of probes.
+fn ended_by(arguments: &PingArgs, error: impl FnOnce() -> CommandError) -> Result<(), CommandError> {
+    if arguments.count.is_some() { Err(error()) } else { Ok(()) }
 }
 
 struct Pinger<'a> {
