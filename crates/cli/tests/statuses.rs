@@ -119,7 +119,7 @@ fn a_terminal_that_is_closed_ends_a_command_in_order_with_129_and_not_below_nohu
     running.wait_until("a row", || running.printed().lines().count() > 3);
     running.signal("HUP");
     running.end().expect(129).says("error: ended by SIGHUP");
-    server.wait_for("closed by the peer");
+    server.running.wait_for("closed by the peer");
 
     let running = Running::start(ignoring_hang_up(&place.command(&measure)));
     running.wait_until("a row", || running.printed().lines().count() > 3);

@@ -242,6 +242,29 @@ fn programs_go_on_after_the_server_was_restarted() {
 }
 
 #[test]
+fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one() {
+    let place = Place::new();
+    let home = place.there().join("home");
+    let serving = |listen: &str| {
+        let mut command = place.serving(&[&["--listen", listen], &OUT[..]].concat());
+        command.env("MANYWAY_HOME", &home);
+        Server::start(command)
+    };
+    let server = serving("127.0.0.1:0");
+    let messages = server.running.messages();
+    let listen = messages.split_once("on UDP ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+    let (running, address) = forward(&place, &server, shouter());
+    assert_eq!(ask(connected(&address), "before").unwrap(), "BEFORE");
+    server.running.signal("KILL");
+    server.running.end();
+    let _server = serving(&listen);
+    // The client does not know yet that its connection is gone.
+    assert!(!running.messages().contains("connection lost"), "{}", running.messages());
+    assert_eq!(ask(connected(&address), "after").unwrap(), "AFTER");
+    assert!(running.messages().contains("connected again"), "{}", running.messages());
+}
+
+#[test]
 fn every_verb_ends_within_two_seconds_of_a_signal_whatever_its_programs_do() {
     let place = Place::new();
     let server = place.serve(&OUT);

@@ -47,25 +47,35 @@ impl Bond {
         })
     }
 
-    /// Opens a TCP connection; waits for the server while it is away, as long as `--connect-timeout` says.
+    /// Opens a TCP connection; waits for the server if it is away, as long as `--connect-timeout` says. If the connection
+    /// to the server turns out to be broken, as after a crash of the server, it tries once more over the next one: nothing
+    /// of the program was carried yet.
     ///
     /// # Errors
     /// Why it failed.
     pub async fn connect(&self, destination: &Destination) -> Result<Connected, EgressError> {
+        let (mut result, is_broken) = self.attempt(destination).await;
+        if is_broken && result.is_err() {
+            (result, _) = self.attempt(destination).await;
+        }
+        if let Err(error) = &result {
+            self.tell(destination, error);
+        }
+        result
+    }
+
+    /// One attempt, and whether the connection to the server broke meanwhile.
+    async fn attempt(&self, destination: &Destination) -> (Result<Connected, EgressError>, bool) {
         let mut sessions = self.session.subscribe();
         let there = tokio::time::timeout(
             self.global.connect_timeout(),
             sessions.wait_for(|session| session.as_ref().is_some_and(|it| it.0.close_reason().is_none())),
         );
         let session = there.await.ok().and_then(|found| found.ok().and_then(|session| session.clone()));
-        let result = match session {
-            Some(session) => connect(&session, destination).await,
-            None => Err(Refusal::with_text(Reason::Other, "the server is away").into()),
-        };
-        if let Err(error) = &result {
-            self.tell(destination, error);
+        match session {
+            Some(session) => (connect(&session, destination).await, session.0.close_reason().is_some()),
+            None => (Err(Refusal::with_text(Reason::Other, "the server is away").into()), false),
         }
-        result
     }
 
     /// Reports a failure to the user: at most one a second.
