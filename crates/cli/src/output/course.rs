@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::rate::{Pace, RateWindow};
+use super::rate::{Pace, RateWindow, WINDOW};
 use super::tint::{Line, Tint};
 use super::units;
 
@@ -21,6 +21,10 @@ pub struct Course {
     arrived: u64,
     /// Bytes that arrived in earlier attempts.
     earlier: u64,
+    /// The sizes of the files that have begun, and what was done of them. Between two files they are the same.
+    begun: u64,
+    passed: u64,
+    holes: Holes,
     window: RateWindow,
     gives_up_at: Option<Instant>,
     /// The current attempt to reconnect, such as "reconnecting, attempt 1 of 3".
@@ -38,6 +42,9 @@ impl Course {
             waiting: 0,
             arrived: 0,
             earlier: 0,
+            begun: 0,
+            passed: 0,
+            holes: Holes::default(),
             window: RateWindow::default(),
             gives_up_at: None,
             reconnecting: None,
@@ -54,19 +61,32 @@ impl Course {
         (self.total, self.gives_up_at, self.reconnecting) = (Some(total), None, None);
         self.earlier = self.travelled();
         (self.done, self.given, self.waiting, self.arrived) = (0, 0, 0, 0);
+        (self.begun, self.passed, self.holes) = (0, 0, Holes::default());
         self.window.clear();
         self.window.record(now, 0);
     }
 
-    /// Adds transferred bytes.
+    /// A file of that size begins; of content whose length nobody knows it is 0.
+    pub fn start_file(&mut self, size: u64) {
+        self.begun = self.begun.saturating_add(size);
+    }
+
+    /// Adds bytes that travelled.
     pub fn advance(&mut self, bytes: u64) {
-        self.done = self.done.saturating_add(bytes);
+        self.skip(bytes);
         self.given = self.given.saturating_add(bytes);
     }
 
     /// Adds bytes that need not be transferred.
     pub fn skip(&mut self, bytes: u64) {
         self.done = self.done.saturating_add(bytes);
+        self.passed = self.passed.saturating_add(bytes);
+    }
+
+    /// Adds bytes that need not travel since they are a hole. Both ends hash it all the same.
+    pub fn skip_hole(&mut self, bytes: u64) {
+        self.skip(bytes);
+        self.holes.note(self.given, bytes);
     }
 
     /// Bytes done so far.
@@ -98,6 +118,7 @@ impl Course {
     /// Takes a sample for the rate; call it several times a second.
     pub fn sample(&mut self, now: Instant) {
         self.arrived = self.arrived.max(self.given.saturating_sub(self.waiting));
+        self.holes.sample(now);
         if self.total.is_some() && self.reconnecting.is_none() {
             self.window.record(now, self.arrived);
         }
@@ -151,13 +172,18 @@ impl Course {
         }
         let left = total.saturating_sub(self.done());
         let pace = Pace::of(&self.window, now, self.gives_up_at);
+        let rest = |text: &str| (text.to_owned(), Tint::Plain);
         match pace {
             Pace::NoPath { left } => (no_path(left), Tint::Bad),
             Pace::Unknown | Pace::Moving(_) | Pace::Stalled if left == 0 && total > 0 => {
-                ("waiting for verification".to_owned(), Tint::Plain)
+                rest("waiting for verification")
             }
+            Pace::Stalled if total == 0 && self.given == self.arrived => rest("waiting for input"),
+            Pace::Stalled if self.holes.are_passed(now, self.given) => rest("skipping holes"),
+            // The one end hashes what it has, and then the other compares it, before the next file begins.
+            Pace::Stalled if self.begun == self.passed => rest("checking what is there"),
             Pace::Stalled => ("stalled".to_owned(), Tint::Warning),
-            Pace::Unknown => (String::new(), Tint::Plain),
+            Pace::Unknown => rest(""),
             Pace::Moving(rate) => {
                 let rate = format!("{} Mbit/s", units::megabits(rate));
                 let time = pace.time_for(left).map(|time| format!("  {} left", whole_seconds(time)));
@@ -166,6 +192,44 @@ impl Course {
         }
     }
 }
+
+/// The holes that were passed lately.
+#[derive(Debug, Default)]
+struct Holes {
+    /// When one was passed last, and whether one was since the last sample.
+    last: Option<Instant>,
+    is_new: bool,
+    /// Bytes of holes close to each other, and the bytes of content that were given before the last of them.
+    bytes: u64,
+    behind: u64,
+}
+
+impl Holes {
+    fn note(&mut self, given: u64, bytes: u64) {
+        if given.saturating_sub(self.behind) > MOST_BUFFERED {
+            self.bytes = 0;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        (self.behind, self.is_new) = (given, true);
+    }
+
+    fn sample(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_new) {
+            self.last = Some(now);
+        }
+    }
+
+    /// Whether one end still passes them: this one lately, or the receiver long ones, before it reads what follows.
+    fn are_passed(&self, now: Instant, given: u64) -> bool {
+        let is_here = self.last.is_some_and(|at| now.saturating_duration_since(at) <= WINDOW);
+        is_here || self.bytes >= LONG_HOLES && given.saturating_sub(self.behind) <= MOST_BUFFERED
+    }
+}
+
+/// A receiver that does not read takes no more than this.
+const MOST_BUFFERED: u64 = 64 << 20;
+/// Holes that take a receiver more than a moment.
+const LONG_HOLES: u64 = 1 << 30;
 
 fn no_path(left: Duration) -> String {
     format!("no working path; giving up in {}", whole_seconds(left))
@@ -277,6 +341,55 @@ mod tests {
         insta::assert_snapshot!(course.sentence(now + 4200 * MS), @"87.9 MiB of 200.0 MiB (44 %), stalled");
         course.set_pathless(Some(now + 45_900 * MS));
         insta::assert_snapshot!("course_without_path", course.line(now + 4200 * MS, 80).plain());
+    }
+
+    /// What is said 5 s after the start of a transfer of which nothing moves.
+    fn said(total: u64, prepare: impl FnOnce(&mut Course)) -> String {
+        let (mut course, start) = (Course::new("sending"), Instant::now());
+        course.begin(start, total);
+        prepare(&mut course);
+        for step in 1..=10 {
+            course.sample(start + 500 * step * MS);
+        }
+        course.pace(start + 5000 * MS, total).0
+    }
+
+    #[test]
+    fn while_files_are_compared_and_before_input_comes_nothing_is_called_stalled() {
+        assert_eq!(said(200 * MIB, |_| {}), "checking what is there");
+        assert_eq!(said(200 * MIB, |course| course.start_file(100 * MIB)), "stalled");
+        let next = |course: &mut Course| {
+            course.start_file(100 * MIB);
+            course.skip(100 * MIB);
+        };
+        assert_eq!(said(200 * MIB, next), "checking what is there");
+        assert_eq!(said(0, |course| course.start_file(0)), "waiting for input");
+        let cut = |course: &mut Course| {
+            course.start_file(0);
+            course.advance(MIB);
+            course.set_waiting(MIB);
+        };
+        assert_eq!(said(0, cut), "stalled");
+    }
+
+    #[test]
+    fn long_holes_are_passed_and_not_stalled() {
+        let hole = |bytes| {
+            move |course: &mut Course| {
+                course.start_file(4 << 40);
+                course.skip_hole(bytes);
+            }
+        };
+        assert_eq!(said(4 << 40, hole(2 << 30)), "skipping holes");
+        assert_eq!(said(4 << 40, hole(4096)), "stalled");
+        let (mut course, start) = (Course::new("fetching"), Instant::now());
+        course.begin(start, 4 << 40);
+        course.start_file(4 << 40);
+        for step in 1..=50 {
+            course.skip_hole(MIB);
+            course.sample(start + 100 * step * MS);
+        }
+        assert_eq!(course.pace(start + 5000 * MS, 4 << 40).0, "skipping holes");
     }
 
     #[test]

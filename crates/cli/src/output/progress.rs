@@ -232,7 +232,8 @@ impl manyway_transfer::Progress for ProgressView {
         match event {
             Event::Totals(totals) => self.begin(totals.files, totals.bytes),
             Event::Advanced { bytes } => self.advance(bytes),
-            Event::Hole { bytes } => self.skip(bytes),
+            Event::Hole { bytes } => self.course().skip_hole(bytes),
+            Event::Started { size, .. } => self.course().start_file(size),
             Event::Resumed { bytes } => {
                 self.skip(bytes);
                 if bytes >= WORTH_SAYING {
@@ -240,8 +241,7 @@ impl manyway_transfer::Progress for ProgressView {
                 }
             }
             Event::Failed { name, failure, .. } => self.message(&format!("{name}: {failure}")),
-            Event::Started { .. }
-            | Event::Verified { .. }
+            Event::Verified { .. }
             | Event::LeftOut { .. }
             | Event::Grew { .. }
             | Event::Refused { .. }
