@@ -95,13 +95,21 @@ impl Transfer<'_> {
             }
         };
         view.finish();
-        let summary = Summary::new(self.done, tally.so_far(), started.elapsed(), paths.rows());
+        let counts = tally.so_far();
+        // Of what never began there is nothing to go on with.
+        let error = if counts.attempts == 0 { error } else { self.gave_up(error, repetitions) };
+        let summary = Summary::new(self.done, counts, started.elapsed(), paths.rows());
         summary.tell_part(self.global);
-        Err(summary.explain(self.gave_up(error, repetitions)))
+        Err(summary.explain(error))
     }
 
     /// Says that a broken transfer is not resumed by this command, and what to do.
     fn gave_up(&self, error: CommandError, repetitions: u32) -> CommandError {
+        let is_resumable = self.retry.is_some() && self.end == End::Output;
+        if error.code.is_interruption() && is_resumable {
+            let text = format!("{error}; {AGAIN} to go on");
+            return CommandError { text, ..error };
+        }
         if error.code != ExitCode::Incomplete {
             return error;
         }
@@ -187,6 +195,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use manyway_terminal::signal::Signal;
+
     use super::*;
 
     #[test]
@@ -213,5 +223,13 @@ mod tests {
         assert_eq!(gave_up(Some(Retries::Forever), ExitCode::Failed, 1).text, "connection lost: reset");
         let once = gave_up(None, ExitCode::Incomplete, 0);
         assert!(once.code == ExitCode::Failed && !once.text.contains(AGAIN), "{once}");
+        let stopped = |retry, end| Transfer { end, ..transfer(retry) }.gave_up(Signal::Interrupt.error(), 0).text;
+        let (forever, plain) = (Some(Retries::Forever), "ended by Ctrl-C");
+        assert_eq!(
+            stopped(forever, End::Output),
+            "ended by Ctrl-C; run the same command again to go on"
+        );
+        assert_eq!(stopped(forever, End::Messages), plain, "what was written to a pipe is gone");
+        assert_eq!(stopped(None, End::Output), plain, "standard input is read once");
     }
 }

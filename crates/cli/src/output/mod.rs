@@ -1,6 +1,8 @@
 //! The display of connections and transfers. Data goes to stdout, progress and messages to stderr.
 
 pub mod book;
+#[cfg(unix)]
+mod canvas;
 pub mod course;
 pub mod desk;
 pub mod grid;

@@ -1,5 +1,6 @@
 //! Progress on standard error: one line for the total and one for each path, redrawn on a terminal, plain elsewhere.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,8 @@ use manyway_terminal::screen::width_of_messages;
 use manyway_terminal::{Colour, ProgressMode, note, wrapped};
 
 use super::book::{PathRow, live_table};
+#[cfg(unix)]
+use super::canvas::Canvas;
 use super::course::Course;
 use super::units;
 use crate::status::FileCounts;
@@ -18,6 +21,9 @@ pub struct ProgressView {
     mode: ProgressMode,
     bars: MultiProgress,
     overall: ProgressBar,
+    #[cfg(unix)]
+    canvas: Canvas,
+    is_finished: AtomicBool,
     course: Arc<Mutex<Course>>,
     lines: Mutex<Lines>,
     /// The files as `manyway status` shows them.
@@ -33,7 +39,12 @@ struct Lines {
 impl ProgressView {
     /// Starts with a title; the total of bytes may follow.
     pub fn new(mode: ProgressMode, title: &str) -> Self {
+        #[cfg(unix)]
+        let canvas = Canvas::default();
         let target = match mode {
+            #[cfg(unix)]
+            ProgressMode::Terminal => target_on(&canvas),
+            #[cfg(not(unix))]
             ProgressMode::Terminal => ProgressDrawTarget::stderr_with_hz(REDRAWS),
             ProgressMode::Plain | ProgressMode::Silent => ProgressDrawTarget::hidden(),
         };
@@ -44,10 +55,22 @@ impl ProgressView {
         if mode == ProgressMode::Terminal {
             // Time alone changes the line: a rate falls, a connection is given up.
             overall.enable_steady_tick(TICK);
+            // A message stands above a line.
+            overall.tick();
         }
         // There is nothing to show before the transfer has begun.
         let lines = Mutex::new(Lines { paths: Vec::new(), printed: Instant::now() });
-        Self { mode, bars, overall, course, lines, files: FileCounts::default() }
+        Self {
+            mode,
+            bars,
+            overall,
+            #[cfg(unix)]
+            canvas,
+            is_finished: AtomicBool::new(false),
+            course,
+            lines,
+            files: FileCounts::default(),
+        }
     }
 
     /// The same view, which also counts files for `manyway status`.
@@ -123,7 +146,7 @@ impl ProgressView {
     }
 
     fn redraw(&self, rows: &[PathRow]) {
-        let width = width_of_messages().unwrap_or(LEAST_WIDTH).saturating_sub(INDENT.len());
+        let width = width_of_lines().saturating_sub(INDENT.len());
         let colour = Colour::of_messages();
         let texts = table(rows, width, colour);
         let mut lines = self.lines();
@@ -159,6 +182,7 @@ impl ProgressView {
     pub fn message(&self, text: &str) {
         match self.mode {
             ProgressMode::Silent => {}
+            _ if self.is_finished.load(Ordering::Relaxed) => note(text),
             ProgressMode::Plain => note(text),
             // Without a terminal indicatif would drop the line.
             ProgressMode::Terminal => drop(self.bars.println(wrapped(text))),
@@ -176,7 +200,11 @@ impl ProgressView {
     /// Shows them again.
     pub fn resume(&self) {
         if self.mode == ProgressMode::Terminal {
-            self.bars.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+            #[cfg(unix)]
+            let target = target_on(&self.canvas);
+            #[cfg(not(unix))]
+            let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
+            self.bars.set_draw_target(target);
         }
     }
 
@@ -186,6 +214,12 @@ impl ProgressView {
             bar.finish_and_clear();
         }
         self.overall.finish_and_clear();
+        #[cfg(unix)]
+        if self.mode == ProgressMode::Terminal && !self.is_finished.load(Ordering::Relaxed) {
+            // The terminal may be gone.
+            let _ = self.canvas.end();
+        }
+        self.is_finished.store(true, Ordering::Relaxed);
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -197,14 +231,24 @@ impl ProgressView {
     }
 }
 
-/// The style of a line that is generated whenever it is drawn.
+#[cfg(unix)]
+fn target_on(canvas: &Canvas) -> ProgressDrawTarget {
+    ProgressDrawTarget::term_like_with_hz(Box::new(canvas.clone()), REDRAWS)
+}
+
+/// Behind a line there is room for what the terminal shows of a key, such as `^C`.
+fn width_of_lines() -> usize {
+    width_of_messages().unwrap_or(LEAST_WIDTH).saturating_sub(KEY)
+}
+
+/// The style of a line that is made anew whenever it is drawn.
 fn line_of(course: &Arc<Mutex<Course>>) -> ProgressStyle {
     let course = Arc::clone(course);
     let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let now = Instant::now();
         let course = course.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = course.line(now, width_of_messages().unwrap_or(LEAST_WIDTH));
-        // An error of the terminal cannot be reported anywhere else.
+        let line = course.line(now, width_of_lines());
+        // The terminal is not to blame, and nobody else can be told.
         let _ = out.write_str(&line.text(Colour::of_messages()));
     };
     let style = ProgressStyle::with_template("{line}").unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -259,7 +303,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// The width if it is unknown, and without a terminal.
 const LEAST_WIDTH: usize = 80;
 const PLAIN_WIDTH: usize = 100;
-/// Indentation of the lines of paths.
+/// Characters that a terminal shows of a key that is a signal, and its cursor.
+const KEY: usize = 3;
+/// Before the lines of paths.
 const INDENT: &str = "  ";
 
 #[cfg(test)]
