@@ -79,12 +79,18 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_plot_that_cannot_be_written_is_a_warning() {
+fn a_plot_that_can_not_be_written_is_an_error_at_once_if_it_was_asked_for_and_else_a_warning() {
     let place = Place::new();
-    let link = ["--size", "200k", "--link", "40M,1ms", "--json", "--plot", "/no/such/place/plot.svg"];
+    let link = ["--size", "200k", "--link", "40M,1ms", "--json"];
+    let output = place.command(&[&link[..], &["--plot", "/no/such/place/plot.svg"]].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert_eq!(told, "error: --plot /no/such/place/plot.svg: no such file or directory\n");
+    std::fs::create_dir(place.default_plot()).unwrap();
     let output = place.command(&link).output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("cannot write the plot to /no/such/place/plot.svg"));
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("warning: cannot write the plot to manyway-demo.svg: "), "{told}");
     assert!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["plot"].is_null());
 }
 
@@ -142,6 +148,11 @@ impl Place {
 
     fn plot(&self) -> PathBuf {
         self.directory.path().join("plot.svg")
+    }
+
+    /// Where it goes without an option.
+    fn default_plot(&self) -> PathBuf {
+        self.directory.path().join("manyway-demo.svg")
     }
 
     fn demo(&self, arguments: &[&str]) -> Output {

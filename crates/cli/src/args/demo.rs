@@ -24,9 +24,9 @@ pub struct DemoArgs {
     /// Size of the file made on the spot
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
     pub size: u64,
-    /// Where to write the plot
-    #[arg(long, value_name = "FILE", default_value = "manyway-demo.svg")]
-    pub plot: PathBuf,
+    /// Where to write the plot [default: manyway-demo.svg]
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Cut no link; else the best is cut at one quarter, and restored at one half or 8 s later
     #[arg(long)]
     pub no_cut: bool,

@@ -9,7 +9,7 @@ use manyway::ConnectionConfig;
 use manyway_chart::{PathSeries, RatePlot};
 use manyway_proto::{ByteCount, Rate};
 use manyway_terminal::screen::{output_width, width_of_messages};
-use manyway_terminal::{Colour, CommandError, ExitCode, ProgressMode, json};
+use manyway_terminal::{Colour, CommandError, ExitCode, ProgressMode, json, note};
 
 use super::network::connection_config;
 use super::signal::until_interrupted;
@@ -21,6 +21,7 @@ use crate::demo::source::{Source, Workshop};
 use crate::demo::stage::MOST_LINKS;
 use crate::demo::table::{DemoReport, HashCheck};
 use crate::demo::trial::{Outcome, Trial};
+use crate::output::cause;
 use crate::output::grid::wrap;
 use crate::output::progress::ProgressView;
 use crate::output::units;
@@ -31,16 +32,46 @@ use crate::output::units;
 /// Wrong options, a file that cannot be sent, a refusal of the system, a broken transfer, or an interruption.
 pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, CommandError> {
     let config = settings(global, arguments)?;
+    if let Some(place) = &arguments.plot {
+        check_plot(place)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let result = runtime.block_on(until_interrupted(show(global, arguments, &config)));
     // Threads that still read or write find their queues closed.
     runtime.shutdown_timeout(END_TIME);
-    let report = result?;
+    let (report, no_plot) = result?;
     let code = match report.hash {
         HashCheck::Right => ExitCode::Ok,
         HashCheck::Wrong => ExitCode::Failed,
     };
-    code.after_printing(print(global, &report).map_err(CommandError::from))
+    let code = code.after_printing(print(global, &report).map_err(CommandError::from))?;
+    match no_plot {
+        // Nobody asked for the one that is drawn anyway.
+        Some(text) if arguments.plot.is_none() => {
+            if !global.quiet {
+                note(&format!("warning: {text}; --plot FILE names another place"));
+            }
+            Ok(code)
+        }
+        Some(text) => Err(CommandError::failed(text)),
+        None => Ok(code),
+    }
+}
+
+/// # Errors
+/// A plot can not be written there. That is found out before minutes are spent on what is in it.
+fn check_plot(place: &Path) -> Result<(), CommandError> {
+    let was_there = place.symlink_metadata().is_ok();
+    if place.metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
+        // Opening a pipe would wait for its reader.
+        return Ok(());
+    }
+    let opened = std::fs::File::options().write(true).create(true).truncate(false).open(place);
+    opened.map_err(|error| CommandError::failed(format!("--plot {}: {}", place.display(), cause(&error))))?;
+    if !was_there {
+        std::fs::remove_file(place)?;
+    }
+    Ok(())
 }
 
 fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfig, CommandError> {
@@ -59,7 +90,7 @@ async fn show(
     global: &GlobalArgs,
     arguments: &DemoArgs,
     config: &ConnectionConfig,
-) -> Result<DemoReport, CommandError> {
+) -> Result<(DemoReport, Option<String>), CommandError> {
     let links = arguments.links();
     let best = best(&links);
     let several = links.len() > 1;
@@ -101,8 +132,10 @@ async fn show(
         links: outcome.links.clone(),
         plot: None,
     };
-    report.plot = write_plot(&arguments.plot, &report, &outcome);
-    Ok(report)
+    let place = arguments.plot.clone().unwrap_or_else(|| PathBuf::from(PLOT));
+    let no_plot = write_plot(&place, &report, &outcome).err();
+    report.plot = no_plot.is_none().then_some(place);
+    Ok((report, no_plot))
 }
 
 /// The time of the same transfer over the best link alone.
@@ -166,25 +199,14 @@ fn best(links: &[LinkSpec]) -> usize {
     ranked.map_or(0, |(index, _)| index)
 }
 
-/// Writes the plot and returns its path; a failure is only reported.
-fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Option<PathBuf> {
-    let svg = match plot(report, outcome).to_svg() {
-        Ok(svg) => svg,
-        Err(error) => {
-            tracing::warn!("{error}");
-            return None;
-        }
-    };
-    match std::fs::write(place, svg) {
-        Ok(()) => Some(place.to_owned()),
-        Err(error) => {
-            tracing::warn!(
-                "cannot write the plot to {}: {error}; name another place with --plot",
-                place.display()
-            );
-            None
-        }
-    }
+/// Writes the plot; that it can not be written spoils nothing else.
+///
+/// # Errors
+/// Why it can not.
+fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Result<(), String> {
+    let svg = plot(report, outcome).to_svg().map_err(|error| error.to_string())?;
+    let failed = |error| format!("cannot write the plot to {}: {}", place.display(), cause(&error));
+    std::fs::write(place, svg).map_err(failed)
 }
 
 fn plot(report: &DemoReport, outcome: &Outcome) -> RatePlot {
@@ -227,7 +249,9 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
     out.flush()
 }
 
-/// Characters of a line without a terminal, and the maximum that reads well.
+/// Where the plot goes that nobody asked for.
+const PLOT: &str = "manyway-demo.svg";
+/// Characters of a line where there is no terminal, and the most that are read with ease.
 const LINE: usize = 78;
 const WIDEST: usize = 100;
 /// Time limit for threads to end.

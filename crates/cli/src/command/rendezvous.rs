@@ -10,7 +10,7 @@ use super::advice::tell_firewall;
 use super::error::of_listen;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
-use crate::output::address;
+use crate::output::{address, count};
 use crate::serving::notify::{Notice, tell};
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -62,11 +62,11 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
     }
     if !global.quiet {
         note(&format!(
-            "{name}: {} connections known, {} queries, {} matched, {} invalid datagrams",
-            server.tokens(),
-            counters.answered,
+            "{name}: {} known, {}, {} matched, {}",
+            count(server.tokens(), "connection"),
+            count(counters.answered, "query"),
             counters.matched,
-            counters.refused
+            count(counters.refused, "invalid datagram")
         ));
     }
     Ok(())

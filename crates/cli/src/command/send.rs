@@ -56,6 +56,13 @@ fn item(path: &Path, name: Option<RelativePath>) -> Result<PutItem, CommandError
     let facts =
         std::fs::metadata(path).map_err(|error| CommandError::failed(Failure::from_io(&error).at(path)))?;
     if !is_pipe(&facts) {
+        if !facts.is_file() && !facts.is_dir() {
+            return Err(CommandError::usage(format!(
+                "{} is a device or socket; files, directories and pipes can be sent. `manyway send - --name NAME` sends \
+                 what standard input gives",
+                path.display()
+            )));
+        }
         return Ok(PutItem::Path { path: path.to_owned(), name });
     }
     let own = path.file_name().and_then(|name| name.to_str()).unwrap_or("pipe");
@@ -87,5 +94,25 @@ impl Read for Pipe {
             none => none.insert(File::open(&self.path)?),
         };
         file.read(space)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use manyway_terminal::ExitCode;
+
+    use super::*;
+
+    #[test]
+    fn a_device_is_refused_with_what_can_be_sent_instead() {
+        let error = item(Path::new("/dev/null"), None).unwrap_err();
+        assert_eq!(error.code, ExitCode::Usage);
+        assert_eq!(
+            error.text,
+            "/dev/null is a device or socket; files, directories and pipes can be sent. `manyway send - --name NAME` \
+             sends what standard input gives"
+        );
+        let place = tempfile::TempDir::new().unwrap();
+        assert!(matches!(item(place.path(), None), Ok(PutItem::Path { .. })));
     }
 }

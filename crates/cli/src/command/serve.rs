@@ -21,7 +21,7 @@ use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
-use crate::output::address;
+use crate::output::{address, count};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::guests::{Guest, Guests};
 use crate::serving::journal::{Journal, Way};
@@ -366,9 +366,9 @@ fn announce(
     ];
     lines.extend(match (ticket, &keys.home) {
         (None, _) => {
-            let count = keys.guests.count();
+            let guests = keys.guests.count();
             vec![
-                format!("{count} named tickets and clients may connect; `manyway keys list` shows them"),
+                format!("{} may connect; `manyway keys list` shows them", count(guests, "named ticket or client")),
                 format!("the key of this server is {key}"),
             ]
         }

@@ -174,13 +174,31 @@ impl Target {
                 let told = of_connect(error);
                 let names = self.hosts.iter().map(|host| host.host().to_string());
                 let hint = names.map(|name| file_hint(&name)).find(|hint| !hint.is_empty());
-                CommandError { text: told.text + hint.unwrap_or_default(), ..told }
+                let known = self.names_known_instead();
+                CommandError { text: told.text + hint.unwrap_or_default() + &known, ..told }
             }
             _ => of_connect(error),
         }
     }
 
-    /// Decides about an unknown server. Nothing has been sent to it before (spec 7.41).
+    /// The servers that have a name here, where one without was named and not found.
+    fn names_known_instead(&self) -> String {
+        let (Way::Key { home, known: None, .. } | Way::Certificate { home, known: None, .. }) = &self.way else {
+            return String::new();
+        };
+        let servers = home.entries::<ServerEntry>().unwrap_or_default();
+        let mut names: Vec<_> = servers.into_keys().take(MOST_NAMES + 1).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        if names.len() > MOST_NAMES {
+            names.truncate(MOST_NAMES);
+            names.push("…".to_owned());
+        }
+        format!("; servers with a name here: {} (`manyway keys list servers`)", names.join(", "))
+    }
+
+    /// Decides about a server that is not known yet. Nothing was said to it before (spec 7.41).
     ///
     /// # Errors
     /// [`ExitCode::Authentication`] if it is not trusted.
@@ -239,12 +257,13 @@ pub fn ticket(text: &str) -> Result<Option<Ticket>, CommandError> {
 fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
     let Some(name) = text.strip_prefix('@') else { return Ok(None) };
     let failed = |reason: &dyn std::fmt::Display| CommandError::usage(format!("{text}: {reason}"));
-    let mut ticket = String::new();
+    let mut content = Vec::new();
     let file = std::fs::File::open(name).map_err(|error| failed(&Failure::from_io(&error)))?;
     file.take(LONGEST_TICKET)
-        .read_to_string(&mut ticket)
+        .read_to_end(&mut content)
         .map_err(|error| failed(&Failure::from_io(&error)))?;
-    let ticket = ticket.trim();
+    // What is no text is no ticket either.
+    let ticket = std::str::from_utf8(&content).unwrap_or_default().trim();
     if !is_ticket(ticket) {
         return Err(failed(
             &"no ticket is in this file; `manyway keys show --ticket` at the server prints it",
@@ -253,6 +272,8 @@ fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
     Ok(Some(ticket.to_owned()))
 }
 
+/// Names of servers in an error.
+const MOST_NAMES: usize = 8;
 /// Far more than any ticket has.
 const LONGEST_TICKET: u64 = 64 * 1024;
 
@@ -414,6 +435,8 @@ mod tests {
         assert_eq!(named().unwrap().as_deref(), Some("mw1abc"));
         std::fs::write(&file, "hello\n").unwrap();
         assert!(named().unwrap_err().text.contains("no ticket is in this file"));
+        std::fs::write(&file, b"\x89PNG\xff\xfe").unwrap();
+        assert!(named().unwrap_err().text.contains("no ticket is in this file"));
         assert_eq!(ticket_of_file("mw1abc").unwrap(), None);
     }
 
@@ -453,5 +476,22 @@ mod tests {
         assert!(refused(certificate(), alert).starts_with("the server refused this client's key: "));
         let text = refused(certificate(), "the server's certificate is that of an authority (CA:TRUE)");
         assert!(text.contains("basicConstraints=critical,CA:FALSE"), "{text}");
+    }
+
+    #[test]
+    fn a_host_that_is_not_found_is_told_with_the_servers_that_have_a_name() {
+        let place = tempfile::TempDir::new().unwrap();
+        let home = Home::at(place.path());
+        let way = || Way::Key { home: home.clone(), name: "hom:4455".to_owned(), known: None };
+        let told = || Target { hosts: Vec::new(), way: way() }.names_known_instead();
+        assert_eq!(told(), "");
+        home.change(|servers: &mut Entries<ServerEntry>| {
+            for name in ["home", "office"] {
+                servers.insert(name.to_owned(), ServerEntry::new(KeyHash([7; 32]), Vec::new(), None));
+            }
+            Ok::<_, HomeError>(())
+        })
+        .unwrap();
+        assert_eq!(told(), "; servers with a name here: home, office (`manyway keys list servers`)");
     }
 }

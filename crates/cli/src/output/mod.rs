@@ -15,4 +15,4 @@ pub mod tint;
 pub use manyway_proto::text as units;
 mod words;
 
-pub use words::{address, cause};
+pub use words::{address, cause, count};

@@ -79,12 +79,10 @@ pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 fn reason_words(reason: &PathReason) -> String {
     match reason {
-        PathReason::SetUp => "connected".to_owned(),
         PathReason::ProbeTimeout { count: 1 } => "a probe was not answered".to_owned(),
         PathReason::ProbeTimeout { count } => format!("{count} probes unanswered"),
         PathReason::Unreachable => "ICMP unreachable".to_owned(),
         PathReason::SendRefused => "no route (address removed?)".to_owned(),
-        PathReason::ProbationServed => "stable again".to_owned(),
         other => other.to_string(),
     }
 }
@@ -159,6 +157,11 @@ mod tests {
         assert_eq!(excluded(Exclusion::ByUser), "excluded by the user");
         assert_eq!(reason_words(&PathReason::ProbeTimeout { count: 6 }), "6 probes unanswered");
         assert_eq!(reason_words(&PathReason::Moved), PathReason::Moved.to_string());
+        // Programs and the log are told in the same words.
+        for (reason, words) in [(PathReason::SetUp, "connected"), (PathReason::ProbationServed, "stable again")] {
+            assert_eq!((reason_words(&reason).as_str(), reason.to_string().as_str()), (words, words));
+        }
+        assert_eq!(reason_words(&PathReason::AddressGone), "one of its addresses is gone");
     }
 
     #[test]

@@ -14,7 +14,16 @@ pub fn cause(error: &io::Error) -> String {
     }
 }
 
-/// An address as a user writes it: a link-local one with the name of its interface, not its number.
+/// A number of things, of which the word is in the singular.
+pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
+    match (number.try_into().unwrap_or(u64::MAX), thing.strip_suffix('y')) {
+        (1, _) => format!("1 {thing}"),
+        (many, Some(stem)) => format!("{many} {stem}ies"),
+        (many, None) => format!("{many} {thing}s"),
+    }
+}
+
+/// An address as a user writes it: with the name of the interface behind a link-local one, not its number.
 pub fn address(address: SocketAddr) -> String {
     HostPort::from(address).to_string()
 }
@@ -22,6 +31,12 @@ pub fn address(address: SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_in_the_singular() {
+        assert_eq!(count(1_u64, "connection"), "1 connection");
+        assert_eq!([count(0_u64, "query"), count(2_u64, "client")], ["0 queries", "2 clients"]);
+    }
 
     #[test]
     fn a_cause_has_no_number_and_an_own_text_stays() {

@@ -9,7 +9,7 @@ use super::guests::{Guest, Guests};
 use super::journal::Journal;
 use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
-use crate::output::address;
+use crate::output::{address, count};
 
 /// Every open connection with its client.
 #[derive(Debug)]
@@ -101,13 +101,15 @@ impl Visitors {
     ) -> Result<Pass, String> {
         let mut inside = self.lock();
         if let Some(most) = self.most.filter(|most| inside.visits.len() >= *most) {
-            return Err(format!("it serves {most} connections at once (--max-clients), and they are taken"));
+            let most = count(most, "connection");
+            return Err(format!("it serves no more than {most} at once (--max-clients)"));
         }
         let own = inside.visits.values().filter(|visit| visit.key == key).count();
         let most = guest.rights.max_connections;
         if let Some(most) = most.filter(|most| own >= usize::try_from(*most).unwrap_or(usize::MAX)) {
             let Guest { noun, name, .. } = &guest;
-            return Err(format!("the {noun} {name} allows {most} connections at once, and they are taken"));
+            let most = count(most, "connection");
+            return Err(format!("the {noun} {name} allows no more than {most} at once"));
         }
         let limits = guest.rights.max_rate.map(|rate| {
             let shared = inside.limits.get(&key).and_then(Weak::upgrade);

@@ -105,9 +105,9 @@ fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
     let client = lab.start_client(&["ping", "-i", "60s", &server.ticket]);
     server.running.wait_for("path=1 state=active");
     lab.server.run("bridge", "link set dev vb1 state 0");
-    server.running.wait_for("state=dead reason=local address is gone");
+    server.running.wait_for("state=dead reason=one of its addresses is gone");
     lab.server.run("bridge", "link set dev vb1 state 3");
-    server.running.wait_for("state=active reason=probation served");
+    server.running.wait_for("state=active reason=stable again");
     client.signal("INT");
     client.end();
     server.stop().expect(0);

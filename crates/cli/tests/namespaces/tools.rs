@@ -59,7 +59,7 @@ fn paths_goes_on_to_tell_what_changes_until_it_is_interrupted() {
     client.wait_until("the path again", || two_used(&client.printed()));
     client.signal("INT");
     let printed = client.end().expect(0);
-    assert!(printed.out.contains("va2 closed: local address is gone"), "{}", printed.out);
+    assert!(printed.out.contains("va2 closed: one of its addresses is gone"), "{}", printed.out);
 }
 
 #[test]

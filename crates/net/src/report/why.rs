@@ -209,7 +209,7 @@ impl fmt::Display for Unused {
             Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::Denied => write!(f, "a firewall of this host forbids to send"),
-            Self::AddressGone => write!(f, "its address is gone"),
+            Self::AddressGone => write!(f, "one of its addresses is gone"),
             Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
             Self::OnlySmall => write!(f, "{}", PathReason::OnlySmall),
             Self::Flaps { times } => {

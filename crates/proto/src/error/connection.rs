@@ -91,7 +91,7 @@ impl fmt::Display for ConnectionError {
             }
             Self::Violation(violation) => write!(f, "the peer broke the protocol: {violation}"),
             Self::Reset => write!(f, "the peer has forgotten this connection (was it restarted?)"),
-            Self::ConnectTimeout => write!(f, "no answer to the set-up from any address of the peer"),
+            Self::ConnectTimeout => write!(f, "no answer from any address of the peer"),
             Self::Unreachable { remote, undelivered: Undelivered::PortClosed } => {
                 write!(f, "nothing listens at {remote}: its host says that this UDP port is closed")
             }

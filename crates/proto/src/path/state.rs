@@ -117,7 +117,7 @@ pub enum PathReason {
     SendDenied,
     /// It worked for long enough.
     ProbationServed,
-    /// Its local address is gone.
+    /// Its local address is gone, or the peer took back the remote one.
     AddressGone,
     /// The quota of its interface is used up.
     CapReached {
@@ -158,7 +158,7 @@ pub enum PathReason {
 impl fmt::Display for PathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SetUp => write!(f, "set-up completed"),
+            Self::SetUp => write!(f, "connected"),
             Self::Opened => write!(f, "trying the address pair"),
             Self::OpenedByPeer => write!(f, "opened by the peer"),
             Self::Moved => write!(f, "the peer's address changed"),
@@ -171,8 +171,8 @@ impl fmt::Display for PathReason {
             Self::Unreachable => write!(f, "a router or host says that the peer is not reachable"),
             Self::SendRefused => write!(f, "the system refuses to send: its address or the route is gone"),
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
-            Self::ProbationServed => write!(f, "probation served"),
-            Self::AddressGone => write!(f, "local address is gone"),
+            Self::ProbationServed => write!(f, "stable again"),
+            Self::AddressGone => write!(f, "one of its addresses is gone"),
             Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),

@@ -48,7 +48,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     peer-hears-nothing: the peer hears nothing on it
     no-route: no route: the system refuses to send
     denied: a firewall of this host forbids to send
-    address-gone: its address is gone
+    address-gone: one of its addresses is gone
     flaps: answers, but died soon after each of 3 returns: left alone for some seconds
     probation: answers again, on probation
     parked: parked: the paths together are slower than the best one: tried without it
