@@ -7,7 +7,7 @@ mod files;
 mod scale;
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use xtask::{check, shape};
@@ -26,9 +26,20 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
            sends many small files, compared with cp and tar; in a release build
 ";
 
+/// The repository around the working directory: the checked tree is the one that the caller is in, wherever this program
+/// was built.
+fn root() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().find(|place| place.join("xtask/Cargo.toml").is_file()).map(Path::to_path_buf)
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or_else(|| Path::new("."));
+    let Some(root) = root() else {
+        eprintln!("run xtask in the repository, or in a directory of it");
+        return ExitCode::FAILURE;
+    };
+    let root = root.as_path();
     match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
         Some("shape") => show(shape::run(root, arguments)),

@@ -82,7 +82,8 @@ fn a_missing_file_is_named() {
 fn a_plot_that_can_not_be_written_is_an_error_at_once_if_it_was_asked_for_and_else_a_warning() {
     let place = Place::new();
     let link = ["--size", "200k", "--link", "40M,1ms", "--json"];
-    let output = place.command(&[&link[..], &["--plot", "/no/such/place/plot.svg"]].concat()).output().unwrap();
+    let output =
+        place.command(&[&link[..], &["--plot", "/no/such/place/plot.svg"]].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);
     assert_eq!(told, "error: --plot /no/such/place/plot.svg: no such file or directory\n");

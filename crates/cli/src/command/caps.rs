@@ -181,8 +181,11 @@ mod tests {
 
     #[test]
     fn what_was_counted_for_a_cap_of_another_command_line_is_shown_without_a_cap() {
-        let count =
-            Count { since: "2026-11-15".parse().unwrap(), until: "2026-12-15".parse().unwrap(), bytes: 3_200_000 };
+        let count = Count {
+            since: "2026-11-15".parse().unwrap(),
+            until: "2026-12-15".parse().unwrap(),
+            bytes: 3_200_000,
+        };
         let row = |interface: &str| Row {
             interface: interface.to_owned(),
             used: Used::Counted(count),

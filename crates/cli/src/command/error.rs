@@ -86,7 +86,8 @@ pub fn of_refusal(reason: &str, credential: Credential) -> Option<CommandError> 
              there shows those that it accepts"
         }
     };
-    is_access_denied.then(|| CommandError::new(ExitCode::Authentication, format!("{text} (TLS {ACCESS_DENIED})")))
+    is_access_denied
+        .then(|| CommandError::new(ExitCode::Authentication, format!("{text} (TLS {ACCESS_DENIED})")))
 }
 
 /// How a server tells that it does not accept a client's key (RFC 8446, section 6.2: `access_denied`).
@@ -96,16 +97,15 @@ const ACCESS_DENIED: &str = "alert 49";
 pub fn of_connection(error: ConnectionError) -> CommandError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     match error {
-        ConnectionError::Authentication { reason, shown } => {
-            of_refusal(&reason, Credential::Unknown).unwrap_or_else(|| {
+        ConnectionError::Authentication { reason, shown } => of_refusal(&reason, Credential::Unknown)
+            .unwrap_or_else(|| {
                 let next = if shown.is_some() {
                     "; check that the ticket is this server's: `manyway keys show --ticket` there prints it"
                 } else {
                     "; `manyway keys list` there shows which tickets and keys it accepts"
                 };
                 CommandError::new(ExitCode::Authentication, reason + next)
-            })
-        }
+            }),
         ConnectionError::Closed { by: ClosedBy::Peer, code: REFUSED_BY_LIMIT, reason } => {
             CommandError::new(ExitCode::Policy, format!("the server refused: {reason}"))
         }
@@ -216,10 +216,9 @@ mod tests {
 
     #[test]
     fn a_refused_ticket_or_key_says_first_what_it_means() {
-        let refused = |reason: &str| of_connection(ConnectionError::Authentication {
-            reason: reason.to_owned(),
-            shown: None,
-        });
+        let refused = |reason: &str| {
+            of_connection(ConnectionError::Authentication { reason: reason.to_owned(), shown: None })
+        };
         let alert = "the key that the peer showed is not accepted here (TLS alert 49)";
         let told = refused(alert);
         assert_eq!(told.code, ExitCode::Authentication);
@@ -231,10 +230,15 @@ mod tests {
         // As servers of earlier versions say it.
         assert_eq!(refused("TLS handshake failed with alert 49: not accepted").text, told.text);
         let text = |credential| of_refusal(alert, credential).unwrap().text;
-        assert!(text(Credential::Ticket).starts_with("the server refused this ticket: it is revoked, expired or"));
+        assert!(
+            text(Credential::Ticket).starts_with("the server refused this ticket: it is revoked, expired or")
+        );
         assert!(text(Credential::Key).starts_with("the server refused this client's key: "));
         let revoked = refused("the ticket alice is good no longer: it was revoked");
-        assert!(revoked.text.starts_with("the ticket alice is good no longer: it was revoked; "), "{revoked}");
+        assert!(
+            revoked.text.starts_with("the ticket alice is good no longer: it was revoked; "),
+            "{revoked}"
+        );
     }
 
     #[test]

@@ -18,7 +18,11 @@ use crate::home::Home;
 pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError> {
     let caps = literal_names(&global.caps);
     let settings_caps = literal_names(&global.settings_caps);
-    if global.interfaces.is_empty() && global.exclude.is_empty() && caps.is_empty() && settings_caps.is_empty() {
+    if global.interfaces.is_empty()
+        && global.exclude.is_empty()
+        && caps.is_empty()
+        && settings_caps.is_empty()
+    {
         return Ok(Vec::new());
     }
     // A system that does not tell its interfaces is no reason to refuse a name.
@@ -36,7 +40,10 @@ pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError
     let of_settings = excluded
         .map(|name| ("exclude in the settings:", name))
         .chain(capped.map(|name| ("caps in the settings:", name)));
-    Ok(of_settings.filter_map(|(option, name)| check(option, &name, &there).err()).map(|it| it.text).collect())
+    Ok(of_settings
+        .filter_map(|(option, name)| check(option, &name, &there).err())
+        .map(|it| it.text)
+        .collect())
 }
 
 /// The names in rules that are no patterns and set a cap.

@@ -122,12 +122,8 @@ impl Guests {
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
             // Only the newest connection is shown: a receiver that was killed and came back has two.
-            let watch = PathWatch::start(
-                &connection,
-                Arc::clone(&view),
-                &self.paths,
-                (Direction::Out, started),
-            );
+            let watch =
+                PathWatch::start(&connection, Arc::clone(&view), &self.paths, (Direction::Out, started));
             *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {
                 server.run(&GuestSession::new(connection.clone(), limits)).await;

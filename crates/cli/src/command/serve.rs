@@ -368,7 +368,10 @@ fn announce(
         (None, _) => {
             let guests = keys.guests.count();
             vec![
-                format!("{} may connect; `manyway keys list` shows them", count(guests, "named ticket or client")),
+                format!(
+                    "{} may connect; `manyway keys list` shows them",
+                    count(guests, "named ticket or client")
+                ),
                 format!("the key of this server is {key}"),
             ]
         }

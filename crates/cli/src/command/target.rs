@@ -183,7 +183,8 @@ impl Target {
 
     /// The servers that have a name here, where one without was named and not found.
     fn names_known_instead(&self) -> String {
-        let (Way::Key { home, known: None, .. } | Way::Certificate { home, known: None, .. }) = &self.way else {
+        let (Way::Key { home, known: None, .. } | Way::Certificate { home, known: None, .. }) = &self.way
+        else {
             return String::new();
         };
         let servers = home.entries::<ServerEntry>().unwrap_or_default();
@@ -259,9 +260,7 @@ fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
     let failed = |reason: &dyn std::fmt::Display| CommandError::usage(format!("{text}: {reason}"));
     let mut content = Vec::new();
     let file = std::fs::File::open(name).map_err(|error| failed(&Failure::from_io(&error)))?;
-    file.take(LONGEST_TICKET)
-        .read_to_end(&mut content)
-        .map_err(|error| failed(&Failure::from_io(&error)))?;
+    file.take(LONGEST_TICKET).read_to_end(&mut content).map_err(|error| failed(&Failure::from_io(&error)))?;
     // What is no text is no ticket either.
     let ticket = std::str::from_utf8(&content).unwrap_or_default().trim();
     if !is_ticket(ticket) {

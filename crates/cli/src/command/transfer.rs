@@ -223,12 +223,10 @@ mod tests {
         assert_eq!(gave_up(Some(Retries::Forever), ExitCode::Failed, 1).text, "connection lost: reset");
         let once = gave_up(None, ExitCode::Incomplete, 0);
         assert!(once.code == ExitCode::Failed && !once.text.contains(AGAIN), "{once}");
-        let stopped = |retry, end| Transfer { end, ..transfer(retry) }.gave_up(Signal::Interrupt.error(), 0).text;
+        let stopped =
+            |retry, end| Transfer { end, ..transfer(retry) }.gave_up(Signal::Interrupt.error(), 0).text;
         let (forever, plain) = (Some(Retries::Forever), "ended by Ctrl-C");
-        assert_eq!(
-            stopped(forever, End::Output),
-            "ended by Ctrl-C; run the same command again to go on"
-        );
+        assert_eq!(stopped(forever, End::Output), "ended by Ctrl-C; run the same command again to go on");
         assert_eq!(stopped(forever, End::Messages), plain, "what was written to a pipe is gone");
         assert_eq!(stopped(None, End::Output), plain, "standard input is read once");
     }

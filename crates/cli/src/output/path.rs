@@ -158,7 +158,9 @@ mod tests {
         assert_eq!(reason_words(&PathReason::ProbeTimeout { count: 6 }), "6 probes unanswered");
         assert_eq!(reason_words(&PathReason::Moved), PathReason::Moved.to_string());
         // Programs and the log are told in the same words.
-        for (reason, words) in [(PathReason::SetUp, "connected"), (PathReason::ProbationServed, "stable again")] {
+        for (reason, words) in
+            [(PathReason::SetUp, "connected"), (PathReason::ProbationServed, "stable again")]
+        {
             assert_eq!((reason_words(&reason).as_str(), reason.to_string().as_str()), (words, words));
         }
         assert_eq!(reason_words(&PathReason::AddressGone), "one of its addresses is gone");

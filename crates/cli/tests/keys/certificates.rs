@@ -63,7 +63,10 @@ fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
     // A ticket that is stored with a name applies beside the certificate.
     place.client(&["keys", "add", "server", "office", &server.ticket]).expect(0);
     place.client(&["-q", "--trust", &trust, "bench", "-n", "1", "office"]).expect(0);
-    place.client(&["--trust", &trust, "bench", "-n", "1", &address]).expect(3).says("the server refused this client's key");
+    place
+        .client(&["--trust", &trust, "bench", "-n", "1", &address])
+        .expect(3)
+        .says("the server refused this client's key");
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn a_removed_ticket_is_refused_at_once_and_its_connections_end() {
     server.running.wait_until("the client", || server.running.messages().contains("connected ticket alice,"));
     place.server_keys(&["remove", "alice"]).expect(0).says("alice may not connect any more");
     running.end().expect(3).says("revoked");
-    place.client(&["bench", "-n", "1", &ticket]).expect(3).says("error: the server refused this ticket: it is revoked");
+    place
+        .client(&["bench", "-n", "1", &ticket])
+        .expect(3)
+        .says("error: the server refused this ticket: it is revoked");
     // Others are not touched.
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
     server.stop().expect(0);

@@ -278,10 +278,7 @@ mod tests {
             excluded.collect()
         };
         let several = [("wwan0", Some(5_000)), ("eth0", None), ("wwan0", Some(5_000)), ("sat0", Some(7_000))];
-        assert_eq!(
-            capped(&list(&several)).unwrap(),
-            "wwan0: cap of 5 kB reached; sat0: cap of 7 kB reached"
-        );
+        assert_eq!(capped(&list(&several)).unwrap(), "wwan0: cap of 5 kB reached; sat0: cap of 7 kB reached");
         let same = [("wwan0", Some(5_000)), ("wwan1", Some(5_000))];
         assert_eq!(capped(&list(&same)).unwrap(), "wwan0, wwan1: cap of 5 kB reached");
         assert_eq!(capped(&list(&[("eth0", None)])), None);

@@ -40,8 +40,8 @@ mod unlisted;
 mod watcher;
 
 pub use change::Change;
-pub(crate) use exclusion::{ExcludedList, capped};
 pub use exclusion::{Excluded, Exclusion};
+pub(crate) use exclusion::{ExcludedList, capped};
 pub use manyway_proto::Role;
 pub use policy::{AddressFamily, InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
 pub use portable::PortableSource;
