@@ -196,14 +196,14 @@ proptest! {
 fn what_tls_says_of_a_certificate_becomes_a_sentence() {
     #[derive(Debug)]
     struct Told(&'static str);
-    impl std::fmt::Display for Told {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    impl fmt::Display for Told {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(self.0)
         }
     }
     impl std::error::Error for Told {}
     let reason = |told: &'static str| {
-        let other = rustls::OtherError(std::sync::Arc::new(Told(told)));
+        let other = rustls::OtherError(Arc::new(Told(told)));
         reason_of(&CertificateError::Other(other).into())
     };
     assert_eq!(
