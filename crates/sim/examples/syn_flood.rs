@@ -1,6 +1,6 @@
-//! What each kind of packet of a stranger costs a server: `cargo run --release --example syn_flood`.
+//! The cost of each kind of packet of an unknown sender to a server: `cargo run --release --example syn_flood`.
 //!
-//! Prints nanoseconds of processor time for each packet, the least of five rounds, and what that makes of a core at
+//! Prints nanoseconds of processor time for each packet, the least of five rounds, and the resulting load of a core at
 //! 100 000 packets a second.
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
 

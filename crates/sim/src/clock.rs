@@ -1,4 +1,4 @@
-//! Virtual time; nothing else in a simulation knows what time it is.
+//! Virtual time, the only clock of a simulation.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The moment at which every simulation starts: one second after the epoch, so that code which looks a
-    /// little into the past does not run into the end of the number range unnoticed.
+    /// The start of every simulation: one second after the epoch, so that code which looks a little into the past does
+    /// not reach the end of the number range unnoticed.
     pub const START: Instant = Instant::from_nanos(1_000_000_000);
 
     /// Makes a clock that shows [`Self::START`].
@@ -31,7 +31,7 @@ impl Clock {
         Self { now: Self::START }
     }
 
-    /// The present.
+    /// The current time.
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -41,7 +41,7 @@ impl Clock {
         self.now - Self::START
     }
 
-    /// Moves to `moment`; a moment in the past changes nothing. Tells whether time moved.
+    /// Advances to `moment`; a moment in the past changes nothing. Returns whether time moved.
     pub fn advance_to(&mut self, moment: Instant) -> bool {
         let moves = moment > self.now;
         if moves {

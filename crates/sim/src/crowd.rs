@@ -1,5 +1,5 @@
-//! One server and a crowd of clients, each datagram handed over at once: what many connections cost a server, in any
-//! figure that can be read from outside, such as bytes allocated or time.
+//! One server and a crowd of clients, each datagram delivered at once: measures the cost of many connections at a
+//! server, in any unit that can be read from outside, such as bytes allocated or time.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use rustls::pki_types::ServerName;
 use crate::clock::Clock;
 use crate::endpoint::{client_identity, server_identity};
 
-/// Set-ups at a time: fewer than make the server ask for proof of addresses.
+/// Parallel handshakes: fewer than make the server require address validation.
 const SET_UPS: usize = 32;
 
 /// A server endpoint with many connections.
@@ -49,11 +49,11 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Sets up so many connections over so many paths each, one after another. Whatever the server does is counted
-    /// by how far `meter` moves meanwhile.
+    /// Establishes this many connections over this many paths each, one after another. The server's work is counted by
+    /// the progress of `meter`.
     ///
     /// # Panics
-    /// If a connection can not be set up.
+    /// If a connection cannot be established.
     #[expect(clippy::panic, clippy::expect_used, reason = "a crowd that does not gather is of no use")]
     pub fn new(connections: usize, paths: u8, config: &ConnectionConfig, meter: fn() -> i64) -> Self {
         let connection = Arc::new(config.clone());
@@ -104,12 +104,12 @@ impl Crowd {
         self.server.connections()
     }
 
-    /// How far the meter moved in all while the server worked.
+    /// Total progress of the meter while the server worked.
     pub fn metered(&self) -> i64 {
         self.metered
     }
 
-    /// Datagrams that the server took and sent.
+    /// Datagrams that the server received and sent.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -119,7 +119,7 @@ impl Crowd {
         &self.server
     }
 
-    /// Sends so many bytes from a client to the server on a new stream, and a byte in answer, at one moment.
+    /// Sends this many bytes from a client to the server on a new stream, and a byte in answer, at one instant.
     ///
     /// # Panics
     /// If there is no such client, or it can not open a stream.
@@ -142,7 +142,7 @@ impl Crowd {
         self.rest(Duration::from_millis(1));
     }
 
-    /// Lets time pass: what is sent arrives at once, timers run when they are due.
+    /// Lets time pass: packets arrive at once, timers fire when they are due.
     pub fn rest(&mut self, time: Duration) {
         let until = self.now + time;
         loop {
@@ -157,7 +157,7 @@ impl Crowd {
         self.now = until;
     }
 
-    /// Passes datagrams until nothing more is sent at this moment.
+    /// Delivers datagrams until no more are sent at this instant.
     fn settle(&mut self) {
         loop {
             self.run_server();
@@ -229,7 +229,7 @@ fn interface_of(address: SocketAddr) -> u32 {
     }
 }
 
-/// Reads what came; answers each stream of the peer with a byte.
+/// Reads received data; answers each stream of the peer with a byte.
 fn serve(endpoint: &mut Endpoint, handle: ConnectionHandle, event: &Event) {
     let Some(connection) = endpoint.connection(handle) else { return };
     let mut read = |stream: StreamId| {
@@ -243,7 +243,7 @@ fn serve(endpoint: &mut Endpoint, handle: ConnectionHandle, event: &Event) {
         Event::StreamReadable(stream) => read(*stream),
         Event::StreamOpened => {
             while let Some(stream) = connection.accept_stream() {
-                // The answer of a stream that was stopped meanwhile is of no interest.
+                // The answer on a stream that was stopped meanwhile does not matter.
                 let _ = connection.write(stream, Bytes::from_static(b"!"));
                 let _ = connection.finish(stream);
                 while let Ok(ReadOutcome::Data(_)) = connection.read(stream, usize::MAX) {}

@@ -1,4 +1,4 @@
-//! How long bytes are on their way, and how many of them wait at the receiver for others.
+//! Measures the delivery time of bytes, and how many of them wait at the receiver for earlier ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub struct DeliveryWatch(Arc<Mutex<Watched>>);
 #[derive(Debug, Default)]
 struct Watched {
     flows: BTreeMap<(Side, StreamId), Flow>,
-    /// What waits at the client, and at the server.
+    /// Waiting bytes at the client, and at the server.
     held: [u64; 2],
     most_held: u64,
     delays: Vec<Duration>,
@@ -47,13 +47,13 @@ struct Flow {
     sent: BTreeMap<u64, Instant>,
     /// Everything before this has arrived.
     complete: u64,
-    /// What has arrived behind it.
+    /// What has arrived after it.
     beyond: BTreeMap<u64, u64>,
     /// How many bytes these are.
     waiting: u64,
 }
 
-/// Of so many bytes of a stream one is followed.
+/// Distance between two tracked bytes of a stream.
 const MARK: u64 = 16 << 10;
 
 impl DeliveryWatch {
@@ -62,7 +62,7 @@ impl DeliveryWatch {
         Box::new(Ear { side, watched: self.clone() })
     }
 
-    /// The most that waited at an end for bytes before it, all streams together.
+    /// The most bytes that waited at an end for earlier ones, all streams together.
     pub fn most_held(&self) -> ByteCount {
         ByteCount(self.watched().most_held)
     }
@@ -78,7 +78,7 @@ impl DeliveryWatch {
     }
 }
 
-/// What hears the packets of one end.
+/// Observes the packets of one end.
 #[derive(Debug)]
 struct Ear {
     side: Side,

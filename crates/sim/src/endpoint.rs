@@ -1,4 +1,4 @@
-//! The protocol machine as the machine of a host.
+//! The protocol machine as the node of a host.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl EndpointPeer {
         Self::client_as(&client_identity(), server_identity().public_key().hash(), connection, rng)
     }
 
-    /// Makes an endpoint that connects as somebody, to somebody, such as to the owner of the key with a hash.
+    /// Makes an endpoint that connects with an identity, to a trusted server, such as the owner of the key with a hash.
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a fixed name")]
     pub fn client_as(
         identity: &Identity,
@@ -96,7 +96,7 @@ impl EndpointPeer {
         let tls = server_config(&server_identity(), Arc::new(clients));
         let mut config = EndpointConfig::default();
         config.server = Some(ServerConfig { tls, certificate: None, connection });
-        // A lasting key, as a server has that keeps it in a file.
+        // A persistent key, as of a server that stores it in a file.
         config.reset_key = Some([3; 32]);
         Self::new(config, None, rng)
     }
@@ -108,19 +108,19 @@ impl EndpointPeer {
         Self { endpoint, client, handle, life, events, config, roles, arrivals: None }
     }
 
-    /// Forgets every connection, as a process does that is killed and started again.
+    /// Drops every connection, as a process does that is killed and restarted.
     pub fn restart(&mut self, rng: Rng) {
         self.endpoint = Endpoint::new(self.config.clone(), rng);
         self.handle = None;
         self.life = Life::SettingUp;
     }
 
-    /// Says what an interface is meant for, before its addresses are told. Default primary.
+    /// Sets the role of an interface, before its addresses are added. Default primary.
     pub fn set_role(&mut self, interface: u32, role: Role) {
         self.roles.push((interface, role));
     }
 
-    /// Lets a client tell the secrets of its connections, as `SSLKEYLOGFILE` does; without effect at a server.
+    /// Makes a client log the secrets of its connections, as `SSLKEYLOGFILE` does; no effect at a server.
     pub fn set_key_log(&mut self, log: Arc<dyn rustls::KeyLog>) {
         if let Some(client) = &mut self.client {
             Arc::make_mut(&mut client.tls).key_log = log;
@@ -152,19 +152,19 @@ impl EndpointPeer {
         self.endpoint.connection(self.handle?)
     }
 
-    /// Keeps a copy of every datagram that arrives from now on, as an attacker does who listens next to this host; returns
-    /// those since the last call.
+    /// Copies every datagram that arrives from now on, as an eavesdropper next to this host does; returns those since
+    /// the last call.
     pub fn take_arrivals(&mut self) -> Vec<(FourTuple, Vec<u8>)> {
         self.arrivals.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// All events so far with their moments.
+    /// All events so far with their times.
     pub fn events(&self) -> &[(Instant, Event)] {
         &self.events
     }
 }
 
-/// The client that the server of a pair lets in.
+/// The client that the server of a pair accepts.
 pub fn client_identity() -> Identity {
     Identity::from_seed(&[1; 32])
 }
@@ -221,7 +221,7 @@ impl Peer for EndpointPeer {
     fn absorb_events(&mut self, now: Instant) {
         while let Some((handle, event)) = self.endpoint.poll_event() {
             self.handle.get_or_insert(handle);
-            // Only these two matter here; all are kept for the test to look at.
+            // Only these two matter here; all are kept for the test.
             if let Event::Connected = &event {
                 self.life = Life::Connected;
             }
@@ -262,7 +262,7 @@ impl Peer for EndpointPeer {
         let candidates = self.candidates(locals);
         if let Some(connection) = self.connection() {
             connection.set_local_addresses(now, &candidates);
-            // Clients are told all by the call before.
+            // Clients learn everything by the call before.
             connection.relocate(now, locals, |tuple| !locals.contains(&tuple.local));
         }
     }

@@ -9,7 +9,7 @@ use manyway_proto::{ByteCount, Instant, PathId, StreamId, Transmit};
 use crate::clock::Clock;
 use crate::network::{HostId, NetworkCounters};
 
-/// A law that did not hold, with what is needed to see it again.
+/// A violated law, with what is needed to reproduce it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenLaw {
     /// The seed of the world.
@@ -28,50 +28,50 @@ impl fmt::Display for BrokenLaw {
 
 impl std::error::Error for BrokenLaw {}
 
-/// The laws, each with the facts that break it.
+/// The laws, each with the facts of its violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Law {
-    /// Time goes on: only so many events happen at one moment.
+    /// Time goes on: the number of events at one instant is limited.
     BusyLoop {
-        /// Events at this moment.
+        /// Events at this instant.
         events: u32,
     },
-    /// A machine sends a bounded number of datagrams at one moment.
+    /// A machine sends a bounded number of datagrams at one instant.
     EndlessTransmission {
         /// The sender.
         host: HostId,
-        /// Datagrams at this moment.
+        /// Datagrams at this instant.
         datagrams: u32,
     },
-    /// A deadline lies in the future once its timer has fired and everything was sent.
+    /// A deadline is in the future once its timer has fired and everything was sent.
     StuckDeadline {
         /// The owner.
         host: HostId,
         /// The deadline.
         deadline: Instant,
     },
-    /// A transmission is exactly what stands in the buffer, in segments that are not empty.
+    /// A transmission is exactly the content of the buffer, in non-empty segments.
     Segments {
         /// The sender.
         host: HostId,
-        /// What it said.
+        /// The transmission.
         transmit: Transmit,
         /// Bytes in the buffer.
         buffer: usize,
     },
     /// Every packet is accounted for.
     NetworkBooks {
-        /// The books that do not balance.
+        /// The counters that do not balance.
         counters: NetworkCounters,
     },
-    /// Nothing is sent that exceeds the congestion window, but a few probes.
+    /// The bytes in flight do not exceed the congestion window, but for a few probes.
     Window {
         /// The sender.
         host: HostId,
         /// On which path.
         path: PathId,
-        /// Bytes sent and neither acknowledged nor lost.
+        /// Bytes in flight.
         in_flight: ByteCount,
         /// The window.
         window: ByteCount,
@@ -118,18 +118,18 @@ pub enum Law {
     },
 }
 
-/// How much is too much.
+/// The limits of the laws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most events at one moment. Default 10 000.
+    /// Most events at one instant. Default 10 000.
     pub events: u32,
-    /// Most datagrams that a host sends at one moment. Default 20 000.
+    /// Most datagrams that a host sends at one instant. Default 20 000.
     pub datagrams: u32,
-    /// How often in a row a deadline may lie in the past when timers have fired and all was sent. Default 16.
+    /// Longest run of deadlines in the past after timers have fired and everything was sent. Default 16.
     pub late_deadlines: u32,
-    /// Datagrams that may exceed the window: probes of the tail, two at each timeout until an answer or death, and
-    /// facts about paths. Default 20.
+    /// Datagrams that may exceed the window: tail probes, two at each timeout until an answer or death, and control
+    /// blocks about paths. Default 20.
     pub probes: u64,
 }
 
@@ -162,9 +162,9 @@ pub struct Laws {
     seed: u64,
     limits: Limits,
     events: u32,
-    /// Datagrams at this moment, by host.
+    /// Datagrams at this instant, by host.
     datagrams: BTreeMap<HostId, u32>,
-    /// Deadlines in the past, in a row, by host.
+    /// Successive deadlines in the past, by host.
     late: BTreeMap<HostId, u32>,
     flights: BTreeMap<(HostId, PathId), Flying>,
 }
@@ -173,14 +173,14 @@ pub struct Laws {
 struct Flying {
     in_flight: ByteCount,
     window: ByteCount,
-    /// What may be in flight: the window, or what was in flight when it shrank, as far as that is still so.
+    /// The limit of bytes in flight: the window, or what was in flight when it shrank, as far as that still holds.
     ceiling: ByteCount,
-    /// The largest datagram: that of now, and of probes that are still beyond the window.
+    /// The largest datagram: the current one, and that of probes that are still beyond the window.
     datagram: ByteCount,
 }
 
 impl Laws {
-    /// Makes laws that have seen nothing.
+    /// Makes laws without any observation.
     pub fn new(seed: u64, limits: Limits) -> Self {
         Self {
             seed,
@@ -197,7 +197,7 @@ impl Laws {
         self.limits = limits;
     }
 
-    /// Tells of a breach found elsewhere.
+    /// Reports a violation found elsewhere.
     pub fn broken(&self, now: Instant, law: Law) -> BrokenLaw {
         BrokenLaw { seed: self.seed, at: now - Clock::START, law: Box::new(law) }
     }
@@ -253,8 +253,8 @@ impl Laws {
         Ok(())
     }
 
-    /// Checks that a path has not sent beyond its window since the last call, but for a few probes. A window may
-    /// shrink below what is in flight already; then nothing else may be added.
+    /// Checks that a path has not sent beyond its window since the last call, but for a few probes. A window may shrink
+    /// below what is in flight already; then nothing may be added.
     ///
     /// # Errors
     /// If it has.

@@ -32,7 +32,7 @@
 //! # Ok::<(), PairError>(())
 //! ```
 //!
-//! Everything random follows from one seed. A broken law names the seed and the moment.
+//! Everything random follows from one seed. A violated law names the seed and the time.
 #![forbid(unsafe_code)]
 
 pub mod forger;

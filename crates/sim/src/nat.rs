@@ -1,4 +1,4 @@
-//! Address translation: many inner addresses behind one outer address, with time-outs and rebinding.
+//! Network address translation: many inner addresses behind one outer address, with timeouts and rebinding.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use manyway_proto::Instant;
 
-/// How an address translator behaves.
+/// The behaviour of a NAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatConfig {
-    /// The address that the world sees.
+    /// The outer address.
     pub outer: IpAddr,
-    /// How long a mapping lives after the last packet from inside. Default 30 s, as cheap home routers have it;
-    /// RFC 4787 asks for two minutes.
+    /// Lifetime of a mapping after the last packet from inside. Default 30 s, as in cheap home routers; RFC 4787 asks
+    /// for two minutes.
     pub timeout: Duration,
     /// Which destinations share a mapping (RFC 4787, section 4.1). Default all.
     pub mapping: Dependence,
-    /// From whom packets are let in (RFC 4787, section 5). Default only from addresses and ports written to.
+    /// The sources that are let in (RFC 4787, section 5). Default only addresses and ports that were sent to.
     pub filtering: Dependence,
 }
 
-/// Whether the other end plays a part.
+/// Whether the other end matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependence {
-    /// It plays none.
+    /// It does not.
     Independent,
     /// Its address and port do ("symmetric NAT" when it is the mapping).
     AddressAndPort,
@@ -41,7 +41,7 @@ impl NatConfig {
         }
     }
 
-    /// Sets how long a silent mapping lives.
+    /// Sets the lifetime of a silent mapping.
     #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -55,7 +55,7 @@ impl NatConfig {
         self
     }
 
-    /// Sets from whom packets are let in.
+    /// Sets which sources are let in.
     #[must_use]
     pub const fn with_filtering(mut self, filtering: Dependence) -> Self {
         self.filtering = filtering;
@@ -63,7 +63,7 @@ impl NatConfig {
     }
 }
 
-/// An address translator.
+/// A NAT.
 ///
 /// ```
 /// use manyway_proto::Instant;
@@ -91,12 +91,12 @@ pub struct Nat {
 struct Mapping {
     key: (SocketAddr, Option<SocketAddr>),
     used: Instant,
-    /// Ends that were written to, with the moment of the last packet.
+    /// Destinations, with the time of the last packet.
     peers: BTreeMap<SocketAddr, Instant>,
 }
 
 impl Nat {
-    /// Makes a translator without mappings.
+    /// Makes a NAT without mappings.
     pub fn new(config: NatConfig) -> Self {
         Self { config, ports: BTreeMap::new(), mappings: BTreeMap::new(), next_port: FIRST_PORT }
     }
@@ -111,13 +111,13 @@ impl Nat {
         self.config.outer = outer;
     }
 
-    /// Forgets all mappings, as a router does that restarts: the next packet from inside gets another port.
+    /// Drops all mappings, as a router does that restarts: the next packet from inside gets another port.
     pub fn rebind(&mut self) {
         self.ports.clear();
         self.mappings.clear();
     }
 
-    /// Translates a packet from inside; gives the outer source address.
+    /// Translates a packet from inside; returns the outer source address.
     pub fn outbound(&mut self, now: Instant, inner: SocketAddr, peer: SocketAddr) -> SocketAddr {
         let key = match self.config.mapping {
             Dependence::Independent => (inner, None),
@@ -135,7 +135,7 @@ impl Nat {
         SocketAddr::new(self.config.outer, port)
     }
 
-    /// Translates a packet from outside; gives the inner destination, `None` if it is not let in.
+    /// Translates a packet from outside; returns the inner destination, `None` if it is not let in.
     pub fn inbound(&self, now: Instant, peer: SocketAddr, outer: SocketAddr) -> Option<SocketAddr> {
         if outer.ip() != self.config.outer || !self.is_alive(now, outer.port()) {
             return None;
@@ -154,7 +154,7 @@ impl Nat {
         self.mappings.get(&port).is_some_and(|mapping| now - mapping.used < self.config.timeout)
     }
 
-    /// Gives out ports upwards, so that a rebound mapping gets another one; forgets the dead ones on the way.
+    /// Assigns ascending ports, so that a rebound mapping gets another one; removes expired ones on the way.
     fn new_mapping(&mut self, now: Instant, key: (SocketAddr, Option<SocketAddr>)) -> u16 {
         let timeout = self.config.timeout;
         self.mappings.retain(|_, mapping| now - mapping.used < timeout);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_kept_out_unless_filtering_is_independent() {
+    fn unknown_sources_are_kept_out_unless_filtering_is_independent() {
         let (inner, peer, stranger) =
             (address("10.0.0.2:1"), address("192.0.2.1:443"), address("192.0.2.9:1"));
         for (filtering, result) in

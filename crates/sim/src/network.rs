@@ -12,11 +12,11 @@ use crate::packet::Packet;
 use crate::rule::{Action, Facts, Matching, RuleId, Rules};
 use crate::stripe::Stripe;
 
-/// Names a host of a [`Network`], in the order of their making.
+/// ID of a host of a [`Network`], in the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostId(pub usize);
 
-/// Names an interface: its host and the index that the host knows it by, from 1.
+/// ID of an interface: its host and the index that the host uses for it, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InterfaceId {
     /// The owner.
@@ -25,11 +25,11 @@ pub struct InterfaceId {
     pub index: u32,
 }
 
-/// Names a one-way link of a [`Network`], in the order of their making.
+/// ID of a one-way link of a [`Network`], in the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub usize);
 
-/// Names a route of a [`Network`], in the order of their making.
+/// ID of a route of a [`Network`], in the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub usize);
 
@@ -44,7 +44,7 @@ pub struct Passed {
     pub bytes: usize,
 }
 
-/// What a link is told of the size of a packet.
+/// Which size of a packet links count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sizes {
     /// The UDP payload; headers are the [overhead](LinkConfig::overhead) of the link.
@@ -61,19 +61,19 @@ pub struct Arrival {
     pub host: HostId,
     /// From the host's point of view.
     pub tuple: FourTuple,
-    /// The mark in the IP header.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// The UDP payload.
     pub data: Vec<u8>,
 }
 
-/// What the system of a host says to a datagram that it cannot send.
+/// The error of a host's system for a datagram that it cannot send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
     /// The host has no such address, or no longer.
     AddressNotAvailable {
-        /// The address asked for.
+        /// The requested address.
         local: LocalAddress,
     },
     /// The interface is down.
@@ -94,21 +94,21 @@ impl fmt::Display for SendError {
 
 impl std::error::Error for SendError {}
 
-/// The books of a network, in packets.
+/// The counters of a network, in packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct NetworkCounters {
-    /// Taken from hosts.
+    /// Sent by hosts.
     pub sent: u64,
     /// Copies that rules made.
     pub copied: u64,
-    /// Given to hosts.
+    /// Delivered to hosts.
     pub arrived: u64,
     /// Dropped by rules.
     pub ruled_out: u64,
-    /// Sent to where no route leads, or to an address that nobody has (any more).
+    /// Sent without a route, or to an address that no host has (any more).
     pub stray: u64,
-    /// Not let in by an address translator.
+    /// Not let in by a NAT.
     pub kept_out: u64,
     /// Arrived at an interface that is down.
     pub interface_down: u64,
@@ -118,9 +118,9 @@ pub struct NetworkCounters {
 #[derive(Debug, Clone)]
 pub struct Transit {
     packet: Packet,
-    /// Place in the list of routes.
+    /// Index in the list of routes.
     route: usize,
-    /// Links of the route behind it.
+    /// Links of the route that it has passed.
     hop: usize,
 }
 
@@ -146,12 +146,12 @@ impl Parcel for Transit {
 #[derive(Debug, Clone)]
 struct Course {
     links: Vec<LinkId>,
-    /// Each packet takes one of the links; without this, all of them in order.
+    /// Each packet takes one of the links; `None`: all of them in order.
     stripe: Option<Stripe>,
 }
 
 impl Course {
-    /// The link for a packet that has so many behind it; `None` at the end.
+    /// The link for a packet that has passed this many; `None` at the end.
     fn link(&mut self, hop: usize) -> Option<LinkId> {
         let place = match &mut self.stripe {
             None => hop,
@@ -165,8 +165,8 @@ impl Course {
 /// Hosts and the links between them.
 ///
 /// Routes lead from interface to interface, over any number of links; several routes may share a link (a common
-/// bottleneck). A packet finds the interface at the other end by its destination address. What finds no route is
-/// lost without a word, as on the Internet; what the host's own system would refuse is a [`SendError`].
+/// bottleneck). A packet finds the interface at the other end by its destination address. A packet without a route is
+/// lost silently, as on the Internet; what the host's own system would refuse is a [`SendError`].
 #[derive(Debug)]
 pub struct Network {
     hosts: Vec<Host>,
@@ -175,13 +175,13 @@ pub struct Network {
     routes: Vec<Course>,
     by_ends: BTreeMap<(InterfaceId, InterfaceId), usize>,
     rules: Rules,
-    /// Packets that rules hold back, by moment and order of entry.
+    /// Packets that rules delay, by time and order of entry.
     held: BTreeMap<(Instant, u64), Transit>,
     held_so_far: u64,
     arrived: VecDeque<Arrival>,
     counters: NetworkCounters,
     sizes: Sizes,
-    /// What has passed, if anybody wants to know.
+    /// Packets that have passed, once they are recorded.
     passed: Option<Vec<Passed>>,
     rng: Rng,
 }
@@ -225,7 +225,8 @@ impl Network {
         HostId(self.hosts.len() - 1)
     }
 
-    /// Adds an interface with one address to a host. An unknown host gets none, and nothing can be sent by it.
+    /// Adds an interface with one address to a host. With an unknown host it has no effect, and nothing can be sent by
+    /// it.
     pub fn add_interface(&mut self, host: HostId, address: IpAddr) -> InterfaceId {
         let Some(owner) = self.hosts.get_mut(host.0) else {
             return InterfaceId { host, index: 0 };
@@ -237,7 +238,7 @@ impl Network {
         interface
     }
 
-    /// Gives an interface another address besides those that it has.
+    /// Gives an interface an additional address.
     pub fn add_address(&mut self, id: InterfaceId, address: IpAddr) {
         let Some(interface) = self.interface_mut(id) else { return };
         interface.addresses.push(address);
@@ -246,7 +247,7 @@ impl Network {
         }
     }
 
-    /// Takes an address from an interface. What is on its way to it is lost.
+    /// Removes an address from an interface. Packets in flight to it are lost.
     pub fn remove_address(&mut self, id: InterfaceId, address: IpAddr) {
         let Some(interface) = self.interface_mut(id) else { return };
         interface.addresses.retain(|own| *own != address);
@@ -255,7 +256,7 @@ impl Network {
         }
     }
 
-    /// Puts an address translator before an interface: from outside it is seen by the outer address only.
+    /// Adds a NAT before an interface: from outside only the outer address is visible.
     pub fn set_nat(&mut self, id: InterfaceId, nat: Nat) {
         let Some(interface) = self.interface_mut(id) else { return };
         let outer = nat.config().outer;
@@ -264,7 +265,7 @@ impl Network {
         self.owners.insert(outer, id);
     }
 
-    /// Gives the translator of an interface another outer address.
+    /// Changes the outer address of the NAT of an interface.
     pub fn set_outer_address(&mut self, id: InterfaceId, outer: IpAddr) {
         let Some(nat) = self.nat_mut(id) else { return };
         nat.set_outer(outer);
@@ -272,12 +273,12 @@ impl Network {
         self.owners.insert(outer, id);
     }
 
-    /// The translator before an interface, for instance to [rebind](Nat::rebind) it.
+    /// The NAT before an interface, for instance to [rebind](Nat::rebind) it.
     pub fn nat_mut(&mut self, id: InterfaceId) -> Option<&mut Nat> {
         self.interface_mut(id)?.nat.as_mut()
     }
 
-    /// Switches an interface on or off. The system of the host knows: sending by it is an error.
+    /// Sets an interface up or down. The system of the host knows: sending by it is an error.
     pub fn set_interface_state(&mut self, id: InterfaceId, state: LinkState) {
         if let Some(interface) = self.interface_mut(id) {
             interface.state = state;
@@ -300,13 +301,13 @@ impl Network {
         LinkId(self.links.len() - 1)
     }
 
-    /// Sets the links from one interface to another, in order. Packets on their way stay on the route they took.
-    /// Without links they arrive at once.
+    /// Sets the links from one interface to another, in order. Packets in flight stay on their route. Without links
+    /// they arrive at once.
     pub fn set_route(&mut self, from: InterfaceId, to: InterfaceId, links: Vec<LinkId>) -> RouteId {
         self.add_route((from, to), Course { links, stripe: None })
     }
 
-    /// Sets links side by side from one interface to another, among which packets are dealt out one by one.
+    /// Sets parallel links from one interface to another, among which packets are distributed one by one.
     pub fn set_stripe(
         &mut self,
         ends: (InterfaceId, InterfaceId),
@@ -323,12 +324,12 @@ impl Network {
         RouteId(route)
     }
 
-    /// Sets what links are told of the size of packets that enter them from now on.
+    /// Sets which size of packets links count from now on.
     pub fn set_sizes(&mut self, sizes: Sizes) {
         self.sizes = sizes;
     }
 
-    /// Packets that have passed the last link of a route since the last call; the first call begins to note them.
+    /// Packets that have passed the last link of a route since the last call; the first call starts the recording.
     pub fn take_passed(&mut self) -> Vec<Passed> {
         self.passed.replace(Vec::new()).unwrap_or_default()
     }
@@ -347,7 +348,7 @@ impl Network {
         links
     }
 
-    /// A link, to look at its books.
+    /// A link, for its counters.
     pub fn link(&self, id: LinkId) -> Option<&Link<Transit>> {
         self.links.get(id.0)
     }
@@ -357,17 +358,17 @@ impl Network {
         self.links.get_mut(id.0)
     }
 
-    /// All links in the order of their making.
+    /// All links in the order of creation.
     pub fn links(&self) -> &[Link<Transit>] {
         &self.links
     }
 
-    /// Lays down a rule for packets that are sent from now on.
+    /// Adds a rule for packets that are sent from now on.
     pub fn add_rule(&mut self, matching: Matching, action: Action) -> RuleId {
         self.rules.add(matching, action)
     }
 
-    /// Lifts a rule; tells how many packets it met, `None` if it was lifted before.
+    /// Removes a rule; returns how many packets it met, `None` if it was removed before.
     pub fn remove_rule(&mut self, id: RuleId) -> Option<u64> {
         self.rules.remove(id)
     }
@@ -377,12 +378,12 @@ impl Network {
         self.rules.hits(id)
     }
 
-    /// The books.
+    /// The counters.
     pub fn counters(&self) -> NetworkCounters {
         self.counters
     }
 
-    /// Whether no packet has come from nowhere or gone without a trace, in the network and on every link.
+    /// Whether every packet is accounted for, in the network and on every link.
     pub fn balances(&self) -> bool {
         let books = &self.counters;
         let mut sources = books.sent + books.copied;
@@ -399,7 +400,7 @@ impl Network {
     /// Sends a datagram from a host.
     ///
     /// # Errors
-    /// If the host's own system would refuse it. Later misfortune is silent.
+    /// If the host's own system would refuse it. Later losses are silent.
     pub fn send(
         &mut self,
         now: Instant,
@@ -437,8 +438,8 @@ impl Network {
         self.links.iter().filter_map(Link::next_departure).chain(held).min()
     }
 
-    /// Takes the next datagram that has arrived by `now`. Call until it gives nothing, and at every moment that
-    /// [`next_event`](Self::next_event) tells: a packet goes on to its next link at `now`.
+    /// Takes the next datagram that has arrived by `now`. Call it until it returns nothing, and at every time that
+    /// [`next_event`](Self::next_event) returns: a packet enters its next link at `now`.
     pub fn poll(&mut self, now: Instant) -> Option<Arrival> {
         loop {
             if let Some(arrival) = self.arrived.pop_front() {
@@ -501,7 +502,7 @@ impl Network {
         self.held_so_far += 1;
     }
 
-    /// Moves everything that is due; tells whether anything moved.
+    /// Moves everything that is due; returns whether anything moved.
     fn advance(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -519,7 +520,7 @@ impl Network {
         moved
     }
 
-    /// Gives a packet to the next link of its route, or to the host at its end.
+    /// Passes a packet to the next link of its route, or to the host at its end.
     fn forward(&mut self, now: Instant, transit: Transit) {
         let next = self.routes.get_mut(transit.route).and_then(|course| course.link(transit.hop));
         match next.and_then(|link| self.links.get_mut(link.0)) {
@@ -567,7 +568,7 @@ impl Network {
         });
     }
 
-    /// Sends a packet with a false source: an attacker on the path between two interfaces.
+    /// Sends a packet with a forged source: an attacker on the path between two interfaces.
     pub fn inject(&mut self, now: Instant, (from, to): (InterfaceId, InterfaceId), packet: Packet) {
         self.counters.sent += 1;
         match self.by_ends.get(&(from, to)).copied() {

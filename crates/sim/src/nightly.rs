@@ -1,4 +1,4 @@
-//! How thoroughly tests search: few fixed seeds in each run; many, and others each day, where `MANYWAY_NIGHTLY` is set.
+//! How thoroughly tests search: a few fixed seeds in each run; many, and others each day, with `MANYWAY_NIGHTLY`.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,7 +9,7 @@ pub fn is_nightly() -> bool {
     std::env::var_os("MANYWAY_NIGHTLY").is_some()
 }
 
-/// `few` of something in each run, `many` in a nightly one.
+/// `few` in an ordinary run, `many` in a nightly one.
 pub fn few_or_many<T>(few: T, many: T) -> T {
     if is_nightly() { many } else { few }
 }
@@ -34,7 +34,7 @@ pub fn rotating_seeds(few: u64, many: u64) -> Range<u64> {
 /// Runs a test with each of the seeds, on two threads.
 ///
 /// # Panics
-/// As the test does, with the seed in front of its message.
+/// As the test does, with the seed before its message.
 pub fn for_each_seed(seeds: Range<u64>, test: impl Fn(u64) + Sync) {
     const THREADS: u64 = 2;
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What travels through the simulated network.
+//! The packets of the simulated network.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub struct Packet {
     pub source: SocketAddr,
     /// The receiver, as the network sees it at this point.
     pub destination: SocketAddr,
-    /// The mark in the IP header.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// The UDP payload.
     pub data: Vec<u8>,
@@ -34,7 +34,7 @@ impl Parcel for Packet {
 
     fn is_ecn_capable(&self) -> bool {
         match self.ecn {
-            // RFC 3168: one that was marked before is.
+            // RFC 3168: a packet that was marked before stays marked.
             Ecn::Ect0 | Ecn::Ect1 | Ecn::Ce => true,
             Ecn::NotEct => false,
         }

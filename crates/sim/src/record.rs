@@ -1,4 +1,4 @@
-//! What happened: the last events, a digest of all of them, and figures over time.
+//! Records what happened: the last events, a digest of all of them, and figures over time.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -73,8 +73,8 @@ impl Record {
         self.entries.iter()
     }
 
-    /// A number that depends on every event so far: time, host, kind, addresses and size. Not on content, since the
-    /// keys of TLS are drawn by its library and differ from run to run; sizes and times do not.
+    /// A number that depends on every event so far: time, host, kind, addresses and size. Not on content, since the TLS
+    /// library draws its keys and they differ from run to run; sizes and times do not.
     pub fn digest(&self) -> u64 {
         self.digest
     }
@@ -235,5 +235,5 @@ impl Series {
     }
 }
 
-/// A series of bins longer than this is not kept further; the total still is.
+/// A series is not extended beyond this number of bins; the total still is.
 const MOST_BINS: usize = 1 << 22;

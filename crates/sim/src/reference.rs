@@ -1,4 +1,4 @@
-//! What the application must see: a simple model beside the protocol machine.
+//! What the application must read: a simple model beside the protocol machine.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use manyway_proto::StreamId;
 use crate::invariants::Law;
 use crate::network::HostId;
 
-/// Content that follows from the writer, the stream and the offset, so that nothing must be kept to check it.
+/// Content that follows from the writer, the stream and the offset, so that it can be checked without storing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern(u64);
 
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// The place of the first byte in `bytes`, read at `offset`, that is not as it was written.
+    /// The index of the first byte in `bytes`, read at `offset`, that differs from what was written.
     pub fn first_difference(self, offset: u64, bytes: &[u8]) -> Option<u64> {
         let mut at = offset;
         let mut rest = bytes;
@@ -85,9 +85,9 @@ pub struct Half {
     pub written: u64,
     /// Bytes that the reader got.
     pub read: u64,
-    /// What the writer did last.
+    /// The writer's last operation.
     pub writer: WriterState,
-    /// What the reader saw last.
+    /// The reader's last observation.
     pub reader: ReaderState,
 }
 
@@ -113,17 +113,17 @@ pub enum ReaderState {
     Ended,
     /// It saw a reset.
     Reset,
-    /// It lost interest.
+    /// It stopped reading.
     Stopped,
 }
 
 impl Reference {
-    /// One direction of a stream; as new if nothing has happened to it.
+    /// One direction of a stream; new if it has no operation yet.
     pub fn half(&self, writer: HostId, stream: StreamId) -> Half {
         self.halves.get(&(writer, stream)).copied().unwrap_or_default()
     }
 
-    /// All directions that something has happened to.
+    /// All directions with an operation.
     pub fn halves(&self) -> impl Iterator<Item = (HostId, StreamId, Half)> + '_ {
         self.halves.iter().map(|((writer, stream), half)| (*writer, *stream, *half))
     }
@@ -145,12 +145,12 @@ impl Reference {
         self.entry(writer, stream).writer = WriterState::Finished;
     }
 
-    /// The writer gave up.
+    /// The writer reset the stream.
     pub fn on_reset(&mut self, writer: HostId, stream: StreamId) {
         self.entry(writer, stream).writer = WriterState::Reset;
     }
 
-    /// The reader lost interest.
+    /// The reader stopped the stream.
     pub fn on_stop(&mut self, writer: HostId, stream: StreamId) {
         self.entry(writer, stream).reader = ReaderState::Stopped;
     }
@@ -158,7 +158,7 @@ impl Reference {
     /// The reader got these bytes.
     ///
     /// # Errors
-    /// If they are not what was written next.
+    /// If they differ from what was written next.
     pub fn on_read(&mut self, writer: HostId, stream: StreamId, data: &[u8]) -> Result<(), Law> {
         let half = self.entry(writer, stream);
         let offset = half.read;
@@ -173,7 +173,7 @@ impl Reference {
         }
     }
 
-    /// The reader was told that the stream has ended.
+    /// The reader saw the end of the stream.
     ///
     /// # Errors
     /// If the writer did not finish it here.
@@ -187,7 +187,7 @@ impl Reference {
         Err(Law::End { writer, stream, finished, read: half.read })
     }
 
-    /// The reader was told that the stream was reset.
+    /// The reader saw a reset of the stream.
     ///
     /// # Errors
     /// If the writer did not reset it.
@@ -213,7 +213,7 @@ mod tests {
     const STREAM: StreamId = StreamId(4);
 
     #[test]
-    fn a_pattern_is_the_same_however_it_is_cut() {
+    fn a_pattern_is_the_same_in_any_pieces() {
         let pattern = Pattern::new(WRITER, STREAM);
         let whole = pattern.bytes(0, 1_000);
         for (offset, length) in [(0, 1_000), (1, 7), (7, 2), (8, 8), (13, 500), (999, 1)] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faithful_transfer_is_accepted() {
+    fn a_correct_transfer_is_accepted() {
         let mut reference = Reference::default();
         let pattern = Pattern::new(WRITER, STREAM);
         reference.on_write(WRITER, STREAM, 100);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_unfaithfulness_is_seen() {
+    fn every_kind_of_error_is_found() {
         let pattern = Pattern::new(WRITER, STREAM);
         let written = || {
             let mut reference = Reference::default();

@@ -1,4 +1,4 @@
-//! A connection of others through the links of a pair: what has to be shared with them.
+//! A competing connection over the links of a pair.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// Joins a pair: to the server through `up`, back through `down`. `number` tells rivals of one pair apart.
+    /// Joins a pair: to the server through `up`, back through `down`. `number` distinguishes rivals of one pair.
     ///
     /// # Errors
-    /// If the client refuses to connect, in its own words.
+    /// If the client refuses to connect, with its error text.
     pub fn join(
         pair: &mut EndpointPair,
         number: u8,
@@ -55,7 +55,7 @@ impl Rival {
         Ok(Self { client, server, stream: None, received: ByteCount::ZERO })
     }
 
-    /// Writes and reads whatever can be; to be called every millisecond or so.
+    /// Writes and reads as much as possible; to be called about every millisecond.
     pub fn act(&mut self, pair: &mut EndpointPair) {
         let now = pair.now();
         let world = pair.world_mut();
@@ -74,7 +74,7 @@ impl Rival {
         }
     }
 
-    /// What has arrived.
+    /// The bytes that have arrived.
     pub fn received(&self) -> ByteCount {
         self.received
     }

@@ -1,4 +1,4 @@
-//! Faults as removable rules: which packets, and what becomes of them.
+//! Faults as removable rules: which packets they match, and what happens to those.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::network::{HostId, InterfaceId};
 
-/// Which packets a rule is about. Everything that is set must fit; by default every packet fits.
+/// The packets that a rule matches. All set conditions must match; by default every packet does.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Matching {
@@ -15,17 +15,17 @@ pub struct Matching {
     pub from: Option<HostId>,
     /// The interface at one of the two ends.
     pub interface: Option<InterfaceId>,
-    /// The address that the packet is for, or that the receiver takes it to come from.
+    /// The destination of the packet, or the source as the receiver sees it.
     pub address: Option<IpAddr>,
     /// Bytes of UDP payload.
     pub size: Option<RangeInclusive<usize>>,
-    /// A question to the content.
+    /// A test of the content.
     pub content: Option<ContentTest>,
-    /// Of the packets that fit in all other points, those with these numbers, from 0.
+    /// Of the packets that match all other conditions, those with these numbers, from 0.
     pub index: Option<RangeInclusive<u64>>,
 }
 
-/// A question to the UDP payload of a packet.
+/// A test of the UDP payload of a packet.
 pub type ContentTest = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 impl Matching {
@@ -34,21 +34,21 @@ impl Matching {
         Self::default()
     }
 
-    /// Only what this host sends.
+    /// Only packets of this host.
     #[must_use]
     pub fn from(mut self, host: HostId) -> Self {
         self.from = Some(host);
         self
     }
 
-    /// Only what leaves or enters by this interface.
+    /// Only packets that leave or enter by this interface.
     #[must_use]
     pub fn at(mut self, interface: InterfaceId) -> Self {
         self.interface = Some(interface);
         self
     }
 
-    /// Only what is for this address, or comes from it.
+    /// Only packets to or from this address.
     #[must_use]
     pub fn address(mut self, address: IpAddr) -> Self {
         self.address = Some(address);
@@ -69,7 +69,7 @@ impl Matching {
         self
     }
 
-    /// Of the packets that fit otherwise, only those with these numbers, from 0.
+    /// Of the packets that match otherwise, only those with these numbers, from 0.
     #[must_use]
     pub fn index(mut self, index: RangeInclusive<u64>) -> Self {
         self.index = Some(index);
@@ -96,7 +96,7 @@ impl fmt::Debug for Matching {
 pub enum Action {
     /// Drops it.
     Drop,
-    /// Lets it into the network so much later; others overtake it.
+    /// Delays it; others overtake it.
     Delay(Duration),
     /// Flips one bit.
     Corrupt,
@@ -108,7 +108,7 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleId(u64);
 
-/// What a rule may ask about.
+/// The data for matching.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) from: HostId,
@@ -118,7 +118,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// The rules in force, in the order of their making. The first that fits decides.
+/// The rules in force, in the order of creation. The first match decides.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
@@ -130,7 +130,7 @@ struct Rule {
     id: RuleId,
     matching: Matching,
     action: Action,
-    /// Packets that fitted apart from their number.
+    /// Packets that matched apart from their number.
     seen: u64,
     /// Packets acted upon.
     hits: u64,
@@ -144,7 +144,7 @@ impl Rules {
         id
     }
 
-    /// Removes a rule; tells how many packets it met, `None` if it was removed before.
+    /// Removes a rule; returns how many packets it met, `None` if it was removed before.
     pub(crate) fn remove(&mut self, id: RuleId) -> Option<u64> {
         let place = self.rules.iter().position(|rule| rule.id == id)?;
         Some(self.rules.remove(place).hits)
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn all_conditions_must_fit_and_the_index_counts_those_that_do() {
+    fn all_conditions_must_match_and_the_index_counts_matches() {
         let mut rules = Rules::default();
         let matching = Matching::all().from(HostId(0)).sized(3..=4).content(|data| data[0] == 7).index(1..=2);
         let id = rules.add(matching, Action::Drop);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides() {
+    fn the_first_rule_that_matches_decides() {
         let mut rules = Rules::default();
         let first = rules.add(Matching::all().index(0..=0), Action::Corrupt);
         rules.add(Matching::all(), Action::Drop);

@@ -1,4 +1,4 @@
-//! Short words for tests: quantities, connected pairs, and what the paths of an end went through.
+//! Shorthands for tests: quantities, connected pairs, and the events of the paths of an end.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ pub const SECOND: Duration = Duration::from_secs(1);
 /// Longer than anything should take.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// So many megabits a second.
+/// This many megabits a second.
 pub fn mbit(megabits: u64) -> Rate {
     Rate::from_bits_per_second(megabits * 1_000_000)
 }
 
-/// So many megabytes.
+/// This many megabytes.
 pub fn megabytes(number: u64) -> ByteCount {
     ByteCount(number * 1_000_000)
 }
@@ -31,25 +31,25 @@ pub fn percent(part: Rate, whole: Rate) -> u64 {
     part.bytes_per_second() * 100 / whole.bytes_per_second().max(1)
 }
 
-/// A pair that is set up, with the default settings at both ends.
+/// A connected pair, with the default settings at both ends.
 ///
 /// # Errors
-/// If the set-up takes longer than 10 s, or a law does not hold.
+/// If the handshake takes longer than 10 s, or a law is violated.
 pub fn connected(builder: PairBuilder) -> Result<EndpointPair, PairError> {
     connected_with(builder, &ConnectionConfig::default())
 }
 
-/// A pair that is set up, with the same settings at both ends.
+/// A connected pair, with the same settings at both ends.
 ///
 /// # Errors
-/// If the set-up takes longer than 10 s, or a law does not hold.
+/// If the handshake takes longer than 10 s, or a law is violated.
 pub fn connected_with(builder: PairBuilder, config: &ConnectionConfig) -> Result<EndpointPair, PairError> {
     let mut pair = endpoint_pair(builder, config);
     pair.connect(10 * SECOND)?;
     Ok(pair)
 }
 
-/// What the paths of an end went through, with the moments.
+/// The events of the paths of an end, with their times.
 pub fn path_events(pair: &mut EndpointPair, side: Side) -> Vec<(Instant, PathEvent)> {
     let events = pair.peer(side).map(|peer| peer.events().to_vec()).unwrap_or_default();
     let path = |(at, event)| if let Event::Path(path) = event { Some((at, path)) } else { None };
@@ -62,7 +62,7 @@ pub fn path_figures(pair: &mut EndpointPair, side: Side) -> Vec<PathStatistics> 
     connection.map(|connection| connection.statistics().paths).unwrap_or_default()
 }
 
-/// How many paths of an end are in a state.
+/// Number of paths of an end in a state.
 pub fn count_in(pair: &mut EndpointPair, side: Side, state: PathState) -> usize {
     path_figures(pair, side).iter().filter(|path| path.state == state).count()
 }

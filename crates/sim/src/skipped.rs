@@ -1,4 +1,4 @@
-//! Tests that need network namespaces, and what becomes of them where there are none.
+//! Counts tests that need network namespaces and are skipped where there are none.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -20,13 +20,13 @@ pub fn skip(reason: impl Display) {
     SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
 }
 
-/// Prints how many tests of this program were skipped until now, if any, past what the test program captures.
+/// Prints how many tests of this program were skipped until now, if any, past the output capture of the test program.
 ///
 /// The last test of a program calls it. Tests begin in the order of their names, so it is called `zz_…`.
 pub fn tell_skipped() {
     let count = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).len();
     if count > 0 {
-        // The macros that print are captured, the stream itself is not. Nobody is left to hear of an error.
+        // The printing macros are captured, the stream itself is not. An error cannot be reported.
         let _ = writeln!(std::io::stderr(), "skipped: {count} tests needed namespaces (root)");
     }
 }

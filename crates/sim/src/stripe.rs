@@ -1,6 +1,6 @@
-//! Packets dealt out one by one among parallel links: striping below the transport, which knows nothing of it.
+//! Distributes packets one by one over parallel links: striping below the transport, which does not notice it.
 
-/// Deals out by fixed shares, as evenly as whole packets can be.
+/// Distributes by fixed shares, as evenly as whole packets allow.
 ///
 /// ```
 /// use manyway_sim::Stripe;
@@ -11,7 +11,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stripe {
     shares: Vec<u32>,
-    /// What each has waited for, in parts of a packet.
+    /// The credit of each link, in parts of a packet.
     credits: Vec<i64>,
 }
 
@@ -22,7 +22,7 @@ impl Stripe {
         Self { shares, credits }
     }
 
-    /// The place of the link that gets the next packet: the one that has waited longest for its share.
+    /// The index of the link for the next packet: the one with the highest credit.
     pub fn deal(&mut self) -> usize {
         for (credit, share) in self.credits.iter_mut().zip(&self.shares) {
             *credit += i64::from(*share);

@@ -1,4 +1,4 @@
-//! What applications do: exchanges of any size, once or at intervals, and a service that answers them.
+//! The applications: exchanges of any size, once or at intervals, and a service that answers them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub trait Streams {
     /// Takes the next stream that the peer opened.
     fn accept(&mut self) -> Option<StreamId>;
 
-    /// Writes; tells how many bytes were accepted, 0 if the stream is full or ended.
+    /// Writes; returns how many bytes were accepted, 0 if the stream is full or ended.
     fn write(&mut self, stream: StreamId, data: Bytes) -> usize;
 
     /// Ends the writing half.
@@ -33,7 +33,7 @@ pub trait Streams {
     /// Reads at most `most` bytes, in order.
     fn read(&mut self, stream: StreamId, most: usize) -> Read;
 
-    /// Sends a message. A machine that knows of none takes none.
+    /// Sends a message. A machine without messages refuses it.
     ///
     /// # Errors
     /// If it was not taken.
@@ -54,7 +54,7 @@ pub trait Streams {
         None
     }
 
-    /// Says what a stream is for; a machine that knows no difference makes none.
+    /// Sets the class of a stream; no effect at a machine without classes.
     fn set_class(&mut self, stream: StreamId, class: Class) {
         let _ = (stream, class);
     }
@@ -63,24 +63,24 @@ pub trait Streams {
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// When the application took it.
+    /// When the application received it.
     pub at: Instant,
-    /// On which stream.
+    /// Its stream.
     pub stream: StreamId,
     /// The message.
     pub message: Message,
 }
 
-/// What reading gave.
+/// The result of reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// Bytes.
     Data(Bytes),
-    /// Nothing now.
+    /// No data now.
     Blocked,
     /// The end of the stream; nothing follows.
     End,
-    /// The peer gave the stream up with this code.
+    /// The peer reset the stream with this code.
     Reset(u64),
 }
 
@@ -89,7 +89,7 @@ pub trait Application: fmt::Debug {
     /// Does what can be done now.
     fn act(&mut self, now: Instant, streams: &mut dyn Streams);
 
-    /// When it wants to act even if nothing happens.
+    /// When it acts even if nothing happens.
     fn wakes_at(&self) -> Option<Instant> {
         None
     }
@@ -101,7 +101,7 @@ pub trait Application: fmt::Debug {
 /// Most bytes handed over in one call.
 const CHUNK: usize = 64 * 1024;
 
-/// Writes the pattern to one stream. A piece that was not accepted in full is kept, since making it is dear.
+/// Writes the pattern to one stream. A piece that was not accepted in full is kept, since generating it is expensive.
 #[derive(Debug, Default)]
 struct PatternWriter {
     written: u64,
@@ -109,7 +109,7 @@ struct PatternWriter {
 }
 
 impl PatternWriter {
-    /// Writes until the stream is full or `total` bytes are written; tells whether they are.
+    /// Writes until the stream is full or `total` bytes are written; returns whether they are.
     fn write(&mut self, writer: HostId, streams: &mut dyn Streams, stream: StreamId, total: u64) -> bool {
         while self.written < total {
             if self.rest.is_empty() {
@@ -127,7 +127,7 @@ impl PatternWriter {
     }
 }
 
-/// Opens a stream, writes so many bytes, finishes, and reads the answer to its end.
+/// Opens a stream, writes this many bytes, finishes, and reads the answer to its end.
 #[derive(Debug)]
 pub struct Exchange {
     host: HostId,
@@ -152,7 +152,7 @@ impl Exchange {
         Self { host, total: total.get(), class: Class::default(), writer, state }
     }
 
-    /// Says what its stream is for; [`Class::Bulk`] unless told.
+    /// Sets the class of its stream; default [`Class::Bulk`].
     #[must_use]
     pub fn class(self, class: Class) -> Self {
         Self { class, ..self }
@@ -185,7 +185,7 @@ impl Application for Exchange {
     }
 }
 
-/// Reads what is there; tells whether the stream has ended.
+/// Reads available data; returns whether the stream has ended.
 fn read_all(streams: &mut dyn Streams, stream: StreamId) -> bool {
     loop {
         match streams.receive_message(stream) {
@@ -254,7 +254,7 @@ impl Application for Requests {
     }
 }
 
-/// Opens streams at random and writes to them at random, a piece at a time, until a number of bytes is spent; then
+/// Opens streams at random and writes to them at random, a piece at a time, until a number of bytes is written; then
 /// finishes all and reads the answers.
 #[derive(Debug)]
 pub struct Scribbler {
@@ -292,7 +292,7 @@ impl Scribbler {
         let Some((stream, writer)) = self.writing.iter_mut().nth(place) else { return };
         let (stream, before) = (*stream, writer.written);
         writer.write(self.host, streams, stream, before + length);
-        // What was refused is forgotten: the next piece has its own length.
+        // A refused piece is dropped: the next one has its own length.
         writer.rest = Bytes::new();
         self.left -= writer.written - before;
         if ends && self.left > 0 {
@@ -358,7 +358,7 @@ impl Messenger {
         Arc::clone(&self.reliable)
     }
 
-    /// The number of a message, if it is whole and as it was sent.
+    /// The number of a message, if it is complete and unchanged.
     pub fn number_of(message: &Message) -> Option<u32> {
         let (head, rest) = message.data.split_first_chunk()?;
         let as_sent =
@@ -437,7 +437,7 @@ impl Application for Messenger {
     }
 }
 
-/// Accepts every stream, reads bytes or messages to their end, answers with so many bytes, and finishes it.
+/// Accepts every stream, reads bytes or messages to their end, answers with this many bytes, and finishes it.
 #[derive(Debug)]
 pub struct Service {
     host: HostId,
@@ -488,13 +488,13 @@ impl Application for Service {
         self.served += (before - self.streams.len()) as u64;
     }
 
-    /// A service waits for ever.
+    /// A service is never done.
     fn is_done(&self) -> bool {
         false
     }
 }
 
-/// Streams of one end with the reference beside them: every call is compared with what it must give.
+/// Streams of one end with the reference beside them: every call is checked against it.
 pub(crate) struct Checked<'a> {
     pub(crate) now: Instant,
     pub(crate) streams: &'a mut dyn Streams,
@@ -503,7 +503,7 @@ pub(crate) struct Checked<'a> {
     pub(crate) reference: &'a mut Reference,
     pub(crate) received: &'a mut Series,
     pub(crate) messages: &'a mut Vec<Delivery>,
-    /// The first breach.
+    /// The first violation.
     pub(crate) broken: Option<Law>,
 }
 

@@ -1,4 +1,5 @@
-//! The loop: what happens next, who is told, what they send; until nothing happens or the time is up.
+//! The event loop: finds the next event, calls the machines, sends their packets; until nothing happens or the time is
+//! over.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +10,28 @@ use crate::invariants::{BrokenLaw, Law, Laws, Limits};
 use crate::network::{Arrival, HostId, Network, SendError};
 use crate::record::{Record, What};
 
-/// A protocol machine that a world drives: the calls that every driver makes, on real sockets too.
+/// A protocol machine in a world: the calls that every driver makes, on real sockets too.
 pub trait Node {
     /// Takes one datagram.
     fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]);
 
-    /// Gives the next datagrams to send; they stand in `buffer`, which comes empty. Called until `None`.
+    /// Returns the next datagrams to send in `buffer`, which is empty at the call. Called until `None`.
     fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit>;
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     fn poll_timeout(&mut self) -> Option<Instant>;
 
-    /// Lets timers act that are due.
+    /// Fires the timers that are due.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Is told that the system refused to send from this address.
+    /// Reports that the system refused to send from this address.
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress);
 }
 
-/// Datagrams that wait for a stopped machine: about what fits into the buffer of a socket.
+/// Datagrams that wait for a stopped machine: about as many as fit into a socket buffer.
 const MOST_WAITING: usize = 3000;
 
-/// Hosts with a protocol machine each, on one network, in one time.
+/// Hosts with a protocol machine each, on one network, with one clock.
 #[derive(Debug)]
 pub struct World<N> {
     clock: Clock,
@@ -48,7 +49,7 @@ pub struct World<N> {
 pub enum Step {
     /// Something happened.
     Acted,
-    /// Nothing will happen before the moment given; the clock shows that now.
+    /// Nothing happens before the given time; the clock shows that now.
     Waited,
 }
 
@@ -83,7 +84,7 @@ impl<N: Node> World<N> {
         self.rng.fork()
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -93,7 +94,7 @@ impl<N: Node> World<N> {
         &self.clock
     }
 
-    /// The network, to look at.
+    /// The network, to read.
     pub fn network(&self) -> &Network {
         &self.network
     }
@@ -108,13 +109,13 @@ impl<N: Node> World<N> {
         self.nodes.get(host.0)
     }
 
-    /// The machine of a host, to call. What it wants to send leaves with the next [`step`](Self::step).
+    /// The machine of a host, to call. Its packets leave with the next [`step`](Self::step).
     pub fn node_mut(&mut self, host: HostId) -> Option<&mut N> {
         self.nodes.get_mut(host.0)
     }
 
-    /// Stops a machine, as a suspend or a signal stops a process: its timers do not fire, it sends nothing, and what
-    /// arrives waits.
+    /// Stops a machine, as a suspend or a signal stops a process: its timers do not fire, it sends nothing, and
+    /// arriving packets wait.
     pub fn stop(&mut self, host: HostId) {
         self.stopped.entry(host).or_default();
     }
@@ -124,7 +125,7 @@ impl<N: Node> World<N> {
         self.stopped.contains_key(&host)
     }
 
-    /// Lets a stopped machine go on: first it gets what waits for it.
+    /// Resumes a stopped machine: first it receives the waiting packets.
     pub fn resume(&mut self, host: HostId) {
         let now = self.clock.now();
         for arrival in self.stopped.remove(&host).into_iter().flatten() {
@@ -132,12 +133,12 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// What has happened.
+    /// The record of events.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// What has happened, to set how much is kept.
+    /// The record of events, to set its length.
     pub fn record_mut(&mut self) -> &mut Record {
         &mut self.record
     }
@@ -147,10 +148,10 @@ impl<N: Node> World<N> {
         &mut self.laws
     }
 
-    /// Sends what the machines have to send, goes to the next event, not beyond `until`, and lets it happen.
+    /// Sends the packets of the machines, goes to the next event, not beyond `until`, and executes it.
     ///
     /// # Errors
-    /// If a law does not hold.
+    /// If a law is violated.
     pub fn step(&mut self, until: Instant) -> Result<Step, BrokenLaw> {
         self.transmit()?;
         let next = self.next_event().filter(|next| *next <= until);
@@ -175,13 +176,13 @@ impl<N: Node> World<N> {
     /// Steps until the clock shows `until`.
     ///
     /// # Errors
-    /// If a law does not hold.
+    /// If a law is violated.
     pub fn run_until(&mut self, until: Instant) -> Result<(), BrokenLaw> {
         while self.step(until)? == Step::Acted {}
         Ok(())
     }
 
-    /// When something happens next by itself.
+    /// When the next event is due.
     pub fn next_event(&mut self) -> Option<Instant> {
         let timers =
             running(&mut self.nodes, &self.stopped).filter_map(|(_, node)| node.poll_timeout()).min();
@@ -206,7 +207,7 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// Tells machines whose time has come; says whether there was any.
+    /// Calls machines whose timers are due; returns whether there was any.
     fn fire(&mut self, now: Instant) -> bool {
         let mut fired = false;
         for (host, node) in running(&mut self.nodes, &self.stopped) {
@@ -219,7 +220,7 @@ impl<N: Node> World<N> {
         fired
     }
 
-    /// After everything due was done and sent, deadlines lie in the future again.
+    /// After everything due was done and sent, deadlines are in the future again.
     fn check_deadlines(&mut self, now: Instant) -> Result<(), BrokenLaw> {
         for (host, node) in running(&mut self.nodes, &self.stopped) {
             self.laws.on_deadline(now, host, node.poll_timeout())?;
@@ -237,7 +238,7 @@ impl<N: Node> World<N> {
                 let sent = self.buffer.chunks(transmit.segment.max(1)).try_for_each(|datagram| {
                     send(now, &mut self.network, &mut self.record, (host, transmit), datagram)
                 });
-                // As a system call does: one error for all that was to be sent together.
+                // As in a system call: one error for all datagrams of the batch.
                 if sent.is_err() {
                     node.handle_send_error(now, transmit.tuple.local);
                 }

@@ -1,4 +1,4 @@
-//! What an end that only receives keeps of the packets that arrived, and what its acknowledgements ask for.
+//! The packet ranges that a receiver keeps, and what its acknowledgements elicit.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ struct Ranges {
     acks: usize,
     sum: usize,
     most: usize,
-    /// Packets of nothing but acknowledgements, and those of them that ask for one in turn.
+    /// Packets of acknowledgements only, and those of them that are ack-eliciting.
     pure: usize,
     asking: usize,
 }
@@ -56,7 +56,8 @@ impl Observer for Counter {
     }
 }
 
-/// A transfer in one direction over two paths that lose one packet in a hundred each way; what the receiver sent.
+/// A transfer in one direction over two paths that lose one packet in a hundred each way; returns what the receiver
+/// sent.
 fn one_way(from: Side) -> (Ranges, usize) {
     let receiver = match from {
         Side::Client => Side::Server,
@@ -85,12 +86,12 @@ fn one_way(from: Side) -> (Ranges, usize) {
 
 // spec 9.30
 #[test]
-fn the_acknowledgements_of_an_end_that_only_receives_stay_short_and_raise_no_doubts() {
+fn the_acknowledgements_of_a_receiver_stay_short_and_raise_no_suspicion() {
     for from in [Side::Client, Side::Server] {
         let (ranges, doubts) = one_way(from);
         let mean_of_hundred = ranges.sum * 100 / ranges.acks;
         // Full links lose a packet in every second or third round trip, and each gap is named for one to two of them.
-        // Were nobody asked, there would be 7 ranges in the mean, and up to 42.
+        // Without ack-eliciting acknowledgements there would be 7 ranges in the mean, and up to 42.
         assert!(mean_of_hundred < 175 && ranges.most <= 8, "{from:?} sends: {ranges:?}");
         assert!(ranges.asking * 20 < ranges.pure, "{from:?} sends: {ranges:?}");
         assert_eq!(doubts, 0, "{from:?} sends");
@@ -108,7 +109,7 @@ struct Carried {
 struct Carriers(Arc<Mutex<Carried>>);
 
 impl Carriers {
-    /// What came since it was asked last.
+    /// The acknowledgements since the last call.
     fn take(&self) -> Carried {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
@@ -150,7 +151,7 @@ fn uneven(carriers: &Carriers) -> EndpointPair {
 
 // spec 9.4, 9.7, 9.54
 #[test]
-fn acknowledgements_go_on_their_own_path_and_do_not_heed_the_order_between_paths() {
+fn acknowledgements_use_their_own_path_and_ignore_the_order_between_paths() {
     let carriers = Carriers::default();
     let mut pair = uneven(&carriers);
     carriers.take();
@@ -167,7 +168,7 @@ fn acknowledgements_go_on_their_own_path_and_do_not_heed_the_order_between_paths
 
 // spec 6.22, 9.7
 #[test]
-fn the_acknowledgements_of_a_path_without_a_way_back_go_on_the_other() {
+fn the_acknowledgements_of_a_path_without_a_return_path_use_the_other() {
     for cut in 0..2 {
         let carriers = Carriers::default();
         let mut pair = uneven(&carriers);

@@ -1,4 +1,4 @@
-//! Data of the class *background* (spec 8.44): it is not paid for, and gives way to everybody.
+//! Data of the class *background* (spec 8.44): it uses no path with a cost, and yields to all other data.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -22,13 +22,13 @@ fn start(pair: &mut EndpointPair, class: Class, bytes: ByteCount) {
     pair.start(Side::Client, Box::new(Exchange::new(client, bytes).class(class)));
 }
 
-/// What each path sent.
+/// The bytes that each path sent.
 fn sent(pair: &mut EndpointPair) -> Vec<ByteCount> {
     path_figures(pair, Side::Client).iter().map(|path| path.bytes_sent).collect()
 }
 
 #[test]
-fn no_scheduler_pays_for_it_and_all_pay_for_the_rest() {
+fn no_scheduler_sends_background_data_on_a_path_with_a_cost() {
     for scheduler in names().filter(|name| *name != "primary") {
         for class in [Class::Background, Class::Bulk] {
             let builder = PairBuilder::new().path(mbit(10), 10 * MS).path(mbit(10), 10 * MS);
@@ -39,7 +39,7 @@ fn no_scheduler_pays_for_it_and_all_pay_for_the_rest() {
             terms.cost = 1;
             pair.peer(Side::Client).unwrap().connection().unwrap().set_terms(costly, terms);
             let before = sent(&mut pair);
-            // Goff: a stream keeps to its path, so that one for each is needed.
+            // `stream-bound`: a stream keeps its path, so one for each is needed.
             for _ in 0..2 {
                 start(&mut pair, class, megabytes(5));
             }
@@ -54,7 +54,7 @@ fn no_scheduler_pays_for_it_and_all_pay_for_the_rest() {
     }
 }
 
-/// Goodput and the mean queue of ten seconds on a link of 20 Mbit/s that can hold packets for 300 ms.
+/// Goodput and the mean queue of ten seconds on a link of 20 Mbit/s with a queue of 300 ms.
 fn over_a_long_queue(class: Class, congestion: &str) -> (Rate, Duration) {
     let link = LinkConfig::new(mbit(20), 10 * MS).with_queue_time(300 * MS);
     let builder = PairBuilder::new().path_with(link.clone(), link);
@@ -71,7 +71,7 @@ fn over_a_long_queue(class: Class, congestion: &str) -> (Rate, Duration) {
 }
 
 #[test]
-fn its_queue_delays_others_by_little_and_it_fills_the_path_that_nobody_else_uses() {
+fn its_queue_delays_others_little_and_it_fills_an_otherwise_unused_path() {
     for congestion in ["cubic", "bbr"] {
         let (goodput, queue) = over_a_long_queue(Class::Background, congestion);
         assert!(queue <= 35 * MS && goodput > mbit(17), "{congestion}: {queue:?} {goodput}");
@@ -80,7 +80,7 @@ fn its_queue_delays_others_by_little_and_it_fills_the_path_that_nobody_else_uses
     assert!(queue > 100 * MS, "{queue:?}");
 }
 
-/// What it gets beside another connection over the same link, in percent of both.
+/// Its share beside another connection over the same link, in percent of both.
 fn beside_a_rival(class: Class) -> u64 {
     let link = LinkConfig::new(mbit(20), 10 * MS).with_queue_time(100 * MS);
     let builder = PairBuilder::new().path_with(link.clone(), link);

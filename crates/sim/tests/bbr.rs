@@ -20,7 +20,7 @@ fn config(congestion: &str) -> ConnectionConfig {
     config
 }
 
-/// A link of so many Mbit/s and so long a round trip, with a queue of 100 ms.
+/// A link of this rate in Mbit/s and round-trip time, with a queue of 100 ms.
 fn link(megabits: u64, round_trip: Duration) -> LinkConfig {
     LinkConfig::new(mbit(megabits), round_trip / 2)
 }
@@ -29,7 +29,7 @@ fn lossy(link: LinkConfig, percent: f64) -> LinkConfig {
     link.with_loss(LossModel::Random(Probability::from_percent(percent)))
 }
 
-/// A client that sends without end over links up; the way back is as fast and faultless.
+/// A client that sends without end over links up; the return direction is as fast and faultless.
 fn bulk(links: &[LinkConfig]) -> EndpointPair {
     bulk_with(links, "bbr", 1)
 }
@@ -45,15 +45,15 @@ fn bulk_with(links: &[LinkConfig], congestion: &str, seed: u64) -> EndpointPair 
     pair
 }
 
-/// What a stretch of time brought.
+/// The figures of a span of time.
 #[derive(Debug)]
 struct Stretch {
     goodput: Rate,
-    /// Mean time that a packet would have waited in the queue of the first path.
+    /// Mean queueing delay of the first path.
     queue: Duration,
 }
 
-/// Runs for a time and looks at it; the queue is looked at every millisecond.
+/// Runs for a time and measures; the queue is sampled every millisecond.
 fn watch(pair: &mut EndpointPair, time: Duration) -> Stretch {
     let before = pair.received(Side::Server).total();
     let up = pair.paths().first().unwrap().up;
@@ -68,7 +68,7 @@ fn watch(pair: &mut EndpointPair, time: Duration) -> Stretch {
     Stretch { goodput: bytes.per(time), queue: queue / millis }
 }
 
-/// Share, in percent, of what links of so many Mbit/s carry of content: 1440 bytes of each 1500.
+/// Payload share, in percent, of the capacity of links of this rate in Mbit/s: 1440 bytes of each 1500.
 fn share(goodput: Rate, megabits: u64) -> u64 {
     percent(goodput, mbit(megabits).scaled(1440, 1500))
 }
@@ -82,7 +82,7 @@ fn steady(links: &[LinkConfig], megabits: u64) -> (u64, Stretch) {
 }
 
 #[test]
-fn two_paths_that_lose_one_packet_in_a_hundred_give_their_sum() {
+fn two_paths_with_one_percent_loss_give_their_sum() {
     let path = lossy(link(50, 20 * MS), 1.0);
     for seed in 1..few_or_many(2, 4) {
         let mut pair = bulk_with(&[path.clone(), path.clone()], "bbr", seed);
@@ -92,7 +92,7 @@ fn two_paths_that_lose_one_packet_in_a_hundred_give_their_sum() {
 }
 
 #[test]
-fn a_path_that_loses_two_packets_in_a_hundred_is_filled() {
+fn a_path_with_two_percent_loss_is_filled() {
     for seed in 1..few_or_many(2, 4) {
         let mut pair = bulk_with(&[lossy(link(50, 20 * MS), 2.0)], "bbr", seed);
         let share = share(watch(&mut pair, 10 * SECOND).goodput, 50);
@@ -138,14 +138,14 @@ fn jitter_neither_slows_it_down_nor_fills_the_queue() {
     let jittery = link(50, 40 * MS).with_jitter(jitter, Order::Kept);
     let (share, stretch) = steady(&[jittery], 50);
     assert!(share >= 93, "{share} {stretch:?}");
-    // The round trip is 55 ms on average: a packet that is late holds up those behind it.
+    // The round trip is 55 ms on average: a late packet blocks those after it.
     assert!(stretch.queue < 60 * MS, "{stretch:?}");
 }
 
 #[test]
-fn round_trips_that_vary_by_chance_do_not_end_the_search_at_the_start() {
-    // In these seeds all round trips of a round were by chance longer than those before, or one that was
-    // far too short kept the path from being used.
+fn randomly_varying_round_trips_do_not_end_startup() {
+    // In these seeds all round trips of a round were by chance longer than those before, or one that was far too short
+    // kept the path from being used.
     let jitter = Jitter::Normal(Duration::from_micros(8485));
     let jittery = link(50, 24 * MS).with_jitter(jitter, Order::Kept);
     for seed in [1, 8, 11, 14, 20] {
@@ -163,7 +163,7 @@ fn round_trips_that_vary_by_chance_do_not_end_the_search_at_the_start() {
 }
 
 #[test]
-fn packets_that_overtake_each_other_cost_little() {
+fn reordering_costs_little() {
     let jitter = Jitter::Uniform(5 * MS);
     let reordering = link(50, 40 * MS).with_jitter(jitter, Order::Free);
     let (share, stretch) = steady(&[reordering], 50);
@@ -184,7 +184,7 @@ fn a_short_queue_is_no_obstacle() {
     assert!(share >= 90, "{share} {stretch:?}");
 }
 
-/// A cell whose rate wanders between 5 and 45 Mbit/s within 4 s, with the pauses of a radio link.
+/// A cell whose rate varies between 5 and 45 Mbit/s within 4 s, with the pauses of a radio link.
 fn cell() -> DeliveryTrace {
     let mut moments = Vec::new();
     for milli in 0..4000_u64 {
@@ -240,7 +240,7 @@ fn a_rate_that_rises_tenfold_is_found_by_doubling() {
 }
 
 #[test]
-fn the_estimate_survives_a_while_of_little_data() {
+fn the_estimate_survives_a_time_of_little_data() {
     let mut pair = connected_with(PairBuilder::new().path(mbit(50), 20 * MS), &config("bbr")).unwrap();
     pair.transfer(Side::Client, megabytes(20), MINUTE).unwrap();
     let window = path_figures(&mut pair, Side::Client)[0].window;
@@ -275,8 +275,8 @@ fn the_first_flights_double_in_each_round_trip() {
 }
 
 #[test]
-fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
-    // The far path carries what the near one has no room for, in turns of 2 s.
+fn a_rarely_needed_path_keeps_its_estimate() {
+    // The far path carries the overflow of the near one, in turns of 2 s.
     let (near, far) = (link(50, 10 * MS), link(50, 60 * MS));
     let builder = PairBuilder::new().path_with(near.clone(), near).path_with(far.clone(), far);
     let mut pair = connected_with(builder, &config("bbr")).unwrap();
@@ -290,7 +290,7 @@ fn a_path_that_the_scheduler_seldom_needs_keeps_its_estimate() {
 
 // spec 9.36
 #[test]
-fn the_paths_of_a_connection_search_by_turns() {
+fn the_paths_of_a_connection_probe_bandwidth_in_turns() {
     for rtt in few_or_many(vec![20], vec![10, 20, 30]) {
         let mut pair = bulk(&[link(50, rtt * MS), link(50, rtt * MS)]);
         pair.run_for(3 * SECOND).unwrap();
@@ -311,14 +311,14 @@ fn the_paths_of_a_connection_search_by_turns() {
             }
             at_once += usize::from(searching.iter().all(|is_searching| *is_searching));
         }
-        // By chance a fifth of the one path's searches would meet one of the other.
+        // By chance a fifth of the one path's probes would coincide with one of the other.
         let least = searches.into_iter().min().unwrap();
         assert!(least > 300 && at_once * 10 < least, "{rtt} ms: {searches:?}, {at_once} at once");
     }
 }
 
-/// Goodput of each way from the first second to the eighth, where both ends of one connection send all the time, and how
-/// long packets wait in the queues of each path on average, both ways together.
+/// Goodput in each direction from the first second to the eighth, where both ends of one connection send all the time,
+/// and the mean queueing delay of each path, both directions together.
 fn both_ways(links: &[LinkConfig]) -> ([Rate; 2], Vec<Duration>) {
     let builder =
         links.iter().fold(PairBuilder::new(), |builder, link| builder.path_with(link.clone(), link.clone()));
@@ -345,7 +345,7 @@ fn both_ways(links: &[LinkConfig]) -> ([Rate; 2], Vec<Duration>) {
 }
 
 #[test]
-fn both_ways_at_once_are_as_fast_as_one_over_paths_of_any_length() {
+fn both_directions_at_once_are_as_fast_as_one_over_paths_of_any_length() {
     for (megabits, round_trips) in [(50, [10, 100]), (10, [2, 2]), (10, [2, 100]), (50, [20, 70])] {
         let round_trips = round_trips.map(|millis| millis * MS);
         let (goodputs, waits) = both_ways(&round_trips.map(|round_trip| link(megabits, round_trip)));
@@ -364,7 +364,7 @@ fn both_ways_at_once_are_as_fast_as_one_over_paths_of_any_length() {
 }
 
 #[test]
-fn a_path_is_filled_while_somebody_else_fills_the_way_back() {
+fn a_path_is_filled_while_other_traffic_fills_the_return_direction() {
     let (fast, slow) = (link(50, 10 * MS), link(5, 10 * MS));
     let mut pair = connected_with(PairBuilder::new().path_with(fast, slow), &config("bbr")).unwrap();
     let client = pair.host(Side::Client);
@@ -384,10 +384,10 @@ fn a_path_is_filled_while_somebody_else_fills_the_way_back() {
 }
 
 #[test]
-fn the_search_at_the_start_is_not_ended_by_a_queue_on_the_way_back() {
+fn startup_is_not_ended_by_a_queue_in_the_return_direction() {
     let (fast, slow) = (link(50, 10 * MS), link(5, 10 * MS));
     let mut pair = connected_with(PairBuilder::new().path_with(fast, slow), &config("bbr")).unwrap();
-    // The round trip is known when the queue begins to grow.
+    // The round-trip time is known when the queue begins to grow.
     pair.transfer(Side::Client, ByteCount(60_000), MINUTE).unwrap();
     let links = *pair.paths().first().unwrap();
     let mut rival = Rival::join(&mut pair, 9, &config("cubic"), &[links.down], &[links.up]).unwrap();
@@ -406,7 +406,7 @@ fn the_search_at_the_start_is_not_ended_by_a_queue_on_the_way_back() {
     assert!(shares[0] >= 60 && shares[1] >= 93, "{shares:?}");
 }
 
-/// Goodputs of a bbr flow and of one that comes 3 s later, from 10 s to 40 s.
+/// Goodputs of a bbr flow and of one that starts 3 s later, from 10 s to 40 s.
 fn rivalry(congestion: &str, link: LinkConfig) -> (Rate, Rate) {
     let mut pair = bulk(&[link]);
     pair.run_for(3 * SECOND).unwrap();

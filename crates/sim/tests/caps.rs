@@ -1,4 +1,4 @@
-//! What becomes of a path once nothing more may go over its interface.
+//! Paths over an interface whose quota is used up.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use manyway_proto::scheduler::PathTerms;
@@ -25,7 +25,7 @@ fn locals(pair: &mut EndpointPair, side: Side) -> Vec<LocalAddress> {
     path_figures(pair, side).iter().map(|path| path.tuple.local).collect()
 }
 
-/// Says what is left of an interface, as whoever counts does.
+/// Sets the remaining quota of an interface, as a ledger does.
 fn leave(pair: &mut EndpointPair, side: Side, all: &[LocalAddress], which: LocalAddress, left: u64) {
     let now = pair.now();
     let mut terms = PathTerms::default();
@@ -35,7 +35,7 @@ fn leave(pair: &mut EndpointPair, side: Side, all: &[LocalAddress], which: Local
     let connection = pair.peer(side).unwrap().connection().unwrap();
     connection.set_terms(which, terms);
     connection.set_local_addresses(now, &locals);
-    // What happened is told in the next turn.
+    // The events are reported in the next turn.
     pair.run_for(MS).unwrap();
 }
 
@@ -60,14 +60,14 @@ fn a_path_without_quota_closes_with_its_reason_and_opens_again_when_there_is_mor
         let reason = PathReason::CapReached { renewal: Some(RENEWAL) };
         assert!(states(&mut pair, Side::Client).contains(&(PathId(1), PathState::Closed, reason)));
         assert_eq!(reason.to_string(), "cap reached, again from 2026-12-01");
-        // What was on its way still arrives, and then nothing.
+        // Data in flight still arrives, and then nothing.
         pair.run_for(500 * MS).unwrap();
         let before = pair.delivered(from);
         pair.run_for(SECOND).unwrap();
         let after = pair.delivered(from);
         assert_eq!(after[1], before[1], "{from:?}");
         assert!((after[0] - before[0]).get() > 1_000_000, "{from:?} {before:?} {after:?}");
-        // Nobody has to wait for it.
+        // The transfer is not delayed.
         assert!(pair.received(from.other()).longest_silence() < 200 * MS);
 
         leave(&mut pair, Side::Client, &all, all[1], 1 << 30);
@@ -89,7 +89,7 @@ fn the_last_path_is_silent_without_quota_and_goes_on_with_it() {
     pair.run_for(100 * MS).unwrap();
     let before = pair.delivered(Side::Client);
     pair.run_for(5 * SECOND).unwrap();
-    // The peer asks now and then whether it answers again.
+    // The peer probes from time to time whether it answers again.
     let after = pair.delivered(Side::Client);
     assert!(after[0] == before[0] && after[1] < before[1] + ByteCount(1000), "{before:?} {after:?}");
     let figures = path_figures(&mut pair, Side::Client);
@@ -101,9 +101,9 @@ fn the_last_path_is_silent_without_quota_and_goes_on_with_it() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-/// Whoever counts tells what is left every 10 ms; what goes over in between is what the scheduler may not exceed.
+/// The ledger reports the quota every 10 ms; the scheduler may not exceed it in between.
 #[test]
-fn the_cheapest_set_of_paths_does_not_run_over_what_is_left() {
+fn the_cheapest_set_of_paths_does_not_exceed_the_quota() {
     const QUOTA: u64 = 500_000;
     let mut pair = connected("cost=100ms");
     let all = locals(&mut pair, Side::Client);
@@ -124,7 +124,7 @@ fn the_cheapest_set_of_paths_does_not_run_over_what_is_left() {
         pair.run_for(10 * MS).unwrap();
         spent = moved(&mut pair).unwrap() - before;
     }
-    // A last datagram, and the acknowledgements of the peer, which needs no quota of ours for them.
+    // A last datagram, and the acknowledgements of the peer, which need no quota of this end.
     assert!((QUOTA - 20_000..QUOTA + 20_000).contains(&spent), "{spent}");
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }

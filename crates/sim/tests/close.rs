@@ -1,4 +1,4 @@
-//! The end of a connection: in order, at once, from both ends, over bad links, and by time.
+//! The end of a connection: orderly, immediate, from both ends, over bad links, and by timeout.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn is_forgotten(pair: &mut EndpointPair, within: Duration) {
 }
 
 #[test]
-fn a_close_tells_both_ends_who_and_why() {
+fn a_close_tells_both_ends_the_closer_and_the_reason() {
     for side in BOTH {
         let mut pair = connected(one_path()).unwrap();
         close(&mut pair, side, 7);
@@ -51,7 +51,7 @@ fn a_close_tells_both_ends_who_and_why() {
 }
 
 #[test]
-fn nothing_is_told_of_paths_behind_the_end() {
+fn no_path_event_follows_the_end() {
     let mut pair = connected(one_path()).unwrap();
     let tuple = pair.peer(Side::Client).unwrap().connection().unwrap().statistics().paths[0].tuple;
     let now = pair.now();
@@ -64,7 +64,7 @@ fn nothing_is_told_of_paths_behind_the_end() {
 }
 
 #[test]
-fn both_ends_may_close_at_once() {
+fn both_ends_can_close_at_once() {
     let mut pair = connected(one_path()).unwrap();
     close(&mut pair, Side::Client, 1);
     close(&mut pair, Side::Server, 2);
@@ -76,7 +76,7 @@ fn both_ends_may_close_at_once() {
 }
 
 #[test]
-fn each_step_of_the_close_may_get_lost() {
+fn each_step_of_the_close_can_be_lost() {
     for lossy in BOTH {
         for closing in BOTH {
             for first in 0..3 {
@@ -150,7 +150,7 @@ fn an_abort_ends_both_sides_at_once() {
 }
 
 #[test]
-fn a_close_goes_over_any_path_that_works() {
+fn a_close_uses_any_path_that_works() {
     for closing in BOTH {
         let mut pair = connected(one_path().path(mbit(20), 10 * MS)).unwrap();
         pair.run_for(500 * MS).unwrap();
@@ -163,14 +163,14 @@ fn a_close_goes_over_any_path_that_works() {
 }
 
 #[test]
-fn a_close_towards_nobody_ends_by_itself() {
+fn a_close_without_a_peer_ends_by_itself() {
     let mut pair = connected(one_path()).unwrap();
     pair.run_for(500 * MS).unwrap();
     pair.cut(0, Direction::Both);
     close(&mut pair, Side::Client, 7);
     pair.run_for(10 * SECOND).unwrap();
     assert_eq!(ended(&mut pair, Side::Client), Some(closed(ClosedBy::Us, 7)));
-    // The server hears of nothing: its idle time ends it.
+    // The server receives nothing: its idle time ends it.
     pair.run_for(30 * SECOND).unwrap();
     assert_eq!(ended(&mut pair, Side::Server), Some(ConnectionError::IdleTimeout));
 }
@@ -195,7 +195,7 @@ fn an_idle_connection_ends_after_its_time_and_a_keep_alive_prevents_it() {
 
 // spec 7.43
 #[test]
-fn a_receiver_in_the_middle_of_a_stream_asks_once_before_it_gives_a_silent_peer_up() {
+fn a_receiver_in_the_middle_of_a_stream_asks_once_before_it_drops_a_silent_peer() {
     let mut config = ConnectionConfig::default();
     config.idle_timeout = 10 * SECOND;
     for (is_finished, lives_on) in [(false, true), (true, false)] {
@@ -219,7 +219,7 @@ fn a_receiver_in_the_middle_of_a_stream_asks_once_before_it_gives_a_silent_peer_
 }
 
 #[test]
-fn a_connection_that_keeps_itself_alive_hears_that_nobody_is_left() {
+fn a_connection_with_a_keep_alive_notices_that_its_peer_is_gone() {
     let mut config = ConnectionConfig::default();
     config.idle_timeout = 5 * SECOND;
     config.keep_alive = Some(SECOND);
@@ -234,7 +234,7 @@ fn a_connection_that_keeps_itself_alive_hears_that_nobody_is_left() {
 }
 
 #[test]
-fn keys_change_under_load_at_both_ends() {
+fn keys_are_updated_under_load_at_both_ends() {
     let mut config = ConnectionConfig::default();
     config.key_limits = KeyLimits::default();
     config.key_limits.update_after_packets = 1000;

@@ -11,7 +11,7 @@ use manyway_sim::nightly::few_or_many;
 use manyway_sim::scenario::{MINUTE, MS, connected, connected_with, mbit, megabytes, percent};
 use manyway_sim::{PairBuilder, Side};
 
-/// Share of the sum of the rates that 5 s of transfer, nightly 10 s, reach, in percent, headers of IP and UDP not counted as content.
+/// Percentage of the sum of the rates that 5 s of transfer, nightly 10 s, reach, without headers of IP and UDP.
 fn share(rates: &[u64], scheduler: &str, congestion: &str) -> u64 {
     let mut config = ConnectionConfig::default();
     config.set_scheduler(scheduler).unwrap();
@@ -51,7 +51,7 @@ fn a_fast_and_a_slow_path_give_their_sum() {
     }
 }
 
-/// What one end saw.
+/// The counts of one end.
 #[derive(Debug, Default)]
 struct Counts {
     sent: u64,
@@ -83,7 +83,7 @@ impl Observer for Counter {
     }
 }
 
-/// Moves 20 MB over paths with queues that never overflow; gives the counts of sender and receiver.
+/// Transfers 20 MB over paths with queues that never overflow; returns the counts of sender and receiver.
 fn clean(paths: &[(u64, Duration)]) -> [Counts; 2] {
     let builder = paths.iter().fold(PairBuilder::new(), |builder, (rate, delay)| {
         let link = LinkConfig::new(mbit(*rate), *delay).with_queue_time(Duration::from_secs(5));
@@ -99,16 +99,16 @@ fn clean(paths: &[(u64, Duration)]) -> [Counts; 2] {
 }
 
 #[test]
-fn next_to_nothing_is_sent_twice_over_clean_paths_and_acknowledgements_are_few() {
+fn almost_nothing_is_sent_twice_over_clean_paths_and_acknowledgements_are_few() {
     for paths in [&[(50, 10 * MS)][..], &[(50, 10 * MS), (50, 10 * MS)], &[(80, 10 * MS), (10, 40 * MS)]] {
         let [sender, receiver] = clean(paths);
         assert_eq!((sender.lost, sender.spurious), (0, 0), "{paths:?} {sender:?}");
-        // Only the end of it, if a slow path holds that up.
+        // Only its end, if a slow path delays that.
         assert!(
             sender.reinjected <= 32 && (paths.len() > 1 || sender.reinjected == 0),
             "{paths:?} {sender:?}"
         );
-        // 20 MB in packets of 1440 bytes of content are 13 889; there are some small ones at the start and the end.
+        // 20 MB in packets of 1440 bytes of payload are 13 889; there are some small ones at the start and the end.
         assert!(sender.sent < 14_300, "{paths:?} {sender:?}");
         assert!(receiver.sent < sender.sent / 8, "{paths:?} {receiver:?}");
     }

@@ -16,7 +16,7 @@ fn config(congestion: &str) -> ConnectionConfig {
     config
 }
 
-/// Two paths that begin and end apart, with a link in the middle of both.
+/// Two paths with separate ends and a shared link in the middle.
 struct Dumbbell {
     pair: EndpointPair,
     up: LinkId,
@@ -25,7 +25,7 @@ struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// Paths of so long one-way delays to the shared link.
+    /// Paths with these one-way delays to the shared link.
     fn new(link: &LinkConfig, delays: &[Duration], congestion: &str, seed: u64) -> Self {
         let builder =
             delays.iter().fold(PairBuilder::new().seed(seed), |b, delay| b.path(mbit(1000), *delay));
@@ -70,7 +70,7 @@ fn grouped(pair: &mut EndpointPair) -> bool {
     path_figures(pair, Side::Client).iter().any(|path| path.group != path.id)
 }
 
-/// Bytes of ours and of a rival's from second 25 to second 65; all reach the shared link after 5 ms.
+/// Bytes of both connections from second 25 to second 65; all reach the shared link after 5 ms.
 fn against(
     ours: &str,
     theirs: &str,
@@ -90,7 +90,7 @@ fn against(
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// What ours get of what a rival gets, in percent; in a nightly run on the mean of two runs.
+/// The share of the coupled connection relative to the rival, in percent; in a nightly run the mean of two runs.
 fn share(ours: &str, theirs: &str, delays: &[Duration], link: &LinkConfig) -> u64 {
     let runs = (1..few_or_many(2, 3)).map(|seed| against(ours, theirs, delays, link, seed));
     let sum = runs.fold((0, 0), |sum, run| (sum.0 + run.0.get(), sum.1 + run.1.get()));
@@ -125,7 +125,7 @@ fn two_paths_through_one_bottleneck_take_about_what_one_reno_flow_does() {
 #[test]
 fn paths_through_one_bottleneck_stay_one_group() {
     for delays in [[5 * MS, 5 * MS], [5 * MS, 25 * MS]] {
-        // Alone where the paths are unlike, beside a rival where they are alike; nightly each with each.
+        // Alone where the paths differ, beside a rival where they are alike; nightly each with each.
         let alike = delays[0] == delays[1];
         let cases =
             [(0, 1), (1, 3)].into_iter().filter(|(rivals, _)| is_nightly() || (*rivals == 1) == alike);
@@ -159,8 +159,8 @@ fn paths_through_one_bottleneck_take_no_more_than_one_flow_from_the_beginning_on
 }
 
 #[test]
-fn paths_with_bottlenecks_of_their_own_are_filled_and_found_apart_for_good() {
-    // The same kind of link twice is the hardest: all figures are the same.
+fn paths_with_separate_bottlenecks_are_filled_and_permanently_ungrouped() {
+    // Two links of the same kind are the hardest: all figures are the same.
     let links = [([40, 40], [10, 10], 100), ([15, 40], [20, 10], 100), ([30, 30], [10, 30], 60)];
     for (place, (rates, delays, queue)) in links.into_iter().enumerate() {
         let controls = [("coupled-cubic", 1), ("lia", 4)];
@@ -181,7 +181,7 @@ fn paths_with_bottlenecks_of_their_own_are_filled_and_found_apart_for_good() {
                 }
                 let total = pair.received(Side::Server).total();
                 let share = percent((total - before).per(10 * SECOND), mbit(rates[0] + rates[1]));
-                // As long as they are taken for one, too.
+                // Also while they are taken for one.
                 assert!(share >= 92, "{what}: {share} from {ten}0 s on");
                 before = total;
             }
@@ -190,7 +190,7 @@ fn paths_with_bottlenecks_of_their_own_are_filled_and_found_apart_for_good() {
 }
 
 #[test]
-fn a_verdict_is_forgotten_when_nothing_is_sent_for_long() {
+fn a_verdict_is_dropped_after_a_long_idle_time() {
     let link = |rate, delay| LinkConfig::new(mbit(rate), delay * MS).with_queue_time(60 * MS);
     let builder =
         PairBuilder::new().path_with(link(20, 5), link(20, 5)).path_with(link(30, 25), link(30, 25));
@@ -202,9 +202,9 @@ fn a_verdict_is_forgotten_when_nothing_is_sent_for_long() {
     assert!(grouped(&mut pair));
 }
 
-/// The window that a path had before it came to rest is none that competes with the others.
+/// The window of an idle path does not compete with the others.
 #[test]
-fn a_path_that_rests_takes_nothing_from_the_one_that_carries_everything() {
+fn an_idle_path_takes_nothing_from_the_one_that_carries_everything() {
     let goodput = |congestion: &str, first: u32| {
         let loss = LossModel::Random(Probability::from_percent(0.01));
         let lossy = LinkConfig::new(mbit(20), 10 * MS).with_queue_time(20 * MS).with_loss(loss);

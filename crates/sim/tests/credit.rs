@@ -1,4 +1,4 @@
-//! A sender that has used up its credit and has nothing in flight: it notices a dead peer, and no credit is lost to it.
+//! A sender without credit and with nothing in flight: it notices a dead peer, and no credit is lost.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use manyway_sim::scenario::{
 use manyway_sim::traffic::{Application, Read, Streams};
 use manyway_sim::{EndpointPair, PairBuilder, Side};
 
-/// Asks for the service's answer and reads none of it before a moment.
+/// Requests the service's answer and reads none of it before a given time.
 #[derive(Debug)]
 struct Later {
     stream: Option<StreamId>,
@@ -44,7 +44,7 @@ impl Application for Later {
     }
 }
 
-/// The server has 5 MB for a client that reads nothing for so long; a second has passed.
+/// The server has 5 MB for a client that reads nothing for this long; a second has passed.
 fn blocked(reads_after: Duration) -> EndpointPair {
     let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(10), 30 * MS);
     let mut pair = connected(builder.answer(megabytes(5))).unwrap();
@@ -54,7 +54,7 @@ fn blocked(reads_after: Duration) -> EndpointPair {
     pair
 }
 
-/// When each path of the server stopped to be one that works, counted from `since`.
+/// When each path of the server stopped working, counted from `since`.
 fn doubted(pair: &mut EndpointPair, since: Instant) -> Vec<Duration> {
     let events = path_events(pair, Side::Server);
     (0..2)
@@ -72,9 +72,9 @@ fn doubted(pair: &mut EndpointPair, since: Instant) -> Vec<Duration> {
 // spec 8.27
 #[test]
 fn a_sender_without_credit_notices_within_seconds_that_every_path_is_cut() {
-    // The next question comes within as long as it has waited already (a second and what is named here), at most 5 s.
-    // The path that is alone then is dead after a second of silence and three probe timeouts, with the queue that its
-    // first search made.
+    // The next persist probe comes within as long as it has waited already (a second and the time named here), at most
+    // 5 s. The path that is alone then is dead after a second of silence and three probe timeouts, with the queue that
+    // its first bandwidth probe made.
     for (waited, most) in [(Duration::ZERO, 3500 * MS), (2 * SECOND, 7 * SECOND), (2 * MINUTE, 7 * SECOND)] {
         let mut pair = blocked(10 * MINUTE);
         pair.run_for(waited).unwrap();
@@ -92,7 +92,7 @@ fn a_sender_without_credit_notices_which_of_its_paths_is_cut() {
         let mut pair = blocked(10 * MINUTE);
         pair.run_for(MINUTE).unwrap();
         pair.cut(path, Direction::Both);
-        // The paths are asked in turn.
+        // The paths are probed in turn.
         pair.run_for(11 * SECOND).unwrap();
         let figures = path_figures(&mut pair, Side::Server);
         let dead: Vec<_> = figures.iter().map(|path| path.state == PathState::Dead).collect();
@@ -112,7 +112,7 @@ fn credit_that_gets_lost_on_all_paths_reaches_the_sender_when_one_is_back() {
 }
 
 #[test]
-fn a_reader_that_stops_for_minutes_costs_a_packet_in_five_seconds_and_is_served_when_it_goes_on() {
+fn a_paused_reader_costs_a_packet_in_five_seconds_and_is_served_when_it_resumes() {
     let mut pair = blocked(8 * MINUTE);
     pair.run_for(MINUTE).unwrap();
     let sent = |pair: &mut EndpointPair, side| -> u64 {
@@ -130,7 +130,7 @@ fn a_reader_that_stops_for_minutes_costs_a_packet_in_five_seconds_and_is_served_
     assert_eq!(pair.received(Side::Client).total(), megabytes(5));
 }
 
-/// Has three answers sent, and reads the last one five times a second.
+/// Requests three answers, and reads the last one five times a second.
 #[derive(Debug)]
 struct Picky {
     opened: Vec<StreamId>,
@@ -165,10 +165,10 @@ impl Application for Picky {
     }
 }
 
-/// An eighth of the window is left beside two streams that nobody reads. When it was read it is due, but less than what
-/// is told unasked; and the sender said that it is blocked before.
+/// An eighth of the window is left beside two unread streams. When it was read the credit is due, but it is less than
+/// what is announced unasked; and the sender reported before that it is blocked.
 #[test]
-fn credit_that_is_too_little_to_be_told_unasked_does_not_stop_a_stream_for_ever() {
+fn credit_too_small_to_announce_unasked_does_not_stop_a_stream_for_ever() {
     let mut config = ConnectionConfig::default();
     config.streams.connection_window = 1 << 20;
     config.streams.max_window = 1 << 20;

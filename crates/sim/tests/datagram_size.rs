@@ -1,4 +1,4 @@
-//! The size of datagrams: what each path carries is found, used, and given up when the path carries less.
+//! The datagram size: the limit of each path is found, used, and given up when the path carries less.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ fn pair_over(links: &[u16], interface: u32) -> EndpointPair {
     pair
 }
 
-/// Both hosts' interfaces carry IP packets of this size from now on.
+/// Sets the MTU of both hosts' interfaces from now on.
 fn set_interfaces(pair: &mut EndpointPair, mtu: u32) {
     let client = pair.paths().iter().map(|path| path.address).collect::<Vec<_>>();
     let server = pair.servers().iter().map(|server| server.address.ip()).collect::<Vec<_>>();
@@ -43,7 +43,7 @@ fn sizes(pair: &mut EndpointPair, side: Side) -> Vec<u16> {
     path_figures(pair, side).iter().map(|path| path.datagram).collect()
 }
 
-/// Keeps `side` sending for the time of the test.
+/// Keeps `side` sending during the test.
 fn keep_sending(pair: &mut EndpointPair, side: Side) {
     let host = pair.host(side);
     pair.start(side, Box::new(Exchange::new(host, megabytes(2000))));
@@ -98,7 +98,7 @@ fn each_path_finds_its_own_size() {
 #[test]
 fn a_lost_probe_is_no_sign_of_congestion_and_makes_no_path_suspect() {
     let mut pair = pair_over(&[1500, 1500], 65_536);
-    // Nothing is in flight but the search itself.
+    // Only the search itself is in flight.
     pair.run_for(20 * SECOND).unwrap();
     for side in [Side::Client, Side::Server] {
         assert_eq!(sizes(&mut pair, side), [1472, 1472]);
@@ -112,7 +112,7 @@ fn a_lost_probe_is_no_sign_of_congestion_and_makes_no_path_suspect() {
 
 // spec 6.34
 #[test]
-fn a_transfer_outlives_a_path_that_silently_carries_less() {
+fn a_transfer_survives_a_path_that_silently_carries_less() {
     for (before, after, side) in [
         (9000, 1500, Side::Client),
         (9000, 1400, Side::Server),
@@ -156,7 +156,7 @@ fn a_path_beside_another_that_silently_carries_less_goes_on_at_its_size() {
 
 // spec 6.34
 #[test]
-fn a_message_of_three_packets_is_enough_to_notice_that_the_only_path_carries_less() {
+fn a_message_of_three_packets_is_enough_to_detect_that_the_only_path_carries_less() {
     for request in [0, 100] {
         let mut pair = pair_over(&[1500], 1500);
         let exchange = |pair: &mut EndpointPair| {
@@ -176,7 +176,7 @@ fn a_message_of_three_packets_is_enough_to_notice_that_the_only_path_carries_les
 
 // spec 6.34
 #[test]
-fn what_only_looks_like_a_smaller_path_costs_the_large_datagrams_a_moment() {
+fn a_path_that_merely_looks_smaller_loses_large_datagrams_only_briefly() {
     for seed in seeds(3, 10) {
         let builder = PairBuilder::new().seed(seed).path_with(link(1500), link(1500));
         let mut pair = connected(builder).unwrap();
@@ -220,12 +220,12 @@ fn random_loss_of_short_flights_leaves_large_datagrams_in_use() {
 
 // spec 6.34
 #[test]
-fn a_path_that_carries_more_than_before_is_found_out_after_ten_minutes() {
+fn a_path_that_carries_more_than_before_is_detected_after_ten_minutes() {
     let mut pair = pair_over(&[1400], 1500);
     pair.run_for(5 * SECOND).unwrap();
     assert_eq!(sizes(&mut pair, Side::Client), [1372]);
     pair.with_links(0, Direction::Both, |now, link| link.set_mtu(now, 1500));
-    // Kept open by a byte now and then.
+    // Kept open by an occasional byte.
     for _ in 0..31 {
         pair.run_for(20 * SECOND).unwrap();
         pair.transfer(Side::Client, ByteCount(1), SECOND).unwrap();
@@ -235,7 +235,7 @@ fn a_path_that_carries_more_than_before_is_found_out_after_ten_minutes() {
 
 // spec 6.34
 #[test]
-fn an_outage_makes_a_lone_path_careful_for_no_longer_than_it_lasts() {
+fn an_outage_reduces_the_size_of_a_lone_path_no_longer_than_it_lasts() {
     for side in [Side::Client, Side::Server] {
         let mut pair = pair_over(&[9000], 9000);
         keep_sending(&mut pair, side);
@@ -285,7 +285,7 @@ fn a_change_of_the_interface_is_followed_at_once() {
 }
 
 #[test]
-fn what_the_system_refuses_as_too_large_is_given_up_at_once() {
+fn a_size_that_the_system_refuses_is_given_up_at_once() {
     let mut pair = pair_over(&[1500], 9000);
     until_sizes(&mut pair, Side::Client, &[1472..=1472], 5 * SECOND);
     let now = pair.now();
@@ -297,7 +297,7 @@ fn what_the_system_refuses_as_too_large_is_given_up_at_once() {
 }
 
 #[test]
-fn the_smaller_limit_of_both_ends_counts() {
+fn the_smaller_limit_of_both_ends_applies() {
     let mut config = ConnectionConfig::default();
     config.max_datagram = 1300;
     let mut pair = connected_with(PairBuilder::new().path(mbit(20), 10 * MS), &config).unwrap();
@@ -310,7 +310,7 @@ fn the_smaller_limit_of_both_ends_counts() {
 }
 
 #[test]
-fn a_path_whose_port_a_translator_changes_keeps_its_size() {
+fn a_path_whose_port_a_nat_changes_keeps_its_size() {
     let builder = PairBuilder::new().path(mbit(20), 10 * MS).behind_nat(300 * SECOND);
     let mut pair = connected(builder).unwrap();
     keep_sending(&mut pair, Side::Server);
@@ -345,7 +345,7 @@ fn a_lone_path_that_drops_1200_bytes_stays_dead_although_it_answers_and_the_conn
 
 // spec 6.33, 6.77
 #[test]
-fn a_path_that_carries_1200_bytes_again_is_back_soon_however_long_it_did_not() {
+fn a_path_that_carries_1200_bytes_again_returns_soon_however_long_it_did_not() {
     for outage in [2 * SECOND, 30 * SECOND] {
         let mut pair = pair_over(&[1500], 1500);
         keep_sending(&mut pair, Side::Client);

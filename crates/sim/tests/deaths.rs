@@ -1,4 +1,4 @@
-//! How a path dies when its peer is asked about it, and that it carries nothing then.
+//! How a path dies after a liveness query, and that it carries nothing then.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use manyway_sim::{EndpointPair, PairBuilder, Side};
 
 // spec 6.27
 #[test]
-fn a_dead_path_has_nothing_in_flight_though_the_peer_doubts_it_too() {
+fn a_dead_path_has_nothing_in_flight_though_the_peer_suspects_it_too() {
     for from in [Side::Client, Side::Server] {
         let builder = PairBuilder::new().seed(3).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
         let mut pair = connected(builder).unwrap();
@@ -34,7 +34,7 @@ fn a_dead_path_has_nothing_in_flight_though_the_peer_doubts_it_too() {
     }
 }
 
-/// What became of the paths when, of one of 50 ms and one of 10 ms each way, the first was cut in both for so long.
+/// The events of two paths, of 50 ms and 10 ms each way, when the first was cut in both directions for this long.
 fn story(seed: u64, from: Side, lasts: Duration) -> Vec<(Duration, PathState, PathReason)> {
     let builder = PairBuilder::new().seed(seed).path(mbit(20), 50 * MS).path(mbit(20), 10 * MS);
     let mut pair = connected(builder).unwrap();
@@ -55,7 +55,7 @@ fn story(seed: u64, from: Side, lasts: Duration) -> Vec<(Duration, PathState, Pa
 
 // spec 6.59
 #[test]
-fn a_peer_that_heard_nothing_on_a_path_is_believed_before_the_probes_time_out() {
+fn a_peer_that_received_nothing_on_a_path_is_believed_before_the_probes_time_out() {
     for from in [Side::Client, Side::Server] {
         for seed in seeds(2, 5) {
             let story = story(seed, from, SECOND);
@@ -67,7 +67,7 @@ fn a_peer_that_heard_nothing_on_a_path_is_believed_before_the_probes_time_out() 
             else {
                 panic!("seed {seed} {from:?}: {story:?}");
             };
-            // A round trip of the other path, not one of this.
+            // A round trip of the other path, not of this one.
             assert!(died - suspected <= 40 * MS, "seed {seed} {from:?}: {story:?}");
         }
     }

@@ -13,7 +13,7 @@ use manyway_sim::traffic::Exchange;
 use manyway_sim::{PairBuilder, Side, endpoint_pair};
 
 #[test]
-fn a_path_that_returns_when_the_other_dies_is_used_whatever_was_said_of_it() {
+fn a_path_that_returns_when_the_other_dies_is_used_whatever_was_reported_of_it() {
     for (gap, both) in [(300, true), (300, false), (3000, true), (3000, false)] {
         let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
         for side in [Side::Client, Side::Server] {
@@ -43,13 +43,13 @@ fn a_close_waits_for_what_the_peer_still_flushes() {
     pair.run_for(500 * MS).unwrap();
     let now = pair.now();
     pair.peer(Side::Client).unwrap().connection().unwrap().close(now, 0, "done");
-    // Four megabytes take eight seconds; an end in order is no broken law.
+    // Four megabytes take eight seconds; an orderly end violates no law.
     let _ = pair.run_for(20 * SECOND);
     assert_eq!(pair.received(Side::Client).total(), megabytes(4));
 }
 
 #[test]
-fn a_set_up_packet_from_a_foreign_address_does_not_prove_it() {
+fn a_handshake_packet_from_a_foreign_address_does_not_validate_it() {
     let builder = PairBuilder::new().path(mbit(20), 10 * MS);
     let mut pair = endpoint_pair(builder, &ConnectionConfig::default());
     let config = pair.world().node(pair.host(Side::Client)).unwrap().client_config().unwrap().clone();

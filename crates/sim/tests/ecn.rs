@@ -1,4 +1,4 @@
-//! Explicit Congestion Notification over networks that keep marks, and over such that do not.
+//! Explicit Congestion Notification over networks that keep marks, and over networks that do not.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -50,9 +50,9 @@ fn every_congestion_control_answers_marks_so_that_the_queue_need_not_drop() {
         let report = pair.transfer(Side::Client, megabytes(20), MINUTE).unwrap();
         let counters = up(&pair, 0);
         assert!(counters.marked.packets > 0, "{congestion}: {counters:?}");
-        // What carries no mark is dropped: acknowledgements, probes.
+        // Packets without a mark are dropped: acknowledgements, probes.
         assert!(counters.dropped().packets <= 3, "{congestion}: {counters:?}");
-        // Unanswered, the mark of each 100 ms would become one of each few.
+        // Without a reaction, the mark of each 100 ms would become one of each few.
         assert!(counters.marked.packets < 200, "{congestion}: {counters:?}");
         assert!(percent(report.goodput, mbit(20)) >= 80, "{congestion}: {}", report.goodput);
     }
@@ -60,7 +60,7 @@ fn every_congestion_control_answers_marks_so_that_the_queue_need_not_drop() {
 
 // spec 9.67
 #[test]
-fn marks_that_are_erased_or_changed_are_given_up() {
+fn cleared_or_changed_marks_disable_ecn() {
     for (treatment, failure) in [
         (EcnTreatment::Bleached, EcnFailure::Bleached),
         (EcnTreatment::Remarked, EcnFailure::Remarked),
@@ -79,7 +79,7 @@ fn marks_that_are_erased_or_changed_are_given_up() {
 
 // spec 9.67
 #[test]
-fn a_path_that_swallows_marked_packets_carries_unmarked_ones_soon() {
+fn a_path_that_drops_marked_packets_soon_carries_unmarked_ones() {
     for count in [1, 2] {
         let mut links = vec![link().with_ecn(EcnTreatment::Dropped)];
         links.resize(count, link());
@@ -94,7 +94,7 @@ fn a_path_that_swallows_marked_packets_carries_unmarked_ones_soon() {
 
 // spec 9.67
 #[test]
-fn a_path_that_becomes_a_black_hole_for_marks_later_is_used_without_them() {
+fn a_path_that_later_becomes_a_black_hole_for_marks_is_used_without_them() {
     let mut pair = pair(&[link()], "cubic");
     pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
     assert_eq!(states(&mut pair, Side::Client), [EcnState::Capable]);

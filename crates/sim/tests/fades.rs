@@ -14,7 +14,7 @@ use manyway_sim::scenario::{MS, SECOND, connected_with, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
 
-/// Fades of so many packets on average that lose half of theirs, and so many percent in all.
+/// Fades of this mean number of packets that lose half of theirs, and this total loss in percent.
 fn fading(packets: f64, percent: f64) -> LossModel {
     let (to_good, bad) = (100.0 / packets, percent * 2.0);
     LossModel::GilbertElliott(GilbertElliott {
@@ -29,8 +29,8 @@ fn near() -> LinkConfig {
     LinkConfig::new(mbit(60), 10 * MS)
 }
 
-/// What 10 s of bulk over links bring, in percent of what they carry after losses and headers, and the share of packets, in
-/// percent, that queues and policers dropped. `back` is the other direction of the links.
+/// Goodput of 10 s of bulk over links, in percent of their capacity after losses and headers, and the share of packets,
+/// in percent, that queues and policers dropped. `back` is the return direction of the links.
 fn bulk(links: &[LinkConfig], back: impl Fn(&LinkConfig) -> LinkConfig, seed: u64) -> (u64, u64) {
     let builder = links
         .iter()
@@ -68,7 +68,7 @@ fn a_near_link_that_fades_is_filled_beside_a_far_one() {
 
 // spec 9.33, 9.63
 #[test]
-fn fades_of_every_length_and_depth_leave_what_they_do_not_swallow() {
+fn fades_of_every_length_and_depth_leave_the_remaining_capacity() {
     for (row, packets) in [5.0, 20.0, 50.0, 100.0].into_iter().enumerate() {
         for (column, percent) in [1.0, 2.0, 4.0, 8.0].into_iter().enumerate() {
             // As on a chess board: every length with every second depth.
@@ -86,7 +86,7 @@ fn fades_of_every_length_and_depth_leave_what_they_do_not_swallow() {
 }
 
 #[test]
-fn fades_on_the_way_of_the_acknowledgements_cost_little() {
+fn fades_in_the_return_direction_cost_little() {
     for packets in [5.0, 100.0] {
         let back = |link: &LinkConfig| link.clone().with_loss(fading(packets, 8.0));
         let (share, _) = bulk(&[near()], back, 3);
@@ -103,7 +103,7 @@ fn a_full_queue_is_still_answered_where_the_link_fades_as_well() {
     }
 }
 
-/// A token bucket behind which nothing waits.
+/// A token bucket without a queue.
 fn policed(megabits: u64, delay: Duration, burst: u64) -> LinkConfig {
     LinkConfig::new(mbit(megabits), delay)
         .with_rate(RateModel::TokenBucket { rate: mbit(megabits), burst: ByteCount(burst) })
@@ -112,20 +112,20 @@ fn policed(megabits: u64, delay: Duration, burst: u64) -> LinkConfig {
 
 // spec 9.53, 9.66
 #[test]
-fn a_policer_is_known_by_losses_that_last_and_stop_once_less_is_sent() {
+fn a_policer_is_recognised_by_losses_that_last_and_stop_at_a_lower_rate() {
     for (megabits, delay, burst) in
         [(20, 10 * MS, 32_000), (20, 10 * MS, 100_000), (50, 20 * MS, 250_000), (10, 50 * MS, 32_000)]
     {
         let (share, dropped) = bulk(&[policed(megabits, delay, burst)], Clone::clone, 1);
         assert!(share >= 90, "{megabits} {burst}: {share}");
-        // What the draft loses there is 2 to 7 %.
+        // The draft loses 2 to 7 % there.
         assert!(dropped <= 9, "{megabits} {burst}: {dropped} % dropped");
     }
 }
 
 // spec 9.32, 9.58, 9.59
 #[test]
-fn a_cell_whose_rate_wanders_is_followed() {
+fn a_cell_with_a_varying_rate_is_followed() {
     let mut shares = Vec::new();
     for seed in 1..=6 {
         let trace = CellModel::new(mbit(25), mbit(8), seed).trace().unwrap();

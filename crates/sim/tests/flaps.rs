@@ -1,4 +1,4 @@
-//! Paths that die and return again and again (spec 6.51).
+//! Paths that die and return repeatedly (spec 6.51).
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const SIDES: [Side; 2] = [Side::Client, Side::Server];
 const FLAPPING: usize = 1;
 const RATE: Rate = Rate::from_bytes_per_second(1_250_000);
 
-/// Two equal paths, and more data on the way from `from` than they carry in the test.
+/// Two equal paths, and more data from `from` than they carry in the test.
 fn sending(from: Side) -> EndpointPair {
     let mut pair = connected(PairBuilder::new().path(RATE, 10 * MS).path(RATE, 10 * MS)).unwrap();
     let host = pair.host(from);
@@ -27,7 +27,7 @@ fn sending(from: Side) -> EndpointPair {
     pair
 }
 
-/// Cuts the path that flaps for a while, and leaves it alone for a while, so many times.
+/// Cuts the path that flaps for a while, and leaves it up for a while, this many times.
 fn flap(pair: &mut EndpointPair, (down, up): (Duration, Duration), times: u32) {
     for _ in 0..times {
         pair.cut(FLAPPING, Direction::Both);
@@ -37,7 +37,7 @@ fn flap(pair: &mut EndpointPair, (down, up): (Duration, Duration), times: u32) {
     }
 }
 
-/// How long it takes from now until the path that flaps carries data.
+/// Time from now until the path that flaps carries data.
 fn used_after(pair: &mut EndpointPair, from: Side) -> Duration {
     let (since, before) = (pair.now(), pair.delivered(from)[FLAPPING]);
     while pair.delivered(from)[FLAPPING] < before + ByteCount(20_000) && pair.now() - since < MINUTE {
@@ -46,7 +46,7 @@ fn used_after(pair: &mut EndpointPair, from: Side) -> Duration {
     pair.now() - since
 }
 
-/// How often the path that flaps came back from the dead at the end that sends.
+/// How often the path that flaps returned at the sending end.
 fn returns(pair: &mut EndpointPair, from: Side) -> usize {
     let events = path_events(pair, from);
     events.iter().filter(|(_, event)| event.state == PathState::Probation).count()
@@ -89,7 +89,7 @@ fn a_path_that_flaps_is_used_less_and_less_until_it_has_settled() {
 }
 
 #[test]
-fn a_path_that_dies_now_and_then_is_used_at_once_each_time() {
+fn a_path_that_dies_occasionally_is_used_at_once_each_time() {
     for from in SIDES {
         let mut pair = sending(from);
         for death in 0..8 {
@@ -130,7 +130,7 @@ fn a_path_whose_interface_the_system_reports_up_again_is_used_at_once_however_of
     }
 }
 
-/// How many things each list, queue and table of both ends holds, by the names of the fields that lead there.
+/// Number of entries of each list, queue and table of both ends, by the names of their fields.
 fn kept(pair: &mut EndpointPair) -> BTreeMap<String, usize> {
     let mut kept = BTreeMap::new();
     for side in SIDES {
@@ -157,7 +157,7 @@ fn kept(pair: &mut EndpointPair) -> BTreeMap<String, usize> {
     kept
 }
 
-/// What holds measurements of the last seconds or round trips, now more and now fewer.
+/// Fields with measurements of the last seconds or round trips, which vary in number.
 const MEASURED: [&str; 7] = [
     ".silence.",
     ".recovery.controller.",
@@ -168,8 +168,8 @@ const MEASURED: [&str; 7] = [
     ".recovery.sent.skipped.",
 ];
 
-/// Lets a connection flap twenty times and fifty times more, with data in both directions, and compares what both ends
-/// keep when they have come to rest.
+/// Lets a connection flap twenty times and fifty times more, with data in both directions, and compares the state of
+/// both ends when they are idle again.
 fn leaves_nothing_behind(one_flap: impl Fn(&mut EndpointPair)) {
     let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
     let mut before = None;
@@ -179,7 +179,7 @@ fn leaves_nothing_behind(one_flap: impl Fn(&mut EndpointPair)) {
             pair.transfer(side, ByteCount(200_000), MINUTE).unwrap();
         }
         if flaps == 20 || flaps == 70 {
-            // Until all paths are back and nothing is on its way.
+            // Until all paths are back and nothing is in flight.
             pair.run_for(12 * SECOND).unwrap();
             for side in SIDES {
                 let figures = path_figures(&mut pair, side);
@@ -189,7 +189,7 @@ fn leaves_nothing_behind(one_flap: impl Fn(&mut EndpointPair)) {
                     "{side:?}: {figures:?}"
                 );
             }
-            // Of what runs at rest, the keep-alive comes first: 15 s after the last packet.
+            // Of the timers of an idle connection, the keep-alive comes first: 15 s after the last packet.
             let (now, next) = (pair.now(), pair.world_mut().next_event().unwrap());
             assert!(next > now + 2 * SECOND, "something is due after {:?}", next - now);
             let now = kept(&mut pair);

@@ -1,4 +1,4 @@
-//! Setting a connection up: over bad links, several at once, with the right and the wrong peers.
+//! Handshakes: over bad links, several at once, with the right and the wrong peers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn pair(builder: PairBuilder) -> EndpointPair {
     endpoint_pair(builder, &ConnectionConfig::default())
 }
 
-/// Connects and moves a little both ways.
+/// Connects and transfers a little both ways.
 fn works(pair: &mut EndpointPair, within: Duration) -> Duration {
     let took = pair.connect(within).unwrap();
     for from in [Side::Client, Side::Server] {
@@ -32,7 +32,7 @@ fn works(pair: &mut EndpointPair, within: Duration) -> Duration {
 }
 
 #[test]
-fn the_client_is_connected_after_one_round_trip_and_the_server_after_half_a_one_more() {
+fn the_client_is_connected_after_one_round_trip_and_the_server_half_a_round_trip_later() {
     for family in [Family::V4, Family::V6] {
         let mut pair = pair(one_path().family(family));
         assert!(works(&mut pair, SECOND) < 35 * MS);
@@ -40,7 +40,7 @@ fn the_client_is_connected_after_one_round_trip_and_the_server_after_half_a_one_
 }
 
 #[test]
-fn the_loss_of_any_flight_delays_the_set_up_by_a_few_timeouts_at_most() {
+fn the_loss_of_any_flight_delays_the_handshake_by_a_few_timeouts_at_most() {
     for side in [Side::Client, Side::Server] {
         for first in 0..6 {
             for length in 1..=3 {
@@ -56,7 +56,7 @@ fn the_loss_of_any_flight_delays_the_set_up_by_a_few_timeouts_at_most() {
 }
 
 #[test]
-fn flights_may_overtake_each_other_and_arrive_twice() {
+fn flights_can_be_reordered_and_duplicated() {
     for action in
         [Action::Delay(7 * MS), Action::Delay(150 * MS), Action::Copy(3 * MS), Action::Copy(300 * MS)]
     {
@@ -73,7 +73,7 @@ fn flights_may_overtake_each_other_and_arrive_twice() {
 }
 
 #[test]
-fn the_set_up_survives_a_link_that_does_everything_wrong() {
+fn the_handshake_survives_a_link_with_every_fault() {
     let bad = LinkConfig::new(mbit(5), 30 * MS)
         .with_jitter(Jitter::Normal(15 * MS), Order::Free)
         .with_loss(LossModel::Random(Probability::from_percent(20.0)))
@@ -87,7 +87,7 @@ fn the_set_up_survives_a_link_that_does_everything_wrong() {
 }
 
 #[test]
-fn the_second_interface_wins_the_race_if_the_first_is_dead() {
+fn the_second_interface_wins_if_the_first_is_dead() {
     for direction in [Direction::Both, Direction::Up, Direction::Down] {
         let mut pair = pair(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS));
         pair.cut(0, direction);
@@ -96,7 +96,7 @@ fn the_second_interface_wins_the_race_if_the_first_is_dead() {
         assert!(took < 115 * MS, "{direction:?} {took:?}");
         let report = pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
         assert!(report.path_bytes[1] > megabytes(1), "{:?}", report.path_bytes);
-        // The dead leg proves itself when it lives again.
+        // The dead candidate is validated when it works again.
         pair.restore(0, Direction::Both);
         pair.run_for(2 * SECOND).unwrap();
         let report = pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
@@ -105,7 +105,7 @@ fn the_second_interface_wins_the_race_if_the_first_is_dead() {
 }
 
 #[test]
-fn a_leg_that_dies_between_the_flights_does_not_stop_the_set_up() {
+fn a_candidate_that_dies_between_the_flights_does_not_stop_the_handshake() {
     for after in [5, 12, 15, 21, 25, 29, 35] {
         let mut pair = pair(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS));
         pair.begin().unwrap();
@@ -143,13 +143,13 @@ fn a_server_with_another_key_is_refused() {
 }
 
 #[test]
-fn a_client_that_the_server_does_not_know_learns_that_it_is_not_let_in() {
+fn a_client_that_the_server_does_not_know_learns_that_it_is_refused() {
     let error = fails(&Identity::from_seed(&[9; 32]), server_identity().public_key().hash());
     assert!(matches!(error, ConnectionError::Authentication { .. }), "{error:?}");
 }
 
 #[test]
-fn nobody_at_home_ends_the_set_up_after_its_time() {
+fn the_handshake_times_out_without_a_server() {
     let mut pair = pair(one_path());
     pair.cut(0, Direction::Both);
     pair.begin().unwrap();
@@ -160,7 +160,7 @@ fn nobody_at_home_ends_the_set_up_after_its_time() {
 }
 
 #[test]
-fn both_ends_must_speak_the_same_application_protocol() {
+fn both_ends_must_use_the_same_application_protocol() {
     let with = |name: &[u8]| {
         let mut config = ConnectionConfig::default();
         config.application = name.to_vec();
@@ -174,7 +174,7 @@ fn both_ends_must_speak_the_same_application_protocol() {
 }
 
 #[test]
-fn an_interface_that_appears_during_the_set_up_joins_it() {
+fn an_interface_that_appears_during_the_handshake_joins_it() {
     let mut pair = pair(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS));
     pair.cut(0, Direction::Both);
     pair.set_interface(1, manyway_sim::link::LinkState::Down);

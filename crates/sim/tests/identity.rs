@@ -1,4 +1,4 @@
-//! Who the peers are, and rights that end.
+//! Authentication of peers, and rights that end.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use manyway_proto::{ConnectionConfig, ConnectionError};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
 use manyway_sim::{EndpointPair, EndpointPeer, PairBuilder, Side, client_identity, server_identity};
 
-/// A client that takes any key, and its server.
+/// A client that accepts any key, and its server.
 fn pair() -> EndpointPair {
     let config = Arc::new(ConnectionConfig::default());
     PairBuilder::new().path(mbit(20), 10 * MS).build(
@@ -18,7 +18,7 @@ fn pair() -> EndpointPair {
 
 // spec 7.41
 #[test]
-fn a_client_that_takes_any_key_can_look_at_it_before_it_says_anything() {
+fn a_client_that_accepts_any_key_can_check_it_before_it_sends_data() {
     let mut pair = pair();
     pair.connect(SECOND).unwrap();
     for (side, key) in [(Side::Client, server_identity()), (Side::Server, client_identity())] {
@@ -30,7 +30,7 @@ fn a_client_that_takes_any_key_can_look_at_it_before_it_says_anything() {
 
 // spec 7.42
 #[test]
-fn a_client_whose_rights_end_takes_that_for_a_failed_authentication() {
+fn a_client_whose_rights_end_sees_a_failed_authentication() {
     let mut pair = pair();
     pair.connect(SECOND).unwrap();
     let now = pair.now();

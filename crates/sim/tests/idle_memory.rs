@@ -1,4 +1,4 @@
-//! What an idle connection costs a server, counted to the byte by an allocator that counts.
+//! The memory of an idle connection at a server, counted to the byte by a counting allocator.
 #![expect(clippy::print_stdout, reason = "the figures are worth reading also when the test passes")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -21,7 +21,7 @@ fn count(bytes: usize, sign: i64) {
     HELD.fetch_add(sign * i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 1);
@@ -48,7 +48,7 @@ static ALLOCATOR: Counting = Counting;
 
 const CONNECTIONS: usize = 200;
 
-/// Bytes that the server holds for each of its connections, after each carried so many bytes and then rested.
+/// Bytes that the server holds for each of its connections, after each carried this many bytes and became idle.
 fn idle_bytes(paths: u8, carried: u64) -> i64 {
     let mut config = ConnectionConfig::default();
     config.idle_timeout = Duration::from_secs(3600);
@@ -65,7 +65,7 @@ fn idle_bytes(paths: u8, carried: u64) -> i64 {
     each
 }
 
-// One test: another one beside it would be counted, too.
+// One test: a parallel one would be counted, too.
 #[test]
 fn an_idle_connection_takes_at_most_16_kib() {
     for (paths, carried) in [(1, 0), (1, 1_000_000), (3, 0), (3, 1_000_000)] {

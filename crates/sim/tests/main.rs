@@ -1,4 +1,4 @@
-//! How connections behave, over networks in virtual time and through the public interface only.
+//! The behaviour of connections, over networks in virtual time and through the public interface only.
 
 mod acknowledgements;
 mod attacks;

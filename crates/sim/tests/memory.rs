@@ -1,6 +1,6 @@
-//! How much memory a hostile peer can make one connection take: at most twice its window, whatever it does.
+//! The memory that a hostile peer can make one connection use: at most twice its window, whatever it does.
 //!
-//! An allocator counts what the victim allocates and has not given back; nothing else is counted.
+//! An allocator counts what the victim has allocated and not freed; nothing else is counted.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -20,7 +20,7 @@ use manyway_wire::mmsp2::{
     StreamWindow, Syn, Window,
 };
 
-/// Bytes in use and the most there ever were, for one thread.
+/// Bytes in use and their maximum, for one thread.
 struct Counting;
 
 thread_local! {
@@ -76,8 +76,8 @@ fn duel_with(config: &ConnectionConfig) -> Duel {
     Duel::watched(Side::Server, config, watch)
 }
 
-/// The victim sends so many times a hundred crumbs on streams of the peer, which grants all credit and acknowledges
-/// nothing. Crumbs are the dearest way to write.
+/// The victim sends this many times a hundred tiny writes on streams of the peer, which grants all credit and
+/// acknowledges nothing. Tiny writes use the most memory.
 fn send_unacknowledged(duel: &mut Duel, streams: u64, rounds: usize) {
     let credit = u64::MAX >> 2;
     let handle = duel.handle;
@@ -129,13 +129,13 @@ fn stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, index)
 }
 
-/// Gives the victim bytes of a stream.
+/// Delivers bytes of a stream to the victim.
 fn give(duel: &mut Duel, index: u64, range: std::ops::Range<u64>) {
     let data = vec![7; usize::try_from(range.end - range.start).unwrap()];
     let block = StreamData { stream: stream(index), offset: range.start, end: false, data: &data };
     let packet = duel.packet(PathId::FIRST, &[Block::Stream(block)]);
     duel.deliver(CLIENT, packet);
-    // The victim acknowledges now and then; what it says is of no interest.
+    // The victim acknowledges from time to time; its packets do not matter.
     if index + range.start % 7 == 0 {
         duel.poll();
     }
@@ -159,7 +159,7 @@ fn an_idle_connection_takes_little() {
 }
 
 #[test]
-fn a_full_window_that_nobody_reads_takes_at_most_twice_its_bytes() {
+fn an_unread_full_window_uses_at_most_twice_its_bytes() {
     for streams in [2, 3, 24, 256] {
         let mut duel = duel();
         let each = (3 * MIB / 2 / streams).min(MIB);
@@ -175,8 +175,8 @@ fn a_full_window_that_nobody_reads_takes_at_most_twice_its_bytes() {
 }
 
 #[test]
-fn a_full_window_ahead_of_gaps_takes_at_most_twice_its_bytes() {
-    // In packets of so many bytes, with so many missing between them.
+fn a_full_window_behind_gaps_uses_at_most_twice_its_bytes() {
+    // In packets of this size, with gaps of this size.
     for (length, gap) in [(1000, 0), (1000, 200), (300, 1), (150, 150), (100, 1), (60_000, 1)] {
         for backwards in [false, true] {
             let mut duel = duel();
@@ -200,7 +200,7 @@ fn a_full_window_ahead_of_gaps_takes_at_most_twice_its_bytes() {
 }
 
 #[test]
-fn crumbs_and_a_full_window_together_take_at_most_twice_its_bytes() {
+fn fragments_and_a_full_window_together_use_at_most_twice_its_bytes() {
     let mut duel = duel();
     // Just less than what is refused, over all streams, then everything else in order.
     for offset in 0..23 {
@@ -230,7 +230,7 @@ fn streams_that_were_read_keep_little() {
     for index in 0..256 {
         for offset in (0..100_000).step_by(1000) {
             give(&mut duel, index, offset..offset + 1000);
-            // Read late, so that much waits at a time.
+            // Read late, so that much is queued at a time.
             if offset % 50_000 == 49_000 {
                 read_all(&mut duel);
                 duel.poll();
@@ -261,15 +261,15 @@ fn read_all(duel: &mut Duel) {
 }
 
 #[test]
-fn floods_of_everything_else_take_at_most_twice_the_window() {
+fn floods_of_everything_else_use_at_most_twice_the_window() {
     let mut duel = duel();
-    // Every stream opened, reset and stopped, and nobody looks.
+    // Every stream opened, reset and stopped, and no event is read.
     for index in 0..256 {
         let reset = StreamReset { stream: stream(index), code: 1, final_size: 0 };
         let stop = StreamStop { stream: stream(index), code: 1 };
         duel.send(&[Block::StreamReset(reset), Block::StreamStop(stop)]);
     }
-    // Every path opened, from many places, with gaps in its numbers, and with as many ids as allowed.
+    // Every path opened, from many addresses, with gaps in its numbers, and with as many IDs as allowed.
     for path in 1..8 {
         for sequence in 2..4 {
             let id = ConnectionId::from_u64(u64::from(path) * 10 + sequence);
@@ -296,7 +296,7 @@ fn floods_of_everything_else_take_at_most_twice_the_window() {
 }
 
 #[test]
-fn floods_of_a_server_take_at_most_twice_the_window_of_a_client() {
+fn floods_of_a_server_use_at_most_twice_the_window_of_a_client() {
     IN_USE.set(0);
     PEAK.set(0);
     let mut duel = Duel::watched(Side::Client, &ConnectionConfig::default(), watch);
@@ -340,9 +340,9 @@ fn a_small_connection_with_four_paths_and_everything_full_takes_at_most_256_kib(
     assert!(peak > 96 << 10 && peak <= 256 << 10, "{peak}");
 }
 
-// spec 7.10: what 1024 incomplete set-ups cost follows from one
+// spec 7.10: the cost of 1024 incomplete handshakes follows from one
 #[test]
-fn a_set_up_that_never_completes_takes_at_most_128_kib_and_an_answer_without_state_nothing() {
+fn an_incomplete_handshake_uses_at_most_128_kib_and_a_stateless_answer_nothing() {
     let stranger = Stranger::new();
     let mut server = Stranger::server(&ConnectionConfig::default());
     let now = Instant::from_nanos(1_000_000_000);
@@ -371,6 +371,6 @@ fn a_set_up_that_never_completes_takes_at_most_128_kib_and_an_answer_without_sta
     for number in 64..10_064 {
         assert_eq!(give(number, 0, &[Block::Syn(Syn { info: &[] }), hello], true), 64);
     }
-    // The table that counts answers, and an empty outbox with room.
+    // The table that counts answers, and an empty outbox with capacity.
     assert!(IN_USE.get() - before <= 64 << 10, "{}", IN_USE.get() - before);
 }

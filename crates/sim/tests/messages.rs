@@ -1,4 +1,4 @@
-//! Messages over whole connections: order, boundaries, lifetimes, credit, urgency, and peers that keep no rule.
+//! Messages over whole connections: order, boundaries, lifetimes, credit, urgency, and peers that violate the protocol.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn bulk(pair: &mut EndpointPair) {
 
 // spec 8.29
 #[test]
-fn ordered_messages_of_any_size_arrive_whole_and_in_order_whatever_is_lost() {
+fn ordered_messages_of_any_size_arrive_complete_and_in_order_despite_losses() {
     let mut pair = connected(lossy(3.0)).unwrap();
     let stream = open(&mut pair);
     let most = usize::try_from(connection(&mut pair, Side::Client).max_message().unwrap()).unwrap();
@@ -94,13 +94,13 @@ fn ordered_messages_of_any_size_arrive_whole_and_in_order_whatever_is_lost() {
 
 // spec 8.29
 #[test]
-fn an_unordered_message_waits_for_nobody_and_an_ordered_one_for_those_before_it() {
+fn an_unordered_message_does_not_wait_and_an_ordered_one_waits_for_those_before_it() {
     let mut pair = connected(two_paths()).unwrap();
     let stream = open(&mut pair);
     for order in [Order::Ordered, Order::Unordered] {
         let before = pair.messages(Side::Server).len();
         let options = MessageOptions::default().order(order);
-        // The first one is lost with everything for 5 ms, so that only the repetition brings it.
+        // The first one is lost with everything for 5 ms, so that only the retransmission delivers it.
         (0..2).for_each(|path| pair.cut(path, Direction::Up));
         send(&mut pair, stream, named(1, 100), options);
         pair.run_for(5 * MS).unwrap();
@@ -114,7 +114,7 @@ fn an_unordered_message_waits_for_nobody_and_an_ordered_one_for_those_before_it(
 
 // spec 8.29
 #[test]
-fn a_stream_whose_message_is_missing_holds_up_no_other() {
+fn a_stream_with_a_missing_message_blocks_no_other() {
     let mut pair = connected(two_paths()).unwrap();
     let (first, second) = (open(&mut pair), open(&mut pair));
     (0..2).for_each(|path| pair.cut(path, Direction::Up));
@@ -128,7 +128,7 @@ fn a_stream_whose_message_is_missing_holds_up_no_other() {
 }
 
 #[test]
-fn a_path_that_dies_in_the_middle_of_messages_costs_none_of_them() {
+fn a_path_that_dies_in_the_middle_of_messages_loses_none_of_them() {
     let mut pair = connected(two_paths()).unwrap();
     let stream = open(&mut pair);
     for name in 0..40 {
@@ -190,7 +190,7 @@ fn an_end_that_takes_no_messages_is_sent_none() {
 
 // spec 8.49
 #[test]
-fn what_can_not_arrive_in_its_lifetime_is_dropped_before_it_is_sent() {
+fn a_message_that_cannot_arrive_in_its_lifetime_is_dropped_before_it_is_sent() {
     let mut pair = connected(PairBuilder::new().path(mbit(20), 30 * MS)).unwrap();
     pair.run_for(SECOND).unwrap();
     let stream = open(&mut pair);
@@ -207,7 +207,7 @@ fn what_can_not_arrive_in_its_lifetime_is_dropped_before_it_is_sent() {
 
 // spec 8.34, 8.49
 #[test]
-fn a_message_whose_lifetime_ends_is_passed_over_and_its_followers_are_not_held_up() {
+fn an_expired_message_is_skipped_and_does_not_block_later_ones() {
     let mut pair = connected(two_paths()).unwrap();
     let stream = open(&mut pair);
     (0..2).for_each(|path| pair.cut(path, Direction::Both));
@@ -236,21 +236,21 @@ fn messages_that_are_sent_once_are_lost_as_often_as_packets_and_none_comes_late(
     let arrived = pair.messages(Side::Server);
     assert_eq!(figures.delivered + figures.abandoned, 1_000);
     assert!((850..950).contains(&arrived.len()), "{}", arrived.len());
-    // One way and a queue that is nearly empty.
+    // One-way delay and a nearly empty queue.
     let slowest = arrived.iter().map(|one| one.at - (begin + 5 * MS * name_of(one))).max().unwrap();
     assert!(slowest < 40 * MS, "{slowest:?}");
 }
 
 // spec 8.32, 8.34
 #[test]
-fn credit_of_what_was_given_up_returns_to_both_ends() {
+fn the_credit_of_abandoned_messages_returns_to_both_ends() {
     let mut config = ConnectionConfig::default();
     config.streams.stream_window = 64 << 10;
     config.streams.connection_window = 64 << 10;
     config.streams.max_window = 64 << 10;
     let mut pair = connected_with(lossy(20.0), &config).unwrap();
     let stream = open(&mut pair);
-    // Many times the windows, nearly all of it given up: whatever leaked would stop the rest.
+    // Many times the windows, nearly all of it abandoned: any leak would stop the rest.
     for name in 0..600 {
         let options = unordered().transmissions(1 + name % 2).lifetime(200 * MS);
         let now = pair.now();
@@ -267,7 +267,7 @@ fn credit_of_what_was_given_up_returns_to_both_ends() {
     pair.run_for(20 * SECOND).unwrap();
     let reliable: Vec<_> = names(&pair).into_iter().filter(|name| *name >= 1_000).collect();
     assert_eq!(reliable, (1_000..1_020).collect::<Vec<_>>());
-    // A message of the largest size still fits: no credit is missing. (A thirty-second is not for it, spec 8.42.)
+    // A message of the largest size still fits: no credit is missing. (A thirty-second is reserved, spec 8.42.)
     let most = usize::try_from(connection(&mut pair, Side::Client).max_message().unwrap()).unwrap();
     assert_eq!(most, (62 << 10) - 128);
     send(&mut pair, stream, named(2_000, most), MessageOptions::default());
@@ -276,7 +276,7 @@ fn credit_of_what_was_given_up_returns_to_both_ends() {
 }
 
 #[test]
-fn a_stream_of_messages_ends_and_both_ends_forget_it() {
+fn a_stream_of_messages_ends_and_both_ends_drop_it() {
     let mut pair = connected(lossy(5.0)).unwrap();
     let stream = open(&mut pair);
     for name in 0..50 {
@@ -294,7 +294,7 @@ fn a_stream_of_messages_ends_and_both_ends_forget_it() {
 }
 
 #[test]
-fn closing_waits_for_messages_that_are_under_way() {
+fn closing_waits_for_messages_in_flight() {
     let mut pair = connected(two_paths()).unwrap();
     let stream = open(&mut pair);
     for name in 0..20 {
@@ -326,8 +326,8 @@ fn latencies_beside_bulk(builder: PairBuilder, options: MessageOptions) -> (Vec<
 
 // spec 8.36
 #[test]
-fn interactive_messages_beside_bulk_go_by_the_fast_path() {
-    // Round trips of 10 and 100 ms; queues that are no longer than they need be, since they delay everything.
+fn interactive_messages_beside_bulk_use_the_fast_path() {
+    // Round trips of 10 and 100 ms; queues that are no longer than necessary, since they delay everything.
     let link = |delay| LinkConfig::new(mbit(20), delay).with_queue_time(10 * MS);
     let (fast, slow) = (link(5 * MS), link(50 * MS));
     let builder = PairBuilder::new().path_with(fast.clone(), fast).path_with(slow.clone(), slow);
@@ -340,7 +340,7 @@ fn interactive_messages_beside_bulk_go_by_the_fast_path() {
 
 // spec 8.36, 8.39
 #[test]
-fn messages_with_a_deadline_that_go_twice_outlive_losses_and_an_outage_in_time() {
+fn messages_with_a_deadline_that_are_sent_twice_survive_losses_and_an_outage_in_time() {
     // 30 kB/s for a minute; each path loses 2 %, and the fast one everything for 300 ms.
     let link =
         |delay| LinkConfig::new(mbit(20), delay).with_loss(LossModel::Random(Probability::from_percent(2.0)));
@@ -366,7 +366,7 @@ fn messages_with_a_deadline_that_go_twice_outlive_losses_and_an_outage_in_time()
         pair.run_for(SECOND).unwrap();
         let messages = pair.messages(Side::Server).iter();
         let mut latencies: Vec<_> = messages.map(|one| one.at - (begin + 10 * MS * name_of(one))).collect();
-        // What never arrived is the latest.
+        // A missing message counts as the latest.
         latencies.resize(usize::try_from(count).unwrap(), MINUTE);
         latencies.sort_unstable();
         let sent: ByteCount = path_figures(&mut pair, Side::Client).iter().map(|path| path.bytes_sent).sum();
@@ -381,7 +381,7 @@ fn messages_with_a_deadline_that_go_twice_outlive_losses_and_an_outage_in_time()
 
 // spec 8.43
 #[test]
-fn a_message_without_time_to_go_again_goes_twice_where_packets_get_lost() {
+fn a_message_without_time_for_a_retransmission_is_sent_twice_on_a_lossy_path() {
     let figures = |scheduler: &str, percent: f64, lifetime: Duration| {
         let loss = LossModel::Random(Probability::from_percent(percent));
         let link = |delay| LinkConfig::new(mbit(20), delay).with_loss(loss.clone());
@@ -404,19 +404,19 @@ fn a_message_without_time_to_go_again_goes_twice_where_packets_get_lost() {
         println!("{scheduler}, {percent} % lost, {lifetime:?}: {arrived} of {count}, {sent}");
         (count - arrived, sent)
     };
-    // A lost one may be found missing after 45 ms and be there after 55.
+    // A loss may be detected after 45 ms and repaired after 55.
     let (missing_once, once) = figures("min-rtt", 2.0, 40 * MS);
     let (missing, twice) = figures("earliest", 2.0, 40 * MS);
     assert!(missing_once >= 30 && missing <= 9, "{missing_once} {missing}");
     assert!(twice * 10 > once * 15 && twice * 10 < once * 21, "{once} {twice}");
-    // With time, or without loss, it goes once.
+    // With time, or without loss, it is sent once.
     let (missing, patient) = figures("earliest", 2.0, 200 * MS);
     let (.., safe) = figures("earliest", 0.0, 40 * MS);
     assert!(missing == 0 && patient * 10 < once * 11 && safe * 10 < once * 11, "{missing} {patient} {safe}");
 }
 
 #[test]
-fn background_bytes_wait_for_bulk_and_take_all_that_is_left() {
+fn background_bytes_wait_for_bulk_and_use_the_rest() {
     let mut pair = connected(two_paths()).unwrap();
     let (background, plain) = (open(&mut pair), open(&mut pair));
     connection(&mut pair, Side::Client).set_class(background, Class::Background).unwrap();
@@ -431,7 +431,7 @@ fn background_bytes_wait_for_bulk_and_take_all_that_is_left() {
     assert!(last_plain < 12, "{order:?}");
 }
 
-/// A server as the victim of a client that keeps no rule.
+/// A server as the victim of a client that violates the protocol.
 fn duel() -> Duel {
     Duel::new(Side::Server, &ConnectionConfig::default())
 }
@@ -499,7 +499,7 @@ fn a_peer_that_contradicts_itself_is_refused() {
 
 // spec 8.35
 #[test]
-fn a_peer_that_leaves_everything_incomplete_is_refused_after_1024_messages() {
+fn a_peer_that_completes_no_message_is_refused_after_1024() {
     let mut duel = duel();
     for number in 0..1_024 {
         duel.send(&[piece(MessageId::ordered(number), 0, false, b"x")]);
@@ -515,7 +515,7 @@ fn a_peer_that_leaves_everything_incomplete_is_refused_after_1024_messages() {
 
 // spec 8.32
 #[test]
-fn a_peer_pays_for_every_message_that_nobody_takes_however_small() {
+fn a_peer_uses_credit_for_every_unread_message_however_small() {
     let mut duel = duel();
     // The stream's credit is 1 MiB, and an empty message costs 128 of it.
     let mut sent = 0_u64;
@@ -554,7 +554,7 @@ fn a_peer_that_skips_every_second_number_for_ever_is_refused() {
 }
 
 #[test]
-fn bytes_in_crumbs_that_disagree_change_nothing_that_arrived() {
+fn overlapping_fragments_that_disagree_do_not_change_received_data() {
     let mut duel = duel();
     let id = MessageId::ordered(0);
     duel.send(&[piece(id, 4, true, b"56789")]);
@@ -566,9 +566,9 @@ fn bytes_in_crumbs_that_disagree_change_nothing_that_arrived() {
     assert_eq!(message.data, Bytes::from_static(b"123456789"));
 }
 
-/// The moment a test begins at, for figures that are times since then.
+/// The start of a test, to which its times are relative.
 #[test]
-fn an_interactive_message_leaves_a_connection_that_sleeps_at_once() {
+fn an_interactive_message_leaves_an_idle_connection_at_once() {
     let mut pair = connected(two_paths()).unwrap();
     pair.run_for(10 * SECOND).unwrap();
     let stream = open(&mut pair);

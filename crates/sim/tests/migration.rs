@@ -1,4 +1,4 @@
-//! Addresses change under a path: translators forget or change their mind, hosts move.
+//! Addresses that change under a path: NATs that drop or change their mappings, hosts that move.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn start(pair: &mut EndpointPair, from: Side, bytes: ByteCount) {
 }
 
 #[test]
-fn a_path_follows_a_translator_that_changes_the_port() {
+fn a_path_follows_a_nat_that_changes_the_port() {
     for from in [Side::Client, Side::Server] {
         let mut pair = connected(behind_nat(MINUTE)).unwrap();
         start(&mut pair, from, megabytes(5));
@@ -40,7 +40,7 @@ fn a_path_follows_a_translator_that_changes_the_port() {
 }
 
 #[test]
-fn one_of_two_paths_may_change_its_port_unnoticed() {
+fn one_of_two_paths_can_change_its_port_unnoticed() {
     for from in [Side::Client, Side::Server] {
         let builder = behind_nat(MINUTE).path(mbit(20), 10 * MS).behind_nat(MINUTE);
         let mut pair = connected(builder).unwrap();
@@ -59,7 +59,7 @@ fn one_of_two_paths_may_change_its_port_unnoticed() {
 }
 
 #[test]
-fn a_translator_that_forgets_an_idle_connection_is_passed_again_by_the_clients_next_word() {
+fn the_clients_next_packet_passes_a_nat_that_forgot_an_idle_connection() {
     let mut pair = connected(behind_nat(5 * SECOND)).unwrap();
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
     pair.run_for(10 * SECOND).unwrap();
@@ -68,7 +68,7 @@ fn a_translator_that_forgets_an_idle_connection_is_passed_again_by_the_clients_n
 }
 
 #[test]
-fn a_keep_alive_holds_a_translator_open_for_the_server() {
+fn a_keep_alive_holds_a_nat_mapping_open_for_the_server() {
     let mut config = ConnectionConfig::default();
     config.keep_alive = Some(2 * SECOND);
     let mut pair =
@@ -97,7 +97,7 @@ fn a_client_with_one_interface_moves_to_another_address() {
 }
 
 #[test]
-fn a_move_while_the_path_is_cut_is_found_out_afterwards() {
+fn a_move_while_the_path_is_cut_is_detected_afterwards() {
     let mut pair = connected(behind_nat(MINUTE)).unwrap();
     start(&mut pair, Side::Server, megabytes(5));
     pair.run_for(500 * MS).unwrap();
@@ -113,7 +113,7 @@ fn a_move_while_the_path_is_cut_is_found_out_afterwards() {
 
 // spec 6.73
 #[test]
-fn a_server_that_follows_its_client_to_another_network_begins_anew() {
+fn a_server_that_follows_its_client_to_another_network_resets_the_path() {
     let mut pair = connected(PairBuilder::new().path(mbit(200), MS)).unwrap();
     start(&mut pair, Side::Server, megabytes(200));
     pair.run_for(2 * SECOND).unwrap();

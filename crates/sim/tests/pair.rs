@@ -25,7 +25,7 @@ fn connected(builder: PairBuilder) -> EndpointPair {
 }
 
 #[test]
-fn set_up_takes_two_round_trips_at_most() {
+fn the_handshake_takes_two_round_trips_at_most() {
     let mut pair = endpoint_pair(PairBuilder::new().path(mbit(50), 10 * MS), &ConnectionConfig::default());
     let took = pair.connect(Duration::from_secs(5)).unwrap();
     assert!(took < 45 * MS, "{took:?}");

@@ -1,4 +1,4 @@
-//! Address pairs by what they carry: a disjoint choice on whole connections whose near pairs are slow.
+//! Address pairs by their rate: a disjoint choice on whole connections whose near pairs are slow.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ fn disjoint(congestion: &str) -> ConnectionConfig {
     config
 }
 
-/// A link so fast, so long there and back, with a queue of 100 ms.
+/// A link with this rate and round-trip time, with a queue of 100 ms.
 fn link(rate: Rate, rtt: Duration) -> LinkConfig {
     LinkConfig::new(rate, rtt / 2).with_queue_time(100 * MS)
 }
@@ -43,7 +43,7 @@ fn fork_of(builder: PairBuilder, second: &LinkConfig, congestion: &str) -> Endpo
     pair
 }
 
-/// What arrives in a minute from when `sender` starts to send, and paths that came into use.
+/// Arrivals in a minute from when `sender` starts to send, and paths that came into use.
 fn minute(pair: &mut EndpointPair, sender: Side) -> (Rate, usize) {
     let host = pair.host(sender);
     pair.start(sender, Box::new(Exchange::new(host, megabytes(400))));
@@ -63,11 +63,11 @@ fn remotes(pair: &mut EndpointPair) -> Vec<SocketAddr> {
 
 // spec 6.48, 6.54, 6.67
 #[test]
-fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_to_rest() {
+fn a_near_pair_that_proves_slow_is_replaced_by_a_farther_one_and_the_choice_settles() {
     let senders = [Side::Client, Side::Server];
     let cases = senders.into_iter().flat_map(|sender| [1, 2].map(|slow| (sender, slow)));
     let cases = (0..).zip(cases.flat_map(|case| CONTROLS.map(|name| (case, name))));
-    // Of two senders, rates and controls, half of the combinations have each two of them together once.
+    // Of two senders, rates and controls, half of the combinations cover each two of them together once.
     let chosen = |seed: u64| is_nightly() || [0, 3, 5, 6].contains(&seed);
     for (seed, ((sender, slow), congestion)) in cases.filter(|(seed, _)| chosen(*seed)) {
         let links = [link(mbit(slow), 20 * MS), link(mbit(20), 30 * MS)];
@@ -77,7 +77,7 @@ fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_t
         assert!(percent(rate, mbit(20)) >= 90, "{case}");
         assert!(changes <= 4, "{case}");
         assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
-        // Then it rests, but for the slow one that is tried again after one minute and after two.
+        // Then it is stable, but for the slow one that is tried again after one minute and after two.
         let (rate, changes) = minute(&mut pair, sender);
         assert!(percent(rate, mbit(20)) >= 90 && changes <= 1, "{case}, {rate}, {changes} changes");
         assert_eq!(remotes(&mut pair), [pair.servers()[1].address], "{case}");
@@ -86,7 +86,7 @@ fn a_near_pair_that_proves_slow_is_left_for_a_farther_one_and_the_choice_comes_t
 
 // spec 6.67
 #[test]
-fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_counts() {
+fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_matters() {
     for sender in few_or_many(vec![Side::Client], vec![Side::Client, Side::Server]) {
         let mut pair = fork(&[link(mbit(40), 100 * MS), link(mbit(100), 95 * MS)], "bbr", 1);
         let (_, changes) = minute(&mut pair, sender);
@@ -121,8 +121,8 @@ fn a_pair_that_was_slow_for_a_while_is_tried_again() {
 
 // spec 6.48
 #[test]
-fn a_pair_that_is_slow_in_one_direction_is_found_for_the_other() {
-    // Ten times as fast down as up, and alike both ways.
+fn a_pair_that_is_slow_in_one_direction_is_used_for_the_other() {
+    // Ten times as fast down as up, and symmetric.
     let builder = PairBuilder::new().seed(1).server_interfaces(2);
     let builder = builder.path_with(link(mbit(2), 20 * MS), link(mbit(40), 20 * MS));
     let mut pair = fork_of(builder, &link(mbit(10), 30 * MS), "bbr");
@@ -131,12 +131,12 @@ fn a_pair_that_is_slow_in_one_direction_is_found_for_the_other() {
     pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     assert_eq!(remotes(&mut pair), [even]);
-    // What it delivers up is known, and forgotten after a minute.
+    // Its rate up is known, and dropped after a minute.
     minute(&mut pair, Side::Server);
     let (rate, changes) = minute(&mut pair, Side::Server);
     assert_eq!(remotes(&mut pair), [uneven]);
     assert!(percent(rate, mbit(40)) >= 85 && changes <= 1, "{rate}, {changes} changes");
-    // A direction after the other does not make it swing.
+    // Alternating directions do not make the choice oscillate.
     let mut swings = 0;
     for turn in 0..20 {
         let sender = if turn % 2 == 0 { Side::Client } else { Side::Server };
@@ -151,7 +151,7 @@ fn a_pair_that_is_slow_in_one_direction_is_found_for_the_other() {
 
 // spec 6.71
 #[test]
-fn a_connection_whose_first_pair_dies_before_the_ids_arrive_goes_on_at_the_other_one() {
+fn a_connection_whose_first_pair_dies_before_ids_arrive_continues_on_the_other() {
     for cut in [0, 5, 15, 25, 35, 50, 80, 150] {
         let links = [link(mbit(10), 20 * MS), link(mbit(10), 30 * MS)];
         let mut pair = fork(&links, "bbr", 1);

@@ -1,4 +1,4 @@
-//! Which pairs of addresses carry a connection, and what happens when addresses come and go at either end.
+//! The address pairs of a connection, and addresses that come and go at either end.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ fn link(kilobits: u64, delay: Duration) -> LinkConfig {
 }
 
 /// Addresses A and B at the client, C and D at the server. The pairs A-C and B-D are slow and far, A-D and B-C fast and
-/// near (seed AMS, section 5.3). The connection begins on A-C: B comes up later, and the server names D then.
+/// near (seed AMS, section 5.3). The connection begins on A-C: B comes up later, and the server advertises D then.
 fn mesh(mode: PairMode, seed: u64) -> EndpointPair {
     let (slow, fast) = (link(250, 40 * MS), link(1000, 10 * MS));
     let builder = PairBuilder::new().seed(seed).server_interfaces(2).known_servers(1);
@@ -64,7 +64,7 @@ fn announce_all(pair: &mut EndpointPair) {
     announce(pair, &all);
 }
 
-/// Tells the client of the addresses that it has.
+/// Sets the addresses of the client.
 fn tell(pair: &mut EndpointPair) {
     let (now, host) = (pair.now(), pair.host(Side::Client));
     let addresses = pair.world().network().addresses(host);
@@ -105,7 +105,7 @@ fn complete(pair: &mut EndpointPair) {
     pair.run_until(5 * MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-/// What arrives in half a minute, from five seconds after the addresses are known.
+/// Arrivals in half a minute, from five seconds after the addresses are known.
 fn goodput(mode: PairMode, from: Side) -> (Rate, Vec<String>) {
     let mut pair = mesh(mode, 1);
     start(&mut pair, from, megabytes(20));
@@ -118,7 +118,7 @@ fn goodput(mode: PairMode, from: Side) -> (Rate, Vec<String>) {
 
 // spec 6.47; seed AMS, section 5.3
 #[test]
-fn disjoint_pairs_are_those_that_cost_least_together_and_the_first_path_is_replaced() {
+fn the_cheapest_set_of_disjoint_pairs_is_used_and_the_first_path_is_replaced() {
     for from in [Side::Client, Side::Server] {
         let (rate, used) = goodput(PairMode::Disjoint, from);
         assert_eq!(used, ["A-D", "B-C"]);
@@ -150,7 +150,7 @@ fn a_full_mesh_uses_all_four_pairs_and_carries_more_than_one_path_for_each_inter
 }
 
 #[test]
-fn the_choice_stays_what_it_is_while_nothing_changes() {
+fn the_choice_is_stable_while_nothing_changes() {
     for mode in [PairMode::Disjoint, PairMode::FullMesh] {
         let mut pair = mesh(mode, 2);
         start(&mut pair, Side::Client, megabytes(20));
@@ -167,7 +167,7 @@ fn the_choice_stays_what_it_is_while_nothing_changes() {
 }
 
 #[test]
-fn what_is_asked_beside_the_paths_is_little_and_nothing_while_nothing_is_carried() {
+fn probes_beside_the_paths_are_few_and_none_while_no_data_is_carried() {
     let mut pair = mesh(PairMode::Disjoint, 3);
     pair.run_for(10 * SECOND).unwrap();
     let sent = |pair: &mut EndpointPair| -> u64 {
@@ -209,7 +209,7 @@ fn a_pair_that_dies_is_replaced_by_those_that_are_left() {
         for link in pair.world().network().links().len() - 4..pair.world().network().links().len() - 2 {
             pair.world_mut().network_mut().link_mut(LinkId(link)).unwrap().set_state(now, LinkState::Down);
         }
-        // Until it counts as lost, the other carries all.
+        // Until it counts as lost, the other carries everything.
         pair.run_for(5 * SECOND).unwrap();
         assert_eq!(used(&mut pair), ["B-C"]);
         let silence = silence_after(&pair, from.other(), now);
@@ -226,9 +226,9 @@ fn set_all(pair: &mut EndpointPair, state: LinkState) {
     }
 }
 
-/// A path that waits for its first answer asks no pair of another one.
+/// A path that waits for its first answer probes no pair of another one.
 #[test]
-fn no_two_paths_come_to_lie_between_the_same_addresses() {
+fn no_two_paths_use_the_same_addresses() {
     for (seed, cut) in (1..8).flat_map(|seed| [30, 60, 90, 120].map(|cut| (seed, cut * MS))) {
         let lossy = link(10_000, 10 * MS).with_loss(LossModel::Random(Probability::from_percent(30.0)));
         let builder = PairBuilder::new().seed(seed).server_interfaces(3).known_servers(1);
@@ -255,7 +255,7 @@ fn no_two_paths_come_to_lie_between_the_same_addresses() {
     }
 }
 
-/// The server has one address: an assignment is one path.
+/// The server has one address: a disjoint choice is one path.
 #[test]
 fn towards_one_address_disjoint_is_one_path_and_another_interface_takes_over_without_waiting() {
     let builder = PairBuilder::new().path(mbit(5), 10 * MS).path(mbit(5), 30 * MS);
@@ -278,7 +278,7 @@ fn towards_one_address_disjoint_is_one_path_and_another_interface_takes_over_wit
     complete(&mut pair);
 }
 
-/// A new address of an end is told, and the old one goes half a second later.
+/// A new address of an end is advertised, and the old one is removed half a second later.
 #[test]
 fn an_end_that_adds_an_address_before_it_deletes_the_old_one_is_hardly_silent() {
     for mode in PairMode::ALL {
@@ -296,8 +296,8 @@ fn an_end_that_adds_an_address_before_it_deletes_the_old_one_is_hardly_silent() 
                 }
                 complete(&mut pair);
                 let silence = pair.received(from.other()).longest_silence();
-                // Both addresses of the client share a link: what was in flight from the old one goes again at the half
-                // of the rate that the path of the new one has found.
+                // Both addresses of the client share a link: data in flight from the old one is resent at half of the
+                // rate that the path of the new one has found.
                 let shares = mode == PairMode::FullMesh && [mover, from] == [Side::Client; 2];
                 let most = if shares { rtt + 250 * MS } else { rtt + 100 * MS };
                 assert!(silence <= most, "{mode} {mover:?} moves, {from:?} sends: {silence:?}");
@@ -312,7 +312,7 @@ fn move_client(pair: &mut EndpointPair, mode: PairMode) {
     pair.world_mut().network_mut().add_address(interface, new);
     tell(pair);
     pair.run_for(500 * MS).unwrap();
-    // The others have no second address of the server to go with it.
+    // The others have no second address of the server to use with it.
     if mode == PairMode::FullMesh {
         let carries =
             |path: &PathStatistics| path.tuple.local.address.ip() == new && path.state.carries_data();
@@ -332,7 +332,7 @@ fn move_server(pair: &mut EndpointPair) {
     pair.run_for(500 * MS).unwrap();
     let (old, new) = (pair.servers()[0], pair.servers()[1]);
     announce(pair, &[new.address]);
-    // Told while it is still there, as whoever plans a move does.
+    // Announced while it still exists, as in a planned move.
     pair.run_for(200 * MS).unwrap();
     let carries = |path: &PathStatistics| path.tuple.remote == new.address && path.state.carries_data();
     assert!(
@@ -346,7 +346,7 @@ fn move_server(pair: &mut EndpointPair) {
 }
 
 #[test]
-fn a_server_that_takes_back_one_of_two_addresses_is_left_there_at_once() {
+fn a_server_that_withdraws_one_of_two_addresses_is_not_used_there_any_more() {
     let modes = [(PairMode::Disjoint, vec!["A-D"]), (PairMode::FullMesh, vec!["A-D", "B-D"])];
     for ((mode, rest), seed) in modes.iter().flat_map(|mode| (0..6).map(move |seed| (mode, seed))) {
         let mut pair = mesh(*mode, seed);
@@ -370,7 +370,7 @@ fn a_server_that_takes_back_one_of_two_addresses_is_left_there_at_once() {
 }
 
 #[test]
-fn a_server_that_takes_back_its_only_address_is_talked_to_there_as_long_as_it_answers() {
+fn a_server_that_withdraws_its_only_address_is_used_there_as_long_as_it_answers() {
     for mode in PairMode::ALL {
         let builder = PairBuilder::new().path(mbit(10), 10 * MS);
         let mut pair = connected_with(builder, &with_mode(mode)).unwrap();
@@ -400,7 +400,7 @@ fn two_ipv6_addresses_of_an_interface_are_two_addresses() {
         pair.run_for(2 * SECOND).unwrap();
         assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), expected, "{mode}");
         pair.transfer(Side::Client, megabytes(3), MINUTE).unwrap();
-        // The first address goes; what is left goes on at the second.
+        // The first address goes; the rest continues at the second.
         let old = pair.paths()[0].address;
         pair.world_mut().network_mut().remove_address(interface, old);
         tell(&mut pair);
@@ -450,7 +450,7 @@ fn lose_a_prefix(mode: PairMode, paths: usize, dying: usize, at: &[Side]) -> Dur
 }
 
 #[test]
-fn a_prefix_that_dies_in_silence_is_left_for_the_other_one_of_the_interface_in_every_mode() {
+fn a_prefix_that_dies_silently_is_replaced_by_the_other_one_of_the_interface_in_every_mode() {
     for (mode, paths) in [(PairMode::LocalDisjoint, 1), (PairMode::Disjoint, 2), (PairMode::FullMesh, 4)] {
         for dying in 0..2 {
             let silence = lose_a_prefix(mode, paths, dying, &[Side::Client]);
@@ -464,9 +464,9 @@ fn a_prefix_that_dies_in_silence_is_left_for_the_other_one_of_the_interface_in_e
     }
 }
 
-/// A server with far more addresses than anybody needs, most of which nobody has.
+/// A server with far more addresses than needed, most of which do not exist.
 #[test]
-fn however_many_addresses_a_server_names_paths_and_questions_stay_within_their_limits() {
+fn however_many_addresses_a_server_advertises_paths_and_probes_stay_within_their_limits() {
     let builder = PairBuilder::new().path(mbit(10), 10 * MS).path(mbit(10), 10 * MS).path(mbit(10), 10 * MS);
     let mut pair = connected_with(builder.server_interfaces(1), &with_mode(PairMode::FullMesh)).unwrap();
     pair.run_for(SECOND).unwrap();
@@ -480,14 +480,14 @@ fn however_many_addresses_a_server_names_paths_and_questions_stay_within_their_l
     let named: Vec<_> = (2..=40)
         .map(|host| SocketAddr::new(format!("172.16.0.{host}").parse().unwrap(), real.address.port()))
         .collect();
-    // What a hostile server would say beside its limit is not said by ours: eight are.
+    // A hostile server would advertise more than its limit; ours advertises eight.
     announce(&mut pair, &named);
     let told = pair.now();
     pair.run_for(30 * SECOND).unwrap();
     let paths = path_figures(&mut pair, Side::Client);
     assert_eq!(paths.iter().filter(|path| is_used(path)).count(), 8, "3 x 6 pairs work");
     assert!(path_figures(&mut pair, Side::Server).len() <= 8);
-    // Of the eight, three belong to nobody: 172.16.0.7 to 9.
+    // Of the eight, three do not exist: 172.16.0.7 to 9.
     let mut asked = Vec::new();
     for entry in pair.world().record().entries().filter(|entry| entry.at >= told) {
         if let What::Sent { tuple } = entry.what
@@ -498,7 +498,7 @@ fn however_many_addresses_a_server_names_paths_and_questions_stay_within_their_l
     }
     let strangers: std::collections::BTreeSet<_> = asked.iter().map(|(_, remote)| *remote).collect();
     assert_eq!(strangers.len(), 3, "{strangers:?}");
-    // Three questions to each of nine pairs, and no second round while nothing is carried.
+    // Three probes to each of nine pairs, and no second round while no data is carried.
     assert!(asked.len() <= 27, "{}", asked.len());
     let first = |address: &IpAddr| asked.iter().find(|(_, remote)| remote == address).unwrap().0;
     let mut firsts: Vec<_> = strangers.iter().map(first).collect();
@@ -507,7 +507,7 @@ fn however_many_addresses_a_server_names_paths_and_questions_stay_within_their_l
 }
 
 #[test]
-fn a_pair_that_the_application_closes_is_not_chosen_again() {
+fn a_pair_that_the_application_closes_is_not_selected_again() {
     let mut pair = mesh(PairMode::Disjoint, 6);
     pair.run_for(2 * SECOND).unwrap();
     let now = pair.now();
@@ -518,8 +518,8 @@ fn a_pair_that_the_application_closes_is_not_chosen_again() {
     pair.transfer(Side::Client, ByteCount(200_000), MINUTE).unwrap();
 }
 
-/// Whatever happens to interfaces, links and addresses, every byte arrives, and when it is over the pairs are such as the
-/// mode says.
+/// Whatever happens to interfaces, links and addresses, every byte arrives, and at the end the pairs are those of the
+/// mode.
 #[test]
 fn pairs_survive_random_operations() {
     for_each_seed(rotating_seeds(4, 24), |seed| {

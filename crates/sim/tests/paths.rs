@@ -1,4 +1,4 @@
-//! Paths die in silence, come back, appear, disappear, and change their addresses, while data flows.
+//! Paths that die silently, return, appear, disappear, and change their addresses, while data flows.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -16,21 +16,21 @@ use manyway_sim::scenario::{
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Pattern, Side, endpoint_pair};
 
-/// Two paths of 20 Mbit/s and 20 ms, the first cut in one direction or both for a while in mid transfer.
+/// Two paths of 20 Mbit/s and 20 ms, the first cut in one direction or both for a while during a transfer.
 #[derive(Debug)]
 struct Outage {
     silence: Duration,
-    /// From the cut until the other path alone brings the application 90 % of what it can.
+    /// From the cut until the other path alone delivers 90 % of its capacity to the application.
     survived_after: Option<Duration>,
     /// From the return of the path until it delivers data again.
     back_after: Option<Duration>,
-    /// And until it delivers 90 % of its rate.
+    /// From then until it delivers 90 % of its rate.
     full_after: Option<Duration>,
     states: Vec<(Duration, PathState, PathReason)>,
 }
 
 const STEP: Duration = Duration::from_millis(10);
-/// 90 % of what 20 Mbit/s are in 100 ms, of which 98 % are datagrams; and of their content, 96 %, in 300 ms.
+/// 90 % of 20 Mbit/s in 100 ms, of which 98 % are datagrams; and of their payload, 96 %, in 300 ms.
 const FULL: ByteCount = ByteCount(220_000);
 const FULL_CONTENT: ByteCount = ByteCount(648_000);
 
@@ -49,7 +49,7 @@ fn watch(
     counts
 }
 
-/// How long it took a count to grow by more than `bytes` in the last so many steps.
+/// How long it took a count to grow by more than `bytes` in the last steps.
 fn grown(counts: &[ByteCount], steps: usize, bytes: ByteCount) -> Option<Duration> {
     let place =
         (1..counts.len()).find(|place| counts[*place] - counts[place.saturating_sub(steps)] > bytes)?;
@@ -61,7 +61,7 @@ fn outage(seed: u64, from: Side, direction: Direction, lasts: Duration) -> Outag
     let mut pair = connected(builder).unwrap();
     let host = pair.host(from);
     pair.start(from, Box::new(Exchange::new(host, megabytes(30))));
-    // Another moment for each seed, so that the cut meets another phase of the windows.
+    // A different time for each seed, so that the cut meets another phase of the windows.
     pair.run_for(2 * SECOND + 37 * MS * u32::try_from(seed).unwrap()).unwrap();
     let cut_at = pair.now();
     pair.cut(0, direction);
@@ -97,7 +97,7 @@ fn a_black_hole_silences_the_receiver_briefly_and_its_path_returns() {
 }
 
 #[test]
-fn a_path_whose_way_back_dies_is_left_and_returns() {
+fn a_path_whose_return_direction_dies_is_left_and_returns() {
     for (from, back) in [(Side::Client, Direction::Down), (Side::Server, Direction::Up)] {
         for seed in seeds(3, 10) {
             let outage = outage(seed, from, back, SECOND);
@@ -108,7 +108,7 @@ fn a_path_whose_way_back_dies_is_left_and_returns() {
 }
 
 #[test]
-fn a_path_whose_way_there_dies_is_left_and_returns() {
+fn a_path_whose_forward_direction_dies_is_left_and_returns() {
     for (from, there) in [(Side::Client, Direction::Up), (Side::Server, Direction::Down)] {
         for seed in seeds(3, 10) {
             let outage = outage(seed, from, there, SECOND);
@@ -144,7 +144,7 @@ fn one_direction_of_a_path_dies_while_both_ends_send() {
 
 // spec 6.23, 9.38
 #[test]
-fn an_outage_of_50_ms_raises_doubts_and_nothing_worse() {
+fn an_outage_of_50_ms_raises_a_suspicion_and_nothing_worse() {
     let (mut doubted, mut outages) = (0, 0);
     for from in [Side::Client, Side::Server] {
         for seed in seeds(6, 20) {
@@ -164,13 +164,13 @@ fn an_outage_of_50_ms_raises_doubts_and_nothing_worse() {
 }
 
 #[test]
-fn a_long_outage_is_noticed_to_be_over_within_two_seconds() {
+fn the_end_of_a_long_outage_is_noticed_within_two_seconds() {
     for seed in seeds(2, 5) {
         check(&outage(seed, Side::Client, Direction::Both, 4 * SECOND));
     }
 }
 
-/// Lets so many minutes pass in which a byte now and then keeps the connection open; tells how many datagrams the
+/// Lets this many minutes pass in which an occasional byte keeps the connection open; returns how many datagrams the
 /// client sends on the first path in each.
 fn questions(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
     let offered = |pair: &mut EndpointPair| {
@@ -192,7 +192,7 @@ fn questions(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
 
 // spec 6.12, 6.27
 #[test]
-fn a_path_that_stays_dead_is_asked_less_and_less_and_at_once_on_news() {
+fn a_dead_path_is_probed_ever_more_rarely_and_at_once_on_news() {
     let silently_dead = || {
         let mut pair = sending(Side::Client, PairBuilder::new());
         pair.cut(0, Direction::Both);
@@ -219,7 +219,7 @@ fn a_path_that_stays_dead_is_asked_less_and_less_and_at_once_on_news() {
 }
 
 /// Suspect, then dead, with reasons, while the other path goes on alone; then it answers, serves its probation and
-/// carries data in good time.
+/// carries data soon.
 fn check(outage: &Outage) {
     let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
     let expected = [PathState::Suspect, PathState::Dead, PathState::Probation, PathState::Active];
@@ -240,7 +240,7 @@ fn check(outage: &Outage) {
     assert!(outage.back_after.is_some() && outage.full_after.is_some(), "{outage:?}");
 }
 
-/// Two paths of 20 Mbit/s, connected, and 10 MB on the way from `from`.
+/// Two paths of 20 Mbit/s, connected, and 10 MB to send from `from`.
 fn sending(from: Side, builder: PairBuilder) -> EndpointPair {
     let mut pair = connected(builder.path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)).unwrap();
     let host = pair.host(from);
@@ -272,7 +272,7 @@ fn an_interface_that_disappears_is_left_and_one_that_appears_is_used() {
 }
 
 #[test]
-fn an_interface_that_changes_its_address_goes_on_at_the_new_one() {
+fn an_interface_that_changes_its_address_continues_at_the_new_one() {
     for from in [Side::Client, Side::Server] {
         let mut pair = sending(from, PairBuilder::new());
         pair.change_address(0);
@@ -283,7 +283,7 @@ fn an_interface_that_changes_its_address_goes_on_at_the_new_one() {
             assert!(pair.delivered(from)[path] > *before + ByteCount(500_000), "{from:?} path {path}");
         }
         complete(&mut pair);
-        // Both at once, and what waits in the queues is lost with them.
+        // Both at once, and data in the queues is lost with them.
         let silence = pair.received(from.other()).longest_silence();
         assert!(silence <= 120 * MS, "{from:?} {silence:?}");
     }
@@ -310,7 +310,7 @@ fn a_path_id_is_never_used_twice_however_often_an_interface_comes_and_goes() {
 }
 
 #[test]
-fn the_client_opens_paths_to_addresses_that_the_server_names_and_leaves_those_it_takes_back() {
+fn the_client_opens_paths_to_advertised_addresses_and_leaves_withdrawn_ones() {
     let builder = PairBuilder::new().server_interfaces(2).known_servers(1);
     let mut pair = connected(builder.path(mbit(20), 10 * MS).path(mbit(20), 10 * MS)).unwrap();
     pair.run_for(SECOND).unwrap();
@@ -333,7 +333,7 @@ fn the_client_opens_paths_to_addresses_that_the_server_names_and_leaves_those_it
 }
 
 #[test]
-fn a_connection_outlives_the_death_of_all_its_paths_for_a_minute() {
+fn a_connection_survives_the_death_of_all_its_paths_for_a_minute() {
     for (lasts, lives) in [(50 * SECOND, true), (70 * SECOND, false)] {
         let mut pair = sending(Side::Client, PairBuilder::new());
         for path in 0..2 {
@@ -356,7 +356,7 @@ fn a_connection_outlives_the_death_of_all_its_paths_for_a_minute() {
 }
 
 #[test]
-fn addresses_may_change_ever_so_often_while_no_path_works() {
+fn addresses_can_change_any_number_of_times_while_no_path_works() {
     let mut pair = sending(Side::Client, PairBuilder::new());
     for path in 0..2 {
         pair.cut(path, Direction::Both);
@@ -373,7 +373,7 @@ fn addresses_may_change_ever_so_often_while_no_path_works() {
     let restored_at = pair.now();
     complete(&mut pair);
     assert!(pair.now() - restored_at < 10 * SECOND, "{:?}", pair.now() - restored_at);
-    // The last packets may have been lost, and their path be in doubt.
+    // The last packets may have been lost, and their path be suspect.
     pair.run_for(SECOND).unwrap();
     assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 2);
 }
@@ -427,13 +427,13 @@ fn the_largest_datagram_is_found_on_every_path() {
 }
 
 #[test]
-fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_made_again() {
+fn a_search_for_the_largest_datagram_that_an_outage_interrupts_is_repeated() {
     for side in [Side::Client, Side::Server] {
         let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
         let mut pair = connected(builder).unwrap();
         let host = pair.host(side);
         pair.start(side, Box::new(Exchange::new(host, megabytes(40))));
-        // The probe of the first path is on its way.
+        // The probe of the first path is in flight.
         pair.cut(0, Direction::Both);
         pair.run_for(800 * MS).unwrap();
         assert_eq!(path_figures(&mut pair, side)[0].datagram, 1200);
@@ -495,7 +495,7 @@ fn a_path_that_carries_smaller_datagrams_than_before_is_used_with_those() {
 
 // spec 9.17
 #[test]
-fn the_only_path_is_found_dead_by_who_sends_a_little_all_the_time() {
+fn a_sender_of_little_data_detects_the_death_of_its_only_path() {
     let mut pair = connected(PairBuilder::new().path(mbit(20), 25 * MS)).unwrap();
     pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
     let stream = pair.peer(Side::Client).unwrap().connection().unwrap().open_stream().unwrap();
@@ -513,7 +513,7 @@ fn the_only_path_is_found_dead_by_who_sends_a_little_all_the_time() {
     (0..75).for_each(|_| write(&mut pair));
     let state = path_figures(&mut pair, Side::Client)[0].state;
     assert_eq!(state, PathState::Dead, "after 3 s");
-    // A minute is promised to a connection without a path, and half of one to silence.
+    // A connection lives a minute without a path, and half a minute in silence.
     (0..1_000).for_each(|_| write(&mut pair));
     pair.restore(0, Direction::Both);
     pair.run_for(15 * SECOND).unwrap();
@@ -522,8 +522,8 @@ fn the_only_path_is_found_dead_by_who_sends_a_little_all_the_time() {
 }
 
 #[test]
-fn a_slow_link_that_returned_is_not_given_up_by_the_end_that_receives() {
-    // Each large packet takes 107 ms, and what the receiver asks waits behind as many as 50 of them.
+fn a_slow_link_that_returned_is_not_given_up_by_the_receiving_end() {
+    // Each large packet takes 107 ms, and the receiver's queries wait behind as many as 50 of them.
     let slow = LinkConfig::new(Rate::from_bytes_per_second(14_000), MS)
         .with_queue(QueueConfig::drop_tail(QueueLimit::Bytes(ByteCount(75_000))));
     for seed in 0..12 {

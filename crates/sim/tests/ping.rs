@@ -1,4 +1,4 @@
-//! Pings: one question, one path, one answer (spec 6.37).
+//! Pings: one request, one path, one response (spec 6.37).
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn a_ping_is_answered_on_its_own_path_at_either_end() {
 }
 
 #[test]
-fn a_lost_ping_is_not_repeated_and_the_next_one_has_its_own_answer() {
+fn a_lost_ping_is_not_repeated_and_the_next_one_has_its_own_response() {
     let mut pair = two_paths();
     pair.cut(1, Direction::Up);
     let lost = ping(&mut pair, Side::Client, PATHS[1]);
@@ -87,7 +87,7 @@ fn an_idle_path_that_answers_no_ping_is_dead_within_a_second_and_returns() {
 }
 
 #[test]
-fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() {
+fn a_ping_on_a_dead_path_is_answered_when_the_path_works_again_and_revives_it() {
     let mut pair = two_paths();
     pair.cut(1, Direction::Both);
     let now = pair.now();
@@ -97,7 +97,7 @@ fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() 
         tuple,
         SendRefusal::Unreachable,
     );
-    // After a minute the path itself asks only every 5 s.
+    // After a minute the path itself is probed only every 5 s.
     pair.run_for(70 * SECOND).unwrap();
     assert_eq!(path_figures(&mut pair, Side::Client)[1].state, PathState::Dead);
     ping(&mut pair, Side::Client, PATHS[1]);
@@ -112,7 +112,7 @@ fn a_ping_of_a_dead_path_is_answered_when_the_path_is_back_and_brings_it_back() 
         answers.iter().map(|(path, token, _)| (*path, *token)).collect::<Vec<_>>(),
         [(PATHS[1], token)]
     );
-    // spec 6.77: a question in a full datagram goes behind the small one.
+    // spec 6.77: a probe in a full datagram follows the small one.
     pair.run_for(100 * MS).unwrap();
     assert_ne!(path_figures(&mut pair, Side::Client)[1].state, PathState::Dead);
 }
@@ -134,7 +134,7 @@ fn a_path_in_reserve_answers_too() {
 }
 
 #[test]
-fn questions_without_an_answer_are_bounded() {
+fn outstanding_pings_are_bounded() {
     let mut pair = two_paths();
     pair.cut(0, Direction::Up);
     let first = ping(&mut pair, Side::Client, PATHS[0]);
@@ -142,13 +142,13 @@ fn questions_without_an_answer_are_bounded() {
         ping(&mut pair, Side::Client, PATHS[0]);
     }
     pair.run_for(5 * MS).unwrap();
-    // The same number of probes goes out as may wait for an answer.
+    // As many probes are sent as may be outstanding.
     let sent = path_figures(&mut pair, Side::Client)[0].packets_sent;
     assert!(sent < 300, "{sent} packets, the first {first}");
 }
 
 #[test]
-fn there_is_no_ping_of_a_path_that_is_closed() {
+fn a_closed_path_has_no_ping() {
     let mut pair = two_paths();
     let now = pair.now();
     let connection = pair.peer(Side::Client).unwrap().connection().unwrap();

@@ -21,7 +21,7 @@ struct Logs(Arc<Mutex<BTreeMap<&'static str, String>>>);
 struct Memory {
     logs: Logs,
     end: &'static str,
-    /// Of so many records, one is taken; 1: all.
+    /// One in this many records is accepted; 1: all.
     takes_one_of: usize,
     offered: usize,
 }
@@ -37,7 +37,7 @@ impl Sink for Memory {
     }
 }
 
-/// A connection over two paths, the first of which fails and returns in mid transfer; then it is closed.
+/// A connection over two paths, the first of which fails and returns during a transfer; then it is closed.
 fn failover(takes_one_of: usize) -> BTreeMap<&'static str, Vec<Value>> {
     let logs = Logs::default();
     let mut config = ConnectionConfig::default();
@@ -106,7 +106,7 @@ fn every_record_has_what_the_schema_asks_for() {
 }
 
 #[test]
-fn what_is_sent_at_one_end_is_received_or_lost_at_the_other() {
+fn every_packet_sent_at_one_end_is_received_or_lost_at_the_other() {
     let logs = failover(1);
     let packets = |end: &str, name: &str| -> BTreeSet<(String, String, u64)> {
         let of_name = logs[end].iter().filter(|record| record["name"] == name);
@@ -144,7 +144,7 @@ fn a_failover_reads_as_a_story() {
 }
 
 #[test]
-fn no_secret_stands_in_a_log() {
+fn no_secret_is_in_a_log() {
     for records in failover(1).values() {
         for record in records {
             let text = record.to_string();
@@ -156,14 +156,14 @@ fn no_secret_stands_in_a_log() {
 }
 
 #[test]
-fn records_that_found_no_room_are_counted() {
+fn dropped_records_are_counted() {
     let (all, some) = (failover(1), failover(3));
     for (end, records) in &some {
         let missing = all[end].len() - records.len();
         let told = records.iter().filter(|record| record["name"] == "mmsp:records_dropped");
         let counted: u64 = told.clone().map(|record| record["data"]["count"].as_u64().unwrap()).sum();
         assert!(told.count() > 10, "{end}");
-        // The records that tell of it are none of those missing; the last ones missing are told by nobody.
+        // The records with the counts are not among the missing ones; the last missing ones are not counted.
         let notes = records.iter().filter(|record| record["name"] == "mmsp:records_dropped").count();
         let missing = (missing + notes) as u64;
         assert!(counted <= missing && missing <= counted + 10, "{end}: {counted} of {missing}");

@@ -1,4 +1,4 @@
-//! Whatever happens to all paths but one, the applications see every byte once and in order.
+//! Whatever happens to all paths but one, the applications receive every byte once and in order.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -18,7 +18,7 @@ fn link(megabits: u64, delay: Duration) -> LinkConfig {
     LinkConfig::new(Rate::from_bits_per_second(megabits * 1_000_000), delay)
 }
 
-/// Three paths: one that is left alone, one with every kind of fault, one behind a translator.
+/// Three paths: one without faults, one with every kind of fault, one behind a NAT.
 fn three_paths(seed: u64) -> EndpointPair {
     let faulty = link(10, 25 * MS)
         .with_jitter(Jitter::Normal(5 * MS), Order::Free)
@@ -38,7 +38,7 @@ fn three_paths(seed: u64) -> EndpointPair {
     pair
 }
 
-/// Runs one seed to its end; gives the digest of all that happened.
+/// Runs one seed to its end; returns the digest of all events.
 fn survive(seed: u64) -> u64 {
     survive_with(seed, |chaos| chaos)
 }
@@ -72,7 +72,7 @@ fn every_byte_arrives_even_if_no_path_is_spared() {
     });
 }
 
-/// Messages of every kind beside bytes: what must arrive does, once, whole, and in order on its stream.
+/// Messages of every kind beside bytes: reliable ones arrive once, complete, and in order on their stream.
 fn survive_with_messages(seed: u64) {
     let mut pair = three_paths(seed);
     let mut expected = Vec::new();
@@ -117,12 +117,12 @@ fn survive_with_messages(seed: u64) {
 }
 
 #[test]
-fn every_message_keeps_its_promises() {
+fn every_message_keeps_its_guarantees() {
     over_many_seeds(survive_with_messages);
 }
 
 #[test]
-fn the_only_path_may_lose_its_address_before_there_are_ids_for_others() {
+fn the_only_path_can_lose_its_address_before_there_are_ids_for_others() {
     survive_with(5279, Chaos::everywhere);
 }
 

@@ -1,4 +1,4 @@
-//! What each scheduler does with a connection: all of it arrives, and each keeps its law.
+//! The behaviour of each scheduler on a connection: everything arrives, and each keeps its law.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,18 +18,18 @@ use manyway_sim::traffic::{Exchange, Requests};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 use manyway_wire::mmsp2::Block;
 
-/// Connects with a scheduler over paths of so many Mbit/s and milliseconds one way.
+/// Connects with a scheduler over paths with these rates in Mbit/s and one-way delays in milliseconds.
 fn connected(scheduler: &str, paths: &[(u64, u32)]) -> EndpointPair {
     let mut config = ConnectionConfig::default();
     config.set_scheduler(scheduler).unwrap();
     let path = |builder: PairBuilder, (rate, delay): &(u64, u32)| builder.path(mbit(*rate), MS * *delay);
     let mut pair = connected_with(paths.iter().fold(PairBuilder::new(), path), &config).unwrap();
-    // Every path is there before the traffic.
+    // Every path exists before the traffic.
     pair.run_for(SECOND).unwrap();
     pair
 }
 
-/// Bytes of each path within a time, in what `from` sends.
+/// Bytes that each path delivers within a time, of the data of `from`.
 fn delivered_in(pair: &mut EndpointPair, from: Side, time: Duration) -> Vec<u64> {
     let before = pair.delivered(from);
     pair.run_for(time).unwrap();
@@ -63,7 +63,7 @@ fn each_completes_over_unequal_paths_of_which_one_dies_for_a_while() {
 }
 
 #[test]
-fn each_completes_without_a_path_that_is_gone_for_good() {
+fn each_completes_after_the_permanent_loss_of_a_path() {
     for name in scheduler::names().chain(WITH_SETTINGS) {
         for gone in [0, 1] {
             let mut pair = connected(name, &[(20, 10), (10, 10)]);
@@ -76,9 +76,9 @@ fn each_completes_without_a_path_that_is_gone_for_good() {
     }
 }
 
-/// A copy that waits for room leaves when the original is lost already, and gets lost itself.
+/// A copy that waits for cwnd leaves when the original is lost already, and is lost itself.
 #[test]
-fn copies_that_get_lost_hold_nothing_up() {
+fn lost_copies_block_nothing() {
     let lossy = |megabits, delay| {
         let loss = LossModel::Random(Probability::from_percent(3.0));
         LinkConfig::new(mbit(megabits), MS * delay).with_loss(loss)
@@ -131,7 +131,7 @@ fn the_primary_alone_carries_data_until_it_dies_and_again_when_it_is_back() {
     pair.run_for(SECOND).unwrap();
     let bytes = delivered_in(&mut pair, Side::Client, SECOND);
     assert!(bytes[0] > 1_000_000 && bytes[1] < 20_000, "{bytes:?}");
-    // Repeats go on the fastest of the others.
+    // Retransmissions use the fastest of the others.
     assert!(bytes[2] < bytes[0] / 10, "{bytes:?}");
     pair.cut(0, Direction::Both);
     pair.run_for(SECOND).unwrap();
@@ -173,7 +173,7 @@ fn a_costly_path_takes_over_only_after_the_application_was_asked() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-/// What the primary cost counts also when it is closed.
+/// The cost of the primary counts even when it is closed.
 #[test]
 fn a_costly_path_does_not_take_over_either_when_the_primary_is_gone_for_good() {
     let mut pair = connected("primary", &[(10, 10), (10, 10)]);
@@ -187,12 +187,12 @@ fn a_costly_path_does_not_take_over_either_when_the_primary_is_gone_for_good() {
     assert_eq!(told(&mut pair, Side::Client, costly_needed), [PathId(1)]);
 }
 
-/// The path that the application is asked about.
+/// The path about which the application is asked.
 fn costly_needed(event: &Event) -> Option<PathId> {
     if let Event::CostlyPathNeeded(path) = event { Some(*path) } else { None }
 }
 
-/// A free path, a costly one and a backup that is free, the client under `primary`.
+/// A free path, a costly one and a free backup; the client uses `primary`.
 fn with_costly_and_backup() -> EndpointPair {
     let mut config = ConnectionConfig::default();
     config.set_scheduler("primary").unwrap();
@@ -207,7 +207,7 @@ fn with_costly_and_backup() -> EndpointPair {
 }
 
 #[test]
-fn a_free_backup_takes_over_before_anybody_is_asked_about_a_costly_path() {
+fn a_free_backup_takes_over_before_the_application_is_asked_about_a_costly_path() {
     let mut pair = with_costly_and_backup();
     start(&mut pair, Side::Client, megabytes(3));
     pair.run_for(500 * MS).unwrap();
@@ -219,7 +219,7 @@ fn a_free_backup_takes_over_before_anybody_is_asked_about_a_costly_path() {
 }
 
 #[test]
-fn what_is_urgent_waits_for_leave_as_well() {
+fn urgent_data_waits_for_permission_too() {
     let mut pair = connected("primary", &[(10, 10), (10, 10)]);
     set_cost(&mut pair, 1);
     let stream = pair.peer(Side::Client).unwrap().connection().unwrap().open_stream().unwrap();
@@ -229,7 +229,7 @@ fn what_is_urgent_waits_for_leave_as_well() {
         let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
         connection.send_message(now, stream, vec![7; 100].into(), options).unwrap();
     };
-    // Nothing else is ever sent, and each outage is a new question.
+    // Nothing else is ever sent, and each outage is a new request.
     for outage in 0..2 {
         send(&mut pair);
         pair.run_for(SECOND).unwrap();
@@ -254,7 +254,7 @@ fn what_is_urgent_waits_for_leave_as_well() {
 }
 
 #[test]
-fn a_dearer_path_carries_only_what_the_free_one_can_not() {
+fn a_dearer_path_carries_only_what_the_free_one_cannot() {
     let mut pair = connected("cost", &[(10, 10), (10, 10)]);
     set_cost(&mut pair, 1);
     // 4 Mbit/s in pieces, of which the free path carries each within 200 ms.
@@ -269,7 +269,7 @@ fn a_dearer_path_carries_only_what_the_free_one_can_not() {
     assert!(bytes[0] > 1_800_000 && bytes[1] > 1_000_000, "{bytes:?}");
 }
 
-/// Makes the second path of the client cost something.
+/// Gives the second path of the client a cost.
 fn set_cost(pair: &mut EndpointPair, cost: u8) {
     let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
     let local = connection.statistics().paths[1].tuple.local;
@@ -304,7 +304,7 @@ fn streams_keep_to_their_paths_and_return_to_them() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-/// On which paths each stream was sent.
+/// The paths of each stream.
 #[derive(Debug, Clone, Default)]
 struct Ways(Arc<Mutex<BTreeMap<StreamId, BTreeSet<PathId>>>>);
 
@@ -330,7 +330,7 @@ impl Observer for Ways {
 }
 
 #[test]
-fn everything_on_every_path_has_the_latency_of_the_fastest_one_and_survives_its_loss() {
+fn redundant_has_the_latency_of_the_fastest_path_and_survives_its_loss() {
     let latencies = |scheduler: &str, cut: bool| {
         let mut pair = connected(scheduler, &[(10, 10), (10, 40)]);
         let ways = Ways::default();
@@ -347,7 +347,7 @@ fn everything_on_every_path_has_the_latency_of_the_fastest_one_and_survives_its_
     let (silence, ways) = latencies("redundant", false);
     assert!(silence < 55 * MS, "{silence:?}");
     assert!(ways.values().all(|paths| paths.len() == 2), "{ways:?}");
-    // The next message comes over the other path: its interval, and the difference of the delays.
+    // The next message arrives over the other path: its interval, and the difference of the delays.
     let (silence, _) = latencies("redundant", true);
     assert!(silence < 85 * MS, "{silence:?}");
     let (silence, _) = latencies("min-rtt", true);
@@ -355,7 +355,7 @@ fn everything_on_every_path_has_the_latency_of_the_fastest_one_and_survives_its_
 }
 
 #[test]
-fn a_connection_can_say_what_its_scheduler_has_each_path_for() {
+fn a_connection_reports_the_schedulers_purpose_of_each_path() {
     let purposes = |pair: &mut EndpointPair| -> Vec<Purpose> {
         pair.run_for(SECOND).unwrap();
         let now = pair.now();
@@ -393,11 +393,11 @@ fn each_end_knows_whether_it_sends_data_itself() {
     assert!(of(Side::Server).all(|(any, sent)| any.is_some() && sent.is_none()));
 }
 
-/// What the application of an end was told of one kind.
+/// The events of one kind at the application of an end.
 fn told<T>(pair: &mut EndpointPair, side: Side, pick: impl Fn(&Event) -> Option<T>) -> Vec<T> {
     pair.peer(side).unwrap().events().iter().filter_map(|(_, event)| pick(event)).collect()
 }
 
-/// Choices beside the plain names.
+/// Schedulers with settings, beside the plain names.
 const WITH_SETTINGS: [&str; 5] =
     ["weighted=4:1", "weighted=fixed", "primary=rank", "redundant=late", "cost=100ms"];

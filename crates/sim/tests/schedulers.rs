@@ -1,4 +1,4 @@
-//! What schedulers make of unequal paths: throughput for a given memory of the receiver, and how long bytes wait there.
+//! Schedulers over unequal paths: throughput for a given receive window, and the waiting time of bytes there.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::fmt::Write as _;
@@ -19,10 +19,11 @@ use manyway_sim::scenario::{
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
 
-/// Rate in Mbit/s, round trip and queue in ms.
+/// Rate in Mbit/s, round-trip time and queue in ms.
 type Path = (u64, u32, u32);
 
-/// The topologies of the design: 4:1 and 8:1 in rate, 10:1 in round trip both ways round, and a bloated radio link.
+/// The topologies of the design: 4:1 and 8:1 in rate, 10:1 in round-trip time both ways round, and a bloated radio
+/// link.
 const TOPOLOGIES: [(&str, [Path; 2]); 6] = [
     ("40@40+10@40", [(40, 40, 40), (10, 40, 40)]),
     ("80@20+10@60", [(80, 20, 20), (10, 60, 60)]),
@@ -32,16 +33,16 @@ const TOPOLOGIES: [(&str, [Path; 2]); 6] = [
     ("50@20+20@50 bloated", [(50, 20, 20), (20, 50, 300)]),
 ];
 
-/// How a run went.
+/// The figures of a run.
 struct Run {
     goodput: Rate,
-    /// The most that waited ahead of a gap.
+    /// The most bytes that waited behind a gap.
     most_ahead: ByteCount,
-    /// How long a byte waited ahead of a gap, on average.
+    /// Mean waiting time of a byte behind a gap.
     wait: Duration,
 }
 
-/// `tenths / 10` times what all paths carry in the longest round trip.
+/// `tenths / 10` times the bytes that all paths carry in the longest round trip.
 fn window(paths: &[Path], tenths: u64) -> u64 {
     let longest = paths.iter().map(|path| path.1).max().unwrap();
     let sum: Rate = paths.iter().map(|path| mbit(path.0)).sum();
@@ -76,7 +77,7 @@ fn run(paths: &[Path], scheduler: &str, window: u64) -> Run {
     }
     let total = pair.received(Side::Server).total() - begin;
     let goodput = total.per(5000 * MS);
-    // Little's law: bytes that wait, divided by bytes that arrive in a second.
+    // Little's law: waiting bytes, divided by bytes that arrive in a second.
     let wait = (ahead / 2500) / goodput;
     Run { goodput, most_ahead, wait }
 }
@@ -86,7 +87,7 @@ fn percent(run: &Run, paths: &[Path]) -> u64 {
     run.goodput.bits_per_second() * 100 / (sum * 1_000_000)
 }
 
-/// The share of the sum that the best path brings alone with the same window.
+/// The share of the sum that the best single path reaches with the same window.
 fn best_alone(paths: &[Path], window: u64) -> u64 {
     // A path that is both slower and farther than another is never the best.
     let is_best = |path: &&Path| {
@@ -119,7 +120,7 @@ fn the_table_of_schedulers_topologies_and_windows_is_as_reviewed() {
             table.push('\n');
             // Equal round trips with a window of just one cost a little; every other bond is faster than its best path.
             assert!(shares[0] * 100 >= alone * 93, "{name} x{tenths}: {} of {alone}", shares[0]);
-            // With headers 96 % is all there is.
+            // With headers 96 % is the maximum.
             if tenths == 20 {
                 assert!(shares[0] >= 93, "{name}: {}", shares[0]);
                 assert!(runs[0].wait < runs[1].wait, "{name}");
@@ -145,7 +146,7 @@ fn pair_with(
     connected_with(paths, &config).unwrap()
 }
 
-/// Sends everything on every path that has room.
+/// Sends everything on every path with available cwnd.
 #[derive(Debug)]
 struct Everywhere;
 
@@ -167,7 +168,7 @@ impl Scheduler for Everywhere {
 }
 
 #[test]
-fn of_copies_the_first_counts_and_both_ends_count_the_rest() {
+fn duplicates_are_delivered_once_and_counted_at_both_ends() {
     let lossy = |delay| {
         let loss = LossModel::Random(Probability::from_percent(2.0));
         LinkConfig::new(mbit(10), delay).with_loss(loss)
@@ -181,11 +182,11 @@ fn of_copies_the_first_counts_and_both_ends_count_the_rest() {
     let (sender, receiver) = (statistics(&mut pair, Side::Client), statistics(&mut pair, Side::Server));
     let in_vain = receiver.duplicate_bytes_received.get();
     assert!((300_000..2_200_000).contains(&in_vain), "{receiver:?}");
-    // What arrived but whose acknowledgement did not is all they can differ by.
+    // They can differ only by what arrived without its acknowledgement arriving.
     assert!(sender.duplicate_bytes_sent.get().abs_diff(in_vain) < 100_000, "{sender:?} {receiver:?}");
 }
 
-/// Says of its only path that nothing urgent may go there, and thinks better of it after two questions.
+/// Excludes urgent data from its only path, and changes its mind after two calls.
 #[derive(Debug, Default)]
 struct Fickle {
     asked: AtomicU32,
@@ -211,7 +212,7 @@ impl Scheduler for Fickle {
 }
 
 #[test]
-fn what_is_urgent_and_has_no_path_is_for_the_scheduler_whatever_it_says_later() {
+fn urgent_data_without_a_path_goes_by_the_scheduler_whatever_it_decides_later() {
     let paths = PairBuilder::new().path(mbit(10), 10 * MS);
     let mut pair = pair_with("fickle", || Box::new(Fickle::default()), paths);
     let now = pair.now();
@@ -256,7 +257,7 @@ fn a_scheduler_can_bind_streams_to_paths() {
     let before: Vec<_> =
         statistics(&mut pair, Side::Client).paths.iter().map(|path| path.bytes_sent.get()).collect();
     let client = pair.host(Side::Client);
-    // The two streams side by side: one megabyte on each path.
+    // The two streams in parallel: one megabyte on each path.
     for _ in 0..2 {
         pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(1))));
     }
@@ -268,7 +269,7 @@ fn a_scheduler_can_bind_streams_to_paths() {
     }
 }
 
-/// Two paths and little credit: in turns, the far one makes the connection slower than the near one alone.
+/// Two paths and little credit: round-robin over the far one makes the connection slower than the near one alone.
 fn pair_with_a_harmful_path(guard: bool) -> EndpointPair {
     let paths = [(40, 20, 20), (10, 200, 200)];
     let mut config = ConnectionConfig::default();
@@ -284,7 +285,7 @@ fn pair_with_a_harmful_path(guard: bool) -> EndpointPair {
 }
 
 #[test]
-fn the_guard_parks_a_path_that_makes_the_bond_slower_and_says_why() {
+fn the_guard_parks_a_path_that_makes_the_bond_slower_and_gives_the_reason() {
     let share = |guard| {
         let mut pair = pair_with_a_harmful_path(guard);
         let report = pair.transfer(Side::Client, megabytes(40), MINUTE).unwrap();
@@ -320,17 +321,17 @@ fn a_parked_path_is_used_again_once_the_others_collapse() {
     pair.set_rate(0, Direction::Both, mbit(4));
     pair.run_for(8000 * MS).unwrap();
     let events = path_events(&mut pair, Side::Client);
-    // Without this it would be parked for 10 s.
+    // Otherwise it would be parked for 10 s.
     let is_back = |(at, event): &(Instant, PathEvent)| {
         *at > parked_at && event.state == PathState::Active && event.reason == PathReason::TriedAgain
     };
     assert!(events.iter().any(is_back), "{events:?}");
 }
 
-/// The design's starvation guard asks for data on a path whose rate is not known any more; while credit is scarce such a
-/// path gets little, and must not be held to the rate that it had.
+/// The starvation guard of `earliest` requires data on a path whose rate is unknown again. While credit is scarce such
+/// a path gets little, and must not be held to its earlier rate.
 #[test]
-fn a_path_that_becomes_faster_is_found_while_credit_is_scarce() {
+fn a_path_that_becomes_faster_is_detected_while_credit_is_scarce() {
     for tenths in [10, 20] {
         let later = [(50, 20, 20), (50, 40, 40)];
         let mut config = ConnectionConfig::default();

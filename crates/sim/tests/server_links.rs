@@ -1,4 +1,4 @@
-//! A server whose own links go down and come back, and whom the system tells.
+//! A server whose own links go down and come back, as its system reports.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::net::IpAddr;
@@ -32,13 +32,13 @@ fn tell(pair: &mut EndpointPair, paths: &[usize], news: LinkNews) {
     connection.on_links_changed(now, |tuple| addresses.contains(&tuple.local.address.ip()).then_some(news));
 }
 
-/// Cuts links; the server is told.
+/// Cuts links and reports it to the server.
 fn lose(pair: &mut EndpointPair, paths: &[usize]) {
     paths.iter().for_each(|path| pair.cut(*path, Direction::Both));
     tell(pair, paths, LinkNews::Lost);
 }
 
-/// What the first path of the server went through since a moment, and how long that took.
+/// The state changes of the server's first path since a time, and how long each took.
 fn since(pair: &mut EndpointPair, moment: Instant) -> Vec<(Duration, PathState, PathReason)> {
     let events = path_events(pair, Side::Server).into_iter();
     let events = events.filter(|(at, event)| *at >= moment && event.path == PathId(0));
@@ -54,16 +54,16 @@ fn a_path_of_a_server_whose_own_link_is_lost_is_dead_at_once() {
     lose(&mut pair, &[0]);
     pair.run_for(SECOND).unwrap();
     assert_eq!(since(&mut pair, cut_at), [(Duration::ZERO, PathState::Dead, PathReason::AddressGone)]);
-    // One way there, a queue, and no time of silence.
+    // One-way delay and a queue, and no silence timeout.
     assert!(pair.received(Side::Client).longest_silence() < 50 * MS);
 }
 
 // spec 6.24, 6.27
 #[test]
-fn a_path_of_a_server_is_asked_as_soon_as_its_link_is_back() {
+fn a_path_of_a_server_is_probed_as_soon_as_its_link_is_back() {
     let mut pair = sending();
     lose(&mut pair, &[0]);
-    // By then it is asked once a second.
+    // By then it is probed once a second.
     pair.run_for(15 * SECOND + 100 * MS).unwrap();
     pair.restore(0, Direction::Both);
     let back_at = pair.now();
@@ -71,13 +71,13 @@ fn a_path_of_a_server_is_asked_as_soon_as_its_link_is_back() {
     pair.run_for(SECOND).unwrap();
     let events = since(&mut pair, back_at);
     let first = events.first().filter(|(_, state, _)| *state == PathState::Probation);
-    // spec 6.77: two round trips, since the answer to a small question makes one in a full datagram due.
+    // spec 6.77: two round trips, since the answer to a small probe makes one in a full datagram due.
     assert!(first.is_some_and(|(after, ..)| *after < 60 * MS), "{events:?}");
 }
 
-// spec 6.24: then the fault may lie elsewhere, or the news are wrong.
+// spec 6.24: then the fault may lie elsewhere, or the reports are wrong.
 #[test]
-fn no_path_of_a_server_is_given_up_for_its_link_if_all_are_lost() {
+fn no_path_of_a_server_is_given_up_for_its_link_if_all_links_are_lost() {
     let mut pair = sending();
     let told_at = pair.now();
     tell(&mut pair, &[0, 1], LinkNews::Lost);

@@ -1,4 +1,4 @@
-//! Links whose round trip is tiny until the queue of a shaper fills.
+//! Links whose round-trip time is tiny until the queue of a shaper fills.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn shaped(megabits: u64, queue: Duration) -> LinkConfig {
         .with_queue_time(queue)
 }
 
-/// What a few transfers of 8 MB over two shaped links did to the paths, at both ends.
+/// The effect of several transfers of 8 MB over two shaped links on the paths, at both ends.
 #[derive(Debug, Default)]
 struct Doubts {
     suspects: usize,
@@ -46,9 +46,9 @@ fn transfers(first: u64, second: u64, queue: Duration) -> Doubts {
     doubts
 }
 
-/// A shaper lets through in a moment what it had saved up; that is no rate that the paths together fall short of.
+/// A shaper passes a burst at once; the paths together need not reach that rate.
 #[test]
-fn the_guard_is_not_taken_in_by_bursts() {
+fn the_guard_ignores_bursts_of_a_shaper() {
     for from in [Side::Client, Side::Server] {
         let link = || shaped(20, 50 * MS);
         let builder = PairBuilder::new().path_with(link(), link()).path_with(link(), link());
@@ -59,9 +59,9 @@ fn the_guard_is_not_taken_in_by_bursts() {
     }
 }
 
-/// The receiver's packets wait for their answers behind all that the sender sends.
+/// The receiver's packets wait for their answers behind the sender's data.
 #[test]
-fn no_path_dies_of_the_queue_that_the_transfer_itself_fills() {
+fn no_path_dies_of_the_queue_of_its_own_transfer() {
     for (first, second) in [(20, 20), (20, 5), (50, 10)] {
         for queue in [50 * MS, 100 * MS] {
             let doubts = transfers(first, second, queue);
@@ -73,10 +73,10 @@ fn no_path_dies_of_the_queue_that_the_transfer_itself_fills() {
     }
 }
 
-/// A busy system lets a program wait, whose bursts pass the shaper at the speed of the wire. Such a rate is believed until
-/// the queue behind it swallows the ends of the bursts, in few gaps.
+/// A busy system delays a program, whose bursts then pass the shaper at the speed of the wire. Such a rate is believed
+/// until the queue behind it drops the ends of the bursts, in few gaps.
 #[test]
-fn a_host_that_is_busy_does_not_send_what_the_shaper_drops() {
+fn a_busy_host_does_not_send_what_the_shaper_drops() {
     let (mut sent, mut lost) = (0, 0);
     for seed in 0..6 {
         let link = || shaped(20, 50 * MS);

@@ -1,4 +1,4 @@
-//! An application that reads more slowly than the paths carry: it alone holds the sender up, and no path pays for it.
+//! An application that reads more slowly than the paths carry: it alone blocks the sender, and no path is blamed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use manyway_sim::scenario::{MINUTE, MS, connected, mbit, megabytes, path_events}
 use manyway_sim::traffic::{Application, Read, Streams};
 use manyway_sim::{PairBuilder, Side};
 
-/// Reads the service's answer in bursts between pauses of random length, at so much on average.
+/// Reads the service's answer in bursts between pauses of random length, at this average rate.
 #[derive(Debug)]
 struct Bursty {
     stream: Option<StreamId>,
@@ -72,7 +72,7 @@ fn parked(seed: u8, longest_pause: Duration) -> usize {
     events.iter().filter(|(_, event)| event.state == PathState::Parked).count()
 }
 
-// spec 6.42: what the peer's application holds up is no path's fault.
+// spec 6.42: a delay by the peer's application is no path's fault
 #[test]
 fn no_path_is_parked_because_the_peer_reads_slowly() {
     for longest_pause in [50 * MS, 100 * MS, 400 * MS, 4000 * MS] {

@@ -1,4 +1,4 @@
-//! With a path that works something always moves, whatever limits streams and credit have and however readers rest.
+//! With a working path there is always progress, whatever the limits of streams and credit and however readers pause.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use manyway_sim::scenario::{MS, SECOND, mbit};
 use manyway_sim::traffic::{Application, Exchange, Streams};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 
-/// Exchanges that want more streams than there may be, each of which looks after its own at moments of its own.
+/// Exchanges that want more streams than the limit allows, each of which acts at times of its own.
 #[derive(Debug)]
 struct Crowd {
     exchanges: Vec<(Instant, Exchange)>,
@@ -49,7 +49,7 @@ fn unit(rng: &mut Rng) -> f64 {
     rng.next_u64() as f64 / u64::MAX as f64
 }
 
-/// A random number of `least` to `most`, small ones as often as large ones.
+/// A random number from `least` to `most`, small ones as often as large ones.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -99,7 +99,7 @@ fn crowd(pair: &EndpointPair, side: Side, rng: &mut Rng) -> Crowd {
     Crowd { exchanges, rng: Rng::from_seed([u8::try_from(rng.next_u64() & 255).unwrap(); 32]), longest_rest }
 }
 
-/// While one path is spared and not everything has arrived, something arrives in each stretch of time.
+/// While one path has no faults and not everything has arrived, something arrives in each span of time.
 fn never_stands_still(seed: u64) {
     let mut rng = Rng::from_seed(std::array::from_fn(|place| seed.to_le_bytes()[place % 8]));
     let mut pair = pair(seed, &mut rng);
@@ -124,9 +124,9 @@ fn never_stands_still(seed: u64) {
 }
 
 #[test]
-fn no_combination_of_streams_credit_and_readers_stands_still() {
+fn no_combination_of_streams_credit_and_readers_stalls() {
     for_each_seed(rotating_seeds(12, 120), never_stands_still);
 }
 
-/// More than a spared path and its reader ever rest together.
+/// Longer than a faultless path and its reader ever pause together.
 const STRETCH: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Streams over whole connections: credit, slow readers, windows that grow, resets.
+//! Streams over whole connections: credit, slow readers, growing windows, resets.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn a_small_connection_carries_13_mbit_over_a_round_trip_of_20_ms() {
 }
 
 #[test]
-fn small_connections_use_both_paths_as_far_as_their_windows_go() {
+fn small_connections_use_both_paths_as_far_as_their_windows_allow() {
     let config = ConnectionConfig::small();
     for from in [Side::Client, Side::Server] {
         let builder = PairBuilder::new().path(mbit(8), 10 * MS).path(mbit(8), 10 * MS);
@@ -62,7 +62,7 @@ fn many_streams_share_and_all_end() {
     pair.run_until(MINUTE, "answered", |pair| pair.is_quiet()).unwrap();
 }
 
-/// Asks for the service's answer and reads it only in every second second.
+/// Requests the service's answer and reads it only in every other second.
 #[derive(Debug)]
 struct Dawdler {
     stream: Option<StreamId>,
@@ -101,7 +101,7 @@ impl Application for Dawdler {
 }
 
 #[test]
-fn a_reader_that_stops_holds_the_writer_at_its_window_and_goes_on_later() {
+fn a_paused_reader_blocks_the_writer_at_its_window_and_resumes_later() {
     let mut pair = connected(two_paths().answer(megabytes(12))).unwrap();
     let now = pair.now();
     let dawdler = Dawdler { stream: None, start: now, wakes_at: now, ended: false };
@@ -163,7 +163,7 @@ fn both_directions_at_once_fill_both_links_nearly() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     for to in [Side::Client, Side::Server] {
         let goodput = pair.received(to).goodput();
-        // One way alone it is 94; acknowledgements take half a percent of the other direction.
+        // In one direction alone it is 94; acknowledgements take half a percent of the other direction.
         assert!(percent(goodput, mbit(40)) >= 90, "{to:?} {goodput}");
     }
 }
@@ -200,7 +200,7 @@ fn every_byte_arrives_once_over_links_that_do_everything_wrong() {
 }
 
 #[test]
-fn one_percent_of_loss_costs_repeats_and_no_more() {
+fn one_percent_of_loss_costs_retransmissions_and_no_more() {
     let lossy =
         LinkConfig::new(mbit(20), 10 * MS).with_loss(LossModel::Random(Probability::from_percent(1.0)));
     let mut pair = connected(PairBuilder::new().path_with(lossy.clone(), lossy)).unwrap();

@@ -1,4 +1,4 @@
-//! A host sleeps, or its program is stopped, and goes on in the middle of what it did.
+//! A host is suspended, or its program is stopped, and continues in the middle of its work.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn two_paths() -> PairBuilder {
     PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 20 * MS)
 }
 
-/// Lets an end sleep and wake, and tells its machine as a driver does.
+/// Suspends and resumes an end, and informs its machine as a driver does.
 fn sleep(pair: &mut EndpointPair, side: Side, time: Duration) {
     pair.stop(side);
     pair.run_for(time).unwrap();
@@ -29,7 +29,7 @@ fn wake(pair: &mut EndpointPair, side: Side) {
 }
 
 #[test]
-fn a_transfer_goes_on_within_a_second_after_either_end_slept() {
+fn a_transfer_continues_within_a_second_after_either_end_was_suspended() {
     for from in [Side::Client, Side::Server] {
         for sleeper in [Side::Client, Side::Server] {
             for time in [SECOND, 3 * SECOND, 20 * SECOND] {
@@ -56,7 +56,7 @@ fn a_transfer_goes_on_within_a_second_after_either_end_slept() {
 }
 
 #[test]
-fn the_time_of_a_sleep_is_no_round_trip() {
+fn the_time_of_a_suspend_is_no_round_trip() {
     for sleeper in [Side::Client, Side::Server] {
         let mut pair = connected(two_paths()).unwrap();
         let host = pair.host(sleeper);
@@ -71,22 +71,22 @@ fn the_time_of_a_sleep_is_no_round_trip() {
 }
 
 #[test]
-fn a_sleeper_suspects_no_path_for_what_it_slept_through() {
+fn a_suspended_end_suspects_no_path_for_the_time_of_the_suspend() {
     let mut pair = connected(two_paths()).unwrap();
     let host = pair.host(Side::Client);
     pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(20))));
     pair.run_for(2 * SECOND).unwrap();
     let before = path_events(&mut pair, Side::Client).len();
-    // Too short for the peer to find the paths dead.
+    // Too short for the peer to declare the paths dead.
     sleep(&mut pair, Side::Client, 300 * MS);
     pair.run_for(2 * SECOND).unwrap();
     let events = path_events(&mut pair, Side::Client).split_off(before);
     assert!(events.is_empty(), "{events:?}");
 }
 
-/// Ten minutes are beyond every time-out of the sleeper, but the peer is patient.
+/// Ten minutes exceed every timeout of the suspended end, but the peer has longer ones.
 #[test]
-fn a_sleep_of_ten_minutes_does_not_use_up_the_sleepers_own_patience() {
+fn a_suspend_of_ten_minutes_does_not_use_up_the_own_timeouts() {
     for sleeper in [Side::Client, Side::Server] {
         let mut config = ConnectionConfig::default();
         config.idle_timeout = 20 * MINUTE;
@@ -101,8 +101,8 @@ fn a_sleep_of_ten_minutes_does_not_use_up_the_sleepers_own_patience() {
 }
 
 #[test]
-fn an_idle_connection_outlives_a_sleep_beyond_its_own_idle_time_out_if_the_peer_does() {
-    // No path works when the sleep begins: 50 of 60 s are used up, and ten minutes follow.
+fn an_idle_connection_survives_a_suspend_beyond_its_own_idle_timeout_if_the_peer_does() {
+    // No path works when the suspend begins: 50 of 60 s are used up, and ten minutes follow.
     let (config, mut patient) = (ConnectionConfig::default(), ConnectionConfig::default());
     patient.no_path_timeout = 20 * MINUTE;
     for (slept_through, lives) in [(true, true), (false, false)] {
@@ -131,7 +131,7 @@ fn an_idle_connection_outlives_a_sleep_beyond_its_own_idle_time_out_if_the_peer_
 
 // spec 6.40
 #[test]
-fn a_set_up_that_was_slept_through_has_its_whole_time_once_more_and_goes_on_at_once() {
+fn a_suspended_handshake_gets_its_whole_time_again_and_continues_at_once() {
     let mut pair = endpoint_pair(two_paths(), &ConnectionConfig::default());
     (0..2).for_each(|path| pair.cut(path, Direction::Both));
     pair.begin().unwrap();
@@ -145,7 +145,7 @@ fn a_set_up_that_was_slept_through_has_its_whole_time_once_more_and_goes_on_at_o
 }
 
 #[test]
-fn what_was_written_before_a_close_still_arrives_after_a_sleep_beyond_the_time_for_it() {
+fn data_written_before_a_close_arrives_after_a_suspend_beyond_its_time_limit() {
     let mut patient = ConnectionConfig::default();
     patient.idle_timeout = 20 * MINUTE;
     patient.no_path_timeout = 20 * MINUTE;
@@ -167,9 +167,9 @@ fn what_was_written_before_a_close_still_arrives_after_a_sleep_beyond_the_time_f
     assert_eq!(error, Some(ConnectionError::Closed { by: ClosedBy::Us, code: 7, reason }));
 }
 
-/// The peer gave up meanwhile and forgot the connection: its reset says so at once.
+/// The peer gave up meanwhile and dropped the connection: its reset reports that at once.
 #[test]
-fn a_sleeper_learns_at_once_that_the_peer_gave_up() {
+fn a_suspended_end_learns_at_once_that_the_peer_gave_up() {
     let mut pair = connected(two_paths()).unwrap();
     pair.run_for(SECOND).unwrap();
     sleep(&mut pair, Side::Client, 10 * MINUTE);

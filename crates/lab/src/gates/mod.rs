@@ -1,13 +1,12 @@
 //! The gates: goals that the project set itself, as pure functions over the results of a campaign.
 //!
 //! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
-//! 2. Aggregation: on routes that share no link at least 97 % of what is possible, 95 % where packets are lost (97 % in the
-//!    group `fades`, wherever more than 80 % of the links is possible); and
-//!    everywhere at least what every multipath TCP of the same campaign reached. Both ways at once, each brings 90 % of
-//!    what one way alone does.
-//! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte, and the survivors fully used 0.5 s
-//!    later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface change, of
-//!    which its host knows, at most the former.
+//! 2. Aggregation: on routes that share no link at least 97 % of `possible`, 95 % where packets are lost (97 % in the
+//!    group `fades`, wherever more than 80 % of the links is possible); and everywhere at least the result of every
+//!    multipath TCP of the same campaign. In both directions at once, each reaches 90 % of one direction alone.
+//! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte, and the survivors fully used 0.5
+//!    s later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface
+//!    change, which its host knows, at most the former.
 //! 4. Latency: 99 % of the messages beside bulk traffic within the round-trip time of the fastest route and 10 ms. Of
 //!    messages with a deadline that go twice 99.9 % within one and a half times the fastest way there and 10 ms, for at
 //!    most 110 % more bytes.

@@ -1,7 +1,7 @@
 //! The description of a run: two hosts, their interfaces, the links between them, events, and traffic.
 //!
-//! A packet between two addresses follows a [`Route`] over one or more [`Link`]s; several routes may share a link, which
-//! then is their common bottleneck. Rates, queues and MTU count whole IP packets, so the overhead of each
+//! A packet between two addresses follows a [`Route`] over one or more [`Link`]s; several routes may share a link,
+//! which is then their common bottleneck. Rates, queues and MTU count whole IP packets, so the overhead of each
 //! [`LinkConfig`] here is 0.
 
 mod addresses;

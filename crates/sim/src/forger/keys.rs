@@ -1,5 +1,5 @@
-//! Packet protection, written a second time from the specification (spec 4.7, 4.8, 4.16): what attackers with the keys
-//! can do is not held back by what the machine under test would do.
+//! Packet protection, implemented a second time from the specification (spec 4.7, 4.8, 4.16): an attacker with the keys
+//! must not be limited by the behaviour of the machine under test.
 
 use std::fmt;
 
@@ -37,12 +37,12 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// A packet that was opened.
+/// A decrypted packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Its path, as the caller said.
+    /// Its path, as given by the caller.
     pub path: PathId,
-    /// Its whole number.
+    /// Its full packet number.
     pub number: u64,
     /// Its blocks.
     pub payload: Vec<u8>,
@@ -115,7 +115,7 @@ impl Keys {
         self.mask(buffer, offset, |_| 4).expect("long enough for a sample");
     }
 
-    /// Opens a packet that begins `bytes` and whose number begins at `offset`; `None` if these are not its keys.
+    /// Decrypts a packet that begins `bytes` and whose number begins at `offset`; `None` if the keys do not match.
     pub fn open(&self, path: PathId, offset: usize, expected: u64, bytes: &[u8]) -> Option<Opened> {
         let mut packet = bytes.to_vec();
         let length = self.mask(&mut packet, offset, number_length)?;
@@ -129,7 +129,7 @@ impl Keys {
         Some(Opened { path, number, payload })
     }
 
-    /// Masks or unmasks the header; `length` tells that of the number from the clear first byte.
+    /// Applies or removes header protection; `length` returns that of the number from the clear first byte.
     fn mask(&self, packet: &mut [u8], offset: usize, length: impl Fn(u8) -> usize) -> Option<usize> {
         let sample = packet.get(offset + 4..offset + 20)?;
         let [first, rest @ ..] = self.header.new_mask(sample).ok()?;
@@ -142,7 +142,7 @@ impl Keys {
     }
 }
 
-/// The packets of a datagram: where each begins and ends, and its header.
+/// The packets of a datagram: their ranges and headers.
 pub(super) fn packets(datagram: &[u8]) -> Vec<(HeaderForm, usize, &[u8])> {
     let (mut found, mut rest) = (Vec::new(), datagram);
     while let Ok(packet) = decode_protected(rest) {

@@ -1,7 +1,7 @@
-//! An attacker with the keys: it takes the place of one end after a real set-up and says what it likes.
+//! An attacker with the keys: it replaces one end after a real handshake and sends arbitrary packets.
 //!
-//! A [`Duel`] is a victim, which is a real endpoint, and a forger that writes packets block by block. There is no network
-//! between them; what the victim sends is handed to the test, opened.
+//! A [`Duel`] is a victim, which is a real endpoint, and a forger that writes packets block by block. There is no
+//! network between them; the test gets the decrypted packets of the victim.
 //!
 //! ```
 //! use manyway_sim::forger::Duel;
@@ -36,10 +36,10 @@ pub use self::stranger::{Stranger, first_flight};
 
 use crate::{client_identity, server_identity};
 
-/// Where the client is.
+/// The client's address.
 pub const CLIENT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 1)), 1000);
-/// Where the server is.
+/// The server's address.
 pub const SERVER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1)), 4433);
 /// From one to the other.
@@ -54,7 +54,7 @@ pub struct Sent {
     pub to: SocketAddr,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its packet of the data level, if there is one and the forger has the keys.
+    /// Its 1-RTT packet, if there is one and the forger has the keys.
     pub opened: Option<Opened>,
 }
 
@@ -73,11 +73,11 @@ impl Sent {
     }
 }
 
-/// What one direction of the connection has come to.
+/// The state of one direction of the connection.
 #[derive(Debug)]
 struct Direction {
     keys: Keys,
-    /// The ids of the receiving end, with their paths and sequences.
+    /// The IDs of the receiving end, with their paths and sequences.
     ids: BTreeMap<ConnectionId, (PathId, u64)>,
     /// One above the largest number of each path.
     next: BTreeMap<PathId, u64>,
@@ -94,13 +94,13 @@ pub struct Duel {
     pub victim: Endpoint,
     /// Its connection with the forger.
     pub handle: ConnectionHandle,
-    /// The present.
+    /// The current time.
     pub now: Instant,
-    /// Where the forger's packets come from.
+    /// Source of the forger's packets.
     pub source: SocketAddr,
-    /// What the victim's application was told.
+    /// Events of the victim's application.
     pub events: Vec<Event>,
-    /// Every datagram of the set-up: who sent it, and its bytes.
+    /// Every datagram of the handshake: its sender, and its bytes.
     pub set_up: Vec<(Side, Vec<u8>)>,
     watch: Watch,
     local: LocalAddress,
@@ -108,10 +108,10 @@ pub struct Duel {
     from_victim: Direction,
 }
 
-/// Is called with true before and with false after the victim acts, so that a test can count what it allocates.
+/// Called with true before and with false after the victim acts, so that a test can count its allocations.
 pub type Watch = fn(bool);
 
-/// Keeps the secrets that TLS tells.
+/// Keeps the TLS secrets.
 #[derive(Debug, Default)]
 struct Secrets(Mutex<BTreeMap<String, Vec<u8>>>);
 
@@ -121,7 +121,7 @@ impl rustls::KeyLog for Secrets {
     }
 }
 
-/// The settings of a client that tells its secrets, and of the server that lets it in.
+/// The settings of a client that logs its secrets, and of the server that accepts it.
 fn settings(config: &ConnectionConfig, secrets: &Arc<Secrets>) -> (ClientConfig, EndpointConfig) {
     let connection = Arc::new(config.clone());
     let mut tls = (*client_config(server_identity().public_key().hash(), &client_identity())).clone();
@@ -145,7 +145,7 @@ fn local(address: SocketAddr) -> LocalAddress {
 }
 
 impl Duel {
-    /// Sets a connection up, and puts the forger in the place of the end that is not the victim.
+    /// Establishes a connection, and replaces the end that is not the victim by the forger.
     ///
     /// # Panics
     /// If the set-up fails.
@@ -153,7 +153,7 @@ impl Duel {
         Self::watched(victim, config, |_| {})
     }
 
-    /// As [`new`](Self::new), and tells `watch` whenever the victim acts, from the beginning.
+    /// As [`new`](Self::new), and calls `watch` whenever the victim acts, from the beginning.
     ///
     /// # Panics
     /// If the set-up fails.
@@ -218,13 +218,13 @@ impl Duel {
     /// The victim's connection.
     ///
     /// # Panics
-    /// If it has ended and is forgotten.
+    /// If it has ended and was dropped.
     #[expect(clippy::expect_used, reason = "a test that asks for it needs it")]
     pub fn connection(&mut self) -> &mut Connection {
         self.victim.connection(self.handle).expect("the connection is there")
     }
 
-    /// How the connection ended, if it has.
+    /// The error of the connection, if it has ended.
     pub fn ended(&mut self) -> Option<ConnectionError> {
         self.absorb();
         self.events.iter().find_map(
@@ -248,28 +248,28 @@ impl Duel {
         result
     }
 
-    /// An id by which the victim is reached on a path, and its sequence; the newest one known.
+    /// An ID of the victim on a path, and its sequence; the newest one known.
     pub fn victim_id(&self, path: PathId) -> Option<(ConnectionId, u64)> {
         let of_path = self.to_victim.ids.iter().filter(|(_, (of, _))| *of == path);
         of_path.max_by_key(|(_, (_, sequence))| *sequence).map(|(id, (_, sequence))| (*id, *sequence))
     }
 
-    /// The token of an id that the forger's end gave to the victim during the set-up.
+    /// The reset token of an ID that the forger's end issued to the victim during the handshake.
     pub fn reset_token(&self) -> Option<[u8; 16]> {
         self.to_victim.tokens.first().copied()
     }
 
-    /// The number that the forger's next packet of a path will have.
+    /// The number of the forger's next packet on a path.
     pub fn next_number(&self, path: PathId) -> u64 {
         self.to_victim.next.get(&path).copied().unwrap_or(0)
     }
 
-    /// Leaves numbers of a path out.
+    /// Skips numbers of a path.
     pub fn skip(&mut self, path: PathId, numbers: u64) {
         *self.to_victim.next.entry(path).or_default() += numbers;
     }
 
-    /// The numbers of the victim's packets on a path, as far as they came, as ranges, newest first.
+    /// The received numbers of the victim's packets on a path, as ranges, newest first.
     pub fn heard(&self, path: PathId) -> Vec<RangeInclusive<u64>> {
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
         for number in self.from_victim.seen.get(&path).into_iter().flatten() {
@@ -292,7 +292,7 @@ impl Duel {
         self.packet_of(path, &payload)
     }
 
-    /// Makes a packet of a path from any bytes.
+    /// Makes a packet of a path from arbitrary bytes.
     pub fn packet_of(&mut self, path: PathId, payload: &[u8]) -> Vec<u8> {
         let number = self.next_number(path);
         self.skip(path, 1);
@@ -305,7 +305,7 @@ impl Duel {
         buffer
     }
 
-    /// Makes a packet with an acknowledgement of any numbers of the victim, newest first.
+    /// Makes a packet with an acknowledgement of arbitrary numbers of the victim, newest first.
     pub fn acknowledgement(&mut self, path: PathId, ranges: &[RangeInclusive<u64>]) -> Vec<u8> {
         let mut payload = Vec::new();
         let mut writer = Writer::new(&mut payload, 60_000);
@@ -313,21 +313,21 @@ impl Duel {
         self.packet_of(path, &payload)
     }
 
-    /// Gives the victim a datagram from anywhere.
+    /// Delivers a datagram from any source to the victim.
     pub fn deliver(&mut self, from: SocketAddr, mut datagram: Vec<u8>) {
         let tuple = FourTuple { local: self.local, remote: from };
         let now = self.now;
         self.act(|victim| victim.handle_datagram(now, tuple, Ecn::NotEct, &mut datagram));
     }
 
-    /// Sends a packet with these blocks on path 0, and takes what the victim says to it.
+    /// Sends a packet with these blocks on path 0, and returns the victim's response.
     pub fn send(&mut self, blocks: &[Block<'_>]) -> Vec<Sent> {
         let packet = self.packet(PathId::FIRST, blocks);
         self.deliver(self.source, packet);
         self.poll()
     }
 
-    /// Acknowledges everything that was heard on a path.
+    /// Acknowledges everything that was received on a path.
     pub fn acknowledge(&mut self, path: PathId) -> Vec<Sent> {
         let ranges = self.heard(path);
         if ranges.is_empty() {
@@ -338,9 +338,9 @@ impl Duel {
         self.poll()
     }
 
-    /// Takes what the victim has to send now.
+    /// Takes the packets that the victim has to send now.
     pub fn poll(&mut self) -> Vec<Sent> {
-        // With room for everything, so that the victim has no need to make any.
+        // With enough room, so that the victim need not allocate.
         let (mut sent, mut buffer, now) = (Vec::new(), Vec::with_capacity(1 << 17), self.now);
         while let Some(transmit) = self.act(|victim| victim.poll_transmit(now, &mut buffer)) {
             for datagram in buffer.chunks(transmit.segment.max(1)) {
@@ -366,7 +366,7 @@ impl Duel {
         sent
     }
 
-    /// As [`run_for`](Self::run_for), with a forger that acknowledges what it hears, every few milliseconds.
+    /// As [`run_for`](Self::run_for), with a forger that acknowledges what it receives, every few milliseconds.
     pub fn converse_for(&mut self, time: Duration) -> Vec<Sent> {
         let (until, mut sent) = (self.now + time, Vec::new());
         while self.now < until {
@@ -382,7 +382,7 @@ impl Duel {
 }
 
 impl Direction {
-    /// Opens the data packet of a datagram, and learns from it; `other` is the way back.
+    /// Decrypts the 1-RTT packet of a datagram, and learns from it; `other` is the opposite direction.
     fn open(&mut self, datagram: &[u8], other: &mut Self) -> Option<Opened> {
         let packets = keys::packets(datagram);
         let (HeaderForm::Short { destination }, offset, bytes) = packets.last()? else { return None };

@@ -1,4 +1,4 @@
-//! A sender without keys: all that anybody can write who knows the protocol.
+//! A sender without keys: everything that anyone who knows the protocol can send.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, 
 
 use super::{CLIENT, Keys, SERVER, Secrets, keys, local, settings};
 
-/// The server that a stranger meets: that of every [`Duel`](super::Duel).
+/// The server that such a sender meets: that of every [`Duel`](super::Duel).
 fn server(config: &ConnectionConfig) -> Endpoint {
     let (_, server) = settings(config, &Arc::default());
     Endpoint::new(server, Rng::from_seed([2; 32]))
 }
 
-/// The first datagrams of a client that the server would let in, with their ids.
+/// The first datagrams of a client that the server would accept, with their IDs.
 ///
 /// # Panics
-/// If a client can not begin.
+/// If a client cannot begin.
 #[expect(clippy::expect_used, reason = "a failed beginning is a failed test")]
 pub fn first_flight(number: u64, config: &ConnectionConfig) -> Vec<Vec<u8>> {
     let (client, _) = settings(config, &Arc::<Secrets>::default());
@@ -74,17 +74,17 @@ impl Stranger {
         self.hello.get(..self.hello.len().min(1000)).unwrap_or_default()
     }
 
-    /// A server for strangers.
+    /// A server for unknown senders.
     pub fn server(config: &ConnectionConfig) -> Endpoint {
         server(config)
     }
 
-    /// Where strangers find it.
+    /// Its address for unknown senders.
     pub fn tuple(from: SocketAddr) -> FourTuple {
         FourTuple { local: local(SERVER), remote: from }
     }
 
-    /// The id number `n` of a stranger.
+    /// The ID number `n` of an unknown sender.
     pub fn id(number: u64) -> ConnectionId {
         ConnectionId::from_u64(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -107,7 +107,7 @@ impl Stranger {
         buffer
     }
 
-    /// The blocks of the open packet with which a server answers a stranger.
+    /// The blocks of the server's open answer to an unknown sender.
     pub fn open_answer(original_destination: &ConnectionId, datagram: &[u8]) -> Option<super::Opened> {
         let packets = keys::packets(datagram);
         let (HeaderForm::Long { .. }, offset, bytes) = packets.first()? else { return None };

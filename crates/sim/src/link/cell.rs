@@ -1,4 +1,4 @@
-//! A made-up cell of a mobile network, whose rate wanders: for traces that no recording is needed for.
+//! A synthetic cell of a mobile network with a variable rate: for traces without a recording.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use manyway_proto::{Rate, Rng};
 
 use super::{DeliveryTrace, TraceError};
 
-/// A cell whose rate takes a random walk around its mean and which delivers packets at random moments of that rate. That is
-/// the model of Sprout (Winstein et al., NSDI 2013) with bounds: the rate is reflected at an eighth of the mean and at
-/// fifteen eighths of it.
+/// A cell whose rate takes a random walk around its mean and which delivers packets at random times of that rate. That
+/// is the model of Sprout (Winstein et al., NSDI 2013) with bounds: the rate is reflected at an eighth of the mean and
+/// at fifteen eighths of it.
 ///
 /// The same seed gives the same trace on every machine.
 ///
@@ -27,11 +27,11 @@ use super::{DeliveryTrace, TraceError};
 pub struct CellModel {
     /// The rate in the middle of its bounds; at most [`Self::FASTEST`].
     pub mean: Rate,
-    /// The standard deviation of what a second changes.
+    /// The standard deviation of the change in a second.
     pub wander: Rate,
     /// Where the random numbers begin.
     pub seed: u64,
-    /// How long the trace is before it repeats itself, in whole milliseconds. Default 20 s.
+    /// Length of the trace before it repeats, in whole milliseconds. Default 20 s.
     pub period: Duration,
 }
 
@@ -68,7 +68,7 @@ impl CellModel {
             now = reflect(now + step * normal(&mut rng) / DEVIATION, least, most);
             for _ in 0..TRIALS {
                 if i64::from(u32::try_from(rng.next_u64() % BILLION).unwrap_or(0)) < now / TRIALS {
-                    // Writing to a text does not fail.
+                    // Writing to a string does not fail.
                     let _ = writeln!(text, "{milli}");
                     last = Some(milli);
                 }
@@ -83,7 +83,7 @@ impl CellModel {
 }
 
 const BILLION: u64 = 1_000_000_000;
-/// In each of so many parts of a millisecond a packet may leave.
+/// In each of these parts of a millisecond a packet may leave.
 const TRIALS: i64 = 32;
 /// A step of a millisecond deviates by the 31.623rd part of what a second does.
 const SECOND_IN_STEPS: (i64, i64) = (1000, 31_623);
@@ -96,7 +96,7 @@ fn billionths_a_milli(rate: Rate) -> i64 {
     i64::try_from(bytes * 1_000_000 / DeliveryTrace::MAHIMAHI_BYTES.get()).unwrap_or(i64::MAX)
 }
 
-/// A number that is nearly normal: twelve even ones have the deviation of one.
+/// A nearly normal number: the sum of twelve uniform ones.
 fn normal(rng: &mut Rng) -> i64 {
     let draw = |_| i64::try_from(rng.next_u64() >> 48).unwrap_or(0);
     (0..12).map(draw).sum::<i64>() - 6 * DEVIATION

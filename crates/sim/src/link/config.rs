@@ -1,4 +1,4 @@
-//! Everything that can be set about a link.
+//! The settings of a link.
 
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkConfig {
-    /// How fast the queue empties. Default unlimited.
+    /// The rate of the queue. Default unlimited.
     pub rate: RateModel,
-    /// How much may wait. Default 100 ms, drop-tail.
+    /// The queue limit. Default 100 ms, drop-tail.
     pub queue: QueueConfig,
-    /// How long a packet travels. Default 0.
+    /// The propagation delay. Default 0.
     pub delay: DelayModel,
-    /// What is lost on the medium. Default nothing.
+    /// Loss on the medium. Default none.
     pub loss: LossModel,
-    /// How often a bit is flipped on the medium. Default never.
+    /// Probability of a flipped bit on the medium. Default never.
     pub corruption: Probability,
-    /// How often a packet arrives twice. Default never.
+    /// Probability of a duplicate. Default never.
     pub duplication: Probability,
-    /// Bytes that each packet takes from rate and queue beyond its own. Default [`Self::IPV4_UDP`].
+    /// Bytes that each packet uses of rate and queue beyond its own. Default [`Self::IPV4_UDP`].
     pub overhead: u16,
-    /// Largest packet with overhead; larger ones are dropped in silence. Default 1500.
+    /// Largest packet with overhead; larger ones are dropped silently. Default 1500.
     pub mtu: u16,
-    /// What becomes of packets with an ECN mark. Default nothing.
+    /// Treatment of packets with an ECN mark. Default none.
     pub ecn: EcnTreatment,
 }
 
@@ -48,7 +48,7 @@ impl LinkConfig {
     /// IPv6 and UDP headers.
     pub const IPV6_UDP: u16 = 48;
 
-    /// Makes a link with a fixed rate and a constant delay, otherwise faultless.
+    /// Makes a link with a fixed rate and a constant delay, otherwise without faults.
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self { rate: RateModel::Fixed(rate), delay: DelayModel::constant(delay), ..Self::default() }
     }
@@ -67,7 +67,7 @@ impl LinkConfig {
         self
     }
 
-    /// Sets a drop-tail queue of so much time.
+    /// Sets a drop-tail queue of this length in time.
     #[must_use]
     pub fn with_queue_time(self, time: Duration) -> Self {
         self.with_queue(QueueConfig::drop_tail(QueueLimit::Time(time)))
@@ -94,14 +94,14 @@ impl LinkConfig {
         self
     }
 
-    /// Sets how often a bit is flipped.
+    /// Sets the probability of a flipped bit.
     #[must_use]
     pub fn with_corruption(mut self, corruption: Probability) -> Self {
         self.corruption = corruption;
         self
     }
 
-    /// Sets how often a packet arrives twice.
+    /// Sets the probability of a duplicate.
     #[must_use]
     pub fn with_duplication(mut self, duplication: Probability) -> Self {
         self.duplication = duplication;
@@ -122,7 +122,7 @@ impl LinkConfig {
         self
     }
 
-    /// Sets what becomes of packets with an ECN mark.
+    /// Sets the treatment of packets with an ECN mark.
     #[must_use]
     pub fn with_ecn(mut self, ecn: EcnTreatment) -> Self {
         self.ecn = ecn;

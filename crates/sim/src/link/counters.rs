@@ -1,4 +1,4 @@
-//! What a link has done so far.
+//! The counters of a link.
 
 use std::ops::AddAssign;
 
@@ -40,18 +40,18 @@ pub enum DropCause {
     Outage,
     /// It was larger than the link's MTU.
     TooLarge,
-    /// It carried an ECN mark, and the link swallows such packets.
+    /// It carried an ECN mark, and the link drops such packets.
     Marked,
 }
 
-/// The books of a link. They balance at any time:
-/// `offered + duplicated = delivered + dropped + held`, in packets and in bytes.
+/// The counters of a link. They balance at any time: `offered + duplicated = delivered + dropped + held`, in packets
+/// and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LinkCounters {
-    /// Given to the link.
+    /// Entered the link.
     pub offered: Count,
-    /// Taken from it at the other end.
+    /// Left it at the other end.
     pub delivered: Count,
     /// Dropped by [`DropCause::QueueFull`].
     pub queue_full: Count,
@@ -65,13 +65,13 @@ pub struct LinkCounters {
     pub too_large: Count,
     /// Dropped by [`DropCause::Marked`].
     pub black_hole: Count,
-    /// Copies that the link made.
+    /// Copies made by the link.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.
     pub corrupted: Count,
     /// Packets that got a congestion mark.
     pub marked: Count,
-    /// Now in the queue, being sent, or on their way.
+    /// Now in the queue, being sent, or in flight.
     pub held: Count,
 }
 
@@ -86,7 +86,7 @@ impl LinkCounters {
         sum
     }
 
-    /// Whether the books balance.
+    /// Whether the counters balance.
     pub fn balance(&self) -> bool {
         let mut sources = self.offered;
         sources += self.duplicated;

@@ -1,4 +1,4 @@
-//! How long a packet travels once it has left the queue.
+//! The propagation delay of a packet.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct DelayModel {
     pub base: Duration,
     /// How the delay varies. Default not at all.
     pub jitter: Jitter,
-    /// How long one drawn variation stays in force. Default 0: every packet draws its own.
+    /// How long one drawn variation is used. Default 0: every packet draws its own.
     pub hold: Duration,
     /// Whether a packet may overtake another. Default [`Order::Kept`].
     pub order: Order,
@@ -55,7 +55,7 @@ impl DelayModel {
         self
     }
 
-    /// The same delay, its variation drawn anew once in `hold` only.
+    /// The same delay, with a new variation only once in `hold`.
     #[must_use]
     pub const fn with_hold(mut self, hold: Duration) -> Self {
         self.hold = hold;
@@ -79,18 +79,18 @@ impl Delay {
         Self { model, variation: 0, next_draw: now, latest: now }
     }
 
-    /// Changes the law. Packets on their way keep their times; with [`Order::Kept`] later ones do not pass them.
+    /// Changes the delay. Packets in flight keep their times; with [`Order::Kept`] later ones do not overtake them.
     pub(super) fn set(&mut self, now: Instant, model: DelayModel) {
         self.model = model;
         self.next_draw = now;
     }
 
-    /// Forgets the packets on their way, which were lost.
+    /// Drops the state of packets in flight, which were lost.
     pub(super) fn forget_flight(&mut self, now: Instant) {
         self.latest = now;
     }
 
-    /// The shortest delay that can come out.
+    /// The smallest possible delay.
     pub(super) fn least(&self) -> Duration {
         let spread = match self.model.jitter {
             Jitter::None => Duration::ZERO,
@@ -100,7 +100,7 @@ impl Delay {
         self.model.base.saturating_sub(spread)
     }
 
-    /// When a packet arrives whose last bit left at `departure`.
+    /// Arrival time of a packet whose last bit left at `departure`.
     pub(super) fn arrival(&mut self, departure: Instant, rng: &mut Rng) -> Instant {
         if departure >= self.next_draw || self.model.hold.is_zero() {
             self.variation = draw(self.model.jitter, rng);
@@ -131,8 +131,8 @@ fn draw(jitter: Jitter, rng: &mut Rng) -> i64 {
             to_nanos(offset) - to_nanos(spread)
         }
         Jitter::Normal(deviation) => {
-            // The sum of twelve even numbers from 0..1 has variance 1 and is normal for our purpose: no floats,
-            // so the same on every machine.
+            // The sum of twelve uniform numbers from 0..1 has variance 1 and is close enough to normal: no floats, so
+            // the same on every machine.
             let sum: i64 = (0..3).map(|_| quarters(rng.next_u64())).sum();
             let scaled = i128::from(sum - 12 * 0xFFFF / 2)
                 * i128::from(to_nanos(deviation.as_nanos().min(MOST_NANOS)));
@@ -141,7 +141,7 @@ fn draw(jitter: Jitter, rng: &mut Rng) -> i64 {
     }
 }
 
-/// Longest spread that is taken seriously: about 13 days.
+/// Limit of the spread: about 13 days.
 const MOST_NANOS: u128 = 1 << 50;
 
 fn to_nanos(nanos: u128) -> i64 {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_jitter_has_the_deviation_asked_for() {
+    fn normal_jitter_has_the_configured_deviation() {
         let model = DelayModel::constant(100 * MS).with_jitter(Jitter::Normal(10 * MS), Order::Free);
         let (mean, deviation) = mean_and_deviation(&delays(model, 50_000));
         assert!((mean - 100.0).abs() < 0.2, "{mean}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_jitter_fills_its_range_and_no_more() {
+    fn uniform_jitter_covers_its_range_and_no_more() {
         let model = DelayModel::constant(20 * MS).with_jitter(Jitter::Uniform(5 * MS), Order::Free);
         let values = delays(model, 50_000);
         let (mean, deviation) = mean_and_deviation(&values);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_variation_stays_in_force() {
+    fn a_held_variation_stays_in_use() {
         let model = DelayModel::constant(100 * MS)
             .with_jitter(Jitter::Uniform(50 * MS), Order::Free)
             .with_hold(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! What a network does to packets that carry a mark of Explicit Congestion Notification (RFC 3168).
+//! The treatment of packets with ECN marks by a network (RFC 3168).
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use manyway_proto::Ecn;
 
 use super::Parcel;
 
-/// What becomes of packets with a mark, at the entrance of a link. Packets without one pass.
+/// The treatment of packets with a mark, at the entrance of a link. Packets without one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum EcnTreatment {
     /// They keep it.
     #[default]
     Kept,
-    /// It is erased, as routers do that write the whole field of traffic classes anew.
+    /// It is cleared, as by routers that rewrite the whole traffic class field.
     Bleached,
     /// It becomes ECT(1).
     Remarked,
-    /// It becomes a mark of congestion, whether there is a queue or not.
+    /// It becomes CE, whether there is a queue or not.
     Congested,
     /// The packets are dropped.
     Dropped,
@@ -33,7 +33,7 @@ impl EcnTreatment {
         ("dropped", Self::Dropped),
     ];
 
-    /// The packet as it goes on, if it does.
+    /// The packet after the treatment, unless it is dropped.
     pub(super) fn treat<P: Parcel>(self, mut packet: P) -> Option<P> {
         if self == Self::Kept || !packet.is_ecn_capable() {
             return Some(packet);

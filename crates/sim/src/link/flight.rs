@@ -1,12 +1,12 @@
-//! Packets on their way, given out in the order of their arrival.
+//! Packets in flight, delivered in the order of their arrival.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use manyway_proto::Instant;
 
-/// Packets sorted by arrival, those of equal time by entry. As long as arrivals come sorted this is a plain queue;
-/// only packets that overtake go through a heap.
+/// Packets sorted by arrival, those of equal time by entry. As long as arrivals are sorted this is a plain queue; only
+/// packets that overtake use a heap.
 #[derive(Debug)]
 pub(super) struct Flight<T> {
     sorted: VecDeque<Flying<T>>,
@@ -84,7 +84,7 @@ impl<T> PartialOrd for Flying<T> {
     }
 }
 
-/// The earliest is the greatest, since the heap of the standard library gives out its greatest.
+/// The earliest is the greatest, since the standard heap returns its greatest.
 impl<T> Ord for Flying<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

@@ -1,4 +1,4 @@
-//! Which packets a link loses: independently, in bursts, or those named by a script.
+//! Selects the packets that a link loses: independently, in bursts, or by a script.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use manyway_proto::Rng;
 
 use super::Probability;
 
-/// Law by which packets are lost on the medium, after they have used their share of the rate.
+/// The loss model of the medium; lost packets have used their share of the rate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LossModel {
     /// Nothing is lost.
     #[default]
     None,
-    /// Every packet is lost with the same probability, whatever happened to the one before.
+    /// Every packet is lost with the same probability, independently.
     Random(Probability),
     /// A link with a good and a bad state (Gilbert 1960, Elliott 1963): before each packet the state may change.
     GilbertElliott(GilbertElliott),
@@ -38,7 +38,7 @@ impl LossModel {
     /// Loses `loss` of all packets in bursts of `mean_burst` packets on average (at least 1): the bad state loses
     /// everything, the good one nothing.
     ///
-    /// `loss` near 1 together with short bursts cannot be had; the good state then lasts one packet.
+    /// `loss` near 1 together with short bursts is impossible; the good state then lasts one packet.
     pub fn bursts(loss: Probability, mean_burst: u32) -> Self {
         let to_good = Probability::one_in(mean_burst);
         // Share of bad = to_bad / (to_bad + to_good) = loss  =>  to_bad = to_good * loss / (1 - loss)
@@ -54,7 +54,7 @@ impl LossModel {
     }
 }
 
-/// The state of a loss law on one link.
+/// The state of a loss model on one link.
 #[derive(Debug)]
 pub(super) struct Loss {
     model: LossModel,
@@ -74,7 +74,7 @@ impl Loss {
         Self { model, condition: Condition::Good, next: 0 }
     }
 
-    /// Changes the law; packet numbers of a script go on.
+    /// Changes the model; packet numbers of a script continue.
     pub(super) fn set(&mut self, model: LossModel) {
         self.model = model;
         self.condition = Condition::Good;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_have_the_mean_length_and_share_asked_for() {
+    fn bursts_have_the_configured_mean_length_and_share() {
         for (seed, percent, burst) in [(1, 1.0, 4_u32), (2, 5.0, 10), (3, 20.0, 2), (4, 0.1, 8)] {
             let lost = pattern(LossModel::bursts(Probability::from_percent(percent), burst), seed, 1_000_000);
             let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;

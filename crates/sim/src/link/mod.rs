@@ -1,11 +1,11 @@
-//! A one-way link: packets and moments in, packets and moments out. No socket, no clock, no network.
+//! A one-way link: packets and times in, packets and times out. No socket, no clock, no network.
 //!
-//! A packet passes, in this order: outage and MTU → what becomes of its ECN mark ([`EcnTreatment`]) → the waiting room
+//! A packet passes, in this order: outage and MTU → treatment of its ECN mark ([`EcnTreatment`]) → the queue
 //! ([`QueueConfig`]) → the rate ([`RateModel`]) → loss ([`LossModel`]), corruption, duplication → delay and jitter
 //! ([`DelayModel`]). So a lost packet has used its share of the rate, as on a radio link.
 //!
-//! The driver calls [`Link::send`] when a packet comes, asks [`Link::next_departure`] when to come back, and calls
-//! [`Link::poll`] then, until it gives nothing. The simulator does so in virtual time, an emulator in real time.
+//! The driver calls [`Link::send`] when a packet arrives, asks [`Link::next_departure`] when to come back, and calls
+//! [`Link::poll`] then, until it returns nothing. The simulator does so in virtual time, an emulator in real time.
 //!
 //! ```
 //! use manyway_proto::{Instant, Rate, Rng};
@@ -55,7 +55,7 @@ use loss::Loss;
 use queue::{Entry, Popped, Queue};
 use rate::Server;
 
-/// What a link can do to a packet besides moving it.
+/// What a link can do to a packet besides forwarding it.
 pub trait Parcel: Clone {
     /// Flips one bit, chosen by the random number. By default nothing, for packets without content.
     fn flip_bit(&mut self, random: u64) {
@@ -67,7 +67,7 @@ pub trait Parcel: Clone {
         false
     }
 
-    /// Marks the packet as having met congestion.
+    /// Marks the packet with CE.
     fn mark_congestion(&mut self) {}
 
     /// Replaces the mark of a packet that has one. By default nothing, for packets without a header.
@@ -89,7 +89,7 @@ impl Parcel for Vec<u8> {
     }
 }
 
-/// What became of a packet at the entrance of a link.
+/// The fate of a packet at the entrance of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is on the link; it may still be lost there.
@@ -100,7 +100,7 @@ pub enum Fate {
 
 /// One direction of a link. See the [module](self) for its use.
 ///
-/// Time never goes backwards: a moment before the latest one that the link has seen counts as that.
+/// Time never goes backwards: a time before the latest one that the link has seen counts as that.
 #[derive(Debug)]
 pub struct Link<P> {
     now: Instant,
@@ -115,12 +115,12 @@ pub struct Link<P> {
     rng: Rng,
 }
 
-/// Whether a link carries anything.
+/// Whether a link works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
     /// It works.
     Up,
-    /// It is a black hole: it drops everything and says nothing.
+    /// It is a black hole: it drops everything silently.
     Down,
 }
 
@@ -128,14 +128,14 @@ pub enum LinkState {
 #[derive(Debug)]
 struct InService<P> {
     entry: Entry<P>,
-    /// What was left of it at `since`.
+    /// Bytes left of it at `since`.
     left: ByteCount,
     since: Instant,
-    /// When it has left; `None` while the link stands still.
+    /// When it has left; `None` while the link is stopped.
     finish: Option<Instant>,
 }
 
-/// What happens behind the queue.
+/// What happens after the queue.
 #[derive(Debug)]
 struct Medium {
     loss: Loss,
@@ -159,7 +159,7 @@ impl<P: Parcel> Link<P> {
         }
     }
 
-    /// Gives a packet of `size` bytes (UDP payload, unless the overhead is set to 0) to the link.
+    /// Adds a packet of `size` bytes (UDP payload, unless the overhead is set to 0) to the link.
     pub fn send(&mut self, now: Instant, size: usize, payload: P) -> Fate {
         self.advance(now);
         let size = u32::try_from(size).unwrap_or(u32::MAX);
@@ -186,10 +186,10 @@ impl<P: Parcel> Link<P> {
         Fate::Taken
     }
 
-    /// When to call [`poll`](Self::poll) next; `None` while the link holds nothing that moves.
+    /// When to call [`poll`](Self::poll) next; `None` while the link holds no packet that moves.
     ///
-    /// The moment is never later than the next arrival. With jitter it may be earlier, since the variation is drawn
-    /// only when the packet leaves the queue; [`poll`](Self::poll) then gives nothing and the next moment lies later.
+    /// The time is never later than the next arrival. With jitter it may be earlier, since the variation is drawn only
+    /// when the packet leaves the queue; [`poll`](Self::poll) then returns nothing and the next time is later.
     pub fn next_departure(&self) -> Option<Instant> {
         let leaving = self
             .in_service
@@ -202,7 +202,7 @@ impl<P: Parcel> Link<P> {
         }
     }
 
-    /// Takes the next packet that has arrived by `now`. Call until it gives nothing.
+    /// Takes the next packet that has arrived by `now`. Call it until it returns nothing.
     pub fn poll(&mut self, now: Instant) -> Option<P> {
         self.advance(now);
         let entry = self.flight.pop(self.now)?;
@@ -216,7 +216,7 @@ impl<P: Parcel> Link<P> {
         &self.config
     }
 
-    /// The books.
+    /// The counters.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
@@ -226,12 +226,12 @@ impl<P: Parcel> Link<P> {
         self.state
     }
 
-    /// Bytes that wait, headers included, without the packet that is being sent.
+    /// Queued bytes, headers included, without the packet that is being sent.
     pub fn waiting(&self) -> ByteCount {
         self.queue.bytes()
     }
 
-    /// Changes the rate. What is left of the packet being sent goes on at the new rate.
+    /// Changes the rate. The rest of the packet being sent continues at the new rate.
     pub fn set_rate(&mut self, now: Instant, rate: RateModel) {
         self.advance(now);
         self.config.rate = rate.clone();
@@ -248,34 +248,34 @@ impl<P: Parcel> Link<P> {
         self.advance(self.now);
     }
 
-    /// Changes the queue. What waits stays, even if it is now too much.
+    /// Changes the queue. Queued packets stay, even if they exceed the new limit.
     pub fn set_queue(&mut self, now: Instant, queue: QueueConfig) {
         self.advance(now);
         self.config.queue = queue;
         self.queue.set(queue, self.config.rate.nominal());
     }
 
-    /// Changes the delay for packets that are not yet on their way.
+    /// Changes the delay for packets that are not in flight yet.
     pub fn set_delay(&mut self, now: Instant, delay: DelayModel) {
         self.advance(now);
         self.config.delay = delay;
         self.medium.delay.set(self.now, delay);
     }
 
-    /// Changes the loss for packets that are not yet on their way.
+    /// Changes the loss for packets that are not in flight yet.
     pub fn set_loss(&mut self, now: Instant, loss: LossModel) {
         self.advance(now);
         self.config.loss = loss.clone();
         self.medium.loss.set(loss);
     }
 
-    /// Changes how often a bit is flipped.
+    /// Changes the probability of a flipped bit.
     pub fn set_corruption(&mut self, now: Instant, corruption: Probability) {
         self.advance(now);
         self.config.corruption = corruption;
     }
 
-    /// Changes how often a packet arrives twice.
+    /// Changes the probability of a duplicate.
     pub fn set_duplication(&mut self, now: Instant, duplication: Probability) {
         self.advance(now);
         self.config.duplication = duplication;
@@ -287,14 +287,14 @@ impl<P: Parcel> Link<P> {
         self.config.mtu = mtu;
     }
 
-    /// Changes what happens to packets with a mark.
+    /// Changes the treatment of packets with a mark.
     pub fn set_ecn(&mut self, now: Instant, ecn: EcnTreatment) {
         self.advance(now);
         self.config.ecn = ecn;
     }
 
-    /// Cuts the link or restores it. A cut loses everything that waits or is on its way, without a word to anybody;
-    /// to hold packets instead, set the rate to zero.
+    /// Cuts the link or restores it. A cut silently drops everything that is queued or in flight; to hold packets
+    /// instead, set the rate to zero.
     pub fn set_state(&mut self, now: Instant, state: LinkState) {
         self.advance(now);
         self.state = state;
@@ -314,7 +314,7 @@ impl<P: Parcel> Link<P> {
         Fate::Dropped(cause)
     }
 
-    /// Lets everything leave the queue that has left it by `now`.
+    /// Removes everything from the queue that has left it by `now`.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         while let Some(finish) = self.in_service.as_ref().and_then(|service| service.finish)
@@ -326,7 +326,7 @@ impl<P: Parcel> Link<P> {
         }
     }
 
-    /// Turns to the next packet that the queue lets through.
+    /// Starts the next packet that the queue lets through.
     fn serve_next(&mut self, at: Instant) {
         while let Some(popped) = self.queue.pop(at) {
             match popped {

@@ -1,4 +1,4 @@
-//! Links as one meets them, each with the source of its numbers.
+//! Typical links, each with the source of its numbers.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::{DelayModel, Jitter, LinkConfig, LossModel, Order, Probability};
 
 /// Named links. Both directions have the same delay and loss; the rates differ where they do in reality.
 ///
-/// The figures of Wi-Fi, LTE, Starlink and the geostationary satellite are those of the published environments that
-/// the project measures itself in (`docs/results`); the others are rounded from vendors' data sheets and national
-/// broadband measurements. Delays are one way: half of a typical round trip to a server in the same country.
+/// The figures of Wi-Fi, LTE, Starlink and the geostationary satellite are those of the published environments that the
+/// project measures itself in (`docs/results`); the others are rounded from vendors' data sheets and national broadband
+/// measurements. Delays are one way: half of a typical round trip to a server in the same country.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Preset {

@@ -1,4 +1,4 @@
-//! How often something happens, as an integer.
+//! A probability, as an integer.
 
 use manyway_proto::Rng;
 
@@ -23,8 +23,8 @@ impl Probability {
         if ppm >= 1_000_000 { Self::ALWAYS } else { Self(ppm * 1_000) }
     }
 
-    /// Makes a probability from per cent, rounded to a billionth. Values below 0 (and no number at all) count as
-    /// 0, values above 100 as 100.
+    /// Makes a probability from percent, rounded to a billionth. Values below 0 (and NaN) count as 0, values above 100
+    /// as 100.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

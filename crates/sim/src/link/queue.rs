@@ -1,4 +1,4 @@
-//! The waiting room before the rate: how much fits, and what is dropped or marked when it fills.
+//! The queue before the rate: its limit, and what is dropped or marked when it fills.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use manyway_proto::{ByteCount, Instant, Rate};
 
 use super::Parcel;
 
-/// The waiting room of a link. The packet that is being sent is not in it.
+/// The queue of a link. The packet that is being sent is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueConfig {
-    /// How much may wait; a packet that does not fit is dropped (drop-tail). Default 100 ms.
+    /// The limit; a packet that does not fit is dropped (drop-tail). Default 100 ms.
     pub limit: QueueLimit,
     /// What happens before the queue is full. Default nothing.
     pub discipline: Discipline,
 }
 
-/// How much may wait, headers included.
+/// The limit of a queue, headers included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// As much as comes.
+    /// No limit.
     Unlimited,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(ByteCount),
-    /// What the link carries in this time at its present nominal rate, at least two packets of 1500 bytes.
+    /// The bytes that the link carries in this time at its current nominal rate, at least two packets of 1500 bytes.
     Time(Duration),
 }
 
@@ -39,14 +39,14 @@ pub enum Discipline {
     Codel(Codel),
 }
 
-/// The figures of `CoDel`.
+/// The parameters of `CoDel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Codel {
-    /// Standing delay that is accepted. RFC 8289 proposes 5 ms.
+    /// Accepted standing delay. RFC 8289 proposes 5 ms.
     pub target: Duration,
     /// How long it may be exceeded. RFC 8289 proposes 100 ms.
     pub interval: Duration,
-    /// What becomes of a packet chosen by the law.
+    /// What happens to a packet selected by the algorithm.
     pub reaction: Reaction,
 }
 
@@ -66,7 +66,7 @@ impl QueueConfig {
         Self { limit, discipline: Discipline::DropTail }
     }
 
-    /// Makes a queue under `CoDel` with the figures of RFC 8289, at most one second long.
+    /// Makes a queue under `CoDel` with the parameters of RFC 8289, at most one second long.
     pub const fn codel(reaction: Reaction) -> Self {
         let codel =
             Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100), reaction };
@@ -80,7 +80,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// A packet with what the link must know about it.
+/// A packet with the data that the link needs.
 #[derive(Debug)]
 pub(super) struct Entry<P> {
     pub(super) payload: P,
@@ -92,12 +92,12 @@ pub(super) struct Entry<P> {
     pub(super) offered_at: Instant,
 }
 
-/// What leaves the queue.
+/// An item that leaves the queue.
 #[derive(Debug)]
 pub(super) enum Popped<P> {
     /// To be sent.
     Send(Entry<P>),
-    /// To be sent, and marked on the way.
+    /// To be sent, and marked.
     SendMarked(Entry<P>),
     /// Dropped by the discipline.
     Drop(Entry<P>),
@@ -137,7 +137,7 @@ impl<P: Parcel> Queue<P> {
         self.set_rate(rate);
     }
 
-    /// Computes a limit in time anew. A link that stands still keeps the limit that it had.
+    /// Recomputes a limit in time. A stopped link keeps its limit.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         match self.config.limit {
             QueueLimit::Unlimited => self.limit = u64::MAX,
@@ -155,7 +155,7 @@ impl<P: Parcel> Queue<P> {
         ByteCount(self.bytes)
     }
 
-    /// Lets a packet in, or gives it back.
+    /// Admits a packet, or returns it.
     pub(super) fn push(&mut self, entry: Entry<P>) -> Result<(), Entry<P>> {
         let after = self.bytes + u64::from(entry.wire);
         if after > self.limit {
@@ -166,7 +166,7 @@ impl<P: Parcel> Queue<P> {
         Ok(())
     }
 
-    /// Takes the next packet at the moment `now` when the link is free for it.
+    /// Takes the next packet at the time `now` when the link is free for it.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Popped<P>> {
         let entry = self.entries.pop_front()?;
         self.bytes -= u64::from(entry.wire);
@@ -193,7 +193,7 @@ impl<P: Parcel> Queue<P> {
 
 const LEAST_LIMIT: u64 = 3_000;
 
-/// Below so many waiting bytes a queue is never bad (RFC 8289: one MTU).
+/// A queue below this many bytes is never bad (RFC 8289: one MTU).
 const MTU: u64 = 1_500;
 
 impl CodelState {

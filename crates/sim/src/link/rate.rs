@@ -1,4 +1,4 @@
-//! When the last bit of a packet has left: fixed rate, token bucket, or a recorded trace.
+//! Departure times of packets: fixed rate, token bucket, or a recorded trace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ pub enum RateModel {
     /// At once; there is never a queue.
     #[default]
     Unlimited,
-    /// So many bytes a second. [`Rate::ZERO`] holds every packet until the rate changes.
+    /// This many bytes a second. [`Rate::ZERO`] holds every packet until the rate changes.
     Fixed(Rate),
-    /// Packets leave at once while there are tokens (1 a byte), which come at `rate` and of which `burst` are kept.
-    /// A packet larger than `burst` waits for a full bucket's worth of its own size.
+    /// Packets leave at once while there are tokens (1 a byte), which are added at `rate` up to `burst`. A packet
+    /// larger than `burst` waits until the bucket would hold its own size.
     TokenBucket {
         /// Tokens a second.
         rate: Rate,
         /// Most tokens kept.
         burst: ByteCount,
     },
-    /// Packets leave at the moments of a recording, which repeats itself.
+    /// Packets leave at the times of a recording, which repeats itself.
     Trace(Arc<DeliveryTrace>),
 }
 
 impl RateModel {
-    /// The rate in the long run; [`Rate::MAX`] without a limit.
+    /// The long-term rate; [`Rate::MAX`] without a limit.
     pub fn nominal(&self) -> Rate {
         match self {
             Self::Unlimited => Rate::MAX,
@@ -38,7 +38,7 @@ impl RateModel {
     }
 }
 
-/// A recording of delivery opportunities: at each moment so many bytes may leave; what is not used then is gone.
+/// A recording of delivery opportunities: at each time this many bytes may leave; unused ones are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryTrace {
     moments: Vec<Duration>,
@@ -54,9 +54,9 @@ pub enum TraceError {
     Empty,
     /// It takes no time, so it cannot repeat.
     NoDuration,
-    /// A moment lies before its predecessor or behind the end.
+    /// A time is before its predecessor or after the end.
     OutOfOrder {
-        /// The place in the list, from 0.
+        /// The index in the list, from 0.
         index: usize,
     },
     /// A line is not a number of milliseconds.
@@ -88,7 +88,7 @@ impl DeliveryTrace {
     /// Makes a trace of `bytes` at each of the `moments` (rising, counted from the start), repeated every `period`.
     ///
     /// # Errors
-    /// If there is nothing in it, it takes no time, or the moments are not in order.
+    /// If it is empty, takes no time, or the times are not in order.
     pub fn new(moments: Vec<Duration>, period: Duration, bytes: ByteCount) -> Result<Self, TraceError> {
         if moments.is_empty() || bytes == ByteCount::ZERO {
             return Err(TraceError::Empty);
@@ -131,12 +131,12 @@ impl DeliveryTrace {
         Self::new(moments, period, Self::MAHIMAHI_BYTES)
     }
 
-    /// What the trace can carry on average.
+    /// The average rate of the trace.
     pub fn mean_rate(&self) -> Rate {
         (self.bytes * u64::try_from(self.moments.len()).unwrap_or(u64::MAX)).per(self.period)
     }
 
-    /// The time of opportunity number `number`, counted over all repetitions.
+    /// The time of opportunity `number`, counted over all repetitions.
     fn moment(&self, number: u64) -> Duration {
         let count = self.moments.len() as u64;
         let (round, place) = (number / count, number % count);
@@ -149,7 +149,7 @@ impl DeliveryTrace {
     fn first_from(&self, time: Duration) -> u64 {
         let count = self.moments.len() as u64;
         let round = u64::try_from(time.as_nanos() / self.period.as_nanos()).unwrap_or(u64::MAX);
-        // The last moments of the round before may coincide with the start of this one.
+        // The last times of the round before may coincide with the start of this one.
         let base = round.saturating_sub(1);
         let within = time.saturating_sub(times(self.period, base));
         let early = self.moments.partition_point(|moment| *moment < within) as u64;
@@ -170,7 +170,7 @@ fn times(period: Duration, count: u64) -> Duration {
 #[derive(Debug)]
 pub(super) struct Server {
     model: RateModel,
-    /// Nanosecond fractions (in bytes × 10⁹ modulo the rate) that the previous packets have used but not yet paid.
+    /// Fractions of a nanosecond (in bytes × 10⁹ modulo the rate) that the previous packets have used but not yet paid.
     carry: u64,
     /// When the previous packet had left.
     free_at: Instant,
@@ -192,7 +192,7 @@ impl Server {
         Self { model, carry: 0, free_at: now, full_at: now, origin: now, opportunity: 0, left }
     }
 
-    /// When a packet of `size` has left that the server turns to at `start`; `None` if it stays for ever.
+    /// When a packet of `size` that is started at `start` has left; `None` if it stays for ever.
     pub(super) fn finish(&mut self, start: Instant, size: ByteCount) -> Option<Instant> {
         let finish = match &self.model {
             RateModel::Unlimited => start,
@@ -238,8 +238,8 @@ impl Server {
     }
 }
 
-/// The time that `size` takes, in whole nanoseconds, with the fraction carried on to the next packet, so that many
-/// small packets keep the rate exactly. `None` if the rate is zero.
+/// The time of `size`, in whole nanoseconds, with the fraction carried on to the next packet, so that many small
+/// packets keep the rate exactly. `None` if the rate is zero.
 fn exact_time(size: ByteCount, rate: Rate, carry: u64) -> Option<(Duration, u64)> {
     let rate = rate.bytes_per_second();
     let work = size.get().checked_mul(1_000_000_000)?.checked_add(carry)?;
@@ -279,7 +279,7 @@ mod tests {
         let mut server = Server::new(at(0), model);
         let times: Vec<_> = (0..5).map(|_| server.finish(at(0), ByteCount(1_000)).unwrap()).collect();
         assert_eq!(times, [at(0), at(0), at(0), at(1), at(2)]);
-        // After a rest of 10 ms the bucket is full again, not fuller.
+        // After an idle time of 10 ms the bucket is full again, not fuller.
         let times: Vec<_> = (0..4).map(|_| server.finish(at(12), ByteCount(1_000)).unwrap()).collect();
         assert_eq!(times, [at(12), at(12), at(12), at(13)]);
     }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_opportunity_is_gone_and_a_used_one_is_shared() {
+    fn an_unused_opportunity_is_lost_and_a_used_one_is_shared() {
         let mut server = Server::new(at(0), trace(&[2, 5, 10], 10));
         assert_eq!(server.finish(at(3), ByteCount(700)), Some(at(5)));
         assert_eq!(server.finish(at(5), ByteCount(800)), Some(at(5)));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_trace_is_refused_with_its_place() {
+    fn a_bad_trace_is_refused_with_its_position() {
         assert_eq!(DeliveryTrace::from_mahimahi(""), Err(TraceError::Empty));
         assert_eq!(DeliveryTrace::from_mahimahi("0\n0\n"), Err(TraceError::NoDuration));
         assert_eq!(DeliveryTrace::from_mahimahi("1\n\nx\n"), Err(TraceError::NotANumber { line: 3 }));

@@ -41,7 +41,7 @@ fn mbit(megabits: u64) -> Rate {
     Rate::from_bits_per_second(megabits * 1_000_000)
 }
 
-/// Offers a packet every `gap` and takes out all as they arrive; gives (number, arrival).
+/// Offers a packet every `gap` and takes all out as they arrive; returns (number, arrival).
 fn run(link: &mut Link<Numbered>, packets: u64, size: usize, gap: Duration) -> Vec<(Numbered, Instant)> {
     let mut out = Vec::new();
     for number in 0..packets {
@@ -132,7 +132,7 @@ fn the_queueing_delay_is_bounded_by_the_limit() {
 
 #[test]
 fn codel_keeps_the_standing_delay_near_its_target() {
-    // An unresponsive sender 10 % above the rate; the law must find the drop rate by itself.
+    // An unresponsive sender 10 % above the rate; the algorithm must find the drop rate by itself.
     let config = LinkConfig::new(mbit(8), Duration::ZERO)
         .with_overhead(0)
         .with_queue(QueueConfig::codel(Reaction::Drop));
@@ -148,7 +148,7 @@ fn codel_keeps_the_standing_delay_near_its_target() {
 }
 
 #[test]
-fn codel_marks_what_can_be_marked() {
+fn codel_marks_ecn_capable_packets() {
     let config = LinkConfig::new(mbit(8), Duration::ZERO)
         .with_overhead(0)
         .with_queue(QueueConfig::codel(Reaction::Mark));
@@ -174,7 +174,7 @@ fn jitter_that_keeps_order_keeps_it_and_free_jitter_does_not() {
 }
 
 #[test]
-fn the_books_balance_under_every_fault() {
+fn the_counters_balance_under_every_fault() {
     for seed in 0..20 {
         let config = LinkConfig::new(mbit(10), 20 * MS)
             .with_queue_time(10 * MS)
@@ -235,7 +235,7 @@ fn corruption_flips_exactly_one_bit() {
 }
 
 #[test]
-fn a_cut_loses_what_is_on_the_link_and_a_stop_holds_it() {
+fn a_cut_drops_packets_on_the_link_and_a_stop_holds_them() {
     let config = LinkConfig::new(mbit(8), 10 * MS).with_overhead(0);
     let mut cut = link(config.clone(), 1);
     let mut stopped = link(config, 1);

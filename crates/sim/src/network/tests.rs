@@ -49,7 +49,7 @@ impl Triangle {
         self.network.send(now, (self.client[0].host, tuple), Ecn::Ect0, vec![1; 100])
     }
 
-    /// All arrivals with their moments.
+    /// All arrivals with their times.
     fn drain(&mut self) -> Vec<(Duration, Arrival)> {
         let mut out = Vec::new();
         while let Some(now) = self.network.next_event() {
@@ -87,7 +87,7 @@ fn the_system_refuses_foreign_addresses_and_interfaces_that_are_down() {
 }
 
 #[test]
-fn a_cut_link_swallows_without_a_word() {
+fn a_cut_link_drops_silently() {
     let mut net = triangle();
     let link = net.up[0];
     net.network.link_mut(link).unwrap().set_state(START, LinkState::Down);
@@ -96,7 +96,7 @@ fn a_cut_link_swallows_without_a_word() {
 }
 
 #[test]
-fn packets_to_an_address_that_was_taken_away_are_lost() {
+fn packets_to_a_removed_address_are_lost() {
     let mut net = triangle();
     net.send_from("10.0.0.2:5000", 1).unwrap();
     net.network.remove_address(net.server, ip("192.0.2.1"));
@@ -109,7 +109,7 @@ fn packets_to_an_address_that_was_taken_away_are_lost() {
 }
 
 #[test]
-fn a_translator_hides_the_inner_address_and_leads_answers_back() {
+fn a_nat_hides_the_inner_address_and_translates_answers_back() {
     let mut net = triangle();
     net.network.set_nat(net.client[0], Nat::new(NatConfig::new(ip("198.51.100.7"))));
     net.send_from("10.0.0.2:5000", 1).unwrap();
@@ -129,7 +129,7 @@ fn a_translator_hides_the_inner_address_and_leads_answers_back() {
 }
 
 #[test]
-fn routes_may_share_a_bottleneck() {
+fn routes_can_share_a_bottleneck() {
     let mut net = triangle();
     // 1 ms for a packet of 128 bytes with headers.
     let cell = LinkConfig::new(Rate::from_bytes_per_second(128_000), Duration::ZERO);

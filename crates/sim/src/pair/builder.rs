@@ -1,4 +1,4 @@
-//! Which paths a pair has, before it exists.
+//! Configures the paths of a pair.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -62,21 +62,21 @@ impl PairBuilder {
         }
     }
 
-    /// Sets what everything random follows from.
+    /// Sets the seed of everything random.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Sets the kind of addresses.
+    /// Sets the address family.
     #[must_use]
     pub fn family(mut self, family: Family) -> Self {
         self.family = family;
         self
     }
 
-    /// Adds an interface at the client with a faultless link to the server: so fast, and so long one way.
+    /// Adds an interface at the client with a faultless link of this rate and one-way delay to the server.
     #[must_use]
     pub fn path(self, rate: Rate, delay: Duration) -> Self {
         let config = LinkConfig::new(rate, delay);
@@ -90,7 +90,7 @@ impl PairBuilder {
         self
     }
 
-    /// Puts an address translator before the interface added last; mappings live for `timeout`.
+    /// Adds a NAT before the interface added last; mappings live for `timeout`.
     #[must_use]
     pub fn behind_nat(mut self, timeout: Duration) -> Self {
         if let Some(path) = self.paths.last_mut() {
@@ -99,21 +99,21 @@ impl PairBuilder {
         self
     }
 
-    /// Gives the server so many interfaces, at least one; path `i` leads to interface `i` modulo their number.
+    /// Sets the number of interfaces of the server, at least one; path `i` leads to interface `i` modulo their number.
     #[must_use]
     pub fn server_interfaces(mut self, number: usize) -> Self {
         self.server_interfaces = number.max(1);
         self
     }
 
-    /// Lets the client know only so many of the server's addresses from the start. Default all.
+    /// Sets how many of the server's addresses the client knows from the start. Default all.
     #[must_use]
     pub fn known_servers(mut self, number: usize) -> Self {
         self.known_servers = number;
         self
     }
 
-    /// Sets how many bytes both services answer to each stream.
+    /// Sets the size of both services' answers to each stream.
     #[must_use]
     pub fn answer(mut self, answer: ByteCount) -> Self {
         self.answer = answer;

@@ -1,4 +1,4 @@
-//! Random operations on the network of a pair, all of which a transport must survive.
+//! Random changes of the network of a pair, all of which a transport must survive.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Direction, Pair, PairError, Peer};
 use crate::link::{LinkState, LossModel, Probability, RateModel};
 use crate::rule::{Action, Matching, RuleId};
 
-/// One thing that happens to the network.
+/// A change of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -16,25 +16,26 @@ pub enum Operation {
     Cut(usize, Direction),
     /// A path works again.
     Restore(usize, Direction),
-    /// The client's interface goes down, and the client's system tells.
+    /// The client's interface goes down, and the client's system reports it.
     InterfaceDown(usize),
     /// It comes back.
     InterfaceUp(usize),
     /// The client's interface gets another address.
     ChangeAddress(usize),
-    /// The address translator of a path forgets its mappings.
+    /// The NAT of a path drops its mappings.
     Rebind(usize),
     /// A path gets another rate.
     SetRate(usize, Rate),
-    /// A path loses more or less.
+    /// The loss of a path changes.
     SetLoss(usize, Probability),
-    /// From now on something is done to every packet of one host on a path, until the next such rule.
+    /// From now on the action applies to every packet of one host on a path, until the next such rule.
     Rule(usize, Action),
 }
 
-/// Does random operations to a pair, at random times.
+/// Applies random changes to a pair, at random times.
 ///
-/// One path, the first, is not touched unless [`everywhere`](Self::everywhere) says so, so that the connection can live; [`heal`](Self::heal) ends all faults.
+/// The first path is not touched unless [`everywhere`](Self::everywhere) is called, so that the connection can live;
+/// [`heal`](Self::heal) ends all faults.
 #[derive(Debug)]
 pub struct Chaos {
     rng: Rng,
@@ -45,24 +46,24 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// Makes a source of trouble that acts after pauses of `mean_pause` on average.
+    /// Makes a source of changes with pauses of `mean_pause` on average.
     pub fn new(rng: Rng, mean_pause: Duration) -> Self {
         Self { rng, mean_pause, spares: 1, rule: None, done: Vec::new() }
     }
 
-    /// Touches the first path too: for a while no path may work.
+    /// Changes the first path too: for a while no path may work.
     #[must_use]
     pub fn everywhere(mut self) -> Self {
         self.spares = 0;
         self
     }
 
-    /// What was done and when, since the start of the world; to print when a test fails.
+    /// The changes and their times, since the start of the world; to print when a test fails.
     pub fn done(&self) -> &[(Duration, Operation)] {
         &self.done
     }
 
-    /// Runs a pair for so long with operations in between.
+    /// Runs a pair for this long with changes in between.
     ///
     /// # Errors
     /// As [`Pair::run_for`].

@@ -1,4 +1,4 @@
-//! Two endpoints and any number of paths between them: the workhorse of the tests.
+//! Two endpoints and any number of paths between them: the basis of most tests.
 
 mod builder;
 mod chaos;
@@ -25,12 +25,12 @@ use crate::world::{Node, Step, World};
 pub use builder::{Family, PairBuilder};
 pub use chaos::{Chaos, Operation};
 
-/// A machine that has at most one connection, and streams once it is set up.
+/// A machine with at most one connection, and streams after the handshake.
 pub trait Peer: Node {
     /// Starts the connection (at the client only).
     ///
     /// # Errors
-    /// If the machine refuses; in its own words.
+    /// The error text of the machine.
     fn connect(
         &mut self,
         now: Instant,
@@ -38,19 +38,19 @@ pub trait Peer: Node {
         remotes: &[SocketAddr],
     ) -> Result<(), String>;
 
-    /// Takes note of the events that have happened.
+    /// Handles the events that have happened.
     fn absorb_events(&mut self, now: Instant);
 
-    /// The streams, once the connection is set up and until it ends.
+    /// The streams, from the end of the handshake to the end of the connection.
     fn streams(&mut self) -> Option<&mut dyn Streams>;
 
-    /// How the connection ended, if it has.
+    /// The error of the connection, if it has ended.
     fn ended(&self) -> Option<&ConnectionError>;
 
     /// Appends the figures of every open path.
     fn figures(&mut self, now: Instant, out: &mut Vec<PathFigures>);
 
-    /// Is told that the host has these addresses from now on.
+    /// Sets the addresses of the host from now on.
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]);
 }
 
@@ -59,12 +59,12 @@ pub const CLIENT_PORT: u16 = 40_000;
 /// The UDP port of the server's sockets.
 pub const SERVER_PORT: u16 = 4_433;
 
-/// The two links of a path. A path is named by the place of its interface at the client, from 0.
+/// The two links of a path. A path is named by the index of its interface at the client, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathLinks {
     /// The interface at the client.
     pub interface: InterfaceId,
-    /// Its present address.
+    /// Its current address.
     pub address: IpAddr,
     /// How often the address has changed.
     pub changes: u16,
@@ -74,7 +74,7 @@ pub struct PathLinks {
     pub down: LinkId,
 }
 
-/// Which of the two links of a path.
+/// Direction of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From client to server.
@@ -85,26 +85,26 @@ pub enum Direction {
     Both,
 }
 
-/// Why a pair did not do what it was asked for.
+/// Why a pair did not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PairError {
-    /// A law does not hold.
+    /// A law is violated.
     Broken(BrokenLaw),
     /// The connection ended.
     Ended {
-        /// At which end it was seen first.
+        /// The end that noticed it first.
         side: Side,
-        /// How.
+        /// The error.
         error: ConnectionError,
     },
     /// The machine refused to connect.
     Refused(String),
-    /// The time was up.
+    /// The time was over.
     TimeUp {
         /// Virtual time since the start.
         at: Duration,
-        /// What had not happened yet.
+        /// The missing condition.
         missing: &'static str,
         /// Bytes that each end's application has read.
         received: [ByteCount; 2],
@@ -132,7 +132,7 @@ impl From<BrokenLaw> for PairError {
     }
 }
 
-/// What a transfer came to.
+/// The figures of a transfer.
 #[derive(Debug, Clone)]
 pub struct TransferReport {
     /// From the call to the last byte at the receiving application.
@@ -171,12 +171,12 @@ impl<N: fmt::Debug> fmt::Debug for Pair<N> {
 }
 
 impl<N: Peer> Pair<N> {
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Instant {
         self.world.now()
     }
 
-    /// The world, to look at.
+    /// The world, to read.
     pub fn world(&self) -> &World<N> {
         &self.world
     }
@@ -206,18 +206,18 @@ impl<N: Peer> Pair<N> {
         &self.paths
     }
 
-    /// The model of what the applications must see.
+    /// The model of what the applications must read.
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
-    /// The model, to tell it what a test does to streams beside the applications.
+    /// The model, for operations of a test on streams beside the applications.
     pub fn reference_mut(&mut self) -> &mut Reference {
         &mut self.reference
     }
 
-    /// The messages that the application of an end has taken, in their order. Compared with nothing: whoever sends some
-    /// knows what must arrive.
+    /// The messages that the application of an end has received, in order. They are not checked: the sender knows what
+    /// must arrive.
     pub fn messages(&self, side: Side) -> &[Delivery] {
         let [client, server] = &self.messages;
         match side {
@@ -255,10 +255,10 @@ impl<N: Peer> Pair<N> {
         }
     }
 
-    /// Starts the connection and runs until both ends have it; tells how long that took.
+    /// Starts the connection and runs until both ends have it; returns how long that took.
     ///
     /// # Errors
-    /// If that takes longer than `within`, the connection ends, or a law does not hold.
+    /// If that takes longer than `within`, the connection ends, or a law is violated.
     pub fn connect(&mut self, within: Duration) -> Result<Duration, PairError> {
         let start = self.now();
         self.begin()?;
@@ -280,11 +280,11 @@ impl<N: Peer> Pair<N> {
         }
     }
 
-    /// Sends so many bytes from one end to the other on a new stream and runs until they have arrived and the answer
+    /// Sends this many bytes from one end to the other on a new stream and runs until they have arrived and the answer
     /// was read.
     ///
     /// # Errors
-    /// If that takes longer than `within`, the connection ends, or a law does not hold.
+    /// If that takes longer than `within`, the connection ends, or a law is violated.
     pub fn transfer(
         &mut self,
         from: Side,
@@ -309,10 +309,10 @@ impl<N: Peer> Pair<N> {
         })
     }
 
-    /// Runs for so long.
+    /// Runs for this long.
     ///
     /// # Errors
-    /// If a law does not hold. The end of the connection is no error here.
+    /// If a law is violated. The end of the connection is no error here.
     pub fn run_for(&mut self, time: Duration) -> Result<(), PairError> {
         let until = self.now() + time;
         self.act()?;
@@ -323,7 +323,7 @@ impl<N: Peer> Pair<N> {
     /// Runs until `condition` holds; `missing` names it for the message.
     ///
     /// # Errors
-    /// If it does not hold within the time, the connection ends, or a law does not hold.
+    /// If it does not hold within the time, the connection ends, or a law is violated.
     pub fn run_until(
         &mut self,
         within: Duration,
@@ -346,7 +346,7 @@ impl<N: Peer> Pair<N> {
         }
     }
 
-    /// Cuts a path: a black hole, of which nobody is told.
+    /// Cuts a path: a silent black hole.
     pub fn cut(&mut self, path: usize, direction: Direction) {
         self.with_links(path, direction, |now, link| link.set_state(now, LinkState::Down));
     }
@@ -382,7 +382,7 @@ impl<N: Peer> Pair<N> {
         }
     }
 
-    /// Switches the client's interface of a path on or off; the client's system knows and tells.
+    /// Sets the client's interface of a path up or down; the client's system reports it.
     pub fn set_interface(&mut self, path: usize, state: LinkState) {
         let Some(links) = self.paths.get(path) else { return };
         let interface = links.interface;
@@ -390,19 +390,19 @@ impl<N: Peer> Pair<N> {
         self.tell_addresses();
     }
 
-    /// Stops an end with its applications, as a suspend or a signal does: what arrives waits for it.
+    /// Stops an end with its applications, as a suspend or a signal does: arriving packets wait for it.
     pub fn stop(&mut self, side: Side) {
         let host = self.host(side);
         self.world.stop(host);
     }
 
-    /// Lets an end that was stopped go on.
+    /// Resumes an end that was stopped.
     pub fn resume(&mut self, side: Side) {
         let host = self.host(side);
         self.world.resume(host);
     }
 
-    /// Gives the client's interface of a path another address; the client's system knows and tells.
+    /// Changes the address of the client's interface of a path; the client's system reports it.
     pub fn change_address(&mut self, path: usize) {
         let family = self.family;
         let Some(links) = self.paths.get_mut(path) else { return };
@@ -416,7 +416,7 @@ impl<N: Peer> Pair<N> {
         self.tell_addresses();
     }
 
-    /// Lets the address translator of a path forget its mappings; nobody is told.
+    /// Makes the NAT of a path silently drop its mappings.
     pub fn rebind(&mut self, path: usize) {
         let Some(links) = self.paths.get(path) else { return };
         let interface = links.interface;
@@ -425,7 +425,7 @@ impl<N: Peer> Pair<N> {
         }
     }
 
-    /// UDP payload that each path has delivered so far for what `from` sent.
+    /// UDP payload sent by `from` that each path has delivered so far.
     pub fn delivered(&self, from: Side) -> Vec<ByteCount> {
         let network = self.world.network();
         let link = |path: &PathLinks| match from {
@@ -440,14 +440,14 @@ impl<N: Peer> Pair<N> {
             .collect()
     }
 
-    /// Lets one event happen, not after `until`, checks the laws, and lets the applications act.
+    /// Executes one event, not after `until`, checks the laws, and runs the applications.
     ///
     /// # Errors
-    /// If a law does not hold.
+    /// If a law is violated.
     pub fn step(&mut self, until: Instant) -> Result<Step, PairError> {
         let now = self.now();
         let applications = self.applications.iter().flatten();
-        // One that could not act yet, for want of a connection, waits for an event.
+        // An application that could not act yet, without a connection, waits for an event.
         let wakes =
             applications.filter_map(|application| application.wakes_at()).filter(|wakes| *wakes > now).min();
         let limit = wakes.map_or(until, |wakes| wakes.min(until));
@@ -465,7 +465,7 @@ impl<N: Peer> Pair<N> {
         self.applications.iter().all(Vec::is_empty) && self.reference.is_settled()
     }
 
-    /// How the connection ended, and at which end that was seen.
+    /// The error of the connection, and the end that noticed it.
     pub fn ended(&mut self) -> Option<(Side, ConnectionError)> {
         [Side::Client, Side::Server].into_iter().find_map(|side| {
             let error = self.peer(side)?.ended()?.clone();

@@ -26,7 +26,7 @@ fn build(builder: PairBuilder) -> Pair<Toy> {
 }
 
 #[test]
-fn set_up_takes_a_round_trip() {
+fn the_handshake_takes_a_round_trip() {
     let mut pair = two_paths().build(|_| Toy::new(Side::Client), |_| Toy::new(Side::Server));
     let took = pair.connect(MINUTE).unwrap();
     assert!(took >= 20 * MS && took < 21 * MS, "{took:?}");
@@ -131,7 +131,7 @@ fn the_time_up_message_says_what_is_missing() {
 }
 
 #[test]
-fn breaches_of_the_laws_are_found() {
+fn violations_of_the_laws_are_found() {
     let expect = |cheat, find: fn(&Law) -> bool| {
         // Reordering, so that the order matters.
         let config = LinkConfig::new(mbit(20), 20 * MS).with_jitter(Jitter::Uniform(5 * MS), Order::Free);
@@ -153,7 +153,7 @@ fn breaches_of_the_laws_are_found() {
 }
 
 #[test]
-fn random_operations_break_no_law() {
+fn random_changes_violate_no_law() {
     for seed in 0..10 {
         let builder = two_paths().path(mbit(5), 40 * MS).behind_nat(2 * Duration::from_secs(1));
         let mut pair = build(builder.seed(seed).answer(ByteCount(3_000)));

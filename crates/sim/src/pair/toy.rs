@@ -1,5 +1,5 @@
-//! A protocol just good enough to try the harness: datagrams are acknowledged one by one, sent again after a fixed
-//! time, on the paths in turn.
+//! A minimal protocol to test the harness: datagrams are acknowledged one by one, retransmitted after a fixed time, on
+//! the paths in turn.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,17 +23,17 @@ pub(super) struct Toy {
     streams: BTreeMap<StreamId, ToyStream>,
     opened: VecDeque<StreamId>,
     next_stream: u64,
-    /// Sent and not acknowledged: by stream and offset.
+    /// In flight: by stream and offset.
     flying: BTreeMap<(StreamId, u64), Flight>,
     pub(super) cheat: Option<Cheat>,
 }
 
-/// Breaches that the harness must find.
+/// Violations that the harness must find.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Cheat {
-    /// Hands out bytes without regard to their offset.
+    /// Delivers bytes without regard to their offset.
     Order,
-    /// Asks to be called at once, for ever.
+    /// Requests an immediate call, for ever.
     Deadline,
     /// Ignores the window.
     Window,
@@ -72,7 +72,7 @@ impl Toy {
         out.extend(offset.to_be_bytes());
         out.push(end.into());
         out.extend(data);
-        // A checksum, as corrupted packets must not count.
+        // A checksum, since corrupted packets must not count.
         let sum = out.iter().fold(7_u32, |sum, byte| sum.rotate_left(5).wrapping_add(u32::from(*byte)));
         out.extend(sum.to_be_bytes());
         out
@@ -127,7 +127,7 @@ impl Node for Toy {
             stream.sent += length as u64;
             let data = Self::encode(2, id, offset, end, &data);
             let tuple = self.next_tuple()?;
-            // An end without bytes shares its offset with nothing: data of length 0 lies behind the last byte.
+            // The offset of an end without bytes is not shared: it is after the last byte.
             self.flying.insert((id, offset), Flight { data: data.clone(), at: now });
             self.out.push_back((tuple, data));
         }
@@ -172,7 +172,7 @@ impl Peer for Toy {
         self.tuples = locals.iter().map(|local| FourTuple { local: *local, remote }).collect();
         let hello = Self::encode(0, StreamId(u64::MAX), 0, false, &[]);
         self.out.extend(self.tuples.iter().map(|tuple| (*tuple, hello.clone())));
-        // Sent again until something comes.
+        // Retransmitted until an answer arrives.
         self.flying.insert((StreamId(u64::MAX), 0), Flight { data: hello, at: now });
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! A peer that aims this host at others: by naming addresses, by opening paths from false ones, and by moving.
+//! A peer that aims this host at third parties: by advertising addresses, by opening paths from forged ones, and by
+//! moving.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use manyway_wire::mmsp2::{
 const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A duel whose victim is a client with a second interface that looks for a way to the server.
+/// A duel whose victim is a client with a second interface that looks for a route to the server.
 fn client_that_looks() -> Duel {
     let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());
     let locals =
@@ -36,7 +37,7 @@ fn victim(number: u64) -> SocketAddr {
     SocketAddr::from(([192, 1, a, b], 4433))
 }
 
-/// When each address that is not the server's was first asked, and bytes to all of them, IP and UDP headers included.
+/// When each address that is not the server's was first probed, and bytes to all of them, IP and UDP headers included.
 fn to_others(sent: &[Sent]) -> (BTreeMap<Instant, SocketAddr>, usize) {
     let mut first: BTreeMap<SocketAddr, Instant> = BTreeMap::new();
     let others = || sent.iter().filter(|sent| ![SERVER, CLIENT].contains(&sent.to));
@@ -54,7 +55,7 @@ fn keeps_its_distance(asked: &BTreeMap<Instant, SocketAddr>) -> bool {
 
 // spec 6.6, 6.35
 #[test]
-fn of_a_thousand_addresses_eight_are_asked_one_in_50_ms_with_20_kilobytes_a_minute() {
+fn of_a_thousand_addresses_eight_are_probed_one_in_50_ms_with_20_kilobytes_a_minute() {
     let mut duel = client_that_looks();
     let mut sent = Vec::new();
     for round in 0..100 {
@@ -77,7 +78,7 @@ fn of_a_thousand_addresses_eight_are_asked_one_in_50_ms_with_20_kilobytes_a_minu
 
 // spec 6.35
 #[test]
-fn addresses_that_come_and_go_all_the_time_are_no_way_to_flood_or_to_scan() {
+fn rapidly_changing_addresses_cannot_be_used_to_flood_or_to_scan() {
     let mut duel = client_that_looks();
     let mut sent = Vec::new();
     for number in 0..6000 {
@@ -96,9 +97,9 @@ fn addresses_that_come_and_go_all_the_time_are_no_way_to_flood_or_to_scan() {
 
 // spec 6.35, 6.37
 #[test]
-fn pings_and_words_about_a_path_send_nothing_beyond_the_budget_to_an_address_that_the_peer_named() {
+fn pings_and_path_reports_send_nothing_beyond_the_budget_to_an_address_that_the_peer_named() {
     let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());
-    // The second interface has no other address to ask.
+    // The second interface has no other address to probe.
     let other = "[2001:db8:1::2]:1000".parse().unwrap();
     let locals = [(1, CLIENT), (2, other)].map(|(interface, address)| LocalCandidate {
         address: LocalAddress { interface, address },
@@ -128,7 +129,7 @@ fn pings_and_words_about_a_path_send_nothing_beyond_the_budget_to_an_address_tha
 
 // spec 6.7
 #[test]
-fn nobody_in_a_foreign_private_network_is_asked() {
+fn no_host_in_a_foreign_private_network_is_probed() {
     let mut duel = client_that_looks();
     let named = [
         "10.0.0.1:53",
@@ -159,7 +160,7 @@ fn nobody_in_a_foreign_private_network_is_asked() {
 
 // spec 5.93
 #[test]
-fn a_server_can_not_take_the_address_away_by_which_it_was_found() {
+fn a_server_cannot_withdraw_the_address_of_its_ticket() {
     let mut duel = client_that_looks();
     duel.send(&[add(1, 1, SERVER)]);
     duel.send(&[add(1, 2, victim(1))]);
@@ -171,7 +172,7 @@ fn a_server_can_not_take_the_address_away_by_which_it_was_found() {
 
 // spec 6.13, 6.16, 6.36
 #[test]
-fn paths_opened_from_false_addresses_send_three_bytes_for_one_there() {
+fn paths_opened_from_forged_addresses_amplify_at_most_threefold() {
     let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let mut received: BTreeMap<SocketAddr, usize> = BTreeMap::new();
     let mut sent = Vec::new();
@@ -196,7 +197,7 @@ fn paths_opened_from_false_addresses_send_three_bytes_for_one_there() {
 
 // spec 6.30
 #[test]
-fn a_peer_that_seems_to_move_is_followed_once_a_second_with_three_bytes_for_one() {
+fn a_peer_that_seems_to_move_is_followed_once_a_second_and_amplifies_at_most_threefold() {
     let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let stream = manyway_proto::StreamId::new(Side::Client, 0);
     let open = Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" });
@@ -211,7 +212,7 @@ fn a_peer_that_seems_to_move_is_followed_once_a_second_with_three_bytes_for_one(
         duel.deliver(victim(number), packet);
         sent.extend(duel.poll());
         sent.extend(duel.run_for(5 * MS));
-        // Back in between, so that the last address is a proven one again.
+        // Back in between, so that the last address is a validated one again.
         if number % 2 == 1 {
             sent.extend(duel.send(&[Block::AckNow]));
         }
@@ -235,7 +236,7 @@ fn a_peer_that_seems_to_move_is_followed_once_a_second_with_three_bytes_for_one(
 
 // spec 6.31
 #[test]
-fn a_move_to_an_address_that_does_not_answer_is_taken_back() {
+fn a_move_to_an_address_that_does_not_answer_is_reverted() {
     let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let packet = duel.packet(PathId::FIRST, &[Block::AckNow]);
     duel.deliver(victim(1), packet);

@@ -1,4 +1,4 @@
-//! A peer that does not let go.
+//! A peer that does not end its connection.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn close(step: CloseStep) -> Block<'static> {
     Block::Close(Close { step, code: 0, text: b"" })
 }
 
-/// Goes on until the victim has forgotten the connection, saying `words` every 200 ms; tells how long it took and how
+/// Runs until the victim has dropped the connection, sending `words` every 200 ms; returns how long it took and how
 /// many bytes the victim sent.
 fn until_forgotten(duel: &mut Duel, words: &[Block<'_>]) -> (Duration, usize) {
     let (start, mut bytes): (Instant, usize) = (duel.now, 0);
@@ -30,7 +30,7 @@ fn until_forgotten(duel: &mut Duel, words: &[Block<'_>]) -> (Duration, usize) {
     (duel.now - start, bytes)
 }
 
-/// Writes more than the peer lets through, and closes.
+/// Writes more than the peer accepts, and closes.
 fn close_with_bytes_to_send(duel: &mut Duel) {
     let stream = StreamId::new(Side::Client, 0);
     duel.send(&[Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" })]);
@@ -42,7 +42,7 @@ fn close_with_bytes_to_send(duel: &mut Duel) {
 
 // spec 7.28
 #[test]
-fn a_peer_that_takes_nothing_more_holds_a_close_up_for_30_seconds() {
+fn a_peer_that_accepts_no_data_delays_a_close_by_30_seconds() {
     let mut duel = duel();
     close_with_bytes_to_send(&mut duel);
     let (took, bytes) = until_forgotten(&mut duel, &[Block::AckNow]);
@@ -52,7 +52,7 @@ fn a_peer_that_takes_nothing_more_holds_a_close_up_for_30_seconds() {
 
 // spec 7.28, 7.29
 #[test]
-fn a_peer_that_never_answers_fin_is_left_after_30_seconds() {
+fn a_peer_that_never_answers_fin_is_dropped_after_30_seconds() {
     for words in [&[Block::AckNow][..], &[Block::Pad]] {
         let mut duel = duel();
         let now = duel.now;
@@ -72,7 +72,7 @@ fn a_peer_that_never_answers_fin_is_left_after_30_seconds() {
 
 // spec 7.29, 7.37
 #[test]
-fn a_peer_that_says_fin_for_ever_is_left_after_30_seconds() {
+fn a_peer_that_repeats_fin_for_ever_is_dropped_after_30_seconds() {
     let mut duel = duel();
     let (took, bytes) = until_forgotten(&mut duel, &[close(CloseStep::Fin)]);
     assert!(took <= 41 * SECOND, "{took:?}");
@@ -83,7 +83,7 @@ fn a_peer_that_says_fin_for_ever_is_left_after_30_seconds() {
 
 // spec 7.28, 7.37
 #[test]
-fn a_peer_that_closes_and_takes_nothing_is_left_after_a_minute() {
+fn a_peer_that_closes_and_accepts_no_data_is_dropped_after_a_minute() {
     let mut duel = duel();
     let stream = StreamId::new(Side::Client, 0);
     duel.send(&[Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" })]);
@@ -95,7 +95,7 @@ fn a_peer_that_closes_and_takes_nothing_is_left_after_a_minute() {
 
 // spec 7.32
 #[test]
-fn packets_that_still_come_after_the_end_prolong_nothing_and_get_the_last_word_ever_more_rarely() {
+fn packets_after_the_end_prolong_nothing_and_get_ever_rarer_closes() {
     let mut duel = duel();
     let now = duel.now;
     duel.connection().abort(now, 7, "enough");
@@ -106,7 +106,7 @@ fn packets_that_still_come_after_the_end_prolong_nothing_and_get_the_last_word_e
     assert!((2..=15).contains(&words), "{words}");
     let (took, _) = until_forgotten(&mut duel, &[Block::AckNow]);
     assert!(took <= 9 * SECOND, "{took:?}");
-    // And then only a reset, that is smaller than what came.
+    // And then only a reset, which is smaller than the packet.
     let packet = duel.packet(PathId::FIRST, &[Block::AckNow]);
     let length = packet.len();
     duel.deliver(duel.source, packet);
@@ -115,7 +115,7 @@ fn packets_that_still_come_after_the_end_prolong_nothing_and_get_the_last_word_e
 
 // spec 7.34
 #[test]
-fn a_peer_that_says_nothing_is_left_after_the_idle_time() {
+fn a_silent_peer_is_dropped_after_the_idle_time() {
     let mut duel = duel();
     let start = duel.now;
     while duel.victim.connections() > 0 {
@@ -137,9 +137,9 @@ fn a_forged_reset_is_ignored_whatever_part_of_the_token_it_guesses() {
         duel.deliver(duel.source, guess);
     }
     assert_eq!((duel.ended(), duel.poll()), (None, Vec::new()));
-    // Each bit of the token counts; the token itself ends the connection, and nothing answers it.
+    // Each bit of the token counts; the token itself ends the connection without an answer.
     let reset = |token: u128| [&[0x41; 20][..], &token.to_be_bytes()].concat();
-    // That of an id which the victim has sent nothing to counts as little.
+    // That of an ID to which the victim has sent nothing does not count.
     duel.deliver(duel.source, reset(u128::from_be_bytes(duel.reset_token().unwrap())));
     let (id, token) = (ConnectionId::from_u64(77), 0x1234_5678_9abc_def0_u128 << 40);
     let reset_token = token.to_be_bytes();

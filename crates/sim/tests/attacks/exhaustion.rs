@@ -1,4 +1,4 @@
-//! A peer that wants memory or processor time: floods of every block, within the rules and beyond.
+//! A peer that aims at memory or processor time: floods of every block, within the rules and beyond.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn gaps_without_end_leave_64_ranges_in_an_acknowledgement_of_400_bytes() {
 
 // spec 5.80
 #[test]
-fn acknowledgements_in_crumbs_are_borne_and_answered_by_nothing() {
+fn fragmented_acknowledgements_are_accepted_and_not_answered() {
     let mut duel = duel();
     let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
     duel.send(&[open]);
@@ -68,7 +68,7 @@ fn acknowledgements_in_crumbs_are_borne_and_answered_by_nothing() {
     duel.connection().write(accepted, vec![7; 1 << 20].into()).unwrap();
     let before = duel.converse_for(300 * MS);
     assert!(before.len() > 500, "{}", before.len());
-    // Every second one of all numbers that came, in 500 packets of some hundred ranges each.
+    // Every second one of all received numbers, in 500 packets of some hundred ranges each.
     let heard: Vec<_> =
         duel.heard(PathId::FIRST).into_iter().flat_map(|range| range.rev()).step_by(2).collect();
     let crumbs: Vec<_> = heard.iter().map(|number| *number..=*number).collect();
@@ -85,12 +85,12 @@ fn acknowledgements_in_crumbs_are_borne_and_answered_by_nothing() {
 
 // spec 6.16, 6.36
 #[test]
-fn floods_of_probe_are_answered_once_a_datagram_and_never_by_more_than_they_bring() {
+fn floods_of_probe_are_answered_once_a_datagram_without_amplification() {
     let mut duel = duel();
     let probes: Vec<_> = (0..90).map(|nonce| Block::Probe(Probe { nonce })).collect();
     let answers: usize = (0..100).map(|_| count(&duel.send(&probes), is_probe_ack)).sum();
     assert!(answers <= 100, "{answers}");
-    // From a thousand false addresses, in the smallest packets there are, singly and all before the first answer.
+    // From a thousand forged addresses, in the smallest possible packets, singly and all before the first answer.
     for batch in [1, 50] {
         let (mut received, mut sent) = (0, Vec::new());
         for number in 0..1000_u16 {
@@ -116,14 +116,14 @@ fn is_probe_ack(block: &Block<'_>) -> bool {
 
 // spec 6.22, 6.62
 #[test]
-fn questions_about_paths_are_answered_16_at_a_time() {
+fn liveness_queries_are_answered_16_at_a_time() {
     let mut duel = duel();
     let questions = vec![Block::Liveness(Liveness::Question { path: PathId::FIRST }); 140];
     for _ in 0..20 {
         let sent = duel.send(&questions);
         assert!(count(&sent, |block| matches!(block, Block::Liveness(_))) <= 16);
         assert!(bytes(&sent) <= 1200);
-        // Of a path that nobody knows there is nothing to tell.
+        // Nothing is reported about an unknown path.
         let unknown = duel.send(&vec![Block::Liveness(Liveness::Question { path: PathId(7) }); 140]);
         assert_eq!(count(&unknown, |block| matches!(block, Block::Liveness(_))), 0);
     }
@@ -132,7 +132,7 @@ fn questions_about_paths_are_answered_16_at_a_time() {
 
 // spec 6.9
 #[test]
-fn an_id_that_is_given_back_costs_one_other_id_and_nobody_gives_back_what_was_not_told() {
+fn a_retired_id_costs_one_other_id_and_only_issued_ids_can_be_retired() {
     let mut duel = duel();
     let mut given = 0;
     for round in 0..1000 {
@@ -140,7 +140,7 @@ fn an_id_that_is_given_back_costs_one_other_id_and_nobody_gives_back_what_was_no
         let (_, sequence) = duel.victim_id(path).unwrap();
         let back = Block::RetireCid(RetireCid { path, sequence });
         given += count(&duel.send(&[back]), |block| matches!(block, Block::NewCid(_)));
-        // Again and again: it is gone already.
+        // Repeatedly: it is retired already.
         given += count(&duel.send(&vec![back; 100]), |block| matches!(block, Block::NewCid(_)));
         duel.acknowledge(PathId::FIRST);
     }
@@ -184,7 +184,7 @@ fn paths_opened_and_closed_in_a_loop_cost_two_ids_and_a_limit_each_and_leave_eig
         duel.send(&[Block::PathClose(PathClose { path: PathId(next), code: 0 })]);
         duel.acknowledge(PathId::FIRST);
     }
-    // A path beyond the limit, or closed before, is nothing.
+    // A path beyond the limit, or one closed before, is ignored.
     let closed = duel.packet(PathId(5), &[Block::AckNow]);
     duel.deliver(CLIENT, closed);
     duel.send(&[Block::PathClose(PathClose { path: PathId(u32::MAX), code: 0 })]);
@@ -222,7 +222,7 @@ fn streams_opened_and_reset_in_a_loop_cost_one_reset_and_four_events_each() {
     for index in 0..streams {
         let reset = Block::StreamReset(StreamReset { stream: stream(index), code: 1, final_size: 0 });
         let stop = Block::StreamStop(StreamStop { stream: stream(index), code: 2 });
-        // Said a hundred times over.
+        // Repeated a hundred times.
         let blocks: Vec<_> = (0..50).flat_map(|_| [reset, stop]).collect();
         sent.extend(duel.send(&blocks[..40]));
         while let Some(accepted) = duel.connection().accept_stream() {
@@ -240,7 +240,7 @@ fn streams_opened_and_reset_in_a_loop_cost_one_reset_and_four_events_each() {
 
 // spec 8.19
 #[test]
-fn bytes_in_crumbs_over_all_streams_are_refused_at_half_a_window_of_overhead() {
+fn fragments_over_all_streams_are_refused_at_half_a_window_of_overhead() {
     let mut duel = duel();
     let mut crumbs = 0;
     'flood: for offset in 0..10_000 {
@@ -259,7 +259,7 @@ fn bytes_in_crumbs_over_all_streams_are_refused_at_half_a_window_of_overhead() {
 
 // spec 5.8a, 5.94
 #[test]
-fn floods_of_words_without_effect_are_acknowledged_and_cost_nothing_else() {
+fn floods_of_blocks_without_effect_are_acknowledged_and_cost_nothing_else() {
     let status = |sequence, state| {
         Block::PathStatus(PathStatus { path: PathId::FIRST, sequence, state, cost: 0, rate: None })
     };
@@ -286,7 +286,7 @@ fn floods_of_words_without_effect_are_acknowledged_and_cost_nothing_else() {
 
 // spec 2.6, 2.12
 #[test]
-fn blocks_that_nobody_agreed_on_end_the_connection_with_one_word() {
+fn blocks_outside_the_agreed_set_end_the_connection_with_one_close() {
     for kind in [0, 1, 6, 7, 8, 9, 0x0a, 0x60, 0x97, 0x99, 0x9a, 0x9c, 0x9f, 0xff] {
         let mut duel = duel();
         let packet = duel.packet_of(PathId::FIRST, &[kind, 0, 0, 8, 1, 2, 3, 4]);
@@ -298,7 +298,7 @@ fn blocks_that_nobody_agreed_on_end_the_connection_with_one_word() {
 
 // spec 2.12
 #[test]
-fn messages_that_the_victim_takes_none_of_end_the_connection_with_one_word() {
+fn messages_without_agreement_end_the_connection_with_one_close() {
     let mut config = ConnectionConfig::default();
     config.streams.max_message = 0;
     for kind in [0x83, 0x84] {

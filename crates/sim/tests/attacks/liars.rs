@@ -1,4 +1,4 @@
-//! A peer that lies about what it got, what it may send and what it gave.
+//! A peer that lies about received packets, credit and issued IDs.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, index)
 }
 
-/// A duel in which the victim, a server, wants to send so many bytes.
+/// A duel in which the victim, a server, wants to send this many bytes.
 fn sending(bytes: usize) -> Duel {
     let mut duel = duel(Side::Server);
     let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
@@ -45,7 +45,7 @@ fn violation(duel: &mut Duel) -> Option<ErrorCode> {
 
 // spec 5.80, 9.29
 #[test]
-fn who_acknowledges_everything_without_having_it_is_caught_within_260_packets() {
+fn an_optimistic_acker_is_caught_within_260_packets() {
     let mut duel = sending(4 << 20);
     let mut sent = Vec::new();
     for _ in 0..1000 {
@@ -62,13 +62,13 @@ fn who_acknowledges_everything_without_having_it_is_caught_within_260_packets() 
         matches!(ended, Some(ConnectionError::Violation(Violation::AckOfUnsent { path: PathId(0), .. }))),
         "{ended:?}"
     );
-    // The first flight doubles: what was sent when the lie came is at most twice what it was about.
+    // The first flight doubles: at the time of the lie at most twice as much was sent as it covers.
     assert!(sent.len() <= 2 * 260, "{}", sent.len());
 }
 
 // spec 9.29
 #[test]
-fn who_acknowledges_what_it_has_meets_about_one_gap_in_a_thousand_numbers_and_nothing_is_lost() {
+fn an_honest_acker_meets_about_one_skipped_number_in_a_thousand_and_nothing_is_lost() {
     let mut duel = sending(4 << 20);
     let stream = stream(0);
     for _ in 0..400 {
@@ -87,7 +87,7 @@ fn who_acknowledges_what_it_has_meets_about_one_gap_in_a_thousand_numbers_and_no
 
 // spec 5.80, 9.8
 #[test]
-fn an_acknowledgement_of_the_future_ends_the_connection() {
+fn an_acknowledgement_of_unsent_packets_ends_the_connection() {
     let future: [&[RangeInclusive<u64>]; 3] =
         [&[1 << 20..=1 << 20], &[(1 << 62) - 1..=(1 << 62) - 1], &[500..=600, 0..=3]];
     for ranges in future {
@@ -96,7 +96,7 @@ fn an_acknowledgement_of_the_future_ends_the_connection() {
         let packet = duel.acknowledgement(PathId::FIRST, ranges);
         duel.deliver(duel.source, packet);
         assert_eq!(violation(&mut duel), Some(ErrorCode::PROTOCOL), "{ranges:?}");
-        // One word of the end, and one more for the 1st, 2nd, 4th, 8th… packet that still comes.
+        // One close, and one more for the 1st, 2nd, 4th, 8th… packet that still arrives.
         let mut words = duel.poll().len();
         for _ in 0..1000 {
             words += duel.send(&[Block::AckNow]).len();
@@ -107,7 +107,7 @@ fn an_acknowledgement_of_the_future_ends_the_connection() {
 
 // spec 8.1 to 8.6, 8.16
 #[test]
-fn lies_about_credit_ends_and_numbers_of_streams_are_refused() {
+fn false_credit_ends_and_stream_numbers_are_refused() {
     let data = |index, offset, length: usize, end| {
         let data = &[7; 1000][..length];
         Block::Stream(StreamData { stream: stream(index), offset, end, data })
@@ -157,7 +157,7 @@ fn lies_about_credit_ends_and_numbers_of_streams_are_refused() {
 
 // spec 5.85
 #[test]
-fn credit_that_goes_back_changes_nothing() {
+fn credit_that_goes_back_has_no_effect() {
     let mut duel = sending(4 << 20);
     let back = [
         Block::Window(Window { credit: 0 }),
@@ -175,7 +175,7 @@ fn credit_that_goes_back_changes_nothing() {
 
 // spec 6.9
 #[test]
-fn ids_beyond_the_agreed_number_out_of_order_or_never_told_are_refused() {
+fn ids_beyond_the_limit_out_of_order_or_never_issued_are_refused() {
     let id = |path: u32, sequence: u64, value: u64| {
         Block::NewCid(NewCid {
             path: PathId(path),
@@ -192,7 +192,7 @@ fn ids_beyond_the_agreed_number_out_of_order_or_never_told_are_refused() {
         ("an id for a path beyond the limit", vec![id(8, 0, 1)]),
         ("an id for the last path of all", vec![id(u32::MAX, 0, 1)]),
         ("an id that was never issued", vec![back(0, 9)]),
-        // The victim makes up for the first with number 2, and has not yet said so.
+        // The victim replaces the first by number 2, and has not yet announced it.
         ("an id that was never told", vec![back(1, 0), back(1, 2)]),
     ];
     for (name, blocks) in cases {
@@ -204,7 +204,7 @@ fn ids_beyond_the_agreed_number_out_of_order_or_never_told_are_refused() {
 
 // spec 8.5, 9.26
 #[test]
-fn a_peer_that_takes_nothing_holds_no_more_than_the_send_buffer_and_hears_no_more_than_the_first_window() {
+fn a_peer_that_accepts_nothing_costs_at_most_the_send_buffer_and_gets_at_most_the_first_window() {
     // It gives no credit at all, or all of it and no acknowledgement.
     for credit in [0, u64::MAX >> 2] {
         let mut duel = duel(Side::Server);
@@ -216,22 +216,22 @@ fn a_peer_that_takes_nothing_holds_no_more_than_the_send_buffer_and_hears_no_mor
         for _ in 0..2000 {
             taken += duel.connection().write(accepted, vec![7; 1 << 16].into()).unwrap_or(0);
             bytes += duel.run_for(5 * MS).iter().map(|sent| sent.bytes.len()).sum::<usize>();
-            // It is there, it only does not say what it has.
+            // It is alive, but acknowledges nothing.
             duel.send(&[Block::Pad]);
         }
         assert!(taken <= 4 << 20, "{taken}");
-        // Ten datagrams, and probes with ever longer waits.
+        // Ten datagrams, and probes at growing intervals.
         assert!(bytes <= 60_000, "{bytes} with credit {credit}");
     }
 }
 
 // spec 7.27
 #[test]
-fn a_worn_out_key_ends_the_connection_and_the_peer_is_told() {
+fn a_key_at_its_aead_limit_ends_the_connection_and_the_peer_is_told() {
     let mut config = ConnectionConfig::default();
     config.key_limits.max_sealed = 500;
     let mut duel = Duel::new(Side::Server, &config);
-    // Asks for acknowledgements and gives none: the victim changes keys at the limit, and then can not any more.
+    // Requests acknowledgements and sends none: the victim updates keys at the limit, and then cannot any more.
     let (mut sent, mut last) = (0, Vec::new());
     while duel.ended().is_none() && sent < 2000 {
         last = duel.send(&[Block::AckNow]);
@@ -239,6 +239,6 @@ fn a_worn_out_key_ends_the_connection_and_the_peer_is_told() {
     }
     assert_eq!(violation(&mut duel), Some(ErrorCode::AEAD_LIMIT));
     assert!((700..1000).contains(&sent), "{sent}");
-    // The last acknowledgement, and a word of the end in one of the packets kept back for it.
+    // The last acknowledgement, and a close in one of the packets reserved for it.
     assert_eq!(last.len(), 2);
 }

@@ -1,10 +1,10 @@
-//! What attackers can do, each with its bound in bytes and packets.
+//! The possible attacks, each with its bound in bytes and packets.
 //!
-//! * [`strangers`]: who has no keys, and perhaps a false address;
-//! * [`network`]: who sits between the ends, or copies what passes;
-//! * [`replay`]: who recorded a connection;
-//! * [`unreachable`]: who says that packets are not delivered;
-//! * the others: a peer with all keys that keeps to no rule.
+//! * [`strangers`]: a sender without keys, perhaps with a forged address;
+//! * [`network`]: an attacker on the path, or one that copies packets;
+//! * [`replay`]: an attacker that recorded a connection;
+//! * [`unreachable`]: an attacker that forges ICMP errors;
+//! * the others: a peer with all keys that violates the protocol.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 mod addresses;

@@ -1,4 +1,4 @@
-//! Strangers, attackers, and peers that have lost their memory.
+//! Unknown senders, attackers on the path, and peers that have lost their state.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
@@ -21,7 +21,7 @@ fn unconnected() -> EndpointPair {
     endpoint_pair(one_path(), &ConnectionConfig::default())
 }
 
-/// Sees every datagram of one end, without changing anything.
+/// Copies every datagram of one end, without changing anything.
 fn sniff(pair: &mut EndpointPair, side: Side) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let seen = move |data: &[u8]| sender.send(data.to_vec()).is_err();
@@ -42,7 +42,7 @@ fn inject(pair: &mut EndpointPair, to: Side, source: SocketAddr, data: Vec<u8>) 
     pair.world_mut().network_mut().inject(now, (from.0, to.0), packet);
 }
 
-/// The first datagram of another client that the server would let in.
+/// The first datagram of another client that the server would accept.
 fn first_datagram(pair: &EndpointPair, number: u8) -> Vec<u8> {
     let client = pair.world().node(pair.host(Side::Client)).unwrap().client_config().unwrap().clone();
     let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed([number; 32]));
@@ -71,7 +71,7 @@ fn sent_to(pair: &EndpointPair, from: Side, address: SocketAddr) -> usize {
 }
 
 #[test]
-fn an_address_that_proves_nothing_gets_at_most_three_bytes_for_one() {
+fn an_unvalidated_address_gets_at_most_three_bytes_for_one() {
     for copies in [1, 2, 5] {
         let mut pair = unconnected();
         pair.world_mut().record_mut().keep(100_000);
@@ -87,7 +87,7 @@ fn an_address_that_proves_nothing_gets_at_most_three_bytes_for_one() {
 }
 
 #[test]
-fn a_server_under_load_keeps_nothing_for_strangers_and_honest_clients_get_in() {
+fn a_server_under_load_keeps_no_state_for_unknown_senders_and_honest_clients_connect() {
     let mut pair = unconnected();
     pair.world_mut().record_mut().keep(100_000);
     for number in 0..100 {
@@ -105,11 +105,11 @@ fn a_server_under_load_keeps_nothing_for_strangers_and_honest_clients_get_in() {
 }
 
 #[test]
-fn an_unknown_version_is_answered_by_a_list_and_a_list_ends_the_set_up() {
+fn an_unknown_version_is_answered_by_a_list_and_a_list_ends_the_handshake() {
     let mut pair = unconnected();
     let seen = sniff(&mut pair, Side::Client);
     let answers = sniff(&mut pair, Side::Server);
-    // The server can not read this one: its version is another. Its answer is for the sender of that packet only.
+    // The server cannot read this one: its version is another. Its answer is for the sender of that packet only.
     let mut other = first_datagram(&pair, 7);
     other[4] ^= 0x55;
     let client = SocketAddr::new(pair.paths()[0].address, 5);
@@ -126,7 +126,7 @@ fn an_unknown_version_is_answered_by_a_list_and_a_list_ends_the_set_up() {
     let (destination, source) = (&first[6..14], &first[15..23]);
     let offer = |version: [u8; 4]| [&[0x80, 0, 0, 0, 0, 8], source, &[8], destination, &version].concat();
     let server = pair.servers()[0].address;
-    // A list with our version in it is a lie.
+    // A list with our version in it is forged.
     inject(&mut pair, Side::Client, server, offer(manyway_version()));
     pair.run_for(50 * MS).unwrap();
     assert_eq!(pair.ended(), None);
@@ -186,7 +186,7 @@ fn copies_from_elsewhere_move_no_path() {
     let mut copies = 0;
     for _ in 0..100 {
         pair.run_for(20 * MS).unwrap();
-        // Late: the original is there already.
+        // Late: the original has arrived already.
         if let Some(data) = seen.try_iter().next() {
             inject(&mut pair, Side::Server, stranger(9), data);
             copies += 1;
@@ -201,7 +201,7 @@ fn copies_from_elsewhere_move_no_path() {
 
 // spec 6.53
 #[test]
-fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
+fn copies_of_a_servers_packets_that_overtake_them_move_and_end_nothing() {
     let mut pair = connected(one_path()).unwrap();
     pair.world_mut().record_mut().keep(100_000);
     let seen = sniff(&mut pair, Side::Server);
@@ -213,7 +213,7 @@ fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
     let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
     let mut copies = 0;
     for _ in 0..60 {
-        // Nothing was heard for long, so what comes from elsewhere may mean that the server moved.
+        // Nothing was received for long, so packets from elsewhere may mean that the server moved.
         pair.start(Side::Server, Box::new(Exchange::new(server, ByteCount(20_000))));
         pair.run_for(10 * MS).unwrap();
         let local = path_figures(&mut pair, Side::Client)[0].tuple.local;
@@ -235,7 +235,7 @@ fn copies_of_a_server_s_packets_that_overtake_them_move_and_end_nothing() {
 
 // spec 6.35, 6.53
 #[test]
-fn copies_from_elsewhere_while_a_server_is_gone_are_asked_within_the_budget_and_it_is_found_again() {
+fn copies_from_elsewhere_while_a_server_is_gone_are_probed_within_the_budget_and_it_is_found_again() {
     let mut pair = connected(one_path()).unwrap();
     pair.world_mut().record_mut().keep(100_000);
     let seen = sniff(&mut pair, Side::Server);
@@ -248,7 +248,7 @@ fn copies_from_elsewhere_while_a_server_is_gone_are_asked_within_the_budget_and_
     for number in 0..200_u8 {
         pair.run_for(100 * MS).unwrap();
         let local = path_figures(&mut pair, Side::Client)[0].tuple.local;
-        // What the client never got, each time from another address.
+        // Packets that the client never got, each time from another address.
         if let Some(mut data) = seen.try_iter().last() {
             let now = pair.now();
             let node = pair.world_mut().node_mut(client).unwrap();
@@ -300,7 +300,7 @@ fn copies_that_overtake_the_originals_only_delay() {
 
 // spec 6.53
 #[test]
-fn a_server_that_moves_just_after_a_copy_came_from_elsewhere_still_finds_its_client() {
+fn a_server_that_moves_right_after_a_copied_packet_still_finds_its_client() {
     let mut pair = connected(one_path()).unwrap();
     let seen = sniff(&mut pair, Side::Client);
     let (client, server) = (pair.host(Side::Client), pair.host(Side::Server));
@@ -328,7 +328,7 @@ fn a_server_that_moves_just_after_a_copy_came_from_elsewhere_still_finds_its_cli
 }
 
 #[test]
-fn noise_is_neither_answered_nor_remembered() {
+fn noise_is_neither_answered_nor_stored() {
     let mut pair = connected(one_path()).unwrap();
     pair.run_for(SECOND).unwrap();
     pair.world_mut().record_mut().keep(100_000);

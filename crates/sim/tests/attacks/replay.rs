@@ -1,5 +1,5 @@
-//! Who recorded a connection: every packet of every kind again, late and damaged. The proof is a twin that is not
-//! attacked: what both ends send, when and how much, is the same.
+//! An attacker that recorded a connection: every packet of every kind again, late and damaged. The reference is the
+//! same connection without an attack: what both ends send, when and how much, is equal.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use manyway_sim::scenario::{MS, SECOND, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, Entry, PairBuilder, Side, What, endpoint_pair};
 
-/// What is done with what was recorded.
+/// What is done with the recorded packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
     None,
-    /// Everything again, as it was.
+    /// Everything again, unchanged.
     Replay,
     /// Everything again, from another address.
     ReplayFromElsewhere,
@@ -21,7 +21,7 @@ enum Attack {
     Flip,
 }
 
-/// A datagram on its way: to whom, and as the receiver sees it.
+/// A datagram in flight: its receiver, and the addresses that the receiver sees.
 #[derive(Debug, Clone)]
 struct Recorded {
     to: Side,
@@ -29,13 +29,13 @@ struct Recorded {
     data: Vec<u8>,
 }
 
-/// How often the attack is repeated in the life of the connection.
+/// Number of attacks in the life of the connection.
 const STAGES: usize = 12;
 
 fn pair() -> EndpointPair {
     let mut config = ConnectionConfig::default();
     config.key_limits = KeyLimits::default();
-    // Keys change a few times.
+    // Several key updates.
     config.key_limits.update_after_packets = 300;
     let builder = PairBuilder::new().seed(5).path(mbit(20), 10 * MS).path(mbit(20), 15 * MS);
     endpoint_pair(builder, &config)
@@ -51,7 +51,7 @@ fn listen(pair: &mut EndpointPair) -> Vec<Recorded> {
     heard
 }
 
-/// The attacker is next to the victim: its datagrams take no time and no room on the links.
+/// The attacker is next to the victim: its datagrams take no time and no bandwidth of the links.
 fn strike(pair: &mut EndpointPair, attack: Attack, past: &[Recorded], rng: &mut manyway_proto::Rng) -> usize {
     let (now, mut struck) = (pair.now(), 0);
     let mut hit = |recorded: &Recorded, tuple: FourTuple, mut data: Vec<u8>| {
@@ -69,7 +69,7 @@ fn strike(pair: &mut EndpointPair, attack: Attack, past: &[Recorded], rng: &mut 
                 for _ in 0..3 {
                     let bits = recorded.data.len() * 8;
                     let bit = usize::try_from(rng.next_u64()).unwrap() % bits;
-                    // One in three strikes the header. Another version is not this protocol, and answered by a list.
+                    // One in three hits the header. Another version is answered by a version list.
                     let bit = if bit % 3 == 0 { bit % 240 } else { bit };
                     let in_version = recorded.data[0] & 0x80 != 0 && (8..40).contains(&bit);
                     let mut data = recorded.data.clone();
@@ -84,8 +84,8 @@ fn strike(pair: &mut EndpointPair, attack: Attack, past: &[Recorded], rng: &mut 
     struck
 }
 
-/// A whole life: set-up, two paths, data both ways, keys that change, an outage, the close, and the time after it.
-/// Answers what both ends sent, and how often the attacker struck.
+/// A whole connection: handshake, two paths, data both ways, key updates, an outage, the close, and the time after it.
+/// Returns what both ends sent, and the number of attacks.
 fn live(attack: Attack) -> (Vec<Entry>, usize) {
     let mut pair = pair();
     pair.world_mut().record_mut().keep(1_000_000);
@@ -94,11 +94,11 @@ fn live(attack: Attack) -> (Vec<Entry>, usize) {
     let (mut past, mut struck): (Vec<Recorded>, usize) = (Vec::new(), 0);
     pair.begin().unwrap();
     for stage in 0..STAGES {
-        // Each stage in the middle of something.
+        // Each stage in the middle of an activity.
         let time = [12, 12, 12, 12, 30, 200, 300, 400, 300, 30, 500, 3000][stage];
         pair.run_for(Duration::from_millis(time)).unwrap();
         past.extend(listen(&mut pair));
-        // At most 600 at each stage, from all ages.
+        // At most 600 at each stage, of all ages.
         let chosen: Vec<_> = past.iter().step_by(past.len() / 600 + 1).cloned().collect();
         struck += strike(&mut pair, attack, &chosen, &mut rng);
         let host = pair.host(Side::Client);
@@ -131,8 +131,8 @@ fn compare(attack: Attack, at_least: usize) {
     assert!(quiet.len() > 3000, "{}", quiet.len());
     let differs = quiet.iter().zip(&attacked).find(|(quiet, attacked)| quiet != attacked);
     assert_eq!(differs, None);
-    // After the end the last word, ever more rarely (spec 7.32), and once the connection is forgotten a reset for each
-    // packet that bears one of its ids (spec 4.11).
+    // After the end the last close, ever more rarely (spec 7.32), and once the connection is dropped a reset for each
+    // packet with one of its IDs (spec 4.11).
     let after = &attacked[quiet.len()..];
     let words = after.iter().filter(|entry| entry.size > 43).count();
     assert!(after.len() <= 600 && words <= 11, "{} {words}", after.len());
@@ -140,13 +140,13 @@ fn compare(attack: Attack, at_least: usize) {
 
 // spec 4.20, 9.1
 #[test]
-fn packets_of_every_kind_that_come_again_change_nothing_and_get_no_answer() {
+fn replayed_packets_of_every_kind_change_nothing_and_get_no_answer() {
     compare(Attack::Replay, 3000);
 }
 
 // spec 4.20, 6.30
 #[test]
-fn packets_of_every_kind_that_come_again_from_elsewhere_change_nothing_and_get_no_answer() {
+fn replayed_packets_of_every_kind_from_elsewhere_change_nothing_and_get_no_answer() {
     compare(Attack::ReplayFromElsewhere, 3000);
 }
 

@@ -1,4 +1,4 @@
-//! Set-ups that never end well, and honest ones beside them.
+//! Handshakes that never complete, and honest ones beside them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn give(server: &mut Endpoint, now: Instant, from: SocketAddr, datagram: &[u8]) 
     server.handle_datagram(now, Stranger::tuple(from), Ecn::NotEct, &mut datagram.to_vec());
 }
 
-/// Every datagram that the server sends until `until`, and what its application hears.
+/// Every datagram that the server sends until `until`, and the events of its application.
 fn pass(server: &mut Endpoint, now: Instant, until: Instant) -> (Vec<Vec<u8>>, Vec<Event>) {
     let (mut sent, mut events, mut buffer, mut now) = (Vec::new(), Vec::new(), Vec::new(), now);
     loop {
@@ -83,7 +83,7 @@ fn under_load(server: &mut Endpoint, stranger: &Stranger) {
 
 // spec 4.19, 7.13, 7.17
 #[test]
-fn a_client_that_never_authenticates_gets_no_data_three_bytes_for_one_and_ten_seconds() {
+fn a_client_that_never_authenticates_gets_no_data_at_most_threefold_bytes_and_ten_seconds() {
     let config = ConnectionConfig::default();
     let mut server = Stranger::server(&config);
     let flight = first_flight(1, &config);
@@ -101,7 +101,7 @@ fn a_client_that_never_authenticates_gets_no_data_three_bytes_for_one_and_ten_se
 
 // spec 4.19, 7.10, 7.17
 #[test]
-fn a_client_with_a_proven_address_that_never_authenticates_gets_the_flight_a_few_times() {
+fn a_client_with_a_validated_address_that_never_authenticates_gets_the_flight_a_few_times() {
     let stranger = Stranger::new();
     let config = ConnectionConfig::default();
     let mut server = Stranger::server(&config);
@@ -112,14 +112,14 @@ fn a_client_with_a_proven_address_that_never_authenticates_gets_the_flight_a_few
     let (sent, events) = pass(&mut server, START, START + 10 * SECOND);
     assert_eq!(server.connections(), 0);
     assert!(!sent.iter().any(|datagram| has_data_packet(datagram)));
-    // The set-up's probe timer doubles from 0.4 s: about 6 flights of two datagrams, beside those of the others.
+    // The handshake's probe timer doubles from 0.4 s: about 6 flights of two datagrams, beside those of the others.
     assert!(sent.len() <= 64 * 3 + 40, "{}", sent.len());
     assert!(events.iter().all(|event| *event == Event::Closed(ConnectionError::ConnectTimeout)));
 }
 
 // spec 7.10
 #[test]
-fn one_network_can_not_take_all_places_and_of_all_networks_the_oldest_gives_way() {
+fn one_network_cannot_occupy_all_places_and_of_all_networks_the_oldest_is_evicted() {
     let stranger = Stranger::new();
     let mut server = Stranger::server(&ConnectionConfig::default());
     under_load(&mut server, &stranger);
@@ -143,7 +143,7 @@ fn one_network_can_not_take_all_places_and_of_all_networks_the_oldest_gives_way(
 
 // spec 7.24
 #[test]
-fn tls_bytes_far_ahead_or_in_crumbs_are_dropped_and_disturb_nobody() {
+fn tls_bytes_far_ahead_or_fragmented_are_dropped_and_disturb_no_other() {
     let config = ConnectionConfig::default();
     let mut server = Stranger::server(&config);
     let flight = first_flight(1, &config);
@@ -165,7 +165,7 @@ fn tls_bytes_far_ahead_or_in_crumbs_are_dropped_and_disturb_nobody() {
     assert!(sent.len() >= 2 && events.is_empty(), "{} {events:?}", sent.len());
 }
 
-/// A client that tries to come in from an address; tells how that ended, `None` for silence within 3 s.
+/// A client that tries to connect from an address; returns the result, `None` for no answer within 3 s.
 fn try_to_come_in(
     server: &mut Endpoint,
     now: &mut Instant,
@@ -210,7 +210,7 @@ fn try_to_come_in(
 
 // spec 7.38
 #[test]
-fn guesses_of_a_ticket_are_met_with_silence_after_ten_and_one_more_every_six_seconds() {
+fn guesses_of_a_ticket_get_no_answer_after_ten_and_one_more_every_six_seconds() {
     let mut server = Stranger::server(&ConnectionConfig::default());
     let mut now = START;
     let guess = |number: u8| Identity::from_ticket_secret(&[number; 16]);
@@ -229,7 +229,7 @@ fn guesses_of_a_ticket_are_met_with_silence_after_ten_and_one_more_every_six_sec
         refused += usize::from(result.is_some());
     }
     assert!((8..=11).contains(&refused), "{refused}");
-    // The other networks are let in all the time, and this one again, a little later.
+    // The other networks are accepted all the time, and this one again, a little later.
     let honest = client_identity();
     assert_eq!(try_to_come_in(&mut server, &mut now, at(6, 6, 6), &honest), Some(Ok(())));
     now += 12 * SECOND;
@@ -239,7 +239,7 @@ fn guesses_of_a_ticket_are_met_with_silence_after_ten_and_one_more_every_six_sec
 
 // spec 7.38, 7.40
 #[test]
-fn who_is_refused_for_a_hello_from_false_addresses_bars_nobody_there() {
+fn failed_hellos_from_forged_addresses_block_no_honest_client_there() {
     let mut server = Stranger::server(&ConnectionConfig::default());
     let mut hello = Stranger::new().hello().to_vec();
     // It asks for a certificate instead of a raw key, and the server has none.
@@ -263,7 +263,7 @@ fn who_is_refused_for_a_hello_from_false_addresses_bars_nobody_there() {
     assert_eq!(try_to_come_in(&mut server, &mut now, at(5, 5, 77), &honest), Some(Ok(())));
 }
 
-/// A pair whose server has 64 incomplete set-ups, and goes on to have them.
+/// A pair whose server permanently has 64 incomplete handshakes.
 fn pair_under_load(paths: usize) -> EndpointPair {
     let mut config = ConnectionConfig::default();
     config.connect_timeout = MINUTE;
@@ -297,10 +297,10 @@ fn connects(pair: &mut EndpointPair, within: Duration) -> Duration {
 
 // spec 7.4, 4.13
 #[test]
-fn an_honest_client_gets_in_under_load_though_its_info_is_stale() {
+fn an_honest_client_connects_under_load_though_its_info_is_stale() {
     let mut pair = pair_under_load(1);
     pair.begin().unwrap();
-    // The SYN-ACK comes, but for twelve seconds nothing gets out.
+    // The SYN-ACK arrives, but for twelve seconds the client's packets are lost.
     pair.run_for(15 * MS).unwrap();
     pair.cut(0, Direction::Up);
     pair.run_for(12 * SECOND).unwrap();
@@ -310,7 +310,7 @@ fn an_honest_client_gets_in_under_load_though_its_info_is_stale() {
 
 // spec 7.4, 4.13
 #[test]
-fn an_honest_client_gets_in_under_load_though_the_first_answers_are_lost() {
+fn an_honest_client_connects_under_load_though_the_first_answers_are_lost() {
     let mut pair = pair_under_load(1);
     pair.cut(0, Direction::Down);
     pair.begin().unwrap();
@@ -321,7 +321,7 @@ fn an_honest_client_gets_in_under_load_though_the_first_answers_are_lost() {
 
 // spec 7.4, 7.21
 #[test]
-fn an_honest_client_gets_in_under_load_by_another_leg_than_the_one_that_was_answered() {
+fn an_honest_client_connects_under_load_by_another_candidate_than_the_answered_one() {
     let mut pair = pair_under_load(2);
     pair.begin().unwrap();
     pair.run_for(15 * MS).unwrap();

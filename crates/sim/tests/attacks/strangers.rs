@@ -1,4 +1,4 @@
-//! Strangers: what they get for what, and what they cost.
+//! Senders without keys: what they get, and what they cost.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn answers(server: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     sent
 }
 
-/// Lets time pass, and counts what is sent.
+/// Lets time pass, and counts the sent packets.
 fn pass(server: &mut Endpoint, now: Instant, time: Duration) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut sent = answers(server, now);
     while let Some(at) = server.poll_timeout().filter(|at| *at <= now + time) {
@@ -68,7 +68,7 @@ fn ping(stranger: &Stranger, number: u64, packet: u64, info: &[u8]) -> Vec<u8> {
     Stranger::open_packet(ids(number), packet, &[Block::Ping(Ping { info }), hello])
 }
 
-/// A server with 64 incomplete set-ups of others.
+/// A server with 64 incomplete handshakes of others.
 fn server_under_load(stranger: &Stranger) -> Endpoint {
     let mut server = server();
     for number in 0..64 {
@@ -81,7 +81,7 @@ fn server_under_load(stranger: &Stranger) -> Endpoint {
 
 // spec 7.10, 7.12
 #[test]
-fn a_syn_flood_from_100_000_sources_leaves_64_set_ups_and_is_answered_by_less_than_it_brings() {
+fn a_syn_flood_from_100_000_sources_leaves_64_handshakes_and_is_answered_by_less_than_it_brings() {
     let stranger = Stranger::new();
     let mut server = server();
     let (mut bytes, mut packets, mut most, mut received) = (0, 0, 0, 0);
@@ -129,12 +129,12 @@ fn a_server_under_load_answers_a_network_ten_times_a_second_and_all_a_thousand_t
 
 // spec 7.10, 7.11
 #[test]
-fn info_for_another_address_or_too_old_is_no_proof_and_earns_another() {
+fn info_for_another_address_or_too_old_validates_nothing_and_is_answered_by_another() {
     let stranger = Stranger::new();
     let mut server = server_under_load(&stranger);
     give(&mut server, START, source(1), &syn(&stranger, 1));
     let info = info_in(&ids(1).0, &answers(&mut server, START)[0].1).unwrap();
-    // Somebody else's address, another port, other ids, one bit: none is let in, each is answered by INFO alone.
+    // Another address, another port, other IDs, one bit: none is accepted, each is answered by INFO alone.
     let mut bent = info.clone();
     bent[20] ^= 1;
     let port = SocketAddr::new(source(1).ip(), 1001);
@@ -145,7 +145,7 @@ fn info_for_another_address_or_too_old_is_no_proof_and_earns_another() {
         assert_eq!((answers.len(), server.connections()), (1, 64), "{from} {number}");
         assert!(answers[0].1.len() < 200 && info_in(&ids(number).0, &answers[0].1).is_some());
     }
-    // spec 4.13: each answer has the number of its question, so that the client hears every one.
+    // spec 4.13: each answer has the number of its request, so that the client accepts every one
     give(&mut server, START, source(1), &syn(&stranger, 1));
     let again = Stranger::open_answer(&ids(1).0, &answers(&mut server, START)[0].1).unwrap();
     assert_eq!(again.number, 0);
@@ -157,12 +157,12 @@ fn info_for_another_address_or_too_old_is_no_proof_and_earns_another() {
 
 // spec 7.8
 #[test]
-fn info_that_was_used_begins_nothing_again_while_it_is_good() {
+fn used_info_begins_nothing_again_while_it_is_valid() {
     let stranger = Stranger::new();
     let mut server = server_under_load(&stranger);
     give(&mut server, START, source(1), &syn(&stranger, 1));
     let info = info_in(&ids(1).0, &answers(&mut server, START)[0].1).unwrap();
-    // A ClientHello that TLS refuses: the set-up ends at once.
+    // A ClientHello that TLS refuses: the handshake ends at once.
     let data = [1, 0, 0, 4, 9, 9, 9, 9];
     let bad =
         [Block::Ping(Ping { info: &info }), Block::Handshake(HandshakeBytes { offset: 0, data: &data })];
@@ -177,7 +177,7 @@ fn info_that_was_used_begins_nothing_again_while_it_is_good() {
         assert_eq!(answers(&mut server, now), [], "a replay within the life of its INFO");
         assert_eq!(server.connections(), 64);
     }
-    // Later it is a stranger's: under the limit of three bytes for one.
+    // Later it comes from an unvalidated address: under the amplification limit.
     let now = START + 12 * SECOND;
     pass(&mut server, START + 9 * SECOND, 3 * SECOND);
     give(&mut server, now, source(1), &flight);
@@ -185,10 +185,10 @@ fn info_that_was_used_begins_nothing_again_while_it_is_good() {
     assert!(sent <= 3 * flight.len(), "{sent}");
 }
 
-/// What strangers get: the promise of SECURITY.md, row by row.
+/// Answers to unknown senders: the promise of SECURITY.md, row by row.
 // spec 4.3, 4.10, 4.11, 7.7, 7.9
 #[test]
-fn a_stranger_is_answered_for_a_first_flight_and_an_unknown_version_and_met_with_silence_otherwise() {
+fn an_unknown_sender_is_answered_for_a_first_flight_and_an_unknown_version_only() {
     let stranger = Stranger::new();
     let real = syn(&stranger, 1);
     let mut rng = Rng::from_seed([4; 32]);
@@ -240,7 +240,7 @@ fn a_stranger_is_answered_for_a_first_flight_and_an_unknown_version_and_met_with
     let list = answers(&mut server, START);
     assert_eq!((list.len(), server.connections()), (1, 0));
     assert!(list[0].1.len() < 40 && list[0].1[1..5] == [0; 4], "{list:?}");
-    // Garbage behind a good first packet changes nothing about it.
+    // Garbage after a good first packet changes nothing about it.
     let mut followed = with(&|_| {});
     followed.extend_from_slice(&[0x5a; 60]);
     give(&mut server, START, source(1), &followed);
@@ -250,7 +250,7 @@ fn a_stranger_is_answered_for_a_first_flight_and_an_unknown_version_and_met_with
 
 // spec 4.11
 #[test]
-fn a_reset_goes_to_bearers_of_an_issued_id_is_smaller_than_its_cause_and_limited_in_number() {
+fn a_reset_answers_only_issued_ids_is_smaller_than_its_cause_and_rate_limited() {
     let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let packet = duel.packet(manyway_proto::PathId::FIRST, &[Block::AckNow]);
     // The server was restarted: it has its key and nothing else.
@@ -277,7 +277,7 @@ fn a_reset_goes_to_bearers_of_an_issued_id_is_smaller_than_its_cause_and_limited
 
 // spec 4.11
 #[test]
-fn two_ends_that_forgot_each_other_do_not_answer_resets_for_ever() {
+fn two_ends_that_lost_their_state_do_not_answer_resets_for_ever() {
     let mut ends = [server(), server()];
     let mut duel = Duel::new(Side::Server, &ConnectionConfig::default());
     let mut datagram = duel.packet(manyway_proto::PathId::FIRST, &[Block::AckNow]);
@@ -292,7 +292,7 @@ fn two_ends_that_forgot_each_other_do_not_answer_resets_for_ever() {
     assert!(turns <= 23, "{turns}");
 }
 
-// spec 7.7, 7.9: what a first flight of a real client is, for comparison
+// spec 7.7, 7.9: the first flight of a real client, for comparison
 #[test]
 fn a_real_first_flight_is_answered() {
     let mut server = server();

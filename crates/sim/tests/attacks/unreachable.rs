@@ -1,4 +1,4 @@
-//! Who says that packets are not delivered (ICMP): at most a short suspicion, now and then.
+//! An attacker that forges ICMP errors: at most a short suspicion, at a limited rate.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ fn start(pair: &mut EndpointPair, bytes: ByteCount) {
     pair.start(Side::Client, Box::new(Exchange::new(host, bytes)));
 }
 
-/// What a packet of the client looks like at its beginning, and where it went, for each path.
+/// The first bytes of a packet of the client, and its destination, for each path.
 fn quotes(pair: &mut EndpointPair) -> Vec<(SocketAddr, Vec<u8>)> {
     pair.peer(Side::Server).unwrap().take_arrivals();
     pair.run_for(200 * MS).unwrap();
@@ -36,7 +36,7 @@ fn quotes(pair: &mut EndpointPair) -> Vec<(SocketAddr, Vec<u8>)> {
     quote.collect()
 }
 
-/// Somebody tells the client; true if it believes it.
+/// Forges an ICMP error for the client; returns true if the client believes it.
 fn tell(pair: &mut EndpointPair, (remote, quoted): &(SocketAddr, Vec<u8>)) -> bool {
     let now = pair.now();
     pair.peer(Side::Client).unwrap().connection().unwrap().on_unreachable(now, *remote, quoted)
@@ -49,7 +49,7 @@ fn states(pair: &mut EndpointPair) -> Vec<(PathId, PathState, PathReason)> {
 }
 
 #[test]
-fn one_who_sees_the_packets_and_lies_all_the_time_costs_a_few_copies_and_kills_nothing() {
+fn continuous_forged_icmp_errors_with_valid_quotes_cost_a_few_copies_and_kill_no_path() {
     let mut pair = connected(2);
     start(&mut pair, megabytes(60));
     let quotes = quotes(&mut pair);
@@ -65,21 +65,21 @@ fn one_who_sees_the_packets_and_lies_all_the_time_costs_a_few_copies_and_kills_n
             *believed += u32::from(tell(&mut pair, quote));
         }
     }
-    // 12 s: at the begin, and after 5 s and 10 s.
+    // 12 s: at the start, and after 5 s and 10 s.
     assert!(believed.iter().all(|times| (2..=3).contains(times)), "{believed:?}");
     let changes = states(&mut pair);
     assert!(changes.iter().all(|(_, state, _)| *state != PathState::Dead), "{changes:?}");
     let suspects = changes.iter().filter(|(_, state, _)| *state == PathState::Suspect);
     assert_eq!(suspects.count(), believed.iter().sum::<u32>() as usize, "{changes:?}");
-    // 12 s at 40 Mbit/s are 60 MB; what is sent twice keeps to its budget of 5 %.
+    // 12 s at 40 Mbit/s are 60 MB; duplicates keep to their budget of 5 %.
     let more = vain(&mut pair) - before;
     assert!(more < 3_000_000, "{more}");
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-/// Words are believed rarely because anybody can say them, which a silence that ended is no reason for.
+/// ICMP errors are believed rarely because they can be forged; a silence that ended does not count against that.
 #[test]
-fn a_path_that_was_silent_for_a_moment_is_believed_to_be_unreachable_when_somebody_says_so() {
+fn a_path_that_was_silent_for_a_moment_can_still_be_reported_unreachable() {
     let mut pair = connected(2);
     start(&mut pair, megabytes(8));
     let quotes = quotes(&mut pair);
@@ -97,7 +97,7 @@ fn a_path_that_was_silent_for_a_moment_is_believed_to_be_unreachable_when_somebo
 }
 
 #[test]
-fn who_does_not_know_the_id_or_speaks_of_what_is_idle_is_not_heard() {
+fn icmp_errors_with_a_wrong_id_or_about_an_idle_path_are_ignored() {
     let mut pair = connected(2);
     start(&mut pair, megabytes(8));
     let quotes = quotes(&mut pair);
@@ -121,7 +121,7 @@ fn who_does_not_know_the_id_or_speaks_of_what_is_idle_is_not_heard() {
 }
 
 #[test]
-fn who_speaks_the_truth_lets_the_others_take_over_sooner() {
+fn true_icmp_errors_let_the_other_paths_take_over_sooner() {
     let silence = |is_told: bool| {
         let mut pair = connected(2);
         start(&mut pair, megabytes(8));

@@ -14,7 +14,7 @@ use manyway_sim::{
     EndpointPeer, HostId, InterfaceId, Node, Pair, PairBuilder, PathFigures, Peer, SERVER_PORT, Side,
 };
 
-/// Where the rendezvous server is.
+/// The address of the rendezvous server.
 pub(crate) const RELAY: &str = "198.51.100.1:4455";
 
 /// The machine of a host.
@@ -114,7 +114,7 @@ impl Peer for Host {
     }
 }
 
-/// The two ends, and who stands between them.
+/// The two ends, and the rendezvous server.
 pub(crate) struct Scene {
     pub(crate) pair: Pair<Host>,
     pub(crate) relay: HostId,
@@ -124,10 +124,10 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A connection of 20 Mbit/s and 20 ms; the server names the rendezvous servers to its client.
+    /// A connection of 20 Mbit/s and 20 ms; the server announces the rendezvous servers to its client.
     pub(crate) fn connected(rendezvous: &[&str]) -> Self {
         let mut client = ConnectionConfig::default();
-        // So that it outlives minutes without data.
+        // So that it survives minutes without data.
         client.keep_alive = Some(10 * SECOND);
         let mut server = ConnectionConfig::default();
         server.rendezvous = rendezvous.iter().map(|address| address.parse().unwrap()).collect();
@@ -160,7 +160,7 @@ impl Scene {
         }
     }
 
-    /// Gives the server another address; its system knows and tells.
+    /// Changes the server's address; its system reports it.
     pub(crate) fn move_server(&mut self) {
         self.moves += 1;
         let (host, id, now) = (self.pair.host(Side::Server), self.interfaces[1], self.pair.now());
@@ -177,7 +177,7 @@ impl Scene {
         }
     }
 
-    /// Both ends have new addresses at the same moment.
+    /// Gives both ends new addresses at the same moment.
     pub(crate) fn move_both(&mut self) {
         self.move_server();
         self.pair.change_address(0);

@@ -1,4 +1,4 @@
-//! Both ends move at the same moment, and nobody has a name: they find each other at a rendezvous server, or not at all.
+//! Both ends move at the same moment, without names: they find each other at a rendezvous server, or not at all.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -50,7 +50,7 @@ fn without_a_rendezvous_it_does_not() {
 
 // spec 10.5, 10.9
 #[test]
-fn both_may_move_behind_translators() {
+fn both_can_move_behind_nats() {
     for from in [Side::Client, Side::Server] {
         let mut scene = Scene::connected(&[RELAY]);
         start(&mut scene, from);
@@ -67,7 +67,7 @@ fn both_may_move_behind_translators() {
     }
 }
 
-/// The server alone moves, without a word by the old address: it speaks to its client from the new one.
+/// The server alone moves, without notice from the old address: it sends to its client from the new one.
 // spec 6.53
 #[test]
 fn a_server_that_moved_alone_is_found_without_a_rendezvous_too() {
@@ -100,7 +100,7 @@ fn a_server_that_moves_while_nothing_is_sent_is_found_before_there_is_something(
 
 // spec 10.4
 #[test]
-fn what_the_relay_loses_is_said_again() {
+fn requests_that_the_relay_loses_are_repeated() {
     let mut scene = Scene::connected(&[RELAY]);
     start(&mut scene, Side::Client);
     scene.pair.run_for(500 * MS).unwrap();
@@ -111,7 +111,7 @@ fn what_the_relay_loses_is_said_again() {
     scene.pair.world_mut().network_mut().remove_rule(rule);
     scene.pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let silence = scene.pair.received(Side::Server).longest_silence();
-    // After 0.5, 1 and 2 s in vain, 4 s after the move, or 9 s if both ask at the same moment then.
+    // After 0.5, 1 and 2 s without success, 4 s after the move, or 9 s if both ask at the same moment then.
     assert!(silence < 10 * SECOND, "{silence:?}");
 }
 
@@ -125,7 +125,7 @@ fn a_dead_rendezvous_does_no_harm_to_a_healthy_connection() {
         scene.pair.transfer(Side::Server, megabytes(1), MINUTE).unwrap();
         report.elapsed
     };
-    // There is nobody at that address.
+    // That address does not exist.
     let (without, with) = (elapsed(&[]), elapsed(&["198.51.100.2:4455"]));
     println!("20 MB in {without:?} without and {with:?} with a dead rendezvous");
     assert!(with < without + without / 100, "{with:?} {without:?}");
@@ -147,7 +147,7 @@ fn forged_and_repeated_datagrams_of_a_relay_change_nothing() {
         .collect();
     assert!(!heard.is_empty(), "the client asked the relay");
     let before = client.connection().unwrap().remote_addresses();
-    // Every datagram once more, as it was and with each byte changed, from the relay's own address.
+    // Every datagram once more, unchanged and with each byte changed, from the relay's own address.
     let now = scene.pair.now();
     let client = scene.pair.peer(Side::Client).and_then(Host::end).unwrap();
     for (tuple, datagram) in &heard {
