@@ -1,5 +1,5 @@
-//! Storms of acknowledgements against the recovery of a path: bytes are neither lost nor invented, whatever the peer
-//! claims to have received, in whatever order, after whatever time.
+//! Arbitrary acknowledgements against the recovery of a path: bytes are neither lost nor invented, whatever the peer
+//! claims to have received, in whatever order and at whatever time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use manyway_wire::mmsp2::{Block, Blocks, PathAck, encode_path_ack};
 
 use crate::script::Script;
 
-/// Steps of one input; more teach nothing new.
+/// Most steps of one input; more find nothing new.
 const MOST_STEPS: usize = 400;
 
-/// What the model knows of each packet that asks for an acknowledgement.
+/// The model's knowledge of each ack-eliciting packet.
 #[derive(Default)]
 struct Model {
     in_flight: BTreeMap<u64, (u16, bool)>,
@@ -100,7 +100,7 @@ fn recent(script: &mut Script<'_>, path: &mut Recovery, now: Instant) {
     acknowledge(&bytes, path, now);
 }
 
-/// Acknowledges whatever the input spells.
+/// Acknowledges arbitrary ranges of the input.
 fn raw(script: &mut Script<'_>, path: &mut Recovery, now: Instant) {
     let body = script.bytes();
     let body = body.get(..body.len().min(1200)).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Model {
         let number = path.send(now, size, kind);
         let room = match kind {
             Kind::AckOnly => return,
-            // It may arrive, and is never told lost.
+            // It may arrive, and is never reported lost.
             Kind::AckQuestion => {
                 self.given_up.insert(number, false);
                 return;
@@ -138,7 +138,7 @@ impl Model {
         self.in_flight.insert(number, (room, false));
     }
 
-    /// Each content is told lost at most once and delivered at most once.
+    /// Each content is reported lost at most once and delivered at most once.
     fn settle(&mut self, path: &mut Recovery) {
         let told = path.told();
         for number in told.lost {
@@ -155,7 +155,7 @@ impl Model {
 
     fn check(&mut self, path: &mut Recovery, _now: Instant) {
         let flight = path.in_flight();
-        // Moved packets vanish silently when they are lost.
+        // Reinjected packets are dropped silently when they are lost.
         let gone: Vec<u64> = self
             .in_flight
             .keys()

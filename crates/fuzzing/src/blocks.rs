@@ -1,9 +1,9 @@
-//! Blocks: whatever is read can be written again, as long as it said, and then reads the same.
+//! Blocks: every decoded value can be encoded, in the announced length, and then decodes to the same.
 
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{Block, BlockedBy, Blocks, Liveness};
 
-/// Reads the input as the inside of a packet.
+/// Reads the input as the payload of a packet.
 pub fn run(data: &[u8]) {
     let mut read = 0;
     for block in Blocks::new(data) {
@@ -24,14 +24,14 @@ fn check(block: &Block<'_>, available: usize) {
     assert_eq!(bytes.len(), length, "{block:?}");
     let again: Vec<_> = Blocks::new(&bytes).collect();
     assert_eq!(again, [Ok(*block)]);
-    // A second writing is the same to the byte: there is one shortest form.
+    // A second encoding is equal to the byte: there is one shortest form.
     let mut second = Vec::new();
     again.into_iter().flatten().for_each(|block| block.encode(&mut Writer::new(&mut second, length)));
     assert_eq!(bytes, second);
     look_inside(block, available);
 }
 
-/// Values that the machine computes with lie in their ranges.
+/// Values that the machine computes with are in their ranges.
 fn look_inside(block: &Block<'_>, available: usize) {
     const MOST: u64 = (1 << 62) - 1;
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others have no ranges")]

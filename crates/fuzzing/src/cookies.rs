@@ -1,4 +1,4 @@
-//! Cookies: good for ten seconds for the client they were made for, and for nobody else.
+//! Cookies: valid for ten seconds for the client they were made for, and for no other.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -52,8 +52,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Whether these keys make this cookie at some time: a fuzzer learns them by heart. Of later keys than the first nothing
-/// is known here.
+/// Whether these keys make this cookie at some time: a fuzzer may reproduce one. Later keys than the first are unknown
+/// here.
 fn is_own(cookie: &[u8], client: SocketAddr, ids: [ConnectionId; 2]) -> bool {
     let mut script = Script::new(cookie);
     if script.u8() != 0 {

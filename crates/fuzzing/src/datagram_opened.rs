@@ -1,5 +1,5 @@
-//! A peer that has the keys and keeps no rule: packets of arbitrary blocks on every path, between honest ones, while
-//! the application does what it likes. The end under attack keeps its bounds, and goes on or ends in time.
+//! A peer that has the keys and violates the protocol: packets of arbitrary blocks on every path, between honest ones,
+//! while the application acts arbitrarily. The end under attack keeps its bounds, and goes on or ends in time.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::material::{SETTINGS, client_addresses, stranger};
 use crate::script::Script;
 
 const MOST_STEPS: usize = 256;
-/// Datagrams beyond the window: probes, and words about paths.
+/// Datagrams beyond the window: probes, and control blocks about paths.
 const PROBES: u64 = 40;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Plays the input; the first byte says how far the connection has come.
+/// Plays the input; the first byte is the stage of the connection.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let mut lab = Lab::established();
@@ -73,7 +73,7 @@ fn act(lab: &mut Lab, step: u8, script: &mut Script<'_>) {
     lab.collect();
 }
 
-/// What the application does, and its system.
+/// Operations of the application and its system.
 fn application(lab: &mut Lab, step: u8, script: &mut Script<'_>) {
     let end = usize::from(step >> 7);
     match step & 0x1f {
@@ -129,12 +129,12 @@ fn application(lab: &mut Lab, step: u8, script: &mut Script<'_>) {
     }
 }
 
-/// Blocks in right frames, with any content.
+/// Blocks in correct framing, with any content.
 fn framed(script: &mut Script<'_>) -> Vec<u8> {
     let mut payload = Vec::new();
     for _ in 0..=script.u8() % 4 {
         let (kind, flags, body) = (script.u8(), script.u8(), script.bytes());
-        // The known ones begin at 0x80, but for those of the set-up.
+        // The known ones begin at 0x80, but for those of the handshake.
         let kind = if kind < 0x20 { kind } else { 0x80 | kind & 0x1f };
         payload.extend([kind, flags % 4]);
         payload.extend_from_slice(&u16::try_from(4 + body.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -144,7 +144,7 @@ fn framed(script: &mut Script<'_>) -> Vec<u8> {
     payload
 }
 
-/// One end says this to the other one, which hears it at once.
+/// Sends blocks from one end to the other, which receives them at once.
 fn say(lab: &mut Lab, from: usize, path: PathId, skipped: u8, payload: &[u8]) {
     let payload = payload.get(..payload.len().min(4096)).unwrap_or_default();
     let Some(connection) = lab.connection(from) else { return };
@@ -170,7 +170,7 @@ fn on_stream(lab: &mut Lab, end: usize, pick: u8, act: impl FnOnce(&mut Connecti
     }
 }
 
-/// What waits for the application was allowed by its credit.
+/// Reads queued data, which credit must have allowed.
 fn read_all(lab: &mut Lab, end: usize) {
     lab.accept(end);
     let standing = &lab.standing[end];
@@ -188,7 +188,7 @@ fn check(lab: &mut Lab) {
         assert!(statistics.paths.len() <= 32, "paths without end");
         for path in statistics.paths {
             let probes = ByteCount(u64::from(path.datagram)) * PROBES;
-            // The initial window is the largest that a window may have shrunk from here.
+            // The initial window is the largest from which a window may have shrunk here.
             let most = path.window.max(ByteCount(256 << 10)) + probes;
             assert!(path.in_flight <= most, "{path:?}");
         }
@@ -197,7 +197,7 @@ fn check(lab: &mut Lab) {
     lab.collect();
 }
 
-/// Both ends go on or end; when they are asked to end, they do.
+/// Both ends continue or end; when they are closed, they end.
 fn finish(lab: &mut Lab) {
     lab.run(MINUTE, |lab| lab.standing.iter().all(|standing| standing.closed.is_some()));
     for end in [CLIENT, SERVER] {

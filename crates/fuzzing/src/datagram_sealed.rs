@@ -1,6 +1,6 @@
-//! Arbitrary datagrams for endpoints that have no connection, one that lives, or one that ends: copies, changed
-//! copies, cuts and noise, from the peer's address and from others. Nobody is flooded, nothing is kept, and the
-//! connection is as it would be on a bad network.
+//! Arbitrary datagrams for endpoints that have no connection, one that lives, or one that ends: copies, changed copies,
+//! truncated ones and noise, from the peer's address and from others. No address is flooded, no state is kept, and the
+//! connection behaves as on a bad network.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::material::stranger;
 use crate::script::Script;
 
 const MOST_STEPS: usize = 256;
-/// Honest datagrams that the network loses, and time it takes: little enough for every connection.
+/// Honest datagrams that the network loses, and its delay: little enough for every connection.
 const MOST_LOST: usize = 32;
 const MOST_WAIT: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Plays the input; the first byte says where the connection stands.
+/// Plays the input; the first byte is the stage of the connection.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let stage = script.u8() % 4;
@@ -48,7 +48,7 @@ pub fn run(data: &[u8]) {
 
 struct Attack {
     lab: Lab,
-    /// Copies of what was under way, for the attacker.
+    /// Copies of datagrams in flight, for the attacker.
     seen: Vec<Flying>,
     lost: usize,
     waited: Duration,
@@ -100,7 +100,7 @@ impl Attack {
         }
     }
 
-    /// The peer's address, or somebody else's.
+    /// The peer's address, or another one.
     fn source(&self, to: usize, pick: u8) -> std::net::SocketAddr {
         match pick {
             0..=127 => self.lab.address_of(1 - to, pick).address,
@@ -108,7 +108,7 @@ impl Attack {
         }
     }
 
-    /// Changes a datagram that was seen or is under way, and delivers it.
+    /// Changes a datagram that was seen or is in flight, and delivers it.
     fn forge(&mut self, script: &mut Script<'_>) {
         let (pick, how, from) = (usize::from(script.u8()), script.u8(), script.u8());
         let all = self.seen.len() + self.lab.flying.len();
@@ -152,7 +152,7 @@ impl Attack {
         self.lab.deliver(datagram);
     }
 
-    /// The network is honest again: what lives goes on, what is nobody's is forgotten.
+    /// The network is honest again: living connections continue, other state is dropped.
     fn finish(mut self, stage: u8) {
         let lab = &mut self.lab;
         if stage == 1 || stage == 2 {

@@ -1,4 +1,4 @@
-//! `manyway decode`: captures and hex text of any kind are read to their end, and every packet has words.
+//! `manyway decode`: captures and hex text of any kind are read to their end, and every packet is printed.
 
 use std::ops::ControlFlow;
 
@@ -51,7 +51,7 @@ fn check(packet: &Packet) {
                     Ok(block) => block.to_string(),
                     Err(error) => error.to_string(),
                 };
-                // Text of the peer must not steer a terminal.
+                // Text of the peer must not control a terminal.
                 assert!(!words.is_empty() && !words.contains(char::is_control), "{words:?}");
             }
         }

@@ -1,5 +1,5 @@
-//! Connections of other programs: bytes as a request, as an answer, as a client's stream for a server, and as a server's
-//! answer for a client. What is read is written and reads the same; nobody writes more than one frame.
+//! Connections of other programs: bytes as a request, as an answer, as a client's stream for a server, and as a
+//! server's answer for a client. Decoded frames encode to the same bytes; no end writes more than one frame.
 
 use std::io;
 use std::sync::{LazyLock, Mutex};
@@ -18,7 +18,7 @@ static RUNTIME: LazyLock<Mutex<tokio::runtime::Runtime>> = LazyLock::new(|| {
     Mutex::new(tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap())
 });
 
-/// The first byte says what the rest is.
+/// The first byte selects the use of the rest.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let (what, bytes) = (script.u8() % 4, script.rest());
@@ -73,7 +73,7 @@ async fn as_server_s_answer(bytes: &[u8]) {
     drop(check(&session).await);
 }
 
-/// A session with one stream, whose other end said everything in advance.
+/// A session with one stream, whose other end has sent everything in advance.
 struct Single {
     stream: Mutex<Option<Halves>>,
 }

@@ -1,4 +1,4 @@
-//! Headers and packet numbers: a walk over a datagram ends, stays inside, and what is written is read again.
+//! Headers and packet numbers: the walk over a datagram ends, stays inside, and encoded values decode again.
 
 use manyway_wire::mmsp2::{
     HeaderForm, LongHeader, LongKind, MIN_SEALED, VERSION, decode_protected, encode_short,
@@ -20,13 +20,13 @@ fn walk(mut rest: &[u8]) {
         assert!(packet.number_offset <= packet.length);
         write_again(&packet.form, packet.length - packet.number_offset);
         let (whole, next) = rest.split_at(packet.length);
-        // A packet does not depend on what follows it, but for the short form, which takes all.
+        // A packet does not depend on what follows it, but for the short form, which takes everything.
         assert_eq!(decode_protected(whole), Ok(packet));
         rest = next;
     }
 }
 
-/// The header in its shortest form reads the same; `sealed` bytes follow its packet number's place.
+/// The header in its shortest form decodes to the same; `sealed` bytes follow the position of its packet number.
 fn write_again(form: &HeaderForm, sealed: usize) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, 1 << 17);
@@ -62,7 +62,7 @@ fn numbers(script: &mut Script<'_>) {
     let expanded = packet_number::expand(truncated, length, expected);
     let window = 1_u64 << (8 * length.clamp(1, 4));
     assert_eq!(expanded % window, u64::from(truncated) % window);
-    // What a sender writes that knows of an acknowledgement is completed by a receiver that is not further behind.
+    // A number truncated by a sender with some acknowledgement is expanded by a receiver that is not further behind.
     let next = script.u64() & MOST;
     let acked = next.saturating_sub(1 + u64::from(script.u32() >> 1));
     let length = packet_number::truncated_len(next, Some(acked));

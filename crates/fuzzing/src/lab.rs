@@ -1,4 +1,4 @@
-//! Two endpoints and what is under way between them, in virtual time; laws that hold whatever happens.
+//! Two endpoints and the datagrams between them, in virtual time; laws that always hold.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,24 +20,24 @@ use crate::material::{
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// How long a datagram takes.
+/// Delay of a datagram.
 const DELAY: Duration = Duration::from_millis(10);
-/// Datagrams that an end sends at one moment; its window allows far fewer.
+/// Datagrams that an end sends at one instant; its window allows far fewer.
 const MOST_AT_ONCE: usize = 2_000;
-/// Events that wait for an application.
+/// Events that are queued for an application.
 const MOST_EVENTS: usize = 10_000;
-/// How often in a row a deadline may lie in the past when the timer has fired and all was sent.
+/// Longest run of deadlines in the past after the timer has fired and everything was sent.
 const MOST_LATE: u32 = 16;
-/// Datagrams that an honest network carries until everything is said.
+/// Datagrams that an honest network carries until everything is delivered.
 const MOST_IN_PEACE: usize = 20_000;
-/// What may be under way; the oldest is then lost.
+/// Most datagrams in flight; beyond it the oldest is lost.
 const MOST_FLYING: usize = 256;
 
-/// A datagram under way.
+/// A datagram in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct Flying {
     pub(crate) to: usize,
-    /// As the receiver sees it.
+    /// The addresses as the receiver sees them.
     pub(crate) tuple: FourTuple,
     pub(crate) data: Vec<u8>,
 }
@@ -49,7 +49,7 @@ struct Traffic {
     sent: usize,
 }
 
-/// How an end stands.
+/// The state of an end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Standing {
     pub(crate) connected: bool,
@@ -69,12 +69,12 @@ pub(crate) struct Lab {
     /// At the server, by address, without the client's own.
     strangers: BTreeMap<SocketAddr, Traffic>,
     late: [u32; 2],
-    /// Applications read what comes.
+    /// Whether the applications read.
     pub(crate) reading: bool,
 }
 
 impl Lab {
-    /// A server and a client that know nothing of each other.
+    /// A server and a client without a connection.
     pub(crate) fn strangers() -> Self {
         let ends = [false, true].map(|is_server| {
             Endpoint::new(endpoint_config(is_server), Rng::from_seed([u8::from(is_server) + 1; 32]))
@@ -102,7 +102,7 @@ impl Lab {
         lab
     }
 
-    /// A connection right behind its set-up.
+    /// A connection right after its handshake.
     pub(crate) fn established() -> Self {
         let mut lab = Self::strangers();
         let (now, settings) = (lab.now, &*SETTINGS);
@@ -135,7 +135,7 @@ impl Lab {
         self.ends[end].connection(self.handles[end]?)
     }
 
-    /// Takes what both ends have to send and tell.
+    /// Collects the datagrams and events of both ends.
     pub(crate) fn collect(&mut self) {
         for end in [CLIENT, SERVER] {
             self.events(end);
@@ -174,7 +174,7 @@ impl Lab {
         self.put(Flying { to, tuple, data: datagram.to_vec() });
     }
 
-    /// Puts a datagram on its way.
+    /// Sends a datagram.
     pub(crate) fn put(&mut self, datagram: Flying) {
         self.flying.push(datagram);
         if self.flying.len() > MOST_FLYING {
@@ -182,7 +182,7 @@ impl Lab {
         }
     }
 
-    /// Gives a datagram to its receiver, now.
+    /// Delivers a datagram to its receiver, now.
     pub(crate) fn deliver(&mut self, mut datagram: Flying) {
         let Flying { to, tuple, data } = &mut datagram;
         let foreign = !client_addresses(INTERFACES).iter().any(|local| local.address.address == tuple.remote);
@@ -193,7 +193,7 @@ impl Lab {
         self.collect();
     }
 
-    /// Gives everything under way to its receivers, and what follows stays under way.
+    /// Delivers everything in flight; the responses stay in flight.
     pub(crate) fn deliver_all(&mut self) {
         for datagram in std::mem::take(&mut self.flying) {
             self.deliver(datagram);
@@ -234,7 +234,7 @@ impl Lab {
         }
     }
 
-    /// An honest network for so long, or until `done`; true if that came.
+    /// An honest network for this long, or until `done`; returns whether that was reached.
     pub(crate) fn run(&mut self, within: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let until = self.now + within;
         let (mut steps, mut datagrams) = (0, 0);
@@ -296,7 +296,7 @@ impl Lab {
         }
     }
 
-    /// Reads everything there is on a stream; tells how much.
+    /// Reads all available data of a stream; returns how much.
     pub(crate) fn read(&mut self, end: usize, stream: StreamId) -> u64 {
         let mut total = 0;
         while let Some(Ok(ReadOutcome::Data(bytes))) =
@@ -309,7 +309,7 @@ impl Lab {
         total
     }
 
-    /// Opens a stream and writes so many bytes to it.
+    /// Opens a stream and writes this many bytes to it.
     pub(crate) fn write_new(&mut self, end: usize, length: usize) -> Option<StreamId> {
         let connection = self.connection(end)?;
         let stream = connection.open_stream().ok()?;
@@ -319,7 +319,7 @@ impl Lab {
         Some(stream)
     }
 
-    /// Where a datagram from this address to this end seems to go.
+    /// The addresses of a datagram from this address to this end.
     pub(crate) fn tuple(&self, to: usize, remote: SocketAddr) -> FourTuple {
         let local = match to {
             SERVER => server_address(),
@@ -328,7 +328,7 @@ impl Lab {
         FourTuple { local, remote }
     }
 
-    /// The address of an end, for datagrams in its name.
+    /// The address of an end, for forged datagrams.
     pub(crate) fn address_of(&self, end: usize, interface: u8) -> LocalAddress {
         match end {
             SERVER => server_address(),

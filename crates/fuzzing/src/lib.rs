@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets: each takes any bytes, and panics if a law does not hold.
+//! The bodies of the fuzz targets: each takes any bytes, and panics if a law is violated.
 //!
-//! They live here and not in `fuzz/`, so that the stable compiler builds them with everything else, and the test of
-//! this crate replays what is kept in `fuzz/corpus` and `fuzz/regressions`. How to run them: `fuzz/README.md`.
+//! They are here and not in `fuzz/`, so that the stable compiler builds them with everything else, and the test of this
+//! crate replays the inputs in `fuzz/corpus` and `fuzz/regressions`. How to run them: `fuzz/README.md`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What every run of a target needs and no run changes: identities, TLS settings, addresses.
+//! Constant inputs of every run of a target: identities, TLS settings, addresses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use manyway_sim::{client_identity, server_identity};
 
 /// The client's interfaces.
 pub(crate) const INTERFACES: u8 = 2;
-/// The lasting keys of client and server.
+/// The persistent reset keys of client and server.
 pub(crate) const RESET_KEYS: [[u8; 32]; 2] = [[8; 32], [9; 32]];
 
 static CLIENT_TLS: LazyLock<Arc<rustls::ClientConfig>> =
@@ -24,7 +24,7 @@ static SERVER_TLS: LazyLock<Arc<rustls::ServerConfig>> = LazyLock::new(|| {
     identity::server_config(&server_identity(), Arc::new(clients))
 });
 
-/// The keys of connections that never shook hands.
+/// The keys of connections without a handshake.
 pub(crate) static KEYS: LazyLock<SharedKeys> = LazyLock::new(|| {
     SharedKeys::new(Arc::clone(&CLIENT_TLS), Arc::clone(&SERVER_TLS)).expect("both accept each other")
 });
@@ -83,7 +83,7 @@ pub(crate) fn client_addresses(count: u8) -> Vec<LocalCandidate> {
         .collect()
 }
 
-/// Somebody else's address.
+/// An address of neither end.
 pub(crate) fn stranger(number: u8) -> SocketAddr {
     ([192, 0, 2, number % 8], 53).into()
 }

@@ -1,4 +1,4 @@
-//! The parameters of TLS: whatever is read can be written again.
+//! The TLS parameters: every decoded value can be encoded again.
 
 use manyway_wire::mmsp2::Parameters;
 

@@ -1,4 +1,4 @@
-//! A rendezvous server and anybody: its memory is bounded, and nobody gets more than he brought.
+//! A rendezvous server and arbitrary senders: its memory is bounded, and no address gets more bytes than it sent.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::script::Script;
 
 const TOKENS: usize = 8;
 const OF_NETWORK: usize = 3;
-/// Where the cookie stands in a request.
+/// Offset of the cookie in a request.
 const COOKIE_AT: usize = 28;
 
-/// Reads the input as a datagram, as addresses, and as a script: who says what to the server, and when.
+/// Reads the input as a datagram, as addresses, and as a script of senders and times.
 pub fn run(data: &[u8]) {
     read(data);
     let mut limits = RelayLimits::default();
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
             1 => drop(play.say(from(&mut script), script.bytes())),
             2 => play.ask(&mut script),
             _ => {
-                // As it was meant, with one byte changed.
+                // A valid one with one byte changed.
                 let mut datagram = question(&mut script, play.cookie);
                 let at = usize::from(script.u8());
                 datagram[at] ^= script.u8();
@@ -40,7 +40,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What can be read is written again as it was, but for padding.
+/// Decoded datagrams encode to the same bytes, but for padding.
 fn read(data: &[u8]) {
     if let Ok(message) = Message::decode(data) {
         let mut again = Vec::new();
@@ -73,7 +73,7 @@ impl Play {
         answered.then_some(answer)
     }
 
-    /// Asks as who hears the answers: a cookie that is sent back is good.
+    /// Requests as a client that receives the answers: a returned cookie is valid.
     fn ask(&mut self, script: &mut Script<'_>) {
         let from = from(script);
         let mut datagram = question(script, self.cookie);

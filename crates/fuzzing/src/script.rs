@@ -1,7 +1,7 @@
 //! Input of a target as a list of steps, each an operation byte and its arguments.
 //!
-//! A format of its own, so that seeds can be written as easily as they are read: what [`Steps`] writes, [`Script`]
-//! reads. Missing bytes are zeros, so that every input is a script.
+//! A format of its own, so that seeds can be written as easily as they are read: [`Script`] reads what [`Steps`]
+//! writes. Missing bytes are zeros, so that every input is a script.
 
 /// Reads steps from the front of an input.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl<'a> Script<'a> {
         u64::from(self.u32()) << 32 | u64::from(self.u32())
     }
 
-    /// Two bytes of length and so many bytes, or as many as there are.
+    /// Two bytes of length and this many bytes, or as many as are left.
     pub fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.u16()).min(self.rest.len());
         let (taken, rest) = self.rest.split_at(length);
@@ -61,7 +61,7 @@ impl<'a> Script<'a> {
 pub struct Steps(Vec<u8>);
 
 impl Steps {
-    /// Starts with nothing.
+    /// Starts with an empty script.
     pub fn new() -> Self {
         Self::default()
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn every_written_step_is_read() {
         let bytes = Steps::new().u8(7).u16(300).bytes(b"abc").raw(&[1, 2, 3, 4]).into_bytes();
         let mut script = Script::new(&bytes);
         assert_eq!((script.step(), script.u16(), script.bytes()), (Some(7), 300, &b"abc"[..]));

@@ -1,5 +1,5 @@
-//! The set-up over a network that drops, copies, delays, cuts and damages, with an attacker who reads the open packets
-//! and adds his own. When the network is honest again, the set-up completes or ends in time.
+//! The handshake over a network that drops, copies, delays, truncates and damages, with an attacker who reads the open
+//! packets and adds packets of their own. When the network is honest again, the handshake completes or ends in time.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::material::stranger;
 use crate::script::Script;
 
 const MOST_STEPS: usize = 128;
-/// A network that loses no more than this is good enough for every set-up.
+/// A network that loses no more than this is good enough for every handshake.
 const FEW_LOST: u32 = 3;
 const SHORT: Duration = Duration::from_millis(500);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Plays the input on the datagrams of a set-up.
+/// Plays the input on the datagrams of a handshake.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let mut scene = Scene { lab: Lab::connecting(), lost: 0, waited: Duration::ZERO, meddled: false };
@@ -28,10 +28,10 @@ pub fn run(data: &[u8]) {
 
 struct Scene {
     lab: Lab,
-    /// Datagrams that did not arrive as they were sent.
+    /// Datagrams that did not arrive unchanged.
     lost: u32,
     waited: Duration,
-    /// Somebody said something that neither end did.
+    /// Packets were forged.
     meddled: bool,
 }
 
@@ -77,7 +77,7 @@ impl Scene {
                 self.lab.deliver(Flying { to, tuple, data });
             }
             _ => {
-                // A copy from elsewhere: who races the client.
+                // A copy from another address that races the client.
                 if let Some(mut copy) = self.lab.flying.get(at).cloned() {
                     self.meddled = true;
                     copy.tuple.remote = stranger(script.u8());
@@ -95,7 +95,7 @@ impl Scene {
     fn damage(&mut self, at: usize, script: &mut Script<'_>) {
         let Some(datagram) = self.lab.flying.get_mut(at) else { return };
         self.lost += 1;
-        // Nothing protects a list of versions: who changes one speaks in the server's name.
+        // A version list is not protected: its forger acts as the server.
         self.meddled |= datagram.data.get(1..5) == Some(&[0; 4]);
         let place = usize::from(script.u16()) % datagram.data.len().max(1);
         match script.u8() {
@@ -112,12 +112,12 @@ impl Scene {
         }
     }
 
-    /// An end says what it never would: on the open level anybody could have.
+    /// Sends what an end never would: on the open level anyone can.
     fn inject(&mut self, from: usize, script: &mut Script<'_>) {
         let level = if script.u8() < 192 { EncryptionLevel::Initial } else { EncryptionLevel::Handshake };
         let (skipped, mut payload) = (script.u8(), script.bytes().to_vec());
         payload.truncate(1100);
-        // spec 4.14: only full datagrams are heard
+        // spec 4.14: only full datagrams are accepted
         payload.resize(1150, 0);
         let Some(connection) = self.lab.connection(from) else { return };
         let Some(data) = connection.forge(level, PathId::FIRST, skipped, &payload) else { return };

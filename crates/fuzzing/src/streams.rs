@@ -1,5 +1,5 @@
-//! Two ends with streams of bytes and of messages, a network that loses, copies and reorders, and applications that do
-//! anything: the reader sees what the writer wrote, and credit is kept.
+//! Two ends with streams of bytes and of messages, a network that loses, copies and reorders, and applications that act
+//! arbitrarily: the reader gets what the writer wrote, and credit is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use manyway_proto::{
 use crate::script::Script;
 
 const MOST_STEPS: usize = 1_000;
-/// Packets that are under way at most; the oldest is then lost.
+/// Most packets in flight; beyond it the oldest is lost.
 const MOST_FLYING: usize = 64;
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
-/// What one direction of a stream came to.
+/// The state of one direction of a stream.
 #[derive(Debug, Default)]
 struct Half {
     written: u64,
-    /// Its size, once the writer named it; also if it gave up afterwards.
+    /// Its size, once the writer has finished it; also if it was reset afterwards.
     finished: Option<u64>,
-    /// The writer gave up, or was asked to.
+    /// The writer reset it, or was asked to.
     reset: bool,
     read: u64,
     reader: Reader,
-    /// Size of each message that was sent, and whether it may be given up.
+    /// Size of each message that was sent, and whether it may be abandoned.
     sent: Vec<(usize, bool)>,
     received: BTreeSet<u32>,
     last_ordered: Option<u32>,
@@ -39,7 +39,7 @@ enum Reader {
     #[default]
     Reading,
     Ended,
-    /// It gave up.
+    /// It was stopped.
     Stopped,
 }
 
@@ -185,7 +185,7 @@ impl Scene {
         });
     }
 
-    /// Receives a message; false if there is none.
+    /// Receives a message; returns false if there is none.
     fn receive(&mut self, side: usize, stream: StreamId) -> bool {
         let half = self.halves.get_mut(&(1 - side, stream)).unwrap();
         match self.ends[side].receive_message(stream) {
@@ -233,7 +233,7 @@ impl Scene {
         self.halves.get_mut(&(writer, stream)).unwrap()
     }
 
-    /// Reads at most so many bytes; tells how many came.
+    /// Reads at most this many bytes; returns how many were read.
     fn read(&mut self, side: usize, stream: StreamId, most: usize) -> usize {
         let half = self.halves.get_mut(&(1 - side, stream)).unwrap();
         let outcome = self.ends[side].read(stream, most);
@@ -310,7 +310,7 @@ impl Scene {
         }
     }
 
-    /// A perfect network and applications that read and finish everything: all of it ends.
+    /// A perfect network and applications that read and finish everything: all streams end.
     fn finish(&mut self) {
         for round in 0.. {
             assert!(round < 20_000, "the streams do not come to an end");
@@ -360,7 +360,7 @@ impl Scene {
 }
 
 impl Half {
-    /// A message came: the one that was sent, whole, once and in its order.
+    /// Checks an arrived message: it is the one that was sent, complete, once and in order.
     fn take(&mut self, writer: usize, stream: StreamId, message: &Message) {
         let name = message.protocol;
         let (size, _) = self.sent[name as usize];
@@ -379,12 +379,12 @@ impl Half {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Arrives,
-    /// It arrives, and may again.
+    /// It arrives, and may arrive again.
     Copied,
     Lost,
-    /// Its content is sent again, and it may arrive still.
+    /// Its content is reinjected, and it may still arrive.
     Doubted,
-    /// It was called lost and arrives.
+    /// It was reported lost and arrives.
     Spurious,
 }
 

@@ -8,7 +8,7 @@ use crate::script::Script;
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     parse(&text);
-    // Spaces around, capitals and line ends do not matter to who pastes it.
+    // Surrounding spaces, capitals and line ends do not matter.
     let printed = build(&mut Script::new(data)).to_string();
     parse(&printed);
     assert_eq!(printed.parse::<Ticket>(), format!(" {}\n", printed.to_ascii_uppercase()).parse::<Ticket>());
@@ -61,7 +61,7 @@ fn build(script: &mut Script<'_>) -> Ticket {
     ticket
 }
 
-/// One wrong character is always noticed.
+/// One wrong character is always detected.
 fn damage(printed: &str, data: &[u8]) {
     let mut script = Script::new(data);
     let (at, with) = (usize::from(script.u16()), char::from(script.u8()));

@@ -1,5 +1,5 @@
-//! The transfer protocol: arbitrary bytes as a client's stream for a server that reads and writes a directory, and as
-//! a server's answer for clients. Nothing is made or changed outside of the directories.
+//! The transfer protocol: arbitrary bytes as a client's stream for a server that reads and writes a directory, and as a
+//! server's answer for clients. Nothing outside the directories is created or changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::script::Script;
 
-/// What an end may write; more is as if the connection broke.
+/// Most bytes that an end may write; beyond it the connection breaks.
 const MOST_WRITTEN: usize = 1 << 20;
 
 /// A directory that belongs to this process, with one inside that is served and one that receives.
@@ -25,7 +25,7 @@ struct Place {
 }
 
 static PLACE: LazyLock<Mutex<Place>> = LazyLock::new(|| {
-    // In memory where there is such a place: files are flushed to the disk before they get their names.
+    // In memory if possible: files are synced before they get their names.
     let memory = Path::new("/dev/shm");
     let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let (served, into) = (root.path().join("served"), root.path().join("into"));
@@ -34,7 +34,7 @@ static PLACE: LazyLock<Mutex<Place>> = LazyLock::new(|| {
     Mutex::new(Place { root, served, into, runtime: runtime.unwrap() })
 });
 
-/// The first byte says which end the rest is for.
+/// The first byte selects the end for the rest.
 pub fn run(data: &[u8]) {
     let place = PLACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     place.reset();
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// A session with one stream in each direction, whose other end said everything in advance.
+/// A session with one stream in each direction, whose other end has sent everything in advance.
 struct Single {
     input: Vec<u8>,
     waiting: Mutex<bool>,
@@ -120,7 +120,7 @@ impl Session for Single {
     }
 }
 
-/// Takes bytes and forgets them.
+/// Accepts bytes and discards them.
 struct Sink {
     room: usize,
 }
@@ -143,7 +143,7 @@ impl AsyncWrite for Sink {
     }
 }
 
-/// Gives what it has, then the end.
+/// Returns its bytes, then the end.
 struct Source {
     rest: Vec<u8>,
 }

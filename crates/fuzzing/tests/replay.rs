@@ -1,4 +1,4 @@
-//! Every input that is kept passes its target: the corpora, and what once broke something.
+//! Every stored input passes its target: the corpora, and the regressions.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ fn names(directory: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Runs a target with every input in a directory; tells how many there were.
+/// Runs a target with every input in a directory; returns how many there were.
 fn replay(directory: &Path, run: fn(&[u8])) -> usize {
     let names = names(directory);
     for name in &names {
@@ -55,7 +55,7 @@ fn every_target_has_a_body_and_every_input_a_target() {
 }
 
 #[test]
-fn targets_take_nothing_and_noise() {
+fn targets_accept_no_bytes_and_noise() {
     let mut noise = Vec::new();
     let mut state = 1_u32;
     for _ in 0..4096 {

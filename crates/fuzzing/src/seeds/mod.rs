@@ -1,4 +1,5 @@
-//! What fuzzing starts from: blocks of every kind, datagrams of real connections, frames of real transfers and connections.
+//! The seeds of the fuzz targets: blocks of every kind, datagrams of real connections, frames of real transfers and
+//! connections.
 
 mod egress;
 mod network;

@@ -93,7 +93,7 @@ fn acks() -> Vec<Seed> {
     for controller in 0..3 {
         let mut steps = Steps::new().u8(controller);
         for round in 0..20 {
-            // Sixteen packets, some time, two ranges of the newest; now and then a timeout.
+            // Sixteen packets, some time, two ranges of the newest; sometimes a timeout.
             steps = steps.u8(0xf0).u16(1100).u8(8).u16(20);
             steps = steps.u8(9).u16(300).u8(0).u8(round % 8).u8(1).u8(10).u8(2).u8(10).u8(2);
             if round % 5 == 4 {

@@ -1,4 +1,4 @@
-//! What clients and servers of the transfer protocol say to each other, recorded.
+//! Recorded streams of clients and servers of the transfer protocol.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::Seed;
 
-/// The ends that an input may be for, as [`crate::transfer`] reads its first byte.
+/// The ends that may read an input, as [`crate::transfer`] reads its first byte.
 const SERVER: u8 = 0;
 const GETTER: u8 = 2;
 const LISTER: u8 = 3;
@@ -81,13 +81,13 @@ impl Scene {
         Self { client, server: far }
     }
 
-    /// What the client said, and the server.
+    /// The bytes of the client, and of the server.
     fn said(&self) -> [Vec<u8>; 2] {
         [&self.client, &self.server].map(|end| end.said.lock().unwrap().clone())
     }
 }
 
-/// A session that keeps what its end says, on all streams in a row.
+/// A session that records the bytes of its end, on all streams in a row.
 struct Recorded {
     open: mpsc::UnboundedSender<DuplexStream>,
     accept: tokio::sync::Mutex<mpsc::UnboundedReceiver<DuplexStream>>,
