@@ -1,7 +1,7 @@
-//! Measures what this program reaches, against what it should reach.
+//! Measures the performance of this program against its goals.
 //!
-//! Each figure is the median of several runs, with the least and the greatest. A figure that this machine or this user
-//! cannot measure says why.
+//! Each figure is the median of several runs, with the least and the greatest value. A figure that this machine or this
+//! user cannot measure says why.
 
 mod emulated;
 mod options;
@@ -17,17 +17,17 @@ use report::{Goal, Measured, Report};
 
 /// A figure that can be measured.
 struct Figure {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     name: &'static str,
-    /// What is measured, for people.
+    /// Its description, for people.
     what: &'static str,
-    /// What counts as good.
+    /// Its goal.
     goal: Goal,
     /// The command or scenario that measures it.
     how: fn(Duration) -> String,
-    /// Which measurement gives it; figures with the same one share its runs.
+    /// Its measurement; figures with the same one share its runs.
     source: Source,
-    /// Which value of the measurement it is.
+    /// Index of its value in the measurement.
     value: usize,
 }
 
@@ -107,11 +107,11 @@ const TWO_EQUAL: &[&str] = &["50Mbit,10ms", "50Mbit,10ms"];
 const ONE_ALONE: &[&str] = &["50Mbit,10ms"];
 const UNEQUAL: &[&str] = &["80Mbit,10ms", "10Mbit,10ms"];
 
-/// What each run of a measurement gave, or why it can not be made.
+/// The results of each run of a measurement, or why it is impossible.
 type Runs = Result<Vec<Vec<f64>>, String>;
 
-/// Measures what the arguments ask for and prints it. Status 0 if every goal is reached, 6 if not, 2 for a wrong
-/// command line.
+/// Measures the requested figures and prints them. Status 0 if every goal is reached, 6 if not, 2 for a wrong command
+/// line.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let names: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
     let options = match Options::parse(arguments, &names) {

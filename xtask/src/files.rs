@@ -1,4 +1,4 @@
-//! Measures what transfers of files cost: with the binary of the same build.
+//! Measures transfers of files, with the binary of the same build.
 
 mod process;
 mod small;
@@ -10,7 +10,7 @@ pub(crate) use torture::run as resume_torture;
 use std::io;
 use std::process::ExitCode;
 
-/// Numbers that look random and come again with the same seed.
+/// Pseudo-random numbers, reproducible by their seed.
 #[derive(Debug)]
 struct Random(u64);
 
@@ -24,7 +24,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % bound.max(1)
     }
 
-    /// Fills a buffer with bytes that do not compress.
+    /// Fills a buffer with incompressible bytes.
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let number = self.below(u64::MAX).to_le_bytes();
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Reads `--NAME NUMBER` pairs into places.
+/// Parses `--NAME NUMBER` pairs.
 fn parse(mut arguments: impl Iterator<Item = String>, known: &mut [(&str, &mut u64)]) -> Result<(), String> {
     while let Some(argument) = arguments.next() {
         let names: Vec<_> = known.iter().map(|(name, _)| (*name).to_owned()).collect();

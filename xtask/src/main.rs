@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- COMMAND`: what this repository needs and no ready tool does.
+//! `cargo run -p xtask -- COMMAND`: tasks of this repository without an existing tool.
 
 mod chart;
 mod figures;
@@ -94,6 +94,6 @@ fn show(result: Result<String, String>) -> ExitCode {
 }
 
 fn tell(text: &str) {
-    // Nobody is left to tell if this fails.
+    // A failure cannot be reported.
     drop(io::stderr().write_all(text.as_bytes()));
 }

@@ -1,4 +1,4 @@
-//! `cargo run --release -p xtask -- scale`: what many connections cost a server.
+//! `cargo run --release -p xtask -- scale`: the cost of many connections at a server.
 
 mod idle;
 mod packets;

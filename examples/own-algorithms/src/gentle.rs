@@ -1,16 +1,16 @@
-//! A congestion control: it yields as soon as packets have to queue.
+//! A congestion control that yields as soon as packets queue.
 
 use std::time::Duration;
 
 use manyway::congestion::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow};
 use manyway::{ByteCount, Instant, Rate};
 
-/// Adds a datagram to the window each round trip, and takes an eighth away in one in which every packet had to queue for
+/// Adds a datagram to the window each round trip, and subtracts an eighth after one in which every packet queued for
 /// long: additive increase, multiplicative decrease, by delay.
 ///
-/// Long is a quarter of the shortest round trip, or 5 ms if that is more; so the queue never runs empty, and others who
-/// send through it hardly notice. It leaves the link to those who go by loss alone, and takes a route that has become
-/// longer for a queue: for background transfers, not for every day.
+/// Long is a quarter of the shortest round-trip time, or 5 ms if that is more; so the queue never runs empty, and other
+/// traffic hardly notices. It yields to flows that react to loss alone, and takes a route that has become longer for a
+/// queue: for background transfers, not for general use.
 #[derive(Debug, Clone)]
 pub struct Gentle {
     config: ControllerConfig,
@@ -21,7 +21,7 @@ pub struct Gentle {
     shortest: Duration,
     /// The packet that ends the round when it is acknowledged.
     last: u64,
-    /// The window before the last loss, in case that turns out to be none.
+    /// The window before the last loss, in case the loss was spurious.
     before_loss: ByteCount,
 }
 
@@ -42,7 +42,7 @@ impl Gentle {
     fn end_round(&mut self, sample: &AckSample) {
         let queue = self.shortest.saturating_sub(sample.minimum_rtt);
         if queue > (sample.minimum_rtt / 4).max(Duration::from_millis(5)) {
-            // The last doubling was too much: half of it is taken back.
+            // The last doubling was too much: half of it is reverted.
             let part = if self.is_searching { 4 } else { 8 };
             self.shrink_to(self.window - self.window / part);
         } else if !self.is_searching && sample.allows_growth_of(self.window) {
@@ -96,7 +96,7 @@ impl CongestionController for Gentle {
         self.window
     }
 
-    /// Spreads the window over the round trip, a little faster so that pacing never holds it back.
+    /// Spreads the window over the round trip, a little faster so that pacing is never the limit.
     fn pacing_rate(&self, smoothed_rtt: Duration) -> Rate {
         let rate = self.window.per(smoothed_rtt);
         if self.is_in_slow_start() { rate.scaled(2, 1) } else { rate.scaled(6, 5) }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_takes_an_eighth_a_loss_a_half_and_a_loss_that_was_none_gives_it_back() {
+    fn a_queue_takes_an_eighth_a_loss_a_half_and_a_spurious_loss_is_reverted() {
         let mut gentle = steady();
         round(&mut gentle, BASE * 2);
         assert_eq!(gentle.window(), ByteCount(87_500));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_used_does_not_grow_and_none_falls_below_two_datagrams() {
+    fn an_unused_window_does_not_grow_and_none_falls_below_two_datagrams() {
         let mut gentle = steady();
         let mut sample = AckSample::default();
         sample.latest_rtt = Some(BASE);

@@ -12,7 +12,7 @@
 //! # Ok::<(), manyway::ConfigError>(())
 //! ```
 //!
-//! The page `docs/write-your-own.md` tells what to know, and `src/main.rs` compares them in the lab.
+//! The page `docs/write-your-own.md` explains the interface, and `src/main.rs` compares them in the lab.
 #![forbid(unsafe_code)]
 
 mod gentle;
@@ -23,7 +23,7 @@ pub use ration::Ration;
 
 use manyway::{ConfigError, ConnectionConfig};
 
-/// Makes `ration` and `gentle` known to a connection.
+/// Adds `ration` and `gentle` to the settings of a connection.
 ///
 /// # Errors
 /// If one of the names is taken.

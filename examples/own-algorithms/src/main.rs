@@ -17,7 +17,7 @@ use manyway_lab::scenario::Library;
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Runner, Scenario, Stop, report};
 
-/// One's own, beside those built in that they have to stand up to.
+/// One's own algorithms, and the built-in ones for comparison.
 const CONTENDERS: [&str; 6] = [
     "manyway",
     "manyway:congestion=cubic",
@@ -41,7 +41,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let mut config = ConnectionConfig::default();
     own_algorithms::register(&mut config)?;
     let mut names: Vec<String> = std::env::args().skip(1).collect();
-    // For real sockets the lab starts this program again, at either end of a run.
+    // On real sockets the lab starts this program again, at either end of a run.
     if names == ["lab-agent"] {
         return agent(config);
     }
@@ -62,7 +62,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What is named, or the scenario of this example.
+/// The named scenarios, or the scenario of this example.
 fn scenarios(names: &[String]) -> Result<Vec<Scenario>, LabError> {
     if names.is_empty() {
         let no_files = |_: &str| Err(std::io::ErrorKind::NotFound.into());
@@ -112,7 +112,7 @@ fn on_sockets() -> Result<Box<dyn Runner>, Box<dyn Error>> {
     Err("the lab needs Linux; virtual time does not".into())
 }
 
-/// Waits for the table.
+/// Prints no progress.
 struct Silent;
 
 impl Watcher for Silent {

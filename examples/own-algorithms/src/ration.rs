@@ -1,31 +1,31 @@
-//! A scheduler: what a path that costs something may carry is rationed.
+//! A scheduler that rations the use of paths with a cost.
 
 use manyway::ByteCount;
 use manyway::scheduler::{Decision, Event, PathView, Scheduler, Source, View};
 
-/// Uses paths that cost something for a share of all bytes at most: `ration=20` allows 20 %. What is interactive or has
-/// a deadline does not count: no scheduler is asked about it.
+/// Uses paths with a cost for a share of all bytes at most: `ration=20` allows 20 %. Data of the classes interactive
+/// and deadline does not count: no scheduler decides about it.
 ///
 /// Free paths are filled first, the nearest before the others. While there is no free path at all, the others carry
-/// everything: a connection that stands still saves nothing. Later they do without until the share is right again.
+/// everything: a stalled connection saves nothing. Later they carry nothing until the share is right again.
 #[derive(Debug)]
 pub struct Ration {
     percent: u64,
     /// Bytes sent so far on all paths.
     all: u64,
-    /// Those of them that cost something.
+    /// Those on paths with a cost.
     metered: u64,
-    /// Whether the last decision was for a path that costs something.
+    /// Whether the last decision was for a path with a cost.
     chose_metered: bool,
 }
 
 impl Ration {
-    /// Allows so many percent, from 0 to 99.
+    /// Allows this many percent, from 0 to 99.
     pub const fn new(percent: u64) -> Self {
         Self { percent, all: 0, metered: 0, chose_metered: false }
     }
 
-    /// Reads the number of percent; the error says what has to stand there.
+    /// Parses the number of percent; the error says what is expected.
     pub(crate) fn parse(settings: &str) -> Result<Self, String> {
         match settings.parse() {
             Ok(percent @ 0..=99) => Ok(Self::new(percent)),
@@ -51,7 +51,7 @@ impl Scheduler for Ration {
     }
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
-        // Candidates have room; those in use may be full.
+        // Candidates have available cwnd; paths in use may be full.
         let near = |path: &&PathView| (path.rtt.smoothed, path.id);
         if let Some(path) = view.candidates().filter(|path| is_free(path)).min_by_key(near) {
             return self.send(path, ByteCount::MAX);
@@ -72,7 +72,7 @@ impl Scheduler for Ration {
         }
     }
 
-    // It leaves paths idle on purpose; nobody is to park others because that makes the connection slower.
+    // It leaves paths idle on purpose; the guard must not park others because that makes the connection slower.
     fn is_guarded(&self) -> bool {
         false
     }
@@ -88,14 +88,14 @@ mod tests {
 
     use super::*;
 
-    /// Path 0 is free, path 1 costs something; both have room for ten datagrams.
+    /// Path 0 is free, path 1 has a cost; both have room for ten datagrams.
     fn paths() -> [PathView; 2] {
         let mut paths = [PathView::new(PathId(0)), PathView::new(PathId(1))];
         paths[1].terms.cost = 1;
         paths
     }
 
-    /// Lets the scheduler send one burst; gives its path, or nothing if it waits.
+    /// Makes the scheduler send one burst; returns its path, or nothing if it waits.
     fn burst(ration: &mut Ration, paths: &[PathView]) -> Option<PathId> {
         let mut view = View::new(Instant::default(), paths);
         view.backlog = ByteCount(1_000_000);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_told_what_does() {
+    fn invalid_settings_are_answered_with_valid_ones() {
         for settings in ["", "100", "-1", "much"] {
             assert!(Ration::parse(settings).unwrap_err().contains("ration=20"), "{settings}");
         }

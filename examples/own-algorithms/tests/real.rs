@@ -9,7 +9,7 @@ use manyway_lab::real::Real;
 use manyway_lab::{Contender, Runner as _, Scenario};
 
 #[test]
-fn the_lab_finds_ones_own_in_the_program_that_knows_them() {
+fn the_lab_uses_algorithms_of_the_program_that_registers_them() {
     let mut real = match Real::new(PathBuf::from(env!("CARGO_BIN_EXE_own-algorithms"))) {
         Ok(real) => real,
         Err(reason) => {

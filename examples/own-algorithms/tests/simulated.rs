@@ -13,7 +13,7 @@ fn config() -> ConnectionConfig {
     config
 }
 
-/// Lets a contender run through the scenario of this example, to which `more` is added.
+/// Runs a contender through the scenario of this example, to which `more` is added.
 fn run(contender: &str, more: &str) -> Outcome {
     let text = format!("{}{more}", include_str!("../metered.toml"));
     let scenario =
@@ -30,7 +30,7 @@ fn metered_share(outcome: &Outcome) -> f64 {
     100.0 * modem / (line + modem)
 }
 
-/// Megabits a second of the files.
+/// Goodput of the files in megabits a second.
 fn goodput(outcome: &Outcome) -> f64 {
     outcome.flows[0].arrivals.goodput().bits_per_second() as f64 / 1e6
 }
@@ -51,14 +51,14 @@ fn a_ration_is_used_up_but_not_exceeded() {
         let percent = f64::from(percent);
         // Acknowledgements and probes are not rationed.
         assert!((percent - 1.0..percent + 1.0).contains(&share), "{percent}: {share}");
-        // The line carries the rest, and all of its 40 Mbit/s.
+        // The free line carries the rest, and all of its 40 Mbit/s.
         let possible = 40.0 / (1.0 - percent / 100.0);
         assert!(goodput(&outcome) > 0.9 * possible, "{percent}: {}", goodput(&outcome));
     }
 }
 
 #[test]
-fn a_ration_does_not_keep_a_connection_from_going_on() {
+fn a_ration_does_not_stall_a_connection() {
     let outcome = run("manyway:scheduler=ration=10", "\n[[events]]\nat = '3s'\ncut = 'line'\n");
     let silence = outcome.flows[0].arrivals.longest_silence().unwrap();
     assert!(silence.length < Duration::from_millis(500), "{silence:?}");
@@ -74,7 +74,7 @@ fn gentle_fills_the_links_with_a_fraction_of_the_delay() {
 }
 
 #[test]
-fn a_name_that_is_unknown_is_told_ones_own_too() {
+fn an_unknown_name_is_answered_with_ones_own_too() {
     let error = |name| Contender::find_with(name, &[], &config()).unwrap_err().to_string();
     assert!(error("manyway:scheduler=magic").contains("ration"));
     assert!(error("manyway:congestion=magic").contains("gentle"));

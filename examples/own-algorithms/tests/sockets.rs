@@ -12,7 +12,7 @@ fn options() -> EndpointOptions {
 }
 
 #[tokio::test]
-async fn a_megabyte_goes_by_the_algorithms_that_were_named() {
+async fn a_megabyte_is_sent_by_the_named_algorithms() {
     let (identity, secret) = (Identity::from_seed(&[7; 32]), [9; 16]);
     let mut server = ServerOptions::new(identity.clone(), &secret);
     server.listen = vec!["127.0.0.1:0".parse().unwrap()];
@@ -39,7 +39,7 @@ async fn a_megabyte_goes_by_the_algorithms_that_were_named() {
     assert_eq!(received, 1_000_000);
     drop(sending.await.unwrap());
 
-    // Its own are known to a connection that is open, too.
+    // An open connection knows the names of its own settings, too.
     assert!(connection.set_congestion("bbr").await.unwrap());
     assert!(connection.set_congestion("gentle").await.unwrap());
     assert!(!connection.set_congestion("magic").await.unwrap());

@@ -1,9 +1,9 @@
 //! Rules of the specification: each number is given once, and each one that is cited exists.
 //!
 //! A rule begins a line: `**5.80 NAME**` or `**4.9** text`, in `transfer.md` and `egress.md` `3.2 text`. Code cites it
-//! as `spec 5.80`, `transfer 3.2` or `egress 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is cited by its number alone
-//! (`spec 6`), which a heading `## 6. …` gives. Within the specification, `rule 4.9` is a citation too. Numbers of other
-//! documents, which a reader does not have, are not cited.
+//! as `spec 5.80`, `transfer 3.2` or `egress 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is
+//! cited by its number alone (`spec 6`), which a heading `## 6. …` defines. Within the specification, `rule 4.9` is a
+//! citation too. Numbers of other documents, which a reader does not have, are not cited.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Book {
     }
 }
 
-/// Words before numbers that belong to no document here.
+/// Words before numbers of other documents.
 const FOREIGN: [&str; 2] = ["engineering", "design"];
 
 type Rules = BTreeMap<(Book, String), (String, usize)>;
@@ -106,7 +106,7 @@ fn defined(line: &str, book: Book) -> Option<&str> {
     number_at(rule).filter(|number| number.contains('.'))
 }
 
-/// The numbers that a line cites behind `word`.
+/// The numbers that a line cites after `word`.
 fn cited<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(word).flat_map(move |(at, _)| {
         let before = line.get(..at).unwrap_or_default().chars().next_back();
@@ -132,7 +132,7 @@ fn numbers(mut text: &str) -> Vec<&str> {
     numbers
 }
 
-/// The rule or chapter number at the beginning of a text: digits, and perhaps a point and lower hexadecimal digits.
+/// The rule or chapter number at the beginning of a text: digits, and optionally a point and lower hexadecimal digits.
 fn number_at(text: &str) -> Option<&str> {
     let end = |from: usize, is_part: fn(char) -> bool| {
         let rest = text.get(from..).unwrap_or_default();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_does_not_exist_can_not_be_cited() {
+    fn citing_a_missing_rule_is_found() {
         let spec = file("docs/specification/blocks.md", SPEC);
         let transfer = file("docs/specification/transfer.md", "1.1 One.\n");
         let code = |text| [spec.clone(), transfer.clone(), file("crates/a.rs", text)];
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_cites_itself_rightly() {
+    fn the_specification_cites_itself_correctly() {
         let spec = file("docs/specification/blocks.md", "**5.80** see rule 5.81\n");
         assert_eq!(check(&[spec]).len(), 1);
     }

@@ -1,4 +1,4 @@
-//! A `clippy.toml` of a crate replaces the one of the root, so it has to repeat it.
+//! A `clippy.toml` of a crate replaces that of the root, so it has to repeat it.
 
 use super::Finding;
 use super::files::SourceFile;

@@ -45,7 +45,7 @@ pub(crate) fn tracked(root: &Path) -> io::Result<Vec<SourceFile>> {
         let path = String::from_utf8_lossy(path).into_owned();
         match std::fs::read_to_string(root.join(&path)) {
             Ok(text) => files.push(SourceFile { path, text }),
-            // Deleted but not committed, or no text.
+            // Deleted but not committed, or not UTF-8.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
             Err(error) => return Err(error),
         }
@@ -53,9 +53,9 @@ pub(crate) fn tracked(root: &Path) -> io::Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The code of a line: without what stands in string literals and behind `//`.
+/// The code of a line: without the content of string literals and comments.
 ///
-/// Literals that reach over several lines are not recognised.
+/// Literals over several lines are not recognised.
 pub(crate) fn code_of(line: &str) -> String {
     let mut code = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();
@@ -87,7 +87,7 @@ mod tests {
     use super::code_of;
 
     #[test]
-    fn strings_and_comments_are_no_code() {
+    fn strings_and_comments_are_not_code() {
         assert_eq!(code_of(r#"let a = "x // \" y"; // z"#), r#"let a = ""; "#);
         assert_eq!(code_of(r#"if c == '"' { d }"#), "if c == ' { d }");
         assert_eq!(code_of("/// doc"), "");

@@ -1,9 +1,9 @@
-//! Imports run down the layers only, and what a path is changes in its own module.
+//! Imports go down the layers only, and fields of a path are changed in its own module only.
 
 use super::Finding;
 use super::files::{SourceFile, code_of};
 
-/// Files below these places may not name those modules.
+/// Files below these directories may not name those modules.
 const FORBIDDEN: [(&[&str], &str, &str); 3] = [
     (
         &["crates/wire/src/"],
@@ -30,7 +30,8 @@ const FORBIDDEN: [(&[&str], &str, &str); 3] = [
 ];
 /// Where one wire, and tests, may name it.
 const EXCEPT: [&str; 2] = ["crates/wire/src/mmsp2/", "crates/wire/src/testing.rs"];
-/// The owner of paths, and who changes them by its methods: elsewhere `path` is a view of one, or a link of a test.
+/// The owner of paths, and files that change them by its methods: elsewhere `path` is a view of one, or a link of a
+/// test.
 const PATHS: &str = "crates/proto/src/path/";
 const USERS_OF_PATHS: [&str; 3] =
     ["crates/proto/src/connection/", "crates/proto/src/engine/", "crates/proto/src/mmsp2/"];

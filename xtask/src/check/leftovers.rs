@@ -1,9 +1,9 @@
-//! What a test leaves behind for somebody to look at is no part of the repository.
+//! Pending results of tests are no part of the repository.
 
 use super::Finding;
 use super::files::SourceFile;
 
-/// How files end that insta writes beside a snapshot which differs, or a source file with an inline one.
+/// Suffixes of files that insta writes beside a snapshot that differs, or a source file with an inline one.
 const ENDS: [&str; 2] = [".snap.new", ".pending-snap"];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
@@ -18,7 +18,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn a_snapshot_that_waits_for_judgement_is_found() {
+    fn a_pending_snapshot_is_found() {
         for path in ["tests/snapshots/a__b.snap.new", "src/.a.rs.pending-snap"] {
             assert_eq!(check(&[file(path, "")]).len(), 1, "{path}");
         }

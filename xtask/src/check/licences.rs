@@ -1,4 +1,4 @@
-//! Every package that is built into Manyway, or builds it, has a licence that permits that.
+//! Every package that is built into Manyway, or builds it, has a permitted licence.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Finding;
 
-/// What may be used; an expression is allowed if these alone satisfy it.
+/// Permitted licences; an expression is permitted if these alone satisfy it.
 const ALLOWED: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
@@ -54,7 +54,7 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether an SPDX expression can be satisfied by what is allowed. `/` is an old way to write OR.
+/// Whether an SPDX expression can be satisfied by permitted licences. `/` is an old notation of OR.
 fn is_allowed(expression: &str) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = Words { words: spaced.split_whitespace().collect(), at: 0 };

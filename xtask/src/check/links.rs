@@ -1,4 +1,4 @@
-//! Links between the documents lead somewhere.
+//! Links between the documents have a target.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -19,7 +19,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Where the links of a line lead, other than to the outside and within the document.
+/// The targets of the links of a line, except external ones and those within the document.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("](").filter_map(|(at, between)| {
         let target = line.get(at + between.len()..)?.split(')').next()?;

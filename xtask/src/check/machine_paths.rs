@@ -1,9 +1,9 @@
-//! The repository knows no machine: no absolute path of somebody's disk, no registry but the public one.
+//! The repository is independent of any machine: no absolute path of a disk, no registry but the public one.
 
 use super::Finding;
 use super::files::SourceFile;
 
-/// Directories that exist on one machine only; in two halves, so that this file does not find itself.
+/// Directories of a single machine; in two halves, so that this file does not match itself.
 const PLACES: [(&str, &str); 3] = [("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/")];
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
@@ -29,7 +29,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Whether `place` stands in the line as the beginning of a path, not as a part of one.
+/// Whether `place` is in the line as the beginning of a path, not as a part of one.
 fn names(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line.get(..at).unwrap_or_default().chars().next_back();

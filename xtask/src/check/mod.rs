@@ -1,4 +1,4 @@
-//! The rules of this repository that no ready tool knows, checked one by one.
+//! The rules of this repository that no existing tool checks, one by one.
 
 mod citations;
 mod clippy_files;

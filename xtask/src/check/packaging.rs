@@ -1,4 +1,4 @@
-//! What runs a server for others gives it no more rights than it needs, and builds it from what is locked.
+//! A packaged server has no more rights than it needs, and is built from locked dependencies.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_image_is_found() {
+    fn faults_of_an_image_are_found() {
         for (old, new, part) in [
             ("rust:1.88.0-slim", "rust", "version"),
             ("rust:1.88.0-slim", "rust:latest", "version"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_missing_is_found() {
+    fn a_missing_file_is_found() {
         assert_eq!(check(&[]).len(), 3);
     }
 }

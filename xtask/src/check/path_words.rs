@@ -1,4 +1,4 @@
-//! The state of a path has one word, in the code as in the specification.
+//! The state of a path has one name, in the code and in the specification.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -21,7 +21,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     Vec::new()
 }
 
-/// The words that `fn word` gives to the states.
+/// The names that `fn word` gives to the states.
 fn in_code(text: &str) -> Vec<&str> {
     let body = text.split("fn word(").nth(1).unwrap_or_default();
     let body = body.split("\n    }\n").next().unwrap_or_default();
@@ -43,7 +43,7 @@ mod tests {
                           Self::B => \"b\",\n        }\n    }\n\n    Self::C => \"c\"\n";
 
     #[test]
-    fn words_that_differ_are_found() {
+    fn names_that_differ_are_found() {
         let table = |rows: &str| file(SPEC, &format!("| state | is |\n|---|---|\n{rows}\n\n| x | y |\n"));
         let check = |rows: &str| check(&[file(CODE, STATES), table(rows)]).len();
         assert_eq!(check("| a | one |\n| b | two |"), 0);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_can_not_be_found_are_no_success() {
+    fn missing_names_are_no_success() {
         assert_eq!(check(&[]).len(), 1);
     }
 }

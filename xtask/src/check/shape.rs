@@ -1,4 +1,4 @@
-//! Files stay short, the core stays safe, and nothing is left for later in silence.
+//! Files stay short, the core has no unsafe code, and nothing is postponed silently.
 
 use super::Finding;
 use super::files::{SourceFile, code_of};
@@ -41,12 +41,12 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// What several test programs share: each uses a part of it, so an expectation would fail in some.
+/// Modules shared by several test programs: each uses a part of them, so an expectation would fail in some.
 fn is_shared_by_tests(path: &str) -> bool {
     path.contains("/tests/common/")
 }
 
-/// What a line leaves for later or hides.
+/// A postponed or hidden part of a line.
 fn left_over(line: &str) -> Option<&'static str> {
     let code = code_of(line);
     if code.contains("todo!") || code.contains("unimplemented!") {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_for_later_is_found() {
+    fn postponed_work_is_found() {
         for (line, findings) in [
             ("todo!()", 1),
             ("unimplemented!()", 1),

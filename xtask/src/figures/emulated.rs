@@ -11,7 +11,7 @@ use manyway_cli::demo::stage::Stage;
 use manyway_proto::{ByteCount, Rate};
 use manyway_transfer::{BenchDirection, BenchLimit, BenchPlan, NoProgress, bench};
 
-/// In words what [`share`] does.
+/// Describes [`share`].
 pub(super) fn scenario(links: &[&str], time: Duration) -> String {
     format!(
         "one process, real UDP sockets, emulated links {} (rate with IP and UDP headers, delay one way), one bench \
@@ -21,7 +21,7 @@ pub(super) fn scenario(links: &[&str], time: Duration) -> String {
     )
 }
 
-/// In words what [`black_hole`] does.
+/// Describes [`black_hole`].
 pub(super) fn black_hole_scenario() -> String {
     format!(
         "one process, real UDP sockets, emulated links {} + {}, one bench stream for {} s; the first link drops all \
@@ -35,7 +35,7 @@ pub(super) fn black_hole_scenario() -> String {
     )
 }
 
-/// Sends for a while; gives the received share of the sum of the links.
+/// Sends for a while; returns the received share of the sum of the links.
 pub(super) fn share(links: &[&str], time: Duration) -> Result<f64, String> {
     let links = specs(links)?;
     let sum: u64 = links.iter().map(|link| link.rate.bits_per_second()).sum();
@@ -49,7 +49,7 @@ pub(super) fn share(links: &[&str], time: Duration) -> Result<f64, String> {
     Ok(ratio(rate.bits_per_second(), sum))
 }
 
-/// Cuts one of two links and restores it; gives the longest silence in milliseconds and the time until the restored
+/// Cuts one of two links and restores it; returns the longest silence in milliseconds and the time until the restored
 /// link carries data in seconds.
 pub(super) fn black_hole() -> Result<Vec<f64>, String> {
     let links = specs(&BLACK_HOLE)?;
@@ -74,7 +74,7 @@ pub(super) fn black_hole() -> Result<Vec<f64>, String> {
     })
 }
 
-/// How long after `restored` the link delivered a tenth of its rate for the first time.
+/// Delay from `restored` until the link first delivered a tenth of its rate.
 fn first_data(link: &LinkHandle, restored: Duration) -> Option<Duration> {
     let enough = (link.spec().rate * SERIES_BIN).get() / 10;
     let delivered = link.figures(Direction::Up).delivered;

@@ -15,7 +15,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads arguments; the error says what may stand there.
+    /// Parses arguments; the error lists the valid ones.
     pub(super) fn parse(mut arguments: impl Iterator<Item = String>, known: &[&str]) -> Result<Self, String> {
         let mut options = Self { runs: 5, time: Duration::from_secs(10), json: false, names: Vec::new() };
         while let Some(argument) = arguments.next() {
@@ -37,7 +37,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a figure was asked for; without names all are.
+    /// Whether a figure was requested; without names all are.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }

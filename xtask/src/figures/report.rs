@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::Figure;
 
-/// What counts as good, and its unit.
+/// A goal, and its unit.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Goal {
-    /// So much or more.
+    /// At least this much.
     AtLeast(f64, &'static str),
-    /// So much or less.
+    /// At most this much.
     AtMost(f64, &'static str),
 }
 
@@ -39,12 +39,12 @@ impl Goal {
     }
 }
 
-/// What came out of the runs.
+/// The results of the runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Measured {
-    /// The middle, the least and the greatest value.
+    /// The median, the least and the greatest value.
     Values { median: f64, least: f64, greatest: f64 },
-    /// It can not be measured here.
+    /// It cannot be measured here.
     Impossible(String),
 }
 
@@ -183,7 +183,7 @@ impl Line {
     }
 }
 
-/// Three digits that mean something.
+/// Three significant digits.
 fn number(value: f64) -> String {
     if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.0}") }
 }

@@ -1,4 +1,4 @@
-//! How fast virtual time passes.
+//! Measures the speed of virtual time.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use manyway_proto::{ByteCount, ConnectionConfig, Rate};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{PairBuilder, Side, endpoint_pair};
 
-/// In words what [`seconds`] does.
+/// Describes [`seconds`].
 pub(super) const SCENARIO: &str = "manyway_sim: two paths of 50 Mbit/s with 10 ms one way, one stream that never runs dry, 10 virtual seconds after \
      the set-up, in one thread";
 
-/// Simulates; gives the real time in seconds.
+/// Simulates; returns the real time in seconds.
 pub(super) fn seconds() -> Result<f64, String> {
     let rate = Rate::from_bits_per_second(50_000_000);
     let paths = PairBuilder::new().path(rate, DELAY).path(rate, DELAY);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// In words what [`gigabits`] does.
+/// Describes [`gigabits`].
 pub(super) fn scenario(time: Duration) -> String {
     format!(
         "two network namespaces, one veth pair, MTU 1500; manyway serve in one, manyway --json bench -t {} TICKET in \
@@ -14,7 +14,7 @@ pub(super) fn scenario(time: Duration) -> String {
     )
 }
 
-/// Measures once; gives Gbit/s.
+/// Measures once; returns Gbit/s.
 pub(super) fn gigabits(time: Duration) -> Result<f64, String> {
     let program = program()?;
     let [near, far] = ["a", "b"].map(|side| Namespace(format!("mwf{}{side}", std::process::id())));

@@ -1,4 +1,4 @@
-//! The binary as a child, watched.
+//! The binary as a monitored child process.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Drop for Namespace {
 pub(super) struct Process {
     child: Child,
     out: Option<BufReader<ChildStdout>>,
-    /// The most memory that it was seen to have, in KiB.
+    /// The largest observed memory, in KiB.
     pub(super) peak: u64,
 }
 
@@ -63,8 +63,8 @@ impl Process {
         Ok(Self { child, out, peak: 0 })
     }
 
-    /// Starts a server of a directory, which prints its ticket first. Started again with the same keys at the same
-    /// address, it is the same server.
+    /// Starts a server of a directory, which prints its ticket first. Restarted with the same keys at the same address,
+    /// it is the same server.
     pub(super) fn serve(
         mut command: Command,
         listen: &str,
@@ -80,7 +80,7 @@ impl Process {
         if ticket.is_empty() { Err("the server printed no ticket".to_owned()) } else { Ok((server, ticket)) }
     }
 
-    /// Looks at its memory; `false` once it has ended.
+    /// Samples its memory; returns `false` once it has ended.
     pub(super) fn watch(&mut self) -> Result<bool, String> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -95,7 +95,7 @@ impl Process {
         self.child.wait().map(drop).map_err(text)
     }
 
-    /// Waits for its end, which must be success; gives the last document that it printed.
+    /// Waits for its end, which must be successful; returns the last document that it printed.
     pub(super) fn end(&mut self) -> Result<serde_json::Value, String> {
         match self.outcome()? {
             (Some(0), Some(document)) => Ok(document),
@@ -151,5 +151,5 @@ pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(format!("{program} {}: {}", arguments.join(" "), said.trim()))
 }
 
-/// How often a process is looked at.
+/// Interval of sampling a process.
 pub(super) const POLL: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Many small files, and what other programs need for them.
+//! Many small files, and the time of other programs for them.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A large sparse file that is sent while both sides are killed again and again.
+//! Sends a large sparse file while both sides are killed repeatedly.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,20 +11,20 @@ use std::time::Instant;
 use super::process::{Namespace, POLL, Process};
 use super::{Random, parse, report, text};
 
-/// Options: what to send, how fast, and how often to kill.
+/// Options: size, rate, and number of kills.
 #[derive(Debug)]
 struct Plan {
     seed: u64,
     kills: u64,
     /// GiB of the file.
     size: u64,
-    /// MiB of it that are data, the rest is holes.
+    /// MiB of data in it; the rest is holes.
     data: u64,
     /// Mbit/s of the loopback interface.
     rate: u64,
 }
 
-/// Sends a file once undisturbed and once with kills, and prints what the kills cost.
+/// Sends a file once undisturbed and once with kills, and prints the cost of the kills.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let mut plan = Plan { seed: 1, kills: 5, size: 10, data: 2048, rate: 1000 };
     let parsed = parse(
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     report(parsed.and_then(|()| torture(&plan)))
 }
 
-/// What a course of transfers cost.
+/// The cost of a series of transfers.
 #[derive(Debug, Default)]
 struct Cost {
     wire: u64,
@@ -61,7 +61,7 @@ fn torture(plan: &Plan) -> Result<String, String> {
         .map(|_| (plan.size << 30) / 100 * (3 + random.below(94)))
         .zip((0..).map(|number: u64| if number.is_multiple_of(2) { Victim::Client } else { Victim::Server }))
         .collect();
-    // Both sides are hit, in an order that the seed decides.
+    // Both sides are killed, in an order by the seed.
     thresholds.sort_by_key(|(threshold, _)| *threshold);
     let killed = course(&namespace, place.path(), &thresholds)?;
     let mut table = String::new();
@@ -96,7 +96,7 @@ enum Victim {
     Server,
 }
 
-/// Sends the file into a fresh directory; kills a side whenever so much of the file has arrived.
+/// Sends the file into a fresh directory; kills a side whenever this much of the file has arrived.
 fn course(namespace: &Namespace, place: &Path, kills: &[(u64, Victim)]) -> Result<Cost, String> {
     let target = place.join("target");
     std::fs::create_dir(&target).map_err(text)?;
@@ -154,7 +154,7 @@ impl<'a> Course<'a> {
         Ok(Self { namespace, place, target, server, client, ticket, started, cost: Cost::default() })
     }
 
-    /// Waits until so much of the file has arrived. A client that gave up meanwhile is started again, as its user would.
+    /// Waits until this much of the file has arrived. A client that gave up meanwhile is restarted, as its user would.
     fn wait_for(&mut self, threshold: u64) -> Result<(), String> {
         while self.length() < threshold {
             if !self.is_going_on()? && self.go_on()?.is_some() {
@@ -165,7 +165,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// How much of the file has arrived.
+    /// The part of the file that has arrived.
     fn length(&self) -> u64 {
         self.target.join(".big.manyway-part").metadata().map_or(0, |part| part.len())
     }
@@ -177,7 +177,7 @@ impl<'a> Course<'a> {
         self.client.watch()
     }
 
-    /// What the client that has ended says; nothing if it was incomplete and runs again.
+    /// The result of the client that has ended; nothing if it was incomplete and runs again.
     fn go_on(&mut self) -> Result<Option<serde_json::Value>, String> {
         match self.client.outcome()? {
             (Some(0), Some(document)) => Ok(Some(document)),
@@ -196,7 +196,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Kills the server and starts it again; the client has to find out by itself.
+    /// Kills the server and restarts it; the client has to notice by itself.
     fn restart_server(&mut self) -> Result<(), String> {
         self.note_peaks();
         self.server.kill()?;
@@ -225,7 +225,7 @@ fn send(namespace: &Namespace, place: &Path, ticket: &str) -> Result<Process, St
     Process::start(command)
 }
 
-/// The status of a transfer that the same command takes up again.
+/// The status of a transfer that the same command resumes.
 const INCOMPLETE: i32 = 4;
 /// Inside of the namespace the port is free.
 const LISTEN: &str = "127.0.0.1:4455";

@@ -11,12 +11,12 @@ use manyway::{
 
 /// The argument of the process that serves.
 pub(super) const SERVE: &str = "--serve";
-/// Set-ups at a time.
+/// Parallel handshakes.
 const SET_UPS: usize = 32;
-/// From the last set-up until memory is read: connections give memory back after a second.
+/// Time from the last handshake until memory is read: connections free memory after a second.
 const REST: Duration = Duration::from_secs(4);
 
-/// Prints a table: kilobytes that the server process takes for each connection.
+/// Prints a table: kilobytes of the server process for each connection.
 pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
     super::print("connections  server, resident  for each connection")?;
     for count in counts {
@@ -27,7 +27,7 @@ pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes with one connection, so that what all share is there, and with so many.
+/// Memory with one connection, as a base, and with this many.
 fn rss_of_server(count: usize) -> Result<(u64, u64), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -94,7 +94,7 @@ async fn connect(address: &str, count: usize) -> Result<(Endpoint, Vec<Connectio
     Ok((client, connections.map_err(|error| error.to_string())?))
 }
 
-/// Serves until it is ended: prints its address, then its memory for each line that it reads.
+/// Serves until it is killed: prints its address, then its memory for each line that it reads.
 pub(super) fn serve() -> Result<(), String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let mut server = ServerOptions::new(identity(), &SECRET);
@@ -129,7 +129,7 @@ fn identity() -> Identity {
 
 const SECRET: [u8; 16] = [9; 16];
 
-/// Bytes of this process in memory.
+/// Resident bytes of this process.
 fn resident() -> Result<u64, String> {
     let status = std::fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

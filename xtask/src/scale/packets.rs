@@ -1,4 +1,4 @@
-//! Time for a packet beside many connections that rest, or that all send in turn; without sockets.
+//! Time per packet beside many idle connections, or beside many that send in turn; without sockets.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use manyway_proto::{ByteCount, ConnectionConfig};
 use manyway_sim::Crowd;
 
-/// Connections that send while the others rest.
+/// Connections that send while the others are idle.
 const BUSY: usize = 10;
 /// Exchanges of a measurement, each of a few packets.
 const EXCHANGES: usize = 20_000;
 
-/// Prints a table: nanoseconds for a packet in or out of the server, and how they compare with the first row.
+/// Prints a table: nanoseconds per packet in or out of the server, and the ratio to the first row.
 pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
     super::print("connections  ns/packet, 10 of them busy  ratio  ns/packet, all in turn  ratio")?;
     let mut first = None;
@@ -32,12 +32,12 @@ pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
-/// Lets the first `busy` clients send a little in turn; returns nanoseconds for each packet of the server.
+/// Makes the first `busy` clients send a little in turn; returns nanoseconds per packet of the server.
 fn exchanges(crowd: &mut Crowd, busy: usize) -> f64 {
     let run = |crowd: &mut Crowd, times: usize| {
         (0..times).for_each(|number| crowd.exchange(number % busy, ByteCount(100)));
     };
-    // Warm, and with memory reserved.
+    // Warm-up, which also reserves memory.
     run(crowd, busy.max(1000));
     let (time, packets) = (crowd.metered(), crowd.packets());
     run(crowd, EXCHANGES);
