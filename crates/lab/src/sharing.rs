@@ -16,7 +16,7 @@ const SETTLING: u32 = 4;
 /// The share of one of several contenders.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
-    /// Who.
+    /// Name of the contender.
     pub contender: String,
     /// Goodput of the last three quarters of each run, in Mbit/s.
     pub goodput: Spread,

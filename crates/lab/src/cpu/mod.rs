@@ -97,7 +97,7 @@ pub struct CpuReport {
 /// The figures of a subject.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuRow {
-    /// Who.
+    /// The measured subject.
     pub subject: Subject,
     /// Payload that the receiving application got, in Gbit/s.
     pub gigabits: Spread,
