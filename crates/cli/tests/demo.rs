@@ -151,7 +151,7 @@ impl Place {
         self.directory.path().join("plot.svg")
     }
 
-    /// Where it goes without an option.
+    /// Where the plot is written by default.
     fn default_plot(&self) -> PathBuf {
         self.directory.path().join("manyway-demo.svg")
     }

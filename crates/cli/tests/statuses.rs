@@ -131,7 +131,7 @@ fn a_terminal_that_is_closed_ends_a_command_in_order_with_129_and_not_below_nohu
     server.stop().expect(0);
 }
 
-/// Runs a command whose standard output nobody reads, once it has been read for `length` bytes.
+/// Runs a command whose standard output is closed after `length` bytes have been read.
 fn without_reader(mut command: Command, length: usize) -> (Option<i32>, String) {
     use std::io::Read as _;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -73,8 +73,8 @@ impl ExitCode {
         matches!(self, Self::HungUp | Self::Interrupted)
     }
 
-    /// The code of a command that has done its work and printed `printed`: a reader that has seen enough changes
-    /// nothing.
+    /// The exit code of a command that has done its work, where `printed` is the result of printing: a reader that
+    /// closes the pipe early is no error.
     ///
     /// # Errors
     /// That of `printed` otherwise.

@@ -24,14 +24,14 @@ pub fn width_of_messages() -> Option<usize> {
     if err.is_terminal() { width(&err) } else { None }
 }
 
-/// Lines of the terminal behind standard error, if there is one.
+/// Height of the terminal of standard error, if it is one.
 #[cfg(unix)]
 pub fn height_of_messages() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
     Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
-/// Cuts a line so that a terminal behind standard output does not wrap it; leaves it alone elsewhere.
+/// Truncates a line so that a terminal on standard output does not wrap it; without a terminal the line is unchanged.
 pub fn fit(line: &str) -> String {
     width_of_output().map_or_else(|| line.to_owned(), |width| clip(line, width))
 }

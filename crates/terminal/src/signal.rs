@@ -16,7 +16,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Its name for people.
+    /// The name that is printed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "Ctrl-C",
@@ -25,7 +25,7 @@ impl Signal {
         }
     }
 
-    /// How a command ends that it kept from its work.
+    /// Exit code of a command that the signal interrupted.
     pub fn exit_code(self) -> ExitCode {
         match self {
             Self::Interrupt | Self::Terminate => ExitCode::Interrupted,
@@ -33,7 +33,7 @@ impl Signal {
         }
     }
 
-    /// The error of a command that it kept from its work.
+    /// The error of a command that the signal interrupted.
     pub fn error(self) -> CommandError {
         CommandError::new(self.exit_code(), format!("ended by {self}"))
     }
@@ -45,8 +45,8 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Waits for Ctrl-C, SIGTERM or SIGHUP and tells which it was. It listens from the call on, not only once it is awaited,
-/// and must be called inside a runtime. A SIGHUP that is ignored, as below `nohup`, stays so.
+/// Waits for Ctrl-C, SIGTERM or SIGHUP and returns which it was. It listens from the call on, not only once awaited,
+/// and must be called inside a runtime. An ignored SIGHUP, as under `nohup`, stays ignored.
 pub fn signalled() -> impl Future<Output = Signal> {
     #[cfg(unix)]
     let signals = {
@@ -77,15 +77,15 @@ pub fn signalled() -> impl Future<Output = Signal> {
     }
 }
 
-/// Whether whoever started this process has SIGHUP ignored. Where the system does not tell, it counts as ignored, and so
-/// its default stays.
+/// Whether the parent process had SIGHUP ignored. If the system does not report it, it counts as ignored, so that its
+/// disposition is unchanged.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status");
     status.ok().and_then(|status| ignores_hang_up(&status)).unwrap_or(true)
 }
 
-/// What proc(5) says of signals: a mask in which the lowest bit stands for SIGHUP, which has the number 1.
+/// A signal mask as in proc(5): the lowest bit stands for signal 1, SIGHUP.
 #[cfg(unix)]
 fn ignores_hang_up(status: &str) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;

@@ -49,7 +49,7 @@ fn list(global: &GlobalArgs) -> Result<(), CommandError> {
 struct Row {
     interface: String,
     used: Used,
-    /// Whether this machine has it now.
+    /// Whether the interface exists now.
     is_there: bool,
 }
 
@@ -57,7 +57,7 @@ struct Row {
 enum Used {
     /// Of a cap.
     Of(CapState),
-    /// Of a cap of another command line: this one and the settings name none.
+    /// Of a cap of another command line: neither this one nor the settings name a cap.
     Counted(Count),
 }
 
@@ -86,11 +86,11 @@ impl Row {
     }
 }
 
-/// Interfaces that caps name, those that are there and have a cap, and those of which something was counted.
+/// Interfaces that caps name, existing ones that have a cap, and those with counted traffic.
 fn rows(ledger: Option<&CapLedger>) -> Result<Vec<Row>, CommandError> {
     let watcher = InterfaceWatcher::new()?;
     let there: BTreeSet<_> = watcher.snapshot().interfaces.iter().map(|own| own.name.clone()).collect();
-    // Whoever has no home has no counts there either.
+    // Without a home directory there are no counts either.
     let home = Home::find().ok();
     let mut names = there.clone();
     names.extend(ledger.iter().flat_map(|ledger| ledger.named()));

@@ -46,7 +46,7 @@ pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, Comman
     };
     let code = code.after_printing(print(global, &report).map_err(CommandError::from))?;
     match no_plot {
-        // Nobody asked for the one that is drawn anyway.
+        // The default plot was not asked for, so a failure to write it is only a warning.
         Some(text) if arguments.plot.is_none() => {
             if !global.quiet {
                 note(&format!("warning: {text}; --plot FILE names another place"));
@@ -59,7 +59,7 @@ pub fn run(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ExitCode, Comman
 }
 
 /// # Errors
-/// A plot can not be written there. That is found out before minutes are spent on what is in it.
+/// The plot cannot be written there. The check comes before the minutes that the demo takes.
 fn check_plot(place: &Path) -> Result<(), CommandError> {
     let was_there = place.symlink_metadata().is_ok();
     if place.metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
@@ -199,10 +199,10 @@ fn best(links: &[LinkSpec]) -> usize {
     ranked.map_or(0, |(index, _)| index)
 }
 
-/// Writes the plot; that it can not be written spoils nothing else.
+/// Writes the plot; a failure does not affect the rest of the demo.
 ///
 /// # Errors
-/// Why it can not.
+/// The plot cannot be written.
 fn write_plot(place: &Path, report: &DemoReport, outcome: &Outcome) -> Result<(), String> {
     let svg = plot(report, outcome).to_svg().map_err(|error| error.to_string())?;
     let failed = |error| format!("cannot write the plot to {}: {}", place.display(), cause(&error));
@@ -249,9 +249,9 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
     out.flush()
 }
 
-/// Where the plot goes that nobody asked for.
+/// Default file of the plot.
 const PLOT: &str = "manyway-demo.svg";
-/// Characters of a line where there is no terminal, and the most that are read with ease.
+/// Width of a line without a terminal, and the largest width that is easy to read.
 const LINE: usize = 78;
 const WIDEST: usize = 100;
 /// Time limit for threads to end.

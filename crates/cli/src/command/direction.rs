@@ -1,10 +1,10 @@
-//! Which way the data of a command goes, and which options have no effect on what this end receives.
+//! The direction of a command's data, and the options without effect on received data.
 
 use manyway_transfer::BenchFlow;
 
 use crate::args::GlobalArgs;
 
-/// Which way the data of a command goes.
+/// The direction of a command's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// This end sends.
@@ -26,12 +26,12 @@ impl From<BenchFlow> for Direction {
 }
 
 impl Direction {
-    /// Whether this end sends data, so that its scheduler decides about some.
+    /// Whether this end sends data, so that its scheduler has an effect.
     pub fn sends(self) -> bool {
         self != Self::In
     }
 
-    /// Says which options of the command line have no effect on what this end receives, and what to do instead.
+    /// Says which options of the command line have no effect on received data, and what to do instead.
     pub fn tell_what_decides(self, global: &GlobalArgs) {
         if let Some(text) = self.what_decides(global).filter(|_| !global.quiet) {
             global.desk.tell(&text);
@@ -56,8 +56,8 @@ impl Direction {
     }
 }
 
-/// The options of the command line that only a sender obeys. Settings are for all commands, so those in them are no
-/// mistake of this one.
+/// The options of the command line that only a sender obeys. Settings apply to all commands, so such an option in them
+/// is no mistake.
 fn options_of_sender(global: &GlobalArgs) -> Vec<String> {
     let scheduler = global.scheduler.iter().filter(|_| !global.scheduler_of_settings);
     let mut options: Vec<_> = scheduler.map(|name| format!("--scheduler {name}")).collect();

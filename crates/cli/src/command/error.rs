@@ -58,14 +58,14 @@ pub fn of_measurement(error: &TransferError, connection: Option<ConnectionError>
     }
 }
 
-/// By what this end proved who it is.
+/// The credential by which this end authenticated itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
     /// The secret of a ticket.
     Ticket,
     /// The user's own key.
     Key,
-    /// One of them.
+    /// A ticket or a key.
     Unknown,
 }
 
@@ -90,7 +90,7 @@ pub fn of_refusal(reason: &str, credential: Credential) -> Option<CommandError> 
         .then(|| CommandError::new(ExitCode::Authentication, format!("{text} (TLS {ACCESS_DENIED})")))
 }
 
-/// How a server tells that it does not accept a client's key (RFC 8446, section 6.2: `access_denied`).
+/// How a server reports that it does not accept a client's key (RFC 8446, section 6.2: `access_denied`).
 const ACCESS_DENIED: &str = "alert 49";
 
 /// A connection ended.
@@ -227,7 +227,7 @@ mod tests {
             "the server refused this ticket or key: it is revoked, expired or another server's; `manyway keys list` \
              there shows those that it accepts (TLS alert 49)"
         );
-        // As servers of earlier versions say it.
+        // The text of servers of earlier versions.
         assert_eq!(refused("TLS handshake failed with alert 49: not accepted").text, told.text);
         let text = |credential| of_refusal(alert, credential).unwrap().text;
         assert!(

@@ -9,12 +9,12 @@ use crate::args::GlobalArgs;
 use crate::caps::CapRule;
 use crate::home::Home;
 
-/// Checks that the interfaces of the command line and of the settings are there. A pattern may mean none, for a modem
-/// that is not always plugged in. Returns warnings of those that the settings exclude or give a cap: settings are for
-/// every day.
+/// Checks that the interfaces of the command line and of the settings exist. A pattern may match none, for a modem that
+/// is not always plugged in. A missing interface that the settings exclude or give a cap is only a warning, which is
+/// returned: settings apply to all commands.
 ///
 /// # Errors
-/// One is not there: the text lists those that are.
+/// An interface does not exist: the text lists those that do.
 pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError> {
     let caps = literal_names(&global.caps);
     let settings_caps = literal_names(&global.settings_caps);
@@ -25,7 +25,7 @@ pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError
     {
         return Ok(Vec::new());
     }
-    // A system that does not tell its interfaces is no reason to refuse a name.
+    // If the system does not list its interfaces, a name cannot be checked.
     let Ok(watcher) = InterfaceWatcher::new() else { return Ok(Vec::new()) };
     let there: Vec<_> =
         watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str()).collect();
@@ -46,13 +46,14 @@ pub fn check_interfaces(global: &GlobalArgs) -> Result<Vec<String>, CommandError
         .collect())
 }
 
-/// The names in rules that are no patterns and set a cap.
+/// The names in rules that set a cap and are not patterns.
 fn literal_names(rules: &[CapRule]) -> Vec<String> {
     let literal = rules.iter().filter(|rule| rule.pattern.is_literal() && rule.cap.is_some());
     literal.map(|rule| rule.pattern.to_string()).collect()
 }
 
-/// Whether something went over the interface earlier: a modem that is not plugged in is no slip.
+/// Whether traffic was counted for the interface earlier: then the name is no typing error but, say, a modem that is
+/// not plugged in.
 fn was_used(interface: &str) -> bool {
     let count = Home::find().ok().and_then(|home| home.count(interface).ok().flatten());
     count.is_some_and(|count| count.bytes > 0)

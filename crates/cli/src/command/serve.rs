@@ -248,8 +248,8 @@ struct House {
 }
 
 impl House {
-    /// Takes clients until a signal comes (`stop`) or the endpoint ends. Tells the signal, and what serves the
-    /// clients that are still there.
+    /// Accepts clients until a signal comes (`stop`) or the endpoint ends. Returns the signal, and the tasks of the
+    /// clients that are still connected.
     async fn serve(
         mut self,
         endpoint: &Endpoint,

@@ -12,7 +12,7 @@ use manyway_terminal::signal::{Signal, signalled};
 /// Runs `work` until it is done or the user interrupts.
 ///
 /// # Errors
-/// That of `work`, or that of a signal ([`Signal::error`]).
+/// The error of `work` or of a signal ([`Signal::error`]).
 pub async fn until_interrupted<T>(
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
@@ -26,7 +26,7 @@ pub async fn until_interrupted<T>(
 /// follows.
 ///
 /// # Errors
-/// That of `work`, or that of a signal ([`Signal::error`]).
+/// The error of `work` or of a signal ([`Signal::error`]).
 pub async fn until_interrupted_over<T>(
     endpoint: &Endpoint,
     work: impl Future<Output = Result<T, CommandError>>,
@@ -41,7 +41,7 @@ pub async fn until_interrupted_over<T>(
 /// Whether the peers were told of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
-    /// They were, or had their time for it.
+    /// They were, or their time for an answer is over.
     Said,
     /// The user did not want to wait.
     CutShort,
@@ -62,8 +62,8 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
     endpoint.close_within(0, reason, SHORT_FAREWELL).await;
 }
 
-/// Waits for Ctrl-C, SIGTERM or SIGHUP and tells which it was. It listens from the call on, not only once it is awaited, and must be
-/// called inside a runtime. After the signal the process has 1.8 s to end by itself.
+/// Waits for Ctrl-C, SIGTERM or SIGHUP and returns which it was. It listens from the call on, not only once it is
+/// awaited, and must be called inside a runtime. After the signal the process has 1.8 s to end by itself.
 pub fn interrupted() -> impl Future<Output = Signal> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);

@@ -35,7 +35,7 @@ enum Way {
 }
 
 impl Way {
-    /// By what this end proves who it is.
+    /// The credential by which this end authenticates itself.
     fn credential(&self) -> Credential {
         match self {
             Self::Ticket(_) => Credential::Ticket,
@@ -181,7 +181,7 @@ impl Target {
         }
     }
 
-    /// The servers that have a name here, where one without was named and not found.
+    /// The servers that have a name here, if an unknown name was given.
     fn names_known_instead(&self) -> String {
         let (Way::Key { home, known: None, .. } | Way::Certificate { home, known: None, .. }) = &self.way
         else {
@@ -199,7 +199,7 @@ impl Target {
         format!("; servers with a name here: {} (`manyway keys list servers`)", names.join(", "))
     }
 
-    /// Decides about a server that is not known yet. Nothing was said to it before (spec 7.41).
+    /// Decides about a server that is not known yet. Nothing was sent to it before (spec 7.41).
     ///
     /// # Errors
     /// [`ExitCode::Authentication`] if it is not trusted.
@@ -261,7 +261,7 @@ fn ticket_of_file(text: &str) -> Result<Option<String>, CommandError> {
     let mut content = Vec::new();
     let file = std::fs::File::open(name).map_err(|error| failed(&Failure::from_io(&error)))?;
     file.take(LONGEST_TICKET).read_to_end(&mut content).map_err(|error| failed(&Failure::from_io(&error)))?;
-    // What is no text is no ticket either.
+    // A ticket is text.
     let ticket = std::str::from_utf8(&content).unwrap_or_default().trim();
     if !is_ticket(ticket) {
         return Err(failed(
@@ -384,7 +384,7 @@ fn changed_key(home: &Home, name: &str, entry: &ServerEntry, shown: &PublicKey) 
     )
 }
 
-/// Asks the user, who has to type a whole word.
+/// Asks the user for a decision, which has to be typed as a whole word.
 async fn ask(name: &str, hash: &KeyHash) -> Result<(), CommandError> {
     let mut err = std::io::stderr().lock();
     write!(

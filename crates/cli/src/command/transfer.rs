@@ -30,9 +30,9 @@ pub struct Transfer<'a> {
     pub retry: Option<Retries>,
     /// Its rate limit.
     pub limit: Option<Rate>,
-    /// Which way the files go.
+    /// The direction of the files.
     pub direction: Direction,
-    /// Where its summary goes.
+    /// Where its summary is written.
     pub end: End,
     /// The activity, such as "sending".
     pub doing: &'static str,
@@ -96,7 +96,7 @@ impl Transfer<'_> {
         };
         view.finish();
         let counts = tally.so_far();
-        // Of what never began there is nothing to go on with.
+        // A transfer that never began cannot be resumed.
         let error = if counts.attempts == 0 { error } else { self.gave_up(error, repetitions) };
         let summary = Summary::new(self.done, counts, started.elapsed(), paths.rows());
         summary.tell_part(self.global);

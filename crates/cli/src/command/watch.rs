@@ -77,7 +77,7 @@ pub struct PathWatch {
 }
 
 impl PathWatch {
-    /// Starts to show the paths of `connection`, whose data go in a direction, in `view`, and to note them in `paths`.
+    /// Starts to show the paths of `connection` in `view`, and to note them in `paths`; its data has this direction.
     /// Times of messages count from `started`.
     pub fn start(
         connection: &Connection,
@@ -151,15 +151,15 @@ pub fn moment(time: Duration) -> String {
     format!("{:>7.2} s ", time.as_secs_f64())
 }
 
-/// The words for a change that a user wants to know: a path that works is news if it did not before. Which path is
-/// primary is decided by who sends.
+/// The text for a change that concerns the user: a working path is news if it did not work before. The sender decides
+/// which path is primary.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
 fn describe(event: &Event, direction: Direction, paths: &PathsOf) -> Option<String> {
     let path = path_of(event)?;
     let is_worth_it = match event {
         Event::Path(change) => paths.is_news(change) || change.state == PathState::Parked,
         Event::PrimaryPath(_) => direction.sends(),
-        // Whoever asks the user about it tells.
+        // The code that asks the user about it reports it.
         _ => false,
     };
     if is_worth_it { news_words(event, paths.name(path).as_deref()) } else { None }

@@ -1,8 +1,8 @@
-//! The terminal behind standard error as the lines of progress are drawn on it.
+//! The terminal of standard error, on which the lines of progress are drawn.
 //!
-//! `indicatif` fills each line with spaces to the right edge, so that whatever else is written begins on a line of its
-//! own. The `^C` that a terminal shows for Ctrl-C does so, too: the cursor is then a line lower than the program knows, and
-//! a bar stays behind for good. Here the cursor stays behind the text of the last line.
+//! `indicatif` fills each line with spaces to the right edge, so that other output begins on a line of its own. So does
+//! the `^C` that a terminal shows for Ctrl-C: the cursor is then a line lower than the program knows, and the bar is not
+//! erased. Here the cursor stays after the text of the last line.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,25 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use indicatif::TermLike;
 use manyway_terminal::screen::{height_of_messages, width_of_messages};
 
-/// What is to be drawn; clones draw on the same terminal.
+/// The terminal to draw on; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Canvas(Arc<Mutex<Frame>>);
 
 #[derive(Debug, Default)]
 struct Frame {
-    /// What is not written yet.
+    /// Text that is not written yet.
     text: String,
-    /// The cursor stands behind a text, of which the line is not ended.
+    /// The cursor stands after a text whose line is not ended.
     is_behind_text: bool,
-    /// A line was written, and what fills it follows.
+    /// A line was written, and the spaces that fill it follow.
     awaits_filling: bool,
 }
 
 impl Canvas {
-    /// Ends the line of a text behind which the cursor stands, so that others may write.
+    /// Ends the line if the cursor stands after a text, so that other output begins on a new line.
     ///
     /// # Errors
-    /// The terminal is gone.
+    /// The terminal is closed.
     pub fn end(&self) -> io::Result<()> {
         let mut frame = self.frame();
         if frame.is_behind_text {
@@ -136,7 +136,7 @@ impl TermLike for Canvas {
 mod tests {
     use super::*;
 
-    /// What `indicatif` does to draw these lines in the place of so many.
+    /// The calls by which `indicatif` replaces that many lines by these.
     fn draw(canvas: &Canvas, lines: &[&str], before: usize) -> String {
         canvas.move_cursor_up(before.saturating_sub(1)).unwrap();
         for line in 0..before {

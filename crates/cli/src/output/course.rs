@@ -21,7 +21,7 @@ pub struct Course {
     arrived: u64,
     /// Bytes that arrived in earlier attempts.
     earlier: u64,
-    /// The sizes of the files that have begun, and what was done of them. Between two files they are the same.
+    /// Total size of the files that have begun, and the bytes of them that are done. Between two files both are equal.
     begun: u64,
     passed: u64,
     holes: Holes,
@@ -66,12 +66,12 @@ impl Course {
         self.window.record(now, 0);
     }
 
-    /// A file of that size begins; of content whose length nobody knows it is 0.
+    /// A file of that size begins; the size is 0 for content of unknown length.
     pub fn start_file(&mut self, size: u64) {
         self.begun = self.begun.saturating_add(size);
     }
 
-    /// Adds bytes that travelled.
+    /// Adds transferred bytes.
     pub fn advance(&mut self, bytes: u64) {
         self.skip(bytes);
         self.given = self.given.saturating_add(bytes);
@@ -83,7 +83,7 @@ impl Course {
         self.passed = self.passed.saturating_add(bytes);
     }
 
-    /// Adds bytes that need not travel since they are a hole. Both ends hash it all the same.
+    /// Adds bytes of a hole, which are not transferred. Both ends hash the hole all the same.
     pub fn skip_hole(&mut self, bytes: u64) {
         self.skip(bytes);
         self.holes.note(self.given, bytes);
@@ -180,7 +180,7 @@ impl Course {
             }
             Pace::Stalled if total == 0 && self.given == self.arrived => rest("waiting for input"),
             Pace::Stalled if self.holes.are_passed(now, self.given) => rest("skipping holes"),
-            // The one end hashes what it has, and then the other compares it, before the next file begins.
+            // One end hashes its data, and then the other compares it, before the next file begins.
             Pace::Stalled if self.begun == self.passed => rest("checking what is there"),
             Pace::Stalled => ("stalled".to_owned(), Tint::Warning),
             Pace::Unknown => rest(""),
@@ -193,13 +193,13 @@ impl Course {
     }
 }
 
-/// The holes that were passed lately.
+/// The recent holes.
 #[derive(Debug, Default)]
 struct Holes {
-    /// When one was passed last, and whether one was since the last sample.
+    /// When the last hole was passed, and whether that was since the last sample.
     last: Option<Instant>,
     is_new: bool,
-    /// Bytes of holes close to each other, and the bytes of content that were given before the last of them.
+    /// Bytes of holes close to each other, and the bytes of content given to the connection before the last of them.
     bytes: u64,
     behind: u64,
 }
@@ -226,9 +226,9 @@ impl Holes {
     }
 }
 
-/// A receiver that does not read takes no more than this.
+/// The most that the connection takes while the receiver does not read.
 const MOST_BUFFERED: u64 = 64 << 20;
-/// Holes that take a receiver more than a moment.
+/// Size from which a hole takes the receiver noticeable time.
 const LONG_HOLES: u64 = 1 << 30;
 
 fn no_path(left: Duration) -> String {
@@ -343,7 +343,7 @@ mod tests {
         insta::assert_snapshot!("course_without_path", course.line(now + 4200 * MS, 80).plain());
     }
 
-    /// What is said 5 s after the start of a transfer of which nothing moves.
+    /// The text 5 s after the start of a transfer without progress.
     fn said(total: u64, prepare: impl FnOnce(&mut Course)) -> String {
         let (mut course, start) = (Course::new("sending"), Instant::now());
         course.begin(start, total);

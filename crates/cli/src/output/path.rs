@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(excluded(Exclusion::ByUser), "excluded by the user");
         assert_eq!(reason_words(&PathReason::ProbeTimeout { count: 6 }), "6 probes unanswered");
         assert_eq!(reason_words(&PathReason::Moved), PathReason::Moved.to_string());
-        // Programs and the log are told in the same words.
+        // JSON and the log have the same words.
         for (reason, words) in
             [(PathReason::SetUp, "connected"), (PathReason::ProbationServed, "stable again")]
         {

@@ -216,7 +216,7 @@ impl ProgressView {
         self.overall.finish_and_clear();
         #[cfg(unix)]
         if self.mode == ProgressMode::Terminal && !self.is_finished.load(Ordering::Relaxed) {
-            // The terminal may be gone.
+            // The terminal may be closed.
             let _ = self.canvas.end();
         }
         self.is_finished.store(true, Ordering::Relaxed);
@@ -236,19 +236,19 @@ fn target_on(canvas: &Canvas) -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(canvas.clone()), REDRAWS)
 }
 
-/// Behind a line there is room for what the terminal shows of a key, such as `^C`.
+/// After a line there is room for the characters that the terminal shows for a key, such as `^C`.
 fn width_of_lines() -> usize {
     width_of_messages().unwrap_or(LEAST_WIDTH).saturating_sub(KEY)
 }
 
-/// The style of a line that is made anew whenever it is drawn.
+/// The style of a line that is composed whenever it is drawn.
 fn line_of(course: &Arc<Mutex<Course>>) -> ProgressStyle {
     let course = Arc::clone(course);
     let draw = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let now = Instant::now();
         let course = course.lock().unwrap_or_else(PoisonError::into_inner);
         let line = course.line(now, width_of_lines());
-        // The terminal is not to blame, and nobody else can be told.
+        // An error of the terminal cannot be reported anywhere else.
         let _ = out.write_str(&line.text(Colour::of_messages()));
     };
     let style = ProgressStyle::with_template("{line}").unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -303,7 +303,7 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// The width if it is unknown, and without a terminal.
 const LEAST_WIDTH: usize = 80;
 const PLAIN_WIDTH: usize = 100;
-/// Characters that a terminal shows of a key that is a signal, and its cursor.
+/// Characters that a terminal shows for a signal key, and its cursor.
 const KEY: usize = 3;
 /// Before the lines of paths.
 const INDENT: &str = "  ";

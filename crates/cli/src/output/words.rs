@@ -14,7 +14,7 @@ pub fn cause(error: &io::Error) -> String {
     }
 }
 
-/// A number of things, of which the word is in the singular.
+/// A count with its noun, given in the singular.
 pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     match (number.try_into().unwrap_or(u64::MAX), thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
@@ -23,7 +23,7 @@ pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
-/// An address as a user writes it: with the name of the interface behind a link-local one, not its number.
+/// An address as a user writes it: a link-local one is followed by the name of the interface, not its number.
 pub fn address(address: SocketAddr) -> String {
     HostPort::from(address).to_string()
 }

@@ -258,7 +258,7 @@ fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one()
     server.running.signal("KILL");
     server.running.end();
     let _server = serving(&listen);
-    // The client does not know yet that its connection is gone.
+    // The client does not know yet that its connection is lost.
     assert!(!running.messages().contains("connection lost"), "{}", running.messages());
     assert_eq!(ask(connected(&address), "after").unwrap(), "AFTER");
     assert!(running.messages().contains("connected again"), "{}", running.messages());

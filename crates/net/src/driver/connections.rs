@@ -60,7 +60,7 @@ pub(super) struct Peer {
     pub(super) hosts: Vec<HostPort>,
     /// Its addresses.
     pub(super) remotes: Vec<SocketAddr>,
-    /// While no interface leads to it: those over which nothing more may go, and until when.
+    /// While no interface leads to the peer: the interfaces whose cap is reached, and until when.
     pub(super) cap_reached: Option<String>,
 }
 

@@ -47,7 +47,7 @@ impl fmt::Display for ExcludedList<'_> {
     }
 }
 
-/// Each interface that a cap keeps out, and until when; `None` if caps keep none out.
+/// Each interface that its cap excludes, and until when; `None` if caps exclude none.
 pub(crate) fn capped(excluded: &[Excluded]) -> Option<String> {
     let mut reached: Vec<Excluded> = Vec::new();
     for it in excluded.iter().filter(|it| matches!(it.reason, Exclusion::CapReached { .. })) {

@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
-        // Which path is primary is decided by who sends.
+        // The sender decides which path is primary.
         let is_of_peer = matches!(event, Event::PrimaryPath(_)) && !Direction::from(self.plan.flow).sends();
         let is_known = is_of_peer || self.known.is_beginning(event);
         let Some(path) = path_of(event).filter(|_| !is_known) else { return Ok(()) };

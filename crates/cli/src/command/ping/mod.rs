@@ -45,7 +45,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PingArgs) -> Result<ExitCode, 
     code.after_printing(printed)
 }
 
-/// The end by a signal or a key: the regular one, unless there is a number of probes.
+/// The end by a signal or a key. It is the regular one unless the number of probes is limited.
 fn ended_by(arguments: &PingArgs, error: impl FnOnce() -> CommandError) -> Result<(), CommandError> {
     if arguments.count.is_some() { Err(error()) } else { Ok(()) }
 }
