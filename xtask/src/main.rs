@@ -26,8 +26,7 @@ const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
            sends many small files, compared with cp and tar; in a release build
 ";
 
-/// The repository around the working directory: the checked tree is the one that the caller is in, wherever this program
-/// was built.
+/// The repository around the working directory: the tree of the caller is checked, wherever this program was built.
 fn root() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     here.ancestors().find(|place| place.join("xtask/Cargo.toml").is_file()).map(Path::to_path_buf)

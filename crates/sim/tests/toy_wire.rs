@@ -36,7 +36,7 @@ impl ToyPeer {
         self.connection.as_mut().unwrap()
     }
 
-    /// How often a path came into a state.
+    /// How often a path entered a state.
     fn came_into(&self, wanted: PathState) -> usize {
         self.states.iter().filter(|(_, state)| *state == wanted).count()
     }
@@ -121,7 +121,7 @@ impl Peer for ToyPeer {
     }
 }
 
-/// A client and a server over the toy wire; the client sends so many bytes.
+/// A client and a server over the toy wire; the client sends that many bytes.
 fn sending(builder: PairBuilder, bytes: u64) -> Pair<ToyPeer> {
     let mut pair = builder.build(ToyPeer::new, ToyPeer::new);
     pair.begin().unwrap();
@@ -129,7 +129,7 @@ fn sending(builder: PairBuilder, bytes: u64) -> Pair<ToyPeer> {
     pair
 }
 
-/// Runs until all bytes have arrived and the sender knows it; tells how long that took.
+/// Runs until all bytes have arrived and the sender knows it; returns the duration.
 fn arrive(pair: &mut Pair<ToyPeer>, bytes: u64) -> std::time::Duration {
     let start = pair.now();
     let arrived = |pair: &mut Pair<ToyPeer>| {

@@ -1,15 +1,15 @@
-//! What a check says.
+//! A finding of a check.
 
 use std::fmt;
 
-/// A rule that is broken somewhere.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The file, from the root of the repository.
     pub file: String,
     /// The line, from 1; 0 if the whole file is meant.
     pub line: usize,
-    /// What is wrong.
+    /// The violation.
     pub text: String,
 }
 

@@ -1,6 +1,6 @@
-//! No type grows without end, and files import each other in no new circle.
+//! Types stay below a size, and files import each other in no new circle.
 //!
-//! What was so already when this check came is listed; the lists can only shrink.
+//! Known violations are listed; the lists can only shrink.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -16,10 +16,10 @@ const LARGE_TYPES: [LargeType; 0] = [];
 const SLACK: usize = 100;
 
 const KNOWN_CIRCLES: &str = "xtask/src/check/known_circles.txt";
-/// The circles that are known: the files of each, and an empty line behind.
+/// The known circles: the files of each, followed by an empty line.
 const KNOWN: &str = include_str!("known_circles.txt");
 
-/// A type that is larger than types may be, and the lines that it may have nevertheless.
+/// A type above the limit, and the lines that it may have nevertheless.
 struct LargeType {
     name: &'static str,
     file: &'static str,
@@ -84,7 +84,7 @@ fn check_circles(circles: &[Circle], known: &str) -> Vec<Finding> {
     findings
 }
 
-/// What is new about a circle: all of it, or the files beyond the known one that shares most with it.
+/// The new part of a circle: all of it, or the files that are not in the known circle that shares most with it.
 fn describe(circle: &Circle, known: &[Vec<&str>]) -> String {
     let shared = |known: &&Vec<&str>| circle.iter().filter(|file| known.contains(&file.as_str())).count();
     let Some(nearest) = known.iter().filter(|known| shared(known) > 0).max_by_key(shared) else {

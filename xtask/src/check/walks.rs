@@ -1,4 +1,4 @@
-//! The files that the walks of the architecture name are there.
+//! The files that the walks of the architecture name exist.
 
 use super::Finding;
 use super::files::SourceFile;

@@ -26,7 +26,7 @@ fn of_graph(graph: &Graph) -> Vec<Circle> {
     found
 }
 
-/// The files that imports lead to from one, which is among them if it lies in a circle.
+/// The files that a file reaches by imports; the file itself is among them if it lies in a circle.
 fn reachable<'a>(graph: &'a Graph, from: &'a str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut next = vec![from];

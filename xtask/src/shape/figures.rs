@@ -11,21 +11,21 @@ use crate::check::files::SourceFile;
 /// Figures of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Its word in JSON.
+    /// Its key in JSON.
     pub(super) key: &'static str,
-    /// What is counted, for people.
+    /// Heading in the printed report.
     pub(super) title: String,
-    /// In the order in which they are shown; those beyond `shown` only where they stand beside one of another tree.
+    /// In the order of display; those beyond `shown` are displayed only beside one of another tree.
     pub(super) figures: Vec<Figure>,
     pub(super) shown: usize,
 }
 
-/// A number with its name, and what it stands for.
+/// A number with its name and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Figure {
     pub(super) name: String,
     pub(super) value: usize,
-    /// The files that were counted, where files are, or one remark.
+    /// The counted files, if files are counted, or one remark.
     pub(super) details: Vec<String>,
 }
 

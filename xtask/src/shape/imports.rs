@@ -1,4 +1,4 @@
-//! Which file of a package names what another one defines.
+//! The imports between the files of a package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The graph of a package.
 ///
-/// A name counts where it is used, be it imported or written out, and leads to the file that defines it, whichever
-/// modules export it again. Declaring a module, importing one as a whole, and exporting a name are no uses.
+/// A name counts where it is used, imported or fully qualified, and leads to the file that defines it, whatever modules
+/// re-export it. Declaring a module, importing one as a whole, and re-exporting a name are no uses.
 pub(crate) fn graph(package: &Package) -> Graph {
     let modules = package.modules();
     let mut graph = Graph::new();
@@ -43,7 +43,7 @@ impl Names {
         self.found.insert(path);
     }
 
-    /// The paths in what is given to a macro.
+    /// The paths in the arguments of a macro.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let (mut path, mut colons, mut dots) = (Vec::new(), 0, 0);
         for token in tokens {
@@ -51,7 +51,7 @@ impl Names {
                 if colons != 2 {
                     self.add_word(std::mem::take(&mut path));
                 }
-                // Behind one dot is a field or a method; behind two begins the end of a range.
+                // After one dot is a field or a method; after two the end of a range begins.
                 if dots != 1 {
                     path.push(ident.to_string());
                 }

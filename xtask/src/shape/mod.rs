@@ -1,8 +1,8 @@
 //! `cargo run -p xtask -- shape`: figures of the source tree, computed from its text alone.
 //!
-//! They tell whether the code is getting easier or harder to change: how much is written on one type, who reaches into
-//! the parts of a path, which files import each other, and how many files a reader has to visit. What macros of our own
-//! generate is not seen.
+//! They show whether the code is getting easier or harder to change: the size of each type, the files that access the
+//! parts of a path, the files that import each other, and how many files a reader has to visit. Code that comes from
+//! macros of this repository is not counted.
 
 pub(crate) mod circles;
 mod figures;

@@ -1,4 +1,4 @@
-//! The modules of a package, and in which file the definition of a name stands.
+//! The modules of a package, and the file that defines a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,13 @@ pub(crate) struct Module<'a> {
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
     defined: BTreeSet<String>,
-    /// Names that `use` brings here, with where they come from.
+    /// Names that `use` imports here, with their origins.
     imported: BTreeMap<String, Vec<String>>,
-    /// Modules of which `use …::*` brings every name.
+    /// Modules of which `use …::*` imports every name.
     globs: Vec<Vec<String>>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Found {
     Module(usize),
@@ -43,14 +43,14 @@ pub(crate) enum Found {
     },
 }
 
-/// One name that a `use` brings, or all of a module.
+/// One name that a `use` imports, or all of a module.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Leaf {
     Name { name: String, path: Vec<String> },
     Glob(Vec<String>),
 }
 
-/// Where a module is looked for: its file, and the directory of its children.
+/// Where a module is searched: its file, and the directory of its children.
 struct Place<'a> {
     file: &'a str,
     directory: String,
@@ -92,7 +92,7 @@ impl<'a> Modules<'a> {
         tests.map(str::to_owned).collect()
     }
 
-    /// What a path means within a module; `None` if it leads out of the package.
+    /// Resolves a path within a module; `None` if it leads out of the package.
     pub(crate) fn resolve(&self, from: usize, path: &[String]) -> Option<Found> {
         self.follow(from, path, MOST_STEPS)
     }
@@ -245,7 +245,7 @@ pub(crate) fn is_private(item: &ItemUse) -> bool {
     matches!(item.vis, Visibility::Inherited)
 }
 
-/// The names that a `use` brings.
+/// The names that a `use` imports.
 pub(crate) fn leaves(item: &ItemUse) -> Vec<Leaf> {
     let mut found = Vec::new();
     collect(&item.tree, &mut Vec::new(), &mut found);

@@ -2,24 +2,24 @@
 
 pub(super) const USAGE: &str = "usage: cargo run -p xtask -- shape [--json] [--against REVISION]";
 
-/// What to print.
+/// The output to print.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// JSON instead of tables.
     pub(super) json: bool,
-    /// A revision whose figures stand beside those of the working tree.
+    /// A revision whose figures are printed beside those of the working tree.
     pub(super) against: Option<String>,
 }
 
 impl Options {
-    /// Reads arguments; the error says what may stand there.
+    /// Parses arguments; the error lists the valid ones.
     pub(super) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self::default();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--json" => options.json = true,
                 "--against" => {
-                    // A word with a dash would be an option of git.
+                    // An argument that begins with a dash would be an option of git.
                     let revision = arguments.next().filter(|revision| !revision.starts_with('-'));
                     options.against = Some(revision.ok_or("--against wants a revision")?);
                 }

@@ -1,4 +1,4 @@
-//! Who touches what a path is made of.
+//! The files that access the parts of a path.
 //!
 //! A part is a field of `Path` that other modules see, or a method of it by which they change its state. Types are not
 //! known here, so a part is recognised by names: `path.part`, or another name that is bound to a path in the same file;
@@ -17,17 +17,17 @@ use super::source::is_for_tests;
 use super::tree::{Package, Tree};
 
 const PACKAGE: &str = "crates/proto";
-/// Where `Path` is defined; what touches its own parts is not counted.
+/// The file that defines `Path`; its own accesses are not counted.
 const HOME: &str = "crates/proto/src/path/";
 const TYPE: &str = "Path";
-/// The collection of paths, and how it is called elsewhere.
+/// The collection of paths, and its names elsewhere.
 const COLLECTION: &str = "paths";
 /// Its methods, and those of its iterators, that give paths.
 const GIVES_PATHS: [&str; 6] = ["get", "get_mut", "iter", "iter_mut", "filter", "find"];
-/// The number of a path says which one it is; reading it touches nothing.
+/// The ID of a path; reading it is no access to a part.
 const NO_PART: &str = "id";
 
-/// A part of a path, and the files that touch it outside of its home and of tests.
+/// A part of a path, and the files that access it outside of its own file and of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) name: String,
@@ -142,7 +142,7 @@ fn changes_self(method: &ImplItemFn) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
 }
 
-/// The names that a file binds to a path: by their type, or by what they are taken from.
+/// The names that a file binds to a path: by their type, or by the value from which they are taken.
 #[derive(Default)]
 struct Bound {
     names: BTreeSet<String>,
@@ -218,7 +218,7 @@ fn last_word(value: &Expr) -> Option<String> {
     path.path.get_ident().map(ToString::to_string)
 }
 
-/// The parts that the code of a file touches.
+/// The parts that the code of a file accesses.
 struct Touched<'p> {
     /// Names that are bound to paths.
     paths: BTreeSet<String>,
@@ -240,7 +240,7 @@ impl Touched<'_> {
         }
     }
 
-    /// Finds `owner.name` in what is given to a macro.
+    /// Finds `owner.name` in the arguments of a macro.
     fn on_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<_> = tokens.into_iter().collect();
         for three in tokens.windows(3) {
@@ -298,7 +298,7 @@ mod tests {
         impl Path { pub(crate) fn advance(&mut self) {} pub(crate) fn reset(&mut self) {} fn own(&mut self) {} \
         pub(crate) fn role(&self) -> u8 { self.role } }";
 
-    /// The parts that a file touches.
+    /// The parts that a file accesses.
     fn touched_by(text: &str) -> Vec<String> {
         let tree = tree(&[
             (
@@ -325,7 +325,7 @@ mod tests {
             ("fn f() { let Some(x) = self.paths.get_mut(id) else { return }; x.reset() }", &["reset"]),
             ("fn f() { for x in self.paths.iter_mut() { x.reset() } }", &["reset"]),
             ("fn f() { if let Some(x) = paths.get(id) { debug!(x.reset()) } }", &["reset"]),
-            // Nothing else is called so.
+            // No other item has this name.
             ("fn f() { x.space.y = 1; z.advance() }", &["space", "advance"]),
         ] {
             assert_eq!(touched_by(text), expected, "{text}");

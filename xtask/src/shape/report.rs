@@ -1,4 +1,4 @@
-//! Figures on the screen and for programs, of one tree or of two.
+//! The report as text and as JSON, of one tree or of two.
 
 use manyway_chart::{Align, Table};
 use serde_json::{Map, Value, json};

@@ -42,7 +42,7 @@ fn collect(directory: &Path, prefix: &str, found: &mut Vec<SourceFile>) -> io::R
         }
         match std::fs::read_to_string(entry.path()) {
             Ok(text) => found.push(SourceFile { path, text }),
-            // No text, or a link that leads nowhere.
+            // Not text, or a dangling link.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Lines of code and of tests, and functions that are long.
+//! Lines of code and of tests, and long functions.
 
 use syn::token::Brace;
 use syn::visit::{self, Visit};
@@ -69,12 +69,12 @@ fn look(file: &Source) -> Look {
 struct Look {
     lines_for_tests: usize,
     long_functions: Vec<LongFunction>,
-    /// Whether what is visited stands within something for tests.
+    /// Whether the visited item lies within test code.
     in_tests: bool,
 }
 
 impl Look {
-    /// Visits something; the lines of what is for tests count from its first attribute to its brace.
+    /// Visits an item; the lines of a test item count from its first attribute to its closing brace.
     fn visit_within(
         &mut self,
         attributes: &[syn::Attribute],

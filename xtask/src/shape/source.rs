@@ -1,4 +1,4 @@
-//! A parsed file, and which of its code is for tests alone.
+//! A parsed file, and its code that only tests build.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{Attribute, Meta};
@@ -15,7 +15,7 @@ impl Source {
     }
 }
 
-/// Whether something is in builds of the tests alone: `#[test]` in any spelling, or a `cfg` that needs `test`.
+/// Whether an item is built for tests only: `#[test]` in any spelling, or a `cfg` that needs `test`.
 pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let name = attribute.path().segments.last().map(|segment| segment.ident.to_string());

@@ -1,4 +1,4 @@
-//! The source tree: packages, their files, and which of the code is for tests alone.
+//! The source tree: packages, their files, and the code that only tests build.
 
 use std::collections::{BTreeMap, BTreeSet};
 

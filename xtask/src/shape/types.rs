@@ -1,4 +1,4 @@
-//! How much code is written on each type.
+//! The lines of code of each type.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 //! The walks of the architecture: the files that a reader visits to follow one thing through the code.
 //!
 //! A walk is a fenced block below a heading `## Walk: NAME`. Each line of it names one file, its path from `crates/`,
-//! as the first word that ends in `.rs`; what stands around it is for the reader.
+//! as the first word that ends in `.rs`; the rest of the line is for the reader.
 
 use std::collections::BTreeSet;
 
 /// The document that has the walks.
 pub(crate) const DOCUMENT: &str = "docs/architecture.md";
-/// The walks whose lengths are told.
+/// The walks whose lengths are reported.
 pub(crate) const NAMES: [&str; 3] =
     ["from a datagram to a read", "from a byte to a socket", "from the death of a path to its repair"];
 
@@ -45,7 +45,7 @@ pub(crate) fn walks(document: &str) -> Vec<Walk> {
     let (mut below, mut fenced) = (false, false);
     for (line, text) in document.lines().enumerate().map(|(index, text)| (index + 1, text)) {
         if text.starts_with(FENCE) {
-            // A second block below the heading is something else.
+            // A second block below the heading does not belong to the walk.
             below &= !fenced;
             fenced = !fenced;
         } else if !fenced && text.starts_with('#') {
