@@ -79,7 +79,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_plot_that_can_not_be_written_is_an_error_at_once_if_it_was_asked_for_and_else_a_warning() {
+fn an_unwritable_plot_is_an_early_error_if_requested_and_a_warning_by_default() {
     let place = Place::new();
     let link = ["--size", "200k", "--link", "40M,1ms", "--json"];
     let output =

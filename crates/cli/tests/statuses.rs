@@ -111,7 +111,7 @@ fn ignoring_hang_up(command: &Command) -> Command {
 }
 
 #[test]
-fn a_terminal_that_is_closed_ends_a_command_in_order_with_129_and_not_below_nohup() {
+fn a_closed_terminal_ends_a_command_with_status_129_but_not_under_nohup() {
     let place = Place::new();
     let server = place.serve(&[]);
     let measure = ["bench", "-t", "60", "-i", "100ms", server.ticket.as_str()];

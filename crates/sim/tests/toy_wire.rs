@@ -163,7 +163,7 @@ fn every_byte_arrives_over_lossy_links() {
 }
 
 #[test]
-fn a_dead_path_is_left_and_taken_back() {
+fn a_dead_path_is_abandoned_and_used_again() {
     let bytes = 40_000_000;
     let mut pair = sending(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS), bytes);
     pair.run_for(2 * SECOND).unwrap();

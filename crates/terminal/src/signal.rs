@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_that_was_closed_has_a_status_of_its_own() {
+    fn a_closed_terminal_has_its_own_exit_status() {
         let error = Signal::HangUp.error();
         assert_eq!((error.code.number(), error.text.as_str()), (129, "ended by SIGHUP"));
         assert_eq!(Signal::Terminate.exit_code().number(), 130);
@@ -106,7 +106,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn an_ignored_hang_up_is_read_from_the_mask_of_the_system() {
+    fn an_ignored_sighup_is_read_from_the_signal_mask() {
         let told = |mask: &str| ignores_hang_up(&format!("Name:\tx\nSigIgn:\t{mask}\nSigCgt:\t0\n"));
         assert_eq!(told("0000000000001000"), Some(false));
         assert_eq!(told("0000000000001001"), Some(true));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_that_is_not_known_is_found_and_a_known_one_may_lose_files_only() {
+    fn an_unknown_circle_is_found_and_a_known_one_may_only_lose_files() {
         let circle = |files: &str| files.split(' ').map(str::to_owned).collect::<Circle>();
         let known = "a.rs\nb.rs\nc.rs\n\nd.rs\ne.rs\n";
         for (circles, findings) in [

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_uses_no_name_of_another_file_is_no_import() {
+    fn reexports_whole_modules_and_tests_are_no_imports() {
         for text in [
             "pub use crate::c::C;",
             "pub(crate) use crate::c::c; fn f(c: u8) -> u8 { c }",

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_known_by_its_name_and_by_what_stands_before_it() {
+    fn a_part_is_recognised_by_its_name_and_its_owner() {
         for (text, expected) in [
             ("fn f(x: &mut X) { x.path.reset() }", &["reset"][..]),
             ("fn f(old: &Path) { old.reset() }", &["reset"]),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_of_a_path_is_not_counted() {
+    fn other_fields_and_methods_are_not_counted() {
         for text in [
             "fn f() { other.reset() }",
             "fn f() { path.role(); path.id }",

@@ -46,7 +46,7 @@ mod tests {
     use super::is_for_tests;
 
     #[test]
-    fn code_is_for_tests_where_nothing_else_builds_it() {
+    fn code_that_only_tests_build_is_test_code() {
         for (text, expected) in [
             ("#[cfg(test)] mod a;", true),
             ("#[test] fn a() {}", true),

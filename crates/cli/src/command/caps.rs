@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_for_a_cap_of_another_command_line_is_shown_without_a_cap() {
+    fn counts_for_caps_of_other_command_lines_are_shown_without_a_cap() {
         let count = Count {
             since: "2026-11-15".parse().unwrap(),
             until: "2026-12-15".parse().unwrap(),

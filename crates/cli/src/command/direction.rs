@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_says_what_decides_instead_of_its_scheduler_and_costs() {
+    fn a_receiver_names_the_options_that_apply_instead_of_its_scheduler_and_costs() {
         insta::assert_snapshot!(
             told(Direction::In, &["--scheduler", "primary"]).unwrap(),
             @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_and_options_that_hold_in_both_directions_need_no_word() {
+    fn senders_and_options_for_both_directions_cause_no_warning() {
         assert_eq!(told(Direction::Out, &["--scheduler", "primary", "-I", "lte0,cost=5"]), None);
         assert_eq!(told(Direction::In, &["-I", "lte0,role=backup"]), None);
         let mut settings = GlobalArgs { scheduler: Some("cost".to_owned()), ..GlobalArgs::default() };

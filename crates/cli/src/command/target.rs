@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_what_was_refused_and_a_certificate_of_an_authority_what_to_do() {
+    fn a_refusal_names_the_credential_and_for_a_certificate_the_remedy() {
         let refused = |way: Way, reason: &str| {
             let target = Target { hosts: Vec::new(), way };
             let reason = reason.to_owned();
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_not_found_is_told_with_the_servers_that_have_a_name() {
+    fn the_error_of_an_unknown_host_lists_the_named_servers() {
         let place = tempfile::TempDir::new().unwrap();
         let home = Home::at(place.path());
         let way = || Way::Key { home: home.clone(), name: "hom:4455".to_owned(), known: None };

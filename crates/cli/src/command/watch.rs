@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_primary_path_of_an_end_that_only_receives_is_no_news() {
+    fn a_receiver_does_not_report_its_primary_path() {
         let (paths, event) = (Paths::default().connection(), Event::PrimaryPath(PathId(1)));
         let text = |direction| describe(&event, direction, &paths);
         assert_eq!(text(Direction::In), None);

@@ -1,8 +1,8 @@
 //! The terminal of standard error, on which the lines of progress are drawn.
 //!
 //! `indicatif` fills each line with spaces to the right edge, so that other output begins on a line of its own. So does
-//! the `^C` that a terminal shows for Ctrl-C: the cursor is then a line lower than the program knows, and the bar is not
-//! erased. Here the cursor stays after the text of the last line.
+//! the `^C` that a terminal shows for Ctrl-C: the cursor is then a line lower than the program knows, so that a bar
+//! stays. Here the cursor stays after the text of the last line.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_stays_behind_the_last_text_and_messages_keep_lines_of_their_own() {
+    fn the_cursor_stays_after_the_last_text_and_messages_have_their_own_lines() {
         let canvas = Canvas::default();
         assert_eq!(draw(&canvas, &["bar", "path"], 0), "bar\npath");
         let up = "\x1b[1A\r\x1b[2K\x1b[1B\r\x1b[2K\x1b[1A";

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn while_files_are_compared_and_before_input_comes_nothing_is_called_stalled() {
+    fn comparing_files_and_waiting_for_input_are_not_shown_as_stalled() {
         assert_eq!(said(200 * MIB, |_| {}), "checking what is there");
         assert_eq!(said(200 * MIB, |course| course.start_file(100 * MIB)), "stalled");
         let next = |course: &mut Course| {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn long_holes_are_passed_and_not_stalled() {
+    fn long_holes_are_not_shown_as_stalled() {
         let hole = |bytes| {
             move |course: &mut Course| {
                 course.start_file(4 << 40);

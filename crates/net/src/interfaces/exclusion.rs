@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_interface_that_a_cap_keeps_out_is_named_once() {
+    fn each_interface_excluded_by_a_cap_is_listed_once() {
         let list = |reasons: &[(&str, Option<u64>)]| -> Vec<Excluded> {
             let excluded = reasons.iter().map(|(name, cap)| {
                 let reason = cap.map_or(Exclusion::Down, |cap| Exclusion::CapReached {

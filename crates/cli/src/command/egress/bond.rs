@@ -47,7 +47,7 @@ impl Bond {
         })
     }
 
-    /// Opens a TCP connection; waits for an unreachable server as long as `--connect-timeout` says. If the connection to
+    /// Opens a TCP connection; waits for an absent server as long as `--connect-timeout` says. If the connection to
     /// the server turns out to be broken, as after a crash of the server, it tries once more over the next one: no data
     /// of the program was carried yet.
     ///
