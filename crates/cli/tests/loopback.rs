@@ -81,7 +81,25 @@ fn a_connection_of_little_memory_carries_data_all_the_same() {
 }
 
 #[test]
-fn caps_are_shown_set_and_cleared() {
+fn an_end_that_only_receives_says_that_the_scheduler_of_the_server_decides() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    make_file(&place.there().join("film"), 1000);
+    let told = "--scheduler primary has no effect here: the server sends";
+    for command in [&["get", &server.ticket, "film"][..], &["bench", "-R", "-n", "1M", &server.ticket]] {
+        let scheduled = [&["--scheduler", "primary"][..], command].concat();
+        let ended = place.run(&scheduled).expect(0).says(told);
+        assert!(!ended.err.contains("primary: new data"), "{ended:?}");
+        assert!(!ended.out.contains("primary: new data"), "{ended:?}");
+        let ended = place.run(&[&["-q"], &scheduled[..]].concat()).expect(0);
+        assert!(!ended.err.contains("no effect"), "{ended:?}");
+    }
+    let ended = place.run(&["--scheduler", "primary", "send", "--name", "again", "film", &server.ticket]);
+    assert!(!ended.expect(0).err.contains("no effect"));
+}
+
+#[test]
+fn caps_are_shown_set_and_forgotten() {
     let place = Place::new();
     let home = tempfile::TempDir::new().unwrap();
     let run = |arguments: &[&str]| {

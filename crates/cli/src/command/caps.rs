@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_for_caps_of_other_command_lines_are_shown_without_a_cap() {
+    fn what_was_counted_for_a_cap_of_another_command_line_is_shown_without_a_cap() {
         let count = Count {
             since: "2026-11-15".parse().unwrap(),
             until: "2026-12-15".parse().unwrap(),
@@ -191,7 +191,10 @@ mod tests {
             used: Used::Counted(count),
             is_there: true,
         };
-        insta::assert_snapshot!(table(&[row("wwan0")]).text(80, Colour::Without).trim_end(), @"");
-        insta::assert_snapshot!(row("wwan0").json(), @"");
+        insta::assert_snapshot!(table(&[row("wwan0")]).text(80, Colour::Without).trim_end(), @"
+        interface    used  left  cap  used %  since       renews
+        wwan0      3.2 MB     -    -       -  2026-11-15  2026-12-15  no cap now
+        ");
+        insta::assert_snapshot!(row("wwan0").json(), @r#"{"cap":null,"interface":"wwan0","left":null,"present":true,"reached":false,"renewal":"2026-12-15","since":"2026-11-15","used":3200000}"#);
     }
 }

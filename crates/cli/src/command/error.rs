@@ -83,7 +83,7 @@ pub fn of_refusal(reason: &str, credential: Credential) -> Option<CommandError> 
         }
         Credential::Unknown => {
             "the server refused this ticket or key: it is revoked, expired or another server's; `manyway keys list` \
-             there shows those that it accepts"
+             there shows those that it accepts, `manyway keys add client` there lets a key in"
         }
     };
     is_access_denied
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(
             told.text,
             "the server refused this ticket or key: it is revoked, expired or another server's; `manyway keys list` \
-             there shows those that it accepts (TLS alert 49)"
+             there shows those that it accepts, `manyway keys add client` there lets a key in (TLS alert 49)"
         );
         // The text of servers of earlier versions.
         assert_eq!(refused("TLS handshake failed with alert 49: not accepted").text, told.text);

@@ -108,8 +108,8 @@ mod tests {
         assert!(!check("-I", "nope0", &there).unwrap_err().text.contains("did you mean"));
     }
 
-    #[test]
-    fn a_cap_of_an_interface_that_is_not_there_is_an_error_and_in_the_settings_a_warning() {
+    #[tokio::test]
+    async fn a_cap_of_an_interface_that_is_not_there_is_an_error_and_in_the_settings_a_warning() {
         let mut global = GlobalArgs { caps: vec!["nope0=1GB".parse().unwrap()], ..GlobalArgs::default() };
         let error = check_interfaces(&global).unwrap_err();
         assert!(error.text.starts_with("--cap nope0: no such interface; this machine has: "), "{error}");

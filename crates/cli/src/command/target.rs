@@ -469,7 +469,7 @@ mod tests {
             let roots = RootCertificates::from_pem(made.pem().as_bytes()).unwrap();
             Way::Certificate { home: Home::at(place.path()), roots, known: None }
         };
-        let ticket = Ticket::new([7; 32], [1; 16], vec!["192.0.2.7:4455".parse().unwrap()]).unwrap();
+        let ticket = Ticket::new([7; 16], [1; 16], vec!["192.0.2.7:4455".parse().unwrap()]).unwrap();
         let alert = "the key that the peer showed is not accepted here (TLS alert 49)";
         assert!(refused(Way::Ticket(ticket), alert).starts_with("the server refused this ticket: "));
         assert!(refused(certificate(), alert).starts_with("the server refused this client's key: "));
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(told(), "");
         home.change(|servers: &mut Entries<ServerEntry>| {
             for name in ["home", "office"] {
-                servers.insert(name.to_owned(), ServerEntry::new(KeyHash([7; 32]), Vec::new(), None));
+                servers.insert(name.to_owned(), ServerEntry::new(KeyHash([7; 16]), Vec::new(), None));
             }
             Ok::<_, HomeError>(())
         })

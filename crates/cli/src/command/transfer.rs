@@ -10,7 +10,7 @@ use manyway_transfer::{Progress, Report, TransferError};
 use super::direction::Direction;
 use super::error::of_transfer;
 use super::network::connect;
-use super::signal::{close, until_interrupted, until_interrupted_over};
+use super::signal::{close, until_interrupted};
 use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::{PathWatch, Paths};
@@ -141,12 +141,13 @@ impl Transfer<'_> {
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
         let session = GuestSession::new(connection.clone(), limits);
-        let result = until_interrupted_over(&endpoint, async {
+        let result = until_interrupted(async {
             let progress = Arc::clone(tally) as Arc<dyn Progress>;
             let result = work(session.clone(), progress).await;
             result.map_err(|error| of_transfer(&error, connection.close_reason()))
         })
         .await;
+        // A connection that is closing tells no more what has not arrived.
         let waiting = match connection.info().await {
             Ok(info) => {
                 watch.note(&info);
@@ -160,9 +161,8 @@ impl Transfer<'_> {
         let report = match result {
             Ok(report) => report,
             Err(error) => {
-                if !error.code.is_interruption() {
-                    close(&endpoint, "the transfer broke").await;
-                }
+                let is_broken = !error.code.is_interruption();
+                close(&endpoint, if is_broken { "the transfer broke" } else { "interrupted" }).await;
                 return Err(error);
             }
         };

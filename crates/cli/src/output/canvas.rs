@@ -12,7 +12,7 @@ use manyway_terminal::screen::{height_of_messages, width_of_messages};
 
 /// The terminal to draw on; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Canvas(Arc<Mutex<Frame>>);
+pub(super) struct Canvas(Arc<Mutex<Frame>>);
 
 #[derive(Debug, Default)]
 struct Frame {
@@ -28,8 +28,8 @@ impl Canvas {
     /// Ends the line if the cursor stands after a text, so that other output begins on a new line.
     ///
     /// # Errors
-    /// The terminal is closed.
-    pub fn end(&self) -> io::Result<()> {
+    /// The terminal is gone.
+    pub(super) fn end(&self) -> io::Result<()> {
         let mut frame = self.frame();
         if frame.is_behind_text {
             frame.end_line();

@@ -66,7 +66,7 @@ fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
     place
         .client(&["--trust", &trust, "bench", "-n", "1", &address])
         .expect(3)
-        .says("the server refused this client's key");
+        .says("error: the server refused this ticket or key: it is revoked");
 }
 
 #[test]

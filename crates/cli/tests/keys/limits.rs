@@ -41,7 +41,7 @@ fn one_connection_too_many_for_a_ticket_is_refused_until_another_ends() {
     let first = place.start(&["bench", "-t", "60", &ticket]);
     server.running.wait_until("the client", || server.running.messages().contains("connected ticket one,"));
     let refused = place.client(&["bench", "-n", "1", &ticket]).expect(5);
-    assert!(refused.err.contains("ticket one allows 1 connections"), "{}", refused.err);
+    assert!(refused.err.contains("ticket one allows no more than 1 connection at once"), "{}", refused.err);
     // The others have limits of their own.
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
     first.signal("INT");
