@@ -35,7 +35,7 @@ fn root() -> Option<PathBuf> {
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(root) = root() else {
-        eprintln!("run xtask in the repository, or in a directory of it");
+        tell("run xtask in the repository, or in a directory of it\n");
         return ExitCode::FAILURE;
     };
     let root = root.as_path();
