@@ -10,7 +10,7 @@ use crate::shape::types::{ImplLines, impl_lines};
 
 /// Most lines of all `impl` blocks of a type outside of tests.
 const MOST_IMPL_LINES: usize = 1500;
-/// Types that have more, each with its file and its ceiling.
+/// Types that have more: the name of each, its file, and its ceiling.
 const LARGE_TYPES: [LargeType; 0] = [];
 /// A ceiling this far above its type is to be lowered.
 const SLACK: usize = 100;
@@ -19,12 +19,8 @@ const KNOWN_CIRCLES: &str = "xtask/src/check/known_circles.txt";
 /// The known circles: the files of each, followed by an empty line.
 const KNOWN: &str = include_str!("known_circles.txt");
 
-/// A type above the limit, and the lines that it may have nevertheless.
-struct LargeType {
-    name: &'static str,
-    file: &'static str,
-    ceiling: usize,
-}
+/// A type that is larger than types may be: its name, its file, and the lines that it may have nevertheless.
+type LargeType = (&'static str, &'static str, usize);
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     match Tree::parse(files) {
@@ -43,21 +39,21 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
 fn check_types(types: &[ImplLines], large: &[LargeType]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for found in types {
-        let known = large.iter().find(|known| (known.name, known.file) == (&found.name, &found.file));
-        let most = known.map_or(MOST_IMPL_LINES, |known| known.ceiling);
+        let known = large.iter().find(|(name, file, _)| (*name, *file) == (&found.name, &found.file));
+        let most = known.map_or(MOST_IMPL_LINES, |(_, _, ceiling)| *ceiling);
         if found.lines > most {
             let text =
                 format!("the impl blocks of {} have {} lines, more than {most}", found.name, found.lines);
             findings.push(Finding::new(&found.file, 0, text));
         }
     }
-    for known in large {
-        let found = types.iter().find(|found| (known.name, known.file) == (&found.name, &found.file));
+    for (name, file, ceiling) in large {
+        let found = types.iter().find(|found| (*name, *file) == (&found.name, &found.file));
         let lines = found.map_or(0, |found| found.lines);
         let text = if lines <= MOST_IMPL_LINES {
-            format!("{} has only {lines} lines of impl: take it off LARGE_TYPES", known.name)
-        } else if lines + SLACK < known.ceiling {
-            format!("{} has only {lines} lines of impl: lower its ceiling in LARGE_TYPES", known.name)
+            format!("{name} has only {lines} lines of impl: take it off LARGE_TYPES")
+        } else if lines + SLACK < *ceiling {
+            format!("{name} has only {lines} lines of impl: lower its ceiling in LARGE_TYPES")
         } else {
             continue;
         };
@@ -103,7 +99,7 @@ mod tests {
     fn a_type_that_is_too_large_is_found() {
         let check = |name: &str, lines: usize| {
             let found = ImplLines { name: name.to_owned(), file: "a.rs".to_owned(), lines };
-            let large = [LargeType { name: "Known", file: "a.rs", ceiling: 2000 }];
+            let large = [("Known", "a.rs", 2000)];
             let others = ImplLines { name: "Known".to_owned(), file: "a.rs".to_owned(), lines: 2000 };
             let types = if name == "Known" { vec![found] } else { vec![others, found] };
             check_types(&types, &large).len()
@@ -115,7 +111,7 @@ mod tests {
     #[test]
     fn a_ceiling_follows_the_type_down() {
         let check = |lines: usize| {
-            let large = [LargeType { name: "Known", file: "a.rs", ceiling: 2000 }];
+            let large = [("Known", "a.rs", 2000)];
             check_types(&[ImplLines { name: "Known".to_owned(), file: "a.rs".to_owned(), lines }], &large)
         };
         assert_eq!(check(2000 - SLACK), []);
