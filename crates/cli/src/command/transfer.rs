@@ -141,19 +141,23 @@ impl Transfer<'_> {
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
         let session = GuestSession::new(connection.clone(), limits);
-        let result = until_interrupted(async {
-            let progress = Arc::clone(tally) as Arc<dyn Progress>;
-            let result = work(session.clone(), progress).await;
-            result.map_err(|error| of_transfer(&error, connection.close_reason()))
-        })
-        .await;
-        // A connection that is closing tells no more what has not arrived.
-        let waiting = match connection.info().await {
-            Ok(info) => {
-                watch.note(&info);
-                Some(info.unacknowledged)
-            }
-            Err(_) => connection.unacknowledged_at_end(),
+        // The work ends with this block, and its streams with it: only before can the connection tell what waits in them.
+        let (result, waiting) = {
+            let transfer = async {
+                let progress = Arc::clone(tally) as Arc<dyn Progress>;
+                let result = work(session.clone(), progress).await;
+                result.map_err(|error| of_transfer(&error, connection.close_reason()))
+            };
+            tokio::pin!(transfer);
+            let result = until_interrupted(&mut transfer).await;
+            let waiting = match connection.info().await {
+                Ok(info) => {
+                    watch.note(&info);
+                    Some(info.unacknowledged)
+                }
+                Err(_) => connection.unacknowledged_at_end(),
+            };
+            (result, waiting)
         };
         if let Some(waiting) = waiting {
             view.set_waiting(waiting.get());
