@@ -34,6 +34,7 @@ impl UdpSocket {
     ///
     /// From a wildcard socket they leave from `transmit.tuple.local`, unless that is a wildcard, too.
     ///
+    /// # Errors
     /// [`SendError`] with the number of bytes whose datagrams the system accepted before. After
     /// [`SendFailure::WouldBlock`], keep the rest, wait for [`writable`](Self::writable) and send
     /// [`rest`](SendError::rest) of it.
