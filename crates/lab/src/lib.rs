@@ -1,8 +1,7 @@
 //! Links, contenders and measures: one scenario file for virtual time and for real sockets.
 //!
 //! * [`scenario`]: the description of a run: hosts, interfaces, links, routes, events, traffic; read from TOML;
-//! * [`contender`]: the contenders: Manyway with its settings, kernel TCP on one path or on all, MPTCP, another
-//! program;
+//! * [`contender`]: the contenders: Manyway with its settings, kernel TCP on one path or on all, MPTCP, others;
 //! * [`outcome`]: the results, measured in the same way for every contender, at the receiving application;
 //! * [`simulated`]: scenarios in virtual time;
 //! * `real` (Linux): real sockets in network namespaces, over links emulated in user space;

@@ -1,5 +1,5 @@
 //! The engine over a wire of plain counters: aggregation, loss, death and return of paths are its own work.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

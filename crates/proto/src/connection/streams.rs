@@ -24,7 +24,7 @@ impl Connection {
     }
 
     /// Writes bytes to a stream without copying them; returns how many were taken. If not all,
-    /// [`Event::StreamWritable`] follows.
+    /// [`Event::StreamWritable`](crate::Event::StreamWritable) follows.
     ///
     /// # Errors
     /// If nothing more can be written to the stream, or the peer stopped it.
@@ -33,7 +33,8 @@ impl Connection {
         self.mmsp2_mut().streams.write(stream, data)
     }
 
-    /// Marks the end of the data of a stream; [`Event::StreamFinished`] follows when the peer has all of it.
+    /// Marks the end of the data of a stream; [`Event::StreamFinished`](crate::Event::StreamFinished) follows when the
+    /// peer has all of it.
     ///
     /// # Errors
     /// If the stream's sending half has ended, or the peer stopped it.
