@@ -78,7 +78,7 @@ pub fn of_refusal(reason: &str, credential: Credential) -> Option<CommandError> 
              there shows those that it accepts"
         }
         Credential::Key => {
-            "the server refused this client's key: nobody let it in there, or it was removed; `manyway keys show` here \
+            "the server refused this client's key: it was never added there, or it was removed; `manyway keys show` here \
              prints it, `manyway keys add client NAME KEY` there lets it in"
         }
         Credential::Unknown => {

@@ -48,7 +48,7 @@ pub enum Farewell {
 }
 
 /// Closes every connection of `endpoint`, and waits for the peer's answer, for a limited time and not after another
-/// interruption. Connections that need longer are aborted: the peer is told, and unsent data is lost.
+/// interruption. Connections that need longer are aborted: the peer receives an ABORT, and unsent data is lost.
 pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
     let patience = if IS_ENDING.load(Ordering::Relaxed) { SHORT_FAREWELL } else { FAREWELL };
     tokio::select! {

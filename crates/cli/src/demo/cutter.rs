@@ -76,7 +76,7 @@ impl Cutter {
         Self { index, link, total, phase: Phase::Before }
     }
 
-    /// Does what is due after `now` and `received` bytes. `is_used` says whether the connection counts the link's path
+    /// Runs the step that is due at `now` after `received` bytes. `is_used` says whether the connection counts the link's path
     /// among those that carry data.
     pub fn step(&mut self, now: Duration, received: u64, is_used: bool) -> Option<CutEvent> {
         match self.phase {
