@@ -67,9 +67,9 @@ struct Counter(Arc<Mutex<Counts>>);
 impl Observer for Counter {
     fn on_fact(&mut self, _now: Instant, fact: &Fact) {
         let mut counts = self.0.lock().unwrap();
-        if let Fact::PacketSent { asks_for_ack, .. } = fact {
+        if let Fact::PacketSent { ack_eliciting, .. } = fact {
             counts.sent += 1;
-            counts.asking += u64::from(*asks_for_ack);
+            counts.asking += u64::from(*ack_eliciting);
         }
         if let Fact::PacketsLost { packets, .. } = fact {
             counts.lost += packets;

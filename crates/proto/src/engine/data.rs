@@ -76,18 +76,18 @@ impl Transmitter<'_> {
     }
 
     fn ask(&mut self, stuck: Option<Stuck>, filter: ClassFilter) -> Decision {
-        let backlog_of = self.wire.backlog_of(filter);
+        let backlog = self.wire.backlog_of(filter);
         let sending = &mut self.engine.sending;
         let bounded: SmallVec<[PathView; 8]>;
         let mut view = View::new(self.now, &sending.views);
-        view.backlog = backlog_of.backlog;
-        view.skipped = backlog_of.skipped;
-        view.repeats = backlog_of.repeats;
-        view.repeats_from = sending.repeats_from.filter(|_| backlog_of.repeats > ByteCount::ZERO);
-        view.window_left = backlog_of.window_left;
-        view.window_total = backlog_of.window_total;
+        view.backlog = backlog.backlog;
+        view.skipped = backlog.skipped;
+        view.repeats = backlog.repeats;
+        view.repeats_from = sending.repeats_from.filter(|_| backlog.repeats > ByteCount::ZERO);
+        view.window_left = backlog.window_left;
+        view.window_total = backlog.window_total;
         view.copy_budget = sending.stuck_budget.left(self.now);
-        view.next = backlog_of.next;
+        view.next = backlog.next;
         view.ready = &sending.ready;
         view.stuck = stuck;
         if background::is_next(&view) {

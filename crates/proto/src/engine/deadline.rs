@@ -17,7 +17,7 @@ pub(super) struct Deadlines<'a> {
 }
 
 impl Deadlines<'_> {
-    /// When [`Self::handle_timeout`] has to be called next; costs O(paths).
+    /// The next call of [`Engine::handle_timeout`]; costs O(paths).
     fn earliest(&self) -> Option<Instant> {
         let mut earliest = Earliest::default();
         earliest.take(self.engine.clock.paced_until);

@@ -69,18 +69,18 @@ impl Engine {
         now: Instant,
         path: PathId,
         (packet_number, size): (u64, usize),
-        asks_for_ack: bool,
+        ack_eliciting: bool,
     ) {
         self.note_packet(now);
-        if asks_for_ack && !self.clock.asked_since_heard {
+        if ack_eliciting && !self.clock.asked_since_heard {
             self.clock.asked_since_heard = true;
             self.clock.last_activity = now;
         }
-        if let Some(path) = self.paths.get_mut(path).filter(|_| asks_for_ack) {
+        if let Some(path) = self.paths.get_mut(path).filter(|_| ack_eliciting) {
             path.on_asked(now);
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
-        self.observe(now, &Fact::PacketSent { path, packet_number, size, asks_for_ack });
+        self.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
     }
 }
 

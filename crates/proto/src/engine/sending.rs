@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::packet::content::SentContent;
 use crate::path::{Path, PathSet, PathState};
 use crate::recovery::Outcome;
-use crate::scheduler::guard::{Candidate, Guard, Verdict};
+use crate::scheduler::guard::{Candidate, Guard, Verdicts};
 use crate::scheduler::{Event, PathList, PathView, ReadyStream, Scheduler};
 use crate::{ByteCount, Instant};
 
@@ -87,10 +87,10 @@ impl Sending {
     }
 
     /// What the guard says of the paths now that so many bytes have arrived.
-    pub(super) fn ask_guard(&mut self, now: Instant, paths: &PathSet, arrived: ByteCount) -> Vec<Verdict> {
+    pub(super) fn ask_guard(&mut self, now: Instant, paths: &PathSet, arrived: ByteCount) -> Verdicts {
         let guard = self.guard.get_or_insert_with(|| Box::new(Guard::new()));
         if !guard.is_due(now) {
-            return Vec::new();
+            return Verdicts::new();
         }
         guard.end_stretch(now, paths.iter().map(|path| (path.id, path.recovery.delivered())));
         let works =
@@ -106,7 +106,7 @@ impl Sending {
             }
         });
         let candidates: SmallVec<[Candidate; 8]> = candidates.collect();
-        guard.on_arrived(now, arrived, candidates.iter().copied()).into_iter().collect()
+        guard.on_arrived(now, arrived, candidates.iter().copied())
     }
 }
 

@@ -38,10 +38,10 @@ impl Transmitter<'_> {
     fn way_of_urgent(&mut self) -> Option<(PathList, ByteCount)> {
         let backlog = ByteCount(self.wire.urgent_backlog()?);
         self.look_at_paths();
-        let backlog_of = self.wire.backlog_of(ClassFilter::All);
+        let waiting = self.wire.backlog_of(ClassFilter::All);
         let scheduler = &mut *self.engine.sending.scheduler;
         let mut view = View::new(self.now, &self.engine.sending.views);
-        (view.backlog, view.repeats, view.next) = (backlog_of.backlog, backlog_of.repeats, backlog_of.next);
+        (view.backlog, view.repeats, view.next) = (waiting.backlog, waiting.repeats, waiting.next);
         scheduler.on_urgent(&view);
         for view in &mut self.engine.sending.views {
             view.sendable = self.engine.paths.get(view.id).map_or(ByteCount::ZERO, window_room);

@@ -40,7 +40,7 @@ impl PacketTraits {
     fn add(&mut self, block: &Block<'_>) {
         if matches!(block, Block::AckNow) {
             self.demand = Demand::Immediate;
-        } else if self.demand == Demand::None && block.asks_for_ack() {
+        } else if self.demand == Demand::None && block.is_ack_eliciting() {
             self.demand = Demand::Normal;
         }
         self.carries_more_than_probes |= !block.is_probing();
@@ -110,6 +110,7 @@ impl Reception<'_> {
                 break;
             }
         }
+        self.wire.carry_out(self.engine, now);
     }
 
     /// During the handshake this end has two ids: the original destination that the client chose, and its own.

@@ -105,12 +105,12 @@ impl Mmsp2 {
         // Comes first, while it certainly fits: all other blocks take the rest of the packet.
         if carry.question {
             AckNow.encode(&mut writer);
-            builder.asks_for_ack = true;
+            builder.ack_eliciting = true;
         }
         write_acks(engine, now, id, &mut writer, &mut builder.contents);
         let carries_data = self.write_load(engine, (id, carry), &mut writer, &mut builder);
         let has_room = writer.remaining() >= AckNow.encoded_len();
-        if !builder.asks_for_ack && has_room && asks_about_acks(engine, now, id, &builder.contents) {
+        if !builder.ack_eliciting && has_room && asks_about_acks(engine, now, id, &builder.contents) {
             AckNow.encode(&mut writer);
             builder.asks_about_acks = true;
         }
@@ -139,7 +139,7 @@ impl Mmsp2 {
         path.recovery.on_sent(now, packet);
         path.place.on_sent(size);
         path.count_sent(size);
-        on_packet_out(engine, now, id, &builder, size, builder.asks_for_ack);
+        on_packet_out(engine, now, id, &builder, size, builder.ack_eliciting);
         Some(size)
     }
 
@@ -159,7 +159,7 @@ impl Mmsp2 {
             self.ids.local.write_into(writer, &mut builder.contents);
             self.ids.remote.write_into(writer, &mut builder.contents);
             self.streams.write_control(writer, &mut builder.contents);
-            builder.asks_for_ack |= writer.position() > before;
+            builder.ack_eliciting |= writer.position() > before;
         }
         let contents = &mut builder.contents;
         let carries_data = match carry.load {
@@ -173,7 +173,7 @@ impl Mmsp2 {
             }
             Load::Data => self.streams.write_data(writer, contents, carry.source, carry.filter),
         };
-        builder.asks_for_ack |= carries_data;
+        builder.ack_eliciting |= carries_data;
         carries_data
     }
 }
@@ -210,9 +210,9 @@ fn on_packet_out(
     path: PathId,
     builder: &PacketBuilder,
     size: usize,
-    asks_for_ack: bool,
+    ack_eliciting: bool,
 ) {
-    engine.on_packet_out(now, path, (builder.packet_number, size), asks_for_ack);
+    engine.on_packet_out(now, path, (builder.packet_number, size), ack_eliciting);
     if let Some(packet) = builder.observed(size) {
         engine.observe_packet(now, &packet);
     }

@@ -147,7 +147,7 @@ impl Mmsp2 {
         // spec 4.12: SYN or PING comes first, so that the server can tell them apart at once
         if close.is_none() && (wants_bytes || probing) {
             write_greeting(client, level, &setup.info, &mut writer);
-            builder.asks_for_ack = true;
+            builder.ack_eliciting = true;
         }
         if space.receiving.acks.is_waiting() {
             write_ack(now, PathId::FIRST, &mut space.receiving, &mut writer, &mut builder.contents);
@@ -160,7 +160,7 @@ impl Mmsp2 {
             AckNow.encode(&mut writer);
         }
         // spec 4.14: the first flights prove that the path carries 1200 bytes
-        let padded = close.is_none() && !other_follows && (client || builder.asks_for_ack);
+        let padded = close.is_none() && !other_follows && (client || builder.ack_eliciting);
         if padded && (level == EncryptionLevel::Initial || self.protector.has(EncryptionLevel::Initial)) {
             let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
             builder.pad_to(buffer, rest);

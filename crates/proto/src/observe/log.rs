@@ -6,8 +6,8 @@ use super::Fact;
 
 pub(crate) fn log(fact: &Fact) {
     match fact {
-        Fact::PacketSent { path, packet_number, size, asks_for_ack } => {
-            trace!(path = path.0, packet = packet_number, bytes = size, asks_for_ack, "sent");
+        Fact::PacketSent { path, packet_number, size, ack_eliciting } => {
+            trace!(path = path.0, packet = packet_number, bytes = size, ack_eliciting, "sent");
         }
         Fact::PacketReceived { path, packet_number, size } => {
             trace!(path = path.0, packet = packet_number, bytes = size, "received");

@@ -43,7 +43,7 @@ pub enum Fact {
         /// Its size, header and tag included.
         size: u16,
         /// Whether it is ack-eliciting.
-        asks_for_ack: bool,
+        ack_eliciting: bool,
     },
     /// A packet of a path was decrypted.
     PacketReceived {

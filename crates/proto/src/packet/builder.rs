@@ -23,7 +23,7 @@ pub(crate) struct PacketBuilder {
     length_field: Option<LengthField>,
     pub(crate) contents: Contents,
     /// Whether any block is ack-eliciting.
-    pub(crate) asks_for_ack: bool,
+    pub(crate) ack_eliciting: bool,
     /// Whether the packet is ack-eliciting only as an ACK query.
     pub(crate) asks_about_acks: bool,
     /// The payload before it is sealed, for an observer.
@@ -96,7 +96,7 @@ impl PacketBuilder {
             end: (start + facts.size).saturating_sub(Protector::TAG_LENGTH),
             length_field,
             contents: Contents::new(),
-            asks_for_ack: false,
+            ack_eliciting: false,
             asks_about_acks: false,
             clear: None,
         }
@@ -113,7 +113,7 @@ impl PacketBuilder {
 
     /// How loss recovery treats the packet, unless it is a PMTU probe.
     pub(crate) fn kind(&self) -> PacketKind {
-        match (self.asks_for_ack, self.asks_about_acks) {
+        match (self.ack_eliciting, self.asks_about_acks) {
             (true, _) => PacketKind::Ordinary,
             (false, true) => PacketKind::AckQuestion,
             (false, false) => PacketKind::AckOnly,

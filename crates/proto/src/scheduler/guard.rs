@@ -113,7 +113,7 @@ pub(crate) struct Verdict {
     pub(crate) reason: PathReason,
 }
 
-type Verdicts = SmallVec<[Verdict; 4]>;
+pub(crate) type Verdicts = SmallVec<[Verdict; 4]>;
 
 impl Parked {
     /// Ends the wait. The path stays listed for ten rounds at least, in which it may be parked again.

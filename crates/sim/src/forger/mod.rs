@@ -371,7 +371,7 @@ impl Duel {
         let (until, mut sent) = (self.now + time, Vec::new());
         while self.now < until {
             let heard = self.run_for(WAY);
-            let asks = |sent: &Sent| sent.count(|block| block.asks_for_ack()) > 0;
+            let asks = |sent: &Sent| sent.count(|block| block.is_ack_eliciting()) > 0;
             if heard.iter().any(asks) {
                 sent.extend(self.acknowledge(PathId::FIRST));
             }

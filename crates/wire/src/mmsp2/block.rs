@@ -122,7 +122,7 @@ blocks! {
 
 impl Block<'_> {
     /// Whether the block is ack-eliciting.
-    pub fn asks_for_ack(&self) -> bool {
+    pub fn is_ack_eliciting(&self) -> bool {
         // spec 2.8
         !matches!(self, Self::SynAck(_) | Self::PathAck(_) | Self::Pad | Self::Close(_))
     }

@@ -94,9 +94,9 @@ fn only_four_blocks_do_not_ask_for_an_acknowledgement() {
         Block::Pad,
         Block::Close(Close { step: crate::mmsp2::CloseStep::Fin, code: 0, text: &[] }),
     ];
-    assert!(silent.iter().all(|block| !block.asks_for_ack()));
-    assert!(Block::AckNow.asks_for_ack());
-    assert!(Block::PathLimit(PathLimit { limit: 1 }).asks_for_ack());
+    assert!(silent.iter().all(|block| !block.is_ack_eliciting()));
+    assert!(Block::AckNow.is_ack_eliciting());
+    assert!(Block::PathLimit(PathLimit { limit: 1 }).is_ack_eliciting());
 }
 
 // spec 2.9

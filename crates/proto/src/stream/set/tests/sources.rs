@@ -55,8 +55,8 @@ fn deferred_bytes_need_no_credit_while_a_message_waits_for_it() {
     assert!(client.packet_from(PACKET, Source::Skip(ByteCount(5 << 10))).is_some());
     send(&mut client, messages, 4 << 10, unordered().priority(1));
     assert!(client.streams.wants_data(ClassFilter::All));
-    let backlog_of = client.streams.backlog_of(ClassFilter::All);
-    assert_eq!((backlog_of.window_left, backlog_of.next.unwrap().stream), (ByteCount::ZERO, messages));
+    let backlog = client.streams.backlog_of(ClassFilter::All);
+    assert_eq!((backlog.window_left, backlog.next.unwrap().stream), (ByteCount::ZERO, messages));
     let packet = client.packet().unwrap();
     let block_of =
         |block: &Block<'_>| if let Block::Stream(block) = block { Some(block.offset) } else { None };
@@ -70,8 +70,8 @@ fn schedulers_see_class_and_deadline_of_the_next_message() {
     let id = client.streams.open().unwrap();
     let options = unordered().class(Class::Deadline).priority(3).lifetime(Duration::from_millis(7));
     send(&mut client, id, 2_000, options);
-    let backlog_of = client.streams.backlog_of(ClassFilter::All);
-    let next = backlog_of.next.unwrap();
+    let backlog = client.streams.backlog_of(ClassFilter::All);
+    let next = backlog.next.unwrap();
     assert_eq!((next.class, next.deadline, next.left), (Class::Deadline, Some(at(7)), ByteCount(2_000)));
     let mut ready = Vec::new();
     client.streams.ready_streams(ClassFilter::All, &mut ready);
