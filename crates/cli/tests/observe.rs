@@ -79,7 +79,7 @@ fn check_log(path: &Path) {
 #[test]
 fn hex_on_standard_input_is_shown_in_words() {
     let text = output(&["decode", "--blocks"], "85 00 0006 4200 0000 # credit\n98 00 00 04");
-    assert_eq!(String::from_utf8(text.stdout).unwrap(), "        WINDOW credit 512\n        ACK-NOW\n");
+    assert_eq!(String::from_utf8(text.stdout).unwrap(), "        MAX-DATA credit 512\n        ACK-NOW\n");
     let text = output(&["decode", "-"], "46010203040506070801020300112233445566778899aabbccddeeff00");
     assert_eq!(text.status.code(), Some(0));
     assert!(String::from_utf8(text.stdout).unwrap().contains("data, 29 bytes, to 0102030405060708"));

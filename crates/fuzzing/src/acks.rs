@@ -46,7 +46,7 @@ fn act(step: u8, script: &mut Script<'_>, path: &mut Recovery, model: &mut Model
             }
         }
         5 => model.send(path, *now, 1452, Kind::MtuProbe),
-        6 => model.send(path, *now, 60, if step < 128 { Kind::AckOnly } else { Kind::AckQuestion }),
+        6 => model.send(path, *now, 60, if step < 128 { Kind::AckOnly } else { Kind::AckQuery }),
         7 => *now += Duration::from_micros(u64::from(script.u16())),
         8 => *now += Duration::from_millis(u64::from(script.u16() % 4096)),
         9 | 10 => recent(script, path, *now),
@@ -75,7 +75,7 @@ fn act(step: u8, script: &mut Script<'_>, path: &mut Recovery, model: &mut Model
             9 | 10 => path.set_suspect(step >> 4 == 9),
             _ => path.set_app_limited(),
         },
-        _ => path.ask_allowance(*now),
+        _ => path.check_allowance(*now),
     }
 }
 
@@ -127,7 +127,7 @@ impl Model {
         let room = match kind {
             Kind::AckOnly => return,
             // It may arrive, and is never reported lost.
-            Kind::AckQuestion => {
+            Kind::AckQuery => {
                 self.given_up.insert(number, false);
                 return;
             }

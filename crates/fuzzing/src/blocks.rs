@@ -60,10 +60,10 @@ fn look_inside(block: &Block<'_>, available: usize) {
             let messages = block.messages.into_iter().count();
             assert!(messages >= 1 && messages <= available);
         }
-        Block::Handshake(block) => {
+        Block::Crypto(block) => {
             assert!(block.offset + block.data.len() as u64 <= MOST && block.data.len() <= available);
         }
-        Block::StreamReset(block) => assert!(block.final_size <= MOST),
+        Block::ResetStream(block) => assert!(block.final_size <= MOST),
         Block::Close(block) => assert!(block.text.len() <= available),
         Block::Blocked(block) => match block.by {
             BlockedBy::Connection { limit }

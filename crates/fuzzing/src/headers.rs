@@ -70,7 +70,7 @@ fn numbers(script: &mut Script<'_>) {
     packet_number::encode(&mut Writer::new(&mut bytes, 4), next, length);
     let truncated = bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
     assert_eq!(packet_number::expand(truncated, length, acked + 1), next);
-    let kind = if script.u8().is_multiple_of(2) { LongKind::Open } else { LongKind::SetUp };
+    let kind = if script.u8().is_multiple_of(2) { LongKind::Initial } else { LongKind::Handshake };
     let id = ConnectionId::from_u64(next);
     let mut packet = Vec::new();
     let header = LongHeader { kind, destination: id, source: id };

@@ -112,7 +112,7 @@ impl Scene {
         }
     }
 
-    /// Sends what an end never would: on the open level anyone can.
+    /// Sends what an end never would: on the Initial level anyone can.
     fn inject(&mut self, from: usize, script: &mut Script<'_>) {
         let level = if script.u8() < 192 { EncryptionLevel::Initial } else { EncryptionLevel::Handshake };
         let (skipped, mut payload) = (script.u8(), script.bytes().to_vec());
@@ -134,10 +134,10 @@ impl Scene {
         let settled = lab.run(MINUTE, |lab| {
             over(lab, CLIENT) && (over(lab, SERVER) || lab.ends[SERVER].connections() == 0)
         });
-        assert!(settled, "the set-up neither completed nor ended: {:?}", lab.standing);
+        assert!(settled, "the handshake neither completed nor ended: {:?}", lab.standing);
         let alive = |lab: &Lab, end: usize| lab.standing[end].connected && lab.standing[end].closed.is_none();
         let both = alive(lab, CLIENT) && alive(lab, SERVER);
-        assert!(both || !must, "a set-up over a fair network failed: {:?}", lab.standing);
+        assert!(both || !must, "a handshake over a fair network failed: {:?}", lab.standing);
         if both {
             let stream = lab.write_new(CLIENT, 5_000);
             lab.collect();

@@ -107,7 +107,7 @@ impl Scene {
             96..=107 => self.arrive(side, script.u8(), Fate::Arrives),
             108..=111 => self.arrive(side, script.u8(), Fate::Copied),
             112..=115 => self.arrive(side, script.u8(), Fate::Lost),
-            116..=117 => self.arrive(side, script.u8(), Fate::Doubted),
+            116..=117 => self.arrive(side, script.u8(), Fate::Suspected),
             118..=119 => self.arrive(side, script.u8(), Fate::Spurious),
             120..=121 => {
                 let priority = script.u8().cast_signed();
@@ -287,7 +287,7 @@ impl Scene {
             }
             Fate::Copied => assert_eq!(self.ends[far].take(packet.payload()), Ok(())),
             Fate::Lost => self.ends[near].on_lost(&packet),
-            Fate::Doubted => {
+            Fate::Suspected => {
                 self.ends[near].on_lost(&packet);
                 self.flying[side].push(packet);
             }
@@ -383,7 +383,7 @@ enum Fate {
     Copied,
     Lost,
     /// Its content is reinjected, and it may still arrive.
-    Doubted,
+    Suspected,
     /// It was reported lost and arrives.
     Spurious,
 }

@@ -38,7 +38,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Decrypts with the secrets of `log`; without any, only the open packets.
+    /// Decrypts with the secrets of `log`; without any, only the Initial packets.
     pub fn new(log: KeyLog) -> Self {
         Self { log, ..Self::default() }
     }
@@ -107,7 +107,7 @@ impl Inspector {
         let known = self.ids.get(&destination).copied();
         let (session, sender) = match known {
             Some(issued) => (issued.session, other(issued.issuer)),
-            None if level == Level::Open => (0, Side::Client),
+            None if level == Level::Initial => (0, Side::Client),
             None => return packet.inside = Inside::Sealed(Sealed::UnknownConnection),
         };
         let sealed = SealedPacket { level, sender, path: PathId::FIRST, number_offset, bytes };
@@ -152,7 +152,7 @@ impl Inspector {
         packet.sender = Some(other(issued.issuer));
         packet.path = Some(issued.path);
         let sender = other(issued.issuer);
-        let sealed = SealedPacket { level: Level::Data, sender, path: issued.path, number_offset, bytes };
+        let sealed = SealedPacket { level: Level::OneRtt, sender, path: issued.path, number_offset, bytes };
         packet.inside = self.open(issued.session, &sealed);
         if matches!(packet.inside, Inside::Sealed(_)) && self.is_reset(bytes) {
             packet.inside = Inside::Sealed(Sealed::StatelessReset);

@@ -4,7 +4,7 @@ use manyway_wire::{ConnectionId, PathId, Side};
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
 use ring::hkdf;
 
-/// The salt of the keys of open packets (RFC 9001, section 5.2).
+/// The salt of the keys of Initial packets (RFC 9001, section 5.2).
 const INITIAL_SALT: [u8; 20] = [
     0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc,
     0xbb, 0x7f, 0x0a,
@@ -74,7 +74,7 @@ impl Secret {
         (bytes.len() == suite.secret_length()).then(|| Self { suite, bytes: bytes.to_vec() })
     }
 
-    /// The secret of `sender`'s open packets.
+    /// The secret of `sender`'s Initial packets.
     pub(crate) fn initial(original_destination: &ConnectionId, sender: Side) -> Option<Self> {
         let initial =
             hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(original_destination.as_slice());

@@ -1,7 +1,7 @@
 //! Describes captured packets of MMSP.
 //!
 //! - [`capture::read`] finds the UDP datagrams in a pcap or pcapng file, or in hex text.
-//! - [`Inspector`] follows the connections in them and decrypts what it can: open packets always, all others with the
+//! - [`Inspector`] follows the connections in them and decrypts what it can: Initial packets always, all others with the
 //!   secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
 //! - [`blocks`] lists the blocks of a decrypted packet with their offsets.
 //!

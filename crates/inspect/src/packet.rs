@@ -31,9 +31,9 @@ impl Packet {
     /// Which keys protect it; `None` if nothing does, or its header can not be read.
     pub fn level(&self) -> Option<Level> {
         match self.header.as_ref().ok()? {
-            HeaderForm::Long { kind: LongKind::Open, .. } => Some(Level::Open),
-            HeaderForm::Long { kind: LongKind::SetUp, .. } => Some(Level::SetUp),
-            HeaderForm::Short { .. } => Some(Level::Data),
+            HeaderForm::Long { kind: LongKind::Initial, .. } => Some(Level::Initial),
+            HeaderForm::Long { kind: LongKind::Handshake, .. } => Some(Level::Handshake),
+            HeaderForm::Short { .. } => Some(Level::OneRtt),
             HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => None,
         }
     }
@@ -53,19 +53,19 @@ impl Packet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Keys derived from the original destination connection ID.
-    Open,
+    Initial,
     /// Keys of the TLS handshake.
-    SetUp,
+    Handshake,
     /// 1-RTT keys.
-    Data,
+    OneRtt,
 }
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Open => "open",
-            Self::SetUp => "set-up",
-            Self::Data => "data",
+            Self::Initial => "initial",
+            Self::Handshake => "handshake",
+            Self::OneRtt => "1-RTT",
         })
     }
 }

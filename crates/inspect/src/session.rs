@@ -76,20 +76,20 @@ impl Session {
         log: &KeyLog,
     ) -> Result<(Opened, Learnt), Sealed> {
         let SealedPacket { level, sender, path, number_offset, bytes } = *packet;
-        if level != Level::Open {
+        if level != Level::Initial {
             self.derive(level, sender, log)?;
         }
         let keys = match level {
-            Level::Open => self.open.of(sender),
-            Level::SetUp => self.set_up.of(sender),
-            Level::Data => self.data.of(sender),
+            Level::Initial => self.open.of(sender),
+            Level::Handshake => self.set_up.of(sender),
+            Level::OneRtt => self.data.of(sender),
         };
         let keys = keys.as_mut().ok_or(Sealed::NoHello)?;
         let header = keys.unmask(bytes, number_offset).ok_or(Sealed::Refused)?;
         let sealed = bytes.get(header.bytes.len()..).ok_or(Sealed::Refused)?;
-        let space = (sender, level, if level == Level::Data { path } else { PathId::FIRST });
+        let space = (sender, level, if level == Level::OneRtt { path } else { PathId::FIRST });
         let number = self.numbers.expand(space, header.truncated, header.number_length);
-        let opened = if level == Level::Data {
+        let opened = if level == Level::OneRtt {
             let bit = manyway_wire::mmsp2::key_phase(header.first);
             let opened = keys.open_in_phase(bit, (path, number), &header.bytes, sealed);
             opened.map(|(phase, payload)| (Some(phase), payload))
@@ -106,9 +106,9 @@ impl Session {
     /// Derives the keys of a direction, if they are missing.
     fn derive(&mut self, level: Level, sender: Side, log: &KeyLog) -> Result<(), Sealed> {
         let (keys, label) = match level {
-            Level::Open => return Ok(()),
-            Level::SetUp => (self.set_up.of(sender), Label::Handshake(sender)),
-            Level::Data => (self.data.of(sender), Label::Traffic(sender)),
+            Level::Initial => return Ok(()),
+            Level::Handshake => (self.set_up.of(sender), Label::Handshake(sender)),
+            Level::OneRtt => (self.data.of(sender), Label::Traffic(sender)),
         };
         if keys.is_some() {
             return Ok(());
@@ -124,10 +124,10 @@ impl Session {
     fn learn(&mut self, level: Level, sender: Side, payload: &[u8]) -> Learnt {
         let mut learnt = Learnt::default();
         for block in blocks(payload).map_while(|at| at.block.ok()) {
-            if let (Level::Open, Block::Handshake(piece)) = (level, block) {
+            if let (Level::Initial, Block::Crypto(piece)) = (level, block) {
                 self.hellos.of(sender).add(piece.offset, piece.data);
             }
-            if let (Level::Data, Block::NewCid(new)) = (level, block) {
+            if let (Level::OneRtt, Block::NewCid(new)) = (level, block) {
                 learnt.ids.push((new.id, new.path, new.reset_token));
             }
         }
@@ -138,8 +138,8 @@ impl Session {
 /// The level of a packet with a long header.
 pub(crate) fn level_of(kind: LongKind) -> Level {
     match kind {
-        LongKind::Open => Level::Open,
-        LongKind::SetUp => Level::SetUp,
+        LongKind::Initial => Level::Initial,
+        LongKind::Handshake => Level::Handshake,
     }
 }
 

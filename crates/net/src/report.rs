@@ -77,7 +77,7 @@ impl Facts<'_> {
     fn of_pair(&self, pair: &AddressPair) -> Option<PathReport> {
         let unused = match pair.usage {
             PairUse::Path(_) => return None,
-            PairUse::Asked { path } => Unused::NoAnswer { waited: self.silent(self.find(path)?) },
+            PairUse::Challenged { path } => Unused::NoAnswer { waited: self.silent(self.find(path)?) },
             PairUse::Spare { path } => Unused::OtherPair { chosen: self.find(path)?.tuple },
             PairUse::Measured { rtt } => Unused::LeftOut { rtt },
             PairUse::SetAside => Unused::Closed,
@@ -146,7 +146,7 @@ impl Facts<'_> {
         // The reserve may be in use all the same: in place of paths that need permission.
         let others_work = self.others(path).any(works);
         let may_be_used =
-            |path: &PathStatistics| works(path) && self.purpose(path) != Some(Purpose::NeedsLeave);
+            |path: &PathStatistics| works(path) && self.purpose(path) != Some(Purpose::NeedsConsent);
         let is_on_trial =
             path.state == PathState::Probation && self.others(path).any(may_be_used) && !is_reserve(path);
         match (carries, sends) {

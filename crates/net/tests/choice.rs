@@ -75,7 +75,7 @@ async fn until_told(connection: &Connection, is_it: impl Fn(&[Why; 2]) -> bool) 
 const PRIMARY: Why = Why::Used(Used::For(Purpose::Primary));
 
 fn only_repeats(why: &Why) -> bool {
-    matches!(why, Why::Unused(Unused::NotNeeded { purpose: Purpose::Repeats, .. }))
+    matches!(why, Why::Unused(Unused::NotNeeded { purpose: Purpose::Retransmissions, .. }))
 }
 
 #[tokio::test]

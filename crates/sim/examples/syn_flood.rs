@@ -9,7 +9,7 @@ use std::time::{Duration, Instant as Clock};
 
 use manyway_proto::{ConnectionConfig, Ecn, Endpoint, Instant, PathId, Side};
 use manyway_sim::forger::{Duel, Stranger};
-use manyway_wire::mmsp2::{Block, HandshakeBytes, Syn};
+use manyway_wire::mmsp2::{Block, Crypto, Syn};
 
 const ROUNDS: u32 = 5;
 const PACKETS: u32 = 20_000;
@@ -21,7 +21,7 @@ fn source(number: u32) -> SocketAddr {
 
 fn syn(stranger: &Stranger, number: u64) -> Vec<u8> {
     let ids = (Stranger::id(2 * number), Stranger::id(2 * number + 1));
-    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+    let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
     Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello])
 }
 

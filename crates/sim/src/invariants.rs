@@ -45,7 +45,7 @@ pub enum Law {
         datagrams: u32,
     },
     /// A deadline is in the future once its timer has fired and everything was sent.
-    StuckDeadline {
+    DeadlineInThePast {
         /// The owner.
         host: HostId,
         /// The deadline.
@@ -227,7 +227,7 @@ impl Laws {
         };
         *late += 1;
         if *late > self.limits.late_deadlines {
-            return Err(self.broken(now, Law::StuckDeadline { host, deadline }));
+            return Err(self.broken(now, Law::DeadlineInThePast { host, deadline }));
         }
         Ok(())
     }

@@ -76,12 +76,12 @@ fn one_way(from: Side) -> (Ranges, usize) {
         PairBuilder::new().path_with(lossy(20, 10), lossy(20, 10)).path_with(lossy(10, 30), lossy(10, 30));
     let mut pair = connected_with(builder, &config).unwrap();
     pair.transfer(from, megabytes(20), 2 * MINUTE).unwrap();
-    let doubts = [Side::Client, Side::Server].map(|side| {
+    let suspicions = [Side::Client, Side::Server].map(|side| {
         let events = path_events(&mut pair, side);
         events.iter().filter(|(_, event)| matches!(event.state, PathState::Suspect | PathState::Dead)).count()
     });
     let ranges = *counter.0.lock().unwrap();
-    (ranges, doubts.iter().sum())
+    (ranges, suspicions.iter().sum())
 }
 
 // spec 9.30

@@ -67,8 +67,8 @@ fn a_path_that_flaps_is_used_less_and_less_until_it_has_settled() {
         assert!(returns <= 10, "{from:?}: {returns} of 50 times, {carried:?}");
         let later: u64 = carried[1..].iter().map(|carried| carried.get()).sum();
         assert!(later < carried[0].get() * 3, "{from:?}: {carried:?}");
-        let in_vain = pair.peer(from).unwrap().connection().unwrap().statistics().duplicate_bytes_sent;
-        assert!(in_vain <= ByteCount(60_000), "{from:?}: {in_vain} sent again in vain");
+        let duplicates = pair.peer(from).unwrap().connection().unwrap().statistics().duplicate_bytes_sent;
+        assert!(duplicates <= ByteCount(60_000), "{from:?}: {duplicates} sent twice");
         let other = (pair.delivered(from)[0] - before[0]).per(pair.now() - start);
         assert!(other >= mbit(9), "{from:?}: {other}");
         let silence = pair.received(from.other()).longest_silence();

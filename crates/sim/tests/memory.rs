@@ -16,8 +16,8 @@ use manyway_proto::{ConnectionConfig, Ecn, Instant, PathId, Side, StreamId};
 use manyway_sim::forger::{CLIENT, Duel, SERVER, Stranger};
 use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{
-    AddAddress, Block, HandshakeBytes, NewCid, Ping, Probe, ProbeAck, StreamData, StreamReset, StreamStop,
-    StreamWindow, Syn, Window,
+    AddAddress, Block, Crypto, MaxData, MaxStreamData, NewCid, Ping, Probe, ProbeAck, ResetStream,
+    StopSending, StreamData, Syn,
 };
 
 /// Bytes in use and their maximum, for one thread.
@@ -83,8 +83,8 @@ fn send_unacknowledged(duel: &mut Duel, streams: u64, rounds: usize) {
     let handle = duel.handle;
     for stream in (0..streams).map(stream) {
         let open = Block::Stream(StreamData { stream, offset: 0, end: false, data: b"get" });
-        let more = Block::StreamWindow(StreamWindow { stream, credit });
-        duel.send(&[open, more, Block::Window(Window { credit })]);
+        let more = Block::MaxStreamData(MaxStreamData { stream, credit });
+        duel.send(&[open, more, Block::MaxData(MaxData { credit })]);
         duel.act(|victim| victim.connection(handle).unwrap().accept_stream()).unwrap();
     }
     for _ in 0..rounds {
@@ -95,7 +95,7 @@ fn send_unacknowledged(duel: &mut Duel, streams: u64, rounds: usize) {
             }
         }
         duel.run_for(Duration::from_millis(5));
-        duel.send(&[Block::Pad]);
+        duel.send(&[Block::Padding]);
     }
 }
 
@@ -265,9 +265,9 @@ fn floods_of_everything_else_use_at_most_twice_the_window() {
     let mut duel = duel();
     // Every stream opened, reset and stopped, and no event is read.
     for index in 0..256 {
-        let reset = StreamReset { stream: stream(index), code: 1, final_size: 0 };
-        let stop = StreamStop { stream: stream(index), code: 1 };
-        duel.send(&[Block::StreamReset(reset), Block::StreamStop(stop)]);
+        let reset = ResetStream { stream: stream(index), code: 1, final_size: 0 };
+        let stop = StopSending { stream: stream(index), code: 1 };
+        duel.send(&[Block::ResetStream(reset), Block::StopSending(stop)]);
     }
     // Every path opened, from many addresses, with gaps in its numbers, and with as many IDs as allowed.
     for path in 1..8 {
@@ -358,14 +358,14 @@ fn an_incomplete_handshake_uses_at_most_128_kib_and_a_stateless_answer_nothing()
         watch(false);
         server.connections()
     };
-    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
-    let far = Block::Handshake(HandshakeBytes { offset: (16 << 10) - 1, data: b"x" });
+    let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
+    let far = Block::Crypto(Crypto { offset: (16 << 10) - 1, data: b"x" });
     for number in 0..64 {
         give(number, 0, &[Block::Syn(Syn { info: &[] }), hello], true);
         give(number, 1, &[Block::Ping(Ping { info: &[] }), far], true);
     }
     let each = IN_USE.get() / 64;
-    println!("a set-up that never completes: {each} bytes");
+    println!("a handshake that never completes: {each} bytes");
     assert!(each > 1000 && each <= 128 << 10, "{each}");
     let before = IN_USE.get();
     for number in 64..10_064 {

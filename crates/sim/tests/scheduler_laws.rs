@@ -364,22 +364,22 @@ fn a_connection_reports_the_schedulers_purpose_of_each_path() {
     };
     let mut pair = connected("primary", &[(10, 10), (10, 10)]);
     start(&mut pair, Side::Client, megabytes(8));
-    assert_eq!(purposes(&mut pair), [Purpose::Primary, Purpose::Repeats]);
+    assert_eq!(purposes(&mut pair), [Purpose::Primary, Purpose::Retransmissions]);
     pair.cut(0, Direction::Both);
-    assert_eq!(purposes(&mut pair), [Purpose::StandIn]);
+    assert_eq!(purposes(&mut pair), [Purpose::Fallback]);
 
     let mut pair = connected("cost", &[(10, 10), (10, 5)]);
     set_cost(&mut pair, 1);
     start(&mut pair, Side::Client, megabytes(8));
-    assert_eq!(purposes(&mut pair), [Purpose::Nearest, Purpose::Dearer]);
+    assert_eq!(purposes(&mut pair), [Purpose::LowestRtt, Purpose::MoreCostly]);
     pair.cut(0, Direction::Both);
-    assert_eq!(purposes(&mut pair), [Purpose::Dearer]);
+    assert_eq!(purposes(&mut pair), [Purpose::MoreCostly]);
 
     let mut pair = connected("stream-bound", &[(10, 10), (20, 10)]);
     start(&mut pair, Side::Client, megabytes(8));
     assert_eq!(purposes(&mut pair), [Purpose::Streams, Purpose::Unbound]);
     pair.cut(0, Direction::Both);
-    assert_eq!(purposes(&mut pair), [Purpose::Guests]);
+    assert_eq!(purposes(&mut pair), [Purpose::OrphanedStreams]);
 }
 
 #[test]

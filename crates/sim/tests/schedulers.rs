@@ -180,10 +180,10 @@ fn duplicates_are_delivered_once_and_counted_at_both_ends() {
     pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
     pair.run_for(1000 * MS).unwrap();
     let (sender, receiver) = (statistics(&mut pair, Side::Client), statistics(&mut pair, Side::Server));
-    let in_vain = receiver.duplicate_bytes_received.get();
-    assert!((300_000..2_200_000).contains(&in_vain), "{receiver:?}");
+    let duplicates = receiver.duplicate_bytes_received.get();
+    assert!((300_000..2_200_000).contains(&duplicates), "{receiver:?}");
     // They can differ only by what arrived without its acknowledgement arriving.
-    assert!(sender.duplicate_bytes_sent.get().abs_diff(in_vain) < 100_000, "{sender:?} {receiver:?}");
+    assert!(sender.duplicate_bytes_sent.get().abs_diff(duplicates) < 100_000, "{sender:?} {receiver:?}");
 }
 
 /// Excludes urgent data from its only path, and changes its mind after two calls.

@@ -19,14 +19,14 @@ fn shaped(megabits: u64, queue: Duration) -> LinkConfig {
 
 /// The effect of several transfers of 8 MB over two shaped links on the paths, at both ends.
 #[derive(Debug, Default)]
-struct Doubts {
+struct Suspicions {
     suspects: usize,
     deaths: usize,
     silence: Duration,
 }
 
-fn transfers(first: u64, second: u64, queue: Duration) -> Doubts {
-    let mut doubts = Doubts::default();
+fn transfers(first: u64, second: u64, queue: Duration) -> Suspicions {
+    let mut suspicions = Suspicions::default();
     for seed in seeds(1, 3) {
         for from in [Side::Client, Side::Server] {
             let link = |megabits| shaped(megabits, queue);
@@ -34,16 +34,16 @@ fn transfers(first: u64, second: u64, queue: Duration) -> Doubts {
             let mut pair = connected(builder.path_with(link(second), link(second))).unwrap();
             pair.run_for(13 * MS * u32::try_from(seed).unwrap()).unwrap();
             let report = pair.transfer(from, megabytes(8), MINUTE).unwrap();
-            doubts.silence = doubts.silence.max(report.longest_silence);
+            suspicions.silence = suspicions.silence.max(report.longest_silence);
             for side in [Side::Client, Side::Server] {
                 let states: Vec<_> =
                     path_events(&mut pair, side).iter().map(|(_, event)| event.state).collect();
-                doubts.suspects += states.iter().filter(|state| **state == PathState::Suspect).count();
-                doubts.deaths += states.iter().filter(|state| **state == PathState::Dead).count();
+                suspicions.suspects += states.iter().filter(|state| **state == PathState::Suspect).count();
+                suspicions.deaths += states.iter().filter(|state| **state == PathState::Dead).count();
             }
         }
     }
-    doubts
+    suspicions
 }
 
 /// A shaper passes a burst at once; the paths together need not reach that rate.
@@ -64,11 +64,11 @@ fn the_guard_ignores_bursts_of_a_shaper() {
 fn no_path_dies_of_the_queue_of_its_own_transfer() {
     for (first, second) in [(20, 20), (20, 5), (50, 10)] {
         for queue in [50 * MS, 100 * MS] {
-            let doubts = transfers(first, second, queue);
-            let case = format!("{first} and {second} Mbit/s, {queue:?}: {doubts:?}");
-            assert_eq!(doubts.deaths, 0, "{case}");
-            assert!(doubts.silence < 300 * MS, "{case}");
-            assert!(queue > 50 * MS || doubts.suspects <= 2, "{case}");
+            let suspicions = transfers(first, second, queue);
+            let case = format!("{first} and {second} Mbit/s, {queue:?}: {suspicions:?}");
+            assert_eq!(suspicions.deaths, 0, "{case}");
+            assert!(suspicions.silence < 300 * MS, "{case}");
+            assert!(queue > 50 * MS || suspicions.suspects <= 2, "{case}");
         }
     }
 }

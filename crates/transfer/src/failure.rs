@@ -40,7 +40,7 @@ pub enum Reason {
     /// The other side abandoned the file.
     Abandoned,
     /// The receiver did not request this file.
-    Unasked,
+    NotRequested,
     /// The version or verb of the request is unknown.
     Unsupported,
     /// The request could not be decoded.
@@ -69,7 +69,7 @@ impl Reason {
         Self::Changed,
         Self::Busy,
         Self::Abandoned,
-        Self::Unasked,
+        Self::NotRequested,
         Self::Unsupported,
         Self::Malformed,
         Self::Limit,
@@ -105,7 +105,7 @@ impl Reason {
             Self::Changed => "the file changed while it was sent",
             Self::Busy => "the same file is being received already",
             Self::Abandoned => "given up by the sender",
-            Self::Unasked => "this file was not requested",
+            Self::NotRequested => "this file was not requested",
             Self::Unsupported => "not supported by the other side",
             Self::Malformed => "the request was not understood",
             Self::Limit => "more than the other side allows",

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use manyway_wire::mmsp2::{
-    AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, EcnCounts, ErrorCode, HandshakeBytes,
-    HeaderForm, Liveness, LongHeader, LongKind, MessageData, MessageId, MessagePlace, NewCid, Pad,
-    Parameters, PathAvailability, PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress,
-    RetireCid, Skipped, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, VERSION,
-    Window, decode_protected, encode_path_ack, encode_short, encode_skip, encode_version_list, patch_length,
+    AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, Crypto, EcnCounts, ErrorCode,
+    HeaderForm, Liveness, LongHeader, LongKind, MaxData, MaxStreamData, MaxStreams, MessageData, MessageId,
+    MessagePlace, NewCid, Padding, Parameters, PathAvailability, PathClose, PathLimit, PathStatus, Ping,
+    Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped, StopSending, StreamData, Syn, SynAck,
+    VERSION, decode_protected, encode_path_ack, encode_short, encode_skip, encode_version_list, patch_length,
 };
 use manyway_wire::rendezvous::{Body, Message};
 use manyway_wire::{ConnectionId, PathId, StreamId, Writer};
@@ -27,11 +27,11 @@ const PATH: PathId = PathId(2);
 
 /// Files that belong to no block.
 const OTHERS: [&str; 11] = [
-    "header_open",
-    "header_set_up",
+    "header_initial",
+    "header_handshake",
     "header_short",
     "header_version_list",
-    "pad",
+    "padding",
     "parameters",
     "path_ack",
     "path_ack_ecn",
@@ -93,10 +93,10 @@ fn skip_is_written_and_read_as_the_specification_shows() {
 
 // spec 5.9d
 #[test]
-fn pad_is_written_and_read_as_the_specification_shows() {
-    let expected = golden("pad");
-    assert_eq!(hex(&written(|w| Pad { length: 10 }.encode(w))), hex(&expected));
-    assert_eq!(Blocks::new(&expected).collect::<Vec<_>>(), [Ok(Block::Pad)]);
+fn padding_is_written_and_read_as_the_specification_shows() {
+    let expected = golden("padding");
+    assert_eq!(hex(&written(|w| Padding { length: 10 }.encode(w))), hex(&expected));
+    assert_eq!(Blocks::new(&expected).collect::<Vec<_>>(), [Ok(Block::Padding)]);
 }
 
 // spec 4.4
@@ -104,8 +104,8 @@ fn pad_is_written_and_read_as_the_specification_shows() {
 fn long_headers_are_written_and_read_as_the_specification_shows() {
     let empty = ConnectionId::from_slice(&[]).unwrap();
     let cases = [
-        ("header_open", LongKind::Open, ConnectionId::from_u64(SOURCE), 2, 1),
-        ("header_set_up", LongKind::SetUp, empty, 0x0203, 2),
+        ("header_initial", LongKind::Initial, ConnectionId::from_u64(SOURCE), 2, 1),
+        ("header_handshake", LongKind::Handshake, empty, 0x0203, 2),
     ];
     for (name, kind, source, number, number_len) in cases {
         let header = LongHeader { kind, destination: ConnectionId::from_u64(DESTINATION), source };
@@ -158,9 +158,9 @@ fn parameters_are_written_and_read_as_the_specification_shows() {
     let mut parameters = Parameters::new(ConnectionId::from_u64(SOURCE));
     parameters.original_destination = Some(ConnectionId::from_u64(DESTINATION));
     parameters.idle_timeout = Duration::from_secs(30);
-    parameters.connection_window = 1_572_864;
-    parameters.stream_window = 1 << 20;
-    parameters.stream_limit = 256;
+    parameters.initial_max_data = 1_572_864;
+    parameters.initial_max_stream_data = 1 << 20;
+    parameters.initial_max_streams = 256;
     parameters.max_datagram = 1472;
     parameters.reset_token = Some(TOKEN);
     parameters.application = b"copy".to_vec();
@@ -231,7 +231,7 @@ fn control_blocks() -> Vec<(&'static str, Block<'static>)> {
             "probe_ack_ipv6",
             Block::ProbeAck(ProbeAck { nonce: NONCE, observed: address("[2001:db8::1]:443") }),
         ),
-        ("handshake", Block::Handshake(HandshakeBytes { offset: 300, data: b"hello" })),
+        ("crypto", Block::Crypto(Crypto { offset: 300, data: b"hello" })),
         ("ack_now", Block::AckNow),
         ("close", Block::Close(Close { step: CloseStep::Fin, code: 0, text: b"bye" })),
         ("close_abort", Block::Close(abort)),
@@ -251,14 +251,14 @@ fn stream_blocks() -> Vec<(&'static str, Block<'static>)> {
             Block::Message(message(MessageId::ordered(2), MessagePlace::Begin { protocol: 51 })),
         ),
         ("message_end", Block::Message(message(MessageId::unordered(300), MessagePlace::At(1000)))),
-        ("window", Block::Window(Window { credit: 1_572_864 })),
-        ("stream_window", Block::StreamWindow(StreamWindow { stream: third, credit: 1 << 20 })),
-        ("stream_limit", Block::StreamLimit(StreamLimit { count: 256 })),
+        ("max_data", Block::MaxData(MaxData { credit: 1_572_864 })),
+        ("max_stream_data", Block::MaxStreamData(MaxStreamData { stream: third, credit: 1 << 20 })),
+        ("max_streams", Block::MaxStreams(MaxStreams { count: 256 })),
         (
-            "stream_reset",
-            Block::StreamReset(StreamReset { stream: StreamId(5), code: 9, final_size: 70_000 }),
+            "reset_stream",
+            Block::ResetStream(ResetStream { stream: StreamId(5), code: 9, final_size: 70_000 }),
         ),
-        ("stream_stop", Block::StreamStop(StreamStop { stream: StreamId(5), code: 9 })),
+        ("stop_sending", Block::StopSending(StopSending { stream: StreamId(5), code: 9 })),
         ("blocked_connection", Block::Blocked(Blocked { by: connection })),
         ("blocked_stream", Block::Blocked(Blocked { by: stream })),
         ("blocked_streams", Block::Blocked(Blocked { by: streams })),
@@ -296,7 +296,7 @@ fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
         ("path_status", Block::PathStatus(suspect)),
         ("path_status_rate", Block::PathStatus(fast)),
         ("path_close", Block::PathClose(PathClose { path: PATH, code: 0 })),
-        ("liveness_question", Block::Liveness(Liveness::Question { path: PATH })),
+        ("liveness_query", Block::Liveness(Liveness::Query { path: PATH })),
         ("liveness_answer", Block::Liveness(answer)),
         ("liveness_nothing", Block::Liveness(nothing)),
         ("path_limit", Block::PathLimit(PathLimit { limit: 7 })),

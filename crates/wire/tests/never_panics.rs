@@ -116,7 +116,7 @@ proptest! {
         sealed in 0_usize..200,
         changes in any_changes(),
     ) {
-        let header = LongHeader { kind: LongKind::Open, destination, source };
+        let header = LongHeader { kind: LongKind::Initial, destination, source };
         let mut datagram = Vec::new();
         let field = header.encode(&mut Writer::new(&mut datagram, 1200), 0, 1);
         datagram.resize(datagram.len() + sealed, 0);
@@ -171,7 +171,7 @@ proptest! {
     fn any_length_field_can_be_patched(end in any::<usize>(), cut in 0_usize..30) {
         let id = ConnectionId::from_u64(1);
         let mut buffer = Vec::new();
-        let header = LongHeader { kind: LongKind::SetUp, destination: id, source: id };
+        let header = LongHeader { kind: LongKind::Handshake, destination: id, source: id };
         let field = header.encode(&mut Writer::new(&mut buffer, 100), 0, 4);
         buffer.truncate(cut);
         patch_length(&mut buffer, field, end);

@@ -129,7 +129,7 @@ proptest! {
         (number, number_len) in (crate::common::any_number(), 1_usize..=4),
         sealed in 19_usize..1400,
     ) {
-        let kind = if set_up { LongKind::SetUp } else { LongKind::Open };
+        let kind = if set_up { LongKind::Handshake } else { LongKind::Initial };
         let header = LongHeader { kind, destination, source };
         let mut packet = vec![0xaa; 3];
         let field = header.encode(&mut Writer::new(&mut packet, 3000), number, number_len);
@@ -182,7 +182,7 @@ proptest! {
         let mut datagram = Vec::new();
         let mut ends = Vec::new();
         for (set_up, length) in sealed {
-            let kind = if set_up { LongKind::SetUp } else { LongKind::Open };
+            let kind = if set_up { LongKind::Handshake } else { LongKind::Initial };
             let header = LongHeader { kind, destination: id, source: id };
             let field = header.encode(&mut Writer::new(&mut datagram, 3000), 0, 1);
             datagram.resize(datagram.len() + length, 0);

@@ -99,7 +99,7 @@ mod tests {
     fn burst(ration: &mut Ration, paths: &[PathView]) -> Option<PathId> {
         let mut view = View::new(Instant::default(), paths);
         view.backlog = ByteCount(1_000_000);
-        view.window_left = ByteCount(1_000_000);
+        view.credit_left = ByteCount(1_000_000);
         let Decision::Send { path, quantum, source } = ration.decide(&view) else { return None };
         assert!(quantum <= view.path(path)?.sendable);
         ration.on_event(&Event::Sent { path, bytes: quantum, source });

@@ -54,7 +54,7 @@ impl PathLabel {
 pub fn why_words(why: &Why) -> String {
     match why {
         // The ordinary case needs no reason.
-        Why::Used(Used::For(Purpose::Speed | Purpose::Any)) => "in use".to_owned(),
+        Why::Used(Used::For(Purpose::EarliestArrival | Purpose::Any)) => "in use".to_owned(),
         Why::Used(reason) => format!("in use: {reason}"),
         Why::Unused(Unused::Excluded(exclusion)) => exclusion_words(exclusion, None),
         Why::Unused(Unused::NoRoute) => "no route (address removed?)".to_owned(),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_ordinary_case_is_two_words_and_others_have_a_reason() {
-        assert_eq!(why_words(&Why::Used(Used::For(Purpose::Speed))), "in use");
+        assert_eq!(why_words(&Why::Used(Used::For(Purpose::EarliestArrival))), "in use");
         assert_eq!(why_words(&Why::Used(Used::Alone)), "in use: the only path that works");
         let excluded = |reason| why_words(&Why::Unused(Unused::Excluded(reason)));
         assert_eq!(excluded(Exclusion::LinkLocal), "link-local, not routable");

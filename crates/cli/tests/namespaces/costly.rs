@@ -108,7 +108,7 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     }
     let (summary, lines) = documents.split_last().unwrap();
     assert_eq!(told(summary, "va1"), (true, "primary".to_owned()), "{summary}");
-    assert_eq!(told(summary, "va2"), (false, "needs-leave".to_owned()), "{summary}");
+    assert_eq!(told(summary, "va2"), (false, "needs-consent".to_owned()), "{summary}");
     let mut events = lines.iter().chain([summary]).flat_map(|line| line["events"].as_array().unwrap());
     assert!(events.any(|event| event["event"] == "primary-path" && event["interface"] == "va1"), "{lines:?}");
 
@@ -147,12 +147,12 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
         };
         watching.wait_until(&format!("{expected:?}"), || last().is_some_and(matches));
     };
-    says([(true, "primary"), (false, "needs-leave"), (false, "backup")]);
+    says([(true, "primary"), (false, "needs-consent"), (false, "backup")]);
     // Only probes use it: the transport learns only from a firewall of its own that it does not work.
     lab.client.nft(
         "table inet wall {\nchain out { type filter hook output priority 0; oifname \"va1\" meta l4proto udp drop; }\n}",
     );
-    says([(false, "denied"), (false, "needs-leave"), (true, "stand-in")]);
+    says([(false, "denied"), (false, "needs-consent"), (true, "fallback")]);
     watching.signal("INT");
     watching.end().expect(0);
     lab.release();
@@ -165,7 +165,7 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
     let summary = loaded.end().expect(0).summary();
     // The server does not know the costs: its answers use the other one.
     assert_eq!(told(&summary, "va2"), (true, "by-peer".to_owned()), "{summary}");
-    assert_eq!(told(&summary, "va3"), (true, "stand-in".to_owned()), "{summary}");
+    assert_eq!(told(&summary, "va3"), (true, "fallback".to_owned()), "{summary}");
     let sent = ["va2", "va3"].map(|interface| lab.client.sent(interface));
     assert!(sent[0] - before[0] < LITTLE && sent[1] - before[1] > 2_000_000, "{before:?} {sent:?}");
 }

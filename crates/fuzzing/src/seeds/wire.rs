@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use manyway_wire::mmsp2::{
-    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, EcnCounts, HandshakeBytes, Liveness,
-    MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathLimit,
-    PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamLimit,
-    StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, encode_path_ack, encode_skip,
-    encode_version_list,
+    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, Crypto, EcnCounts, Liveness, MaxData,
+    MaxStreamData, MaxStreams, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
+    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped,
+    StopSending, StreamData, Syn, SynAck, encode_path_ack, encode_skip, encode_version_list,
 };
 use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
 use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
@@ -128,7 +127,7 @@ const TEXTS: [&str; 8] = [
 pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
     let id = ConnectionId::from_u64(0x0102_0304_0506_0708);
     let (path, stream) = (PathId(1), StreamId(4));
-    let mut blocks: Vec<(&'static str, Vec<u8>)> = set_up_blocks();
+    let mut blocks: Vec<(&'static str, Vec<u8>)> = handshake_blocks();
     let address = ([10, 0, 0, 2], 4455).into();
     let rate = Some(2_500_000);
     let known = [
@@ -136,11 +135,11 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ("probe-ack", Block::ProbeAck(ProbeAck { nonce: 7, observed: address })),
         ("stream", Block::Stream(StreamData { stream, offset: 0, end: true, data: b"hello" })),
         ("stream-later", Block::Stream(StreamData { stream, offset: 9000, end: false, data: &[1; 40] })),
-        ("window", Block::Window(Window { credit: 1 << 20 })),
-        ("stream-window", Block::StreamWindow(StreamWindow { stream, credit: 1 << 20 })),
-        ("stream-limit", Block::StreamLimit(StreamLimit { count: 32 })),
-        ("stream-reset", Block::StreamReset(StreamReset { stream, code: 1, final_size: 100 })),
-        ("stream-stop", Block::StreamStop(StreamStop { stream, code: 1 })),
+        ("max-data", Block::MaxData(MaxData { credit: 1 << 20 })),
+        ("max-stream-data", Block::MaxStreamData(MaxStreamData { stream, credit: 1 << 20 })),
+        ("max-streams", Block::MaxStreams(MaxStreams { count: 32 })),
+        ("reset-stream", Block::ResetStream(ResetStream { stream, code: 1, final_size: 100 })),
+        ("stop-sending", Block::StopSending(StopSending { stream, code: 1 })),
         ("blocked", Block::Blocked(Blocked { by: BlockedBy::Connection { limit: 100 } })),
         ("blocked-stream", Block::Blocked(Blocked { by: BlockedBy::Stream { stream, limit: 100 } })),
         ("blocked-streams", Block::Blocked(Blocked { by: BlockedBy::Streams { limit: 8 } })),
@@ -173,7 +172,7 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("path-close", Block::PathClose(PathClose { path, code: 1 })),
         ("path-limit", Block::PathLimit(PathLimit { limit: 5 })),
-        ("liveness", Block::Liveness(Liveness::Question { path })),
+        ("liveness", Block::Liveness(Liveness::Query { path })),
         (
             "liveness-answer",
             Block::Liveness(Liveness::Answer { path, largest: Some(7), age: Duration::from_millis(3) }),
@@ -181,7 +180,7 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ("ack-now", Block::AckNow),
         ("close-fin", Block::Close(Close { step: CloseStep::Fin, code: 0, text: b"done" })),
         ("close-abort", Block::Close(Close { step: CloseStep::Abort, code: 5, text: b"" })),
-        ("pad", Block::Pad),
+        ("padding", Block::Padding),
     ];
     blocks.extend(known.iter().map(|(name, block)| (*name, encoded(block))));
     blocks.extend(message_blocks());
@@ -191,13 +190,13 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
     blocks
 }
 
-fn set_up_blocks() -> Vec<(&'static str, Vec<u8>)> {
+fn handshake_blocks() -> Vec<(&'static str, Vec<u8>)> {
     let known = [
         ("syn", Block::Syn(Syn { info: b"x" })),
         ("syn-ack", Block::SynAck(SynAck { info: b"info" })),
         ("ping", Block::Ping(Ping { info: b"info" })),
         ("pong", Block::Pong),
-        ("handshake", Block::Handshake(HandshakeBytes { offset: 3, data: &[1, 0, 0, 4] })),
+        ("crypto", Block::Crypto(Crypto { offset: 3, data: &[1, 0, 0, 4] })),
     ];
     known.iter().map(|(name, block)| (*name, encoded(block))).collect()
 }
@@ -242,9 +241,9 @@ fn parameters(reset_token: Option<[u8; 16]>) -> Parameters {
         original_destination: reset_token.map(|_| ConnectionId::from_u64(1)),
         source: ConnectionId::from_u64(2),
         idle_timeout: Duration::from_secs(30),
-        connection_window: 3 << 19,
-        stream_window: 1 << 20,
-        stream_limit: 256,
+        initial_max_data: 3 << 19,
+        initial_max_stream_data: 1 << 20,
+        initial_max_streams: 256,
         path_limit: 7,
         max_ack_delay: Duration::from_millis(25),
         max_datagram: 1472,

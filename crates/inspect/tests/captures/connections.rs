@@ -25,12 +25,12 @@ fn every_packet_of_a_connection_over_two_paths_decrypts_through_key_updates() {
         assert_eq!(packet.connection, Some(1));
     }
     for sender in [Side::Client, Side::Server].map(Some) {
-        for level in [Level::Open, Level::SetUp] {
+        for level in [Level::Initial, Level::Handshake] {
             assert!(seen.contains(&(Some(level), sender, None, None)));
         }
         for path in [PathId(0), PathId(1)] {
             for phase in 0..3 {
-                let wanted = (Some(Level::Data), sender, Some(path), Some(phase));
+                let wanted = (Some(Level::OneRtt), sender, Some(path), Some(phase));
                 assert!(seen.contains(&wanted), "{wanted:?} of {seen:?}");
             }
         }
@@ -79,7 +79,7 @@ fn without_keys_open_packets_decrypt_and_the_others_name_the_missing_secret() {
     let mut missing = BTreeSet::new();
     for packet in &packets {
         match (packet.level(), &packet.inside) {
-            (Some(Level::Open), inside) => assert!(matches!(inside, Inside::Opened(_)), "{packet:?}"),
+            (Some(Level::Initial), inside) => assert!(matches!(inside, Inside::Opened(_)), "{packet:?}"),
             (_, Inside::Sealed(Sealed::NoSecret(label))) => {
                 missing.insert(*label);
             }
@@ -95,7 +95,7 @@ fn without_keys_open_packets_decrypt_and_the_others_name_the_missing_secret() {
     let only_data = recorded.key_log.lines().filter(|line| line.contains("_TRAFFIC_SECRET_0"));
     let only_data: String = only_data.map(|line| format!("{line}\n")).collect();
     let packets = inspect(&pcap(&recorded.seen), &only_data);
-    let data = packets.iter().filter(|packet| packet.level() == Some(Level::Data));
+    let data = packets.iter().filter(|packet| packet.level() == Some(Level::OneRtt));
     assert!(data.map(|packet| &packet.inside).all(|inside| matches!(inside, Inside::Opened(_))));
 }
 

@@ -57,21 +57,24 @@ const FIRST: [Option<Purpose>; 2] = [Some(Purpose::Any), None];
 #[tokio::test]
 async fn a_working_path_has_the_reason_of_the_scheduler() {
     let mut paths = two_paths().await;
-    let purposes = [Purpose::Nearest, Purpose::Dearer];
+    let purposes = [Purpose::LowestRtt, Purpose::MoreCostly];
     // Without load both would carry data.
     let idle = why(&paths, purposes);
-    assert_eq!(idle[0], "used nearest: has the shortest round trip");
-    assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths do not");
+    assert_eq!(idle[0], "used lowest-rtt: has the lowest RTT");
+    assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths cannot");
     // The second path would not.
-    let idle = why(&paths, [Purpose::Primary, Purpose::Repeats]);
-    assert_eq!(idle[1], "unused repeats: not the primary path: only for what goes again; no data yet");
+    let idle = why(&paths, [Purpose::Primary, Purpose::Retransmissions]);
+    assert_eq!(
+        idle[1],
+        "unused retransmissions: not the primary path: only for retransmissions; no data yet"
+    );
     sent(&mut paths[0], 10 * MS);
     sent(&mut paths[1], 3200 * MS);
     let busy = why(&paths, purposes);
-    assert_eq!(busy[0], idle_words(Purpose::Nearest));
-    assert_eq!(busy[1], "unused dearer: costs more: cheaper paths carry everything; no data for 3 s");
+    assert_eq!(busy[0], idle_words(Purpose::LowestRtt));
+    assert_eq!(busy[1], "unused dearer: costs more: cheaper paths suffice; no data for 3 s");
     sent(&mut paths[1], 20 * MS);
-    assert_eq!(why(&paths, purposes)[1], idle_words(Purpose::Dearer));
+    assert_eq!(why(&paths, purposes)[1], idle_words(Purpose::MoreCostly));
 }
 
 fn idle_words(purpose: Purpose) -> String {
@@ -83,7 +86,7 @@ async fn decisions_of_the_peer_are_not_attributed_to_the_scheduler_of_this_end()
     let mut paths = two_paths().await;
     received(&mut paths[0], 10 * MS);
     received(&mut paths[1], 4000 * MS);
-    let purposes = [Purpose::Repeats, Purpose::Primary];
+    let purposes = [Purpose::Retransmissions, Purpose::Primary];
     let download = why(&paths, purposes);
     assert_eq!(download[0], "used by-peer: the peer sends on it");
     assert_eq!(download[1], "unused peer-sends-elsewhere: the peer sends elsewhere; no data for 4 s");
@@ -142,8 +145,8 @@ async fn two_backups_stand_in_for_each_other_while_nothing_better_works() {
 #[tokio::test]
 async fn a_reserve_that_stands_in_for_a_path_without_permission_is_used() {
     let mut paths = two_paths().await;
-    let purposes = [Purpose::NeedsLeave, Purpose::StandIn];
-    let stands_in = idle_words(Purpose::StandIn);
+    let purposes = [Purpose::NeedsConsent, Purpose::Fallback];
+    let stands_in = idle_words(Purpose::Fallback);
     for (state, role, peer_says) in [
         (PathState::Backup, Role::Backup, PathAvailability::Available),
         (PathState::Active, Role::Primary, PathAvailability::Backup),
@@ -153,7 +156,7 @@ async fn a_reserve_that_stands_in_for_a_path_without_permission_is_used() {
         let idle = why(&paths, purposes);
         assert_eq!(
             idle[0],
-            "unused needs-leave: costs something: only if the application allows it; no data yet"
+            "unused needs-consent: costs more: needs permission of the application; no data yet"
         );
         assert_eq!(idle[1], stands_in);
         let mut busy = paths;

@@ -203,9 +203,9 @@ impl fmt::Display for Unused {
             Self::Excluded(reason) => reason.fmt(f),
             Self::NoAnswer { waited } => write!(f, "no answer on UDP for {}", Span(*waited)),
             Self::Suspect { reason: reason @ PathReason::Unreachable, .. } => {
-                write!(f, "{reason}; being questioned")
+                write!(f, "{reason}; being probed")
             }
-            Self::Suspect { silent, .. } => write!(f, "silent for {}, being questioned", Span(*silent)),
+            Self::Suspect { silent, .. } => write!(f, "silent for {}, being probed", Span(*silent)),
             Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
             Self::NoRoute => write!(f, "no route: the system refuses to send"),
             Self::Denied => write!(f, "a firewall of this host forbids to send"),

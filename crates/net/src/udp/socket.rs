@@ -61,7 +61,7 @@ pub enum Segmentation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceBinding {
     /// No interface was named.
-    NotAsked,
+    NotRequested,
     /// All packets leave through the interface.
     Bound,
     /// Only the address is bound: the system's routes choose the interface.
@@ -266,7 +266,7 @@ where
 /// Binds the socket to the interface. Since Linux 5.7 that needs no privilege.
 fn bind_device(socket: &Socket, local: LocalAddress) -> DeviceBinding {
     if local.interface == 0 {
-        return DeviceBinding::NotAsked;
+        return DeviceBinding::NotRequested;
     }
     match bind_device_by_index(socket, local) {
         Ok(()) => DeviceBinding::Bound,

@@ -82,7 +82,7 @@ async fn a_socket_is_bound_to_its_interface_or_says_why_not() {
     match socket.capabilities().device {
         DeviceBinding::Bound => {}
         DeviceBinding::Refused { reason } => assert!(!reason.is_empty()),
-        DeviceBinding::NotAsked => panic!("an interface was asked for"),
+        DeviceBinding::NotRequested => panic!("an interface was asked for"),
     }
     let missing = LocalAddress { interface: 987_654, ..local };
     let socket = UdpSocket::bind(&BindOptions::new(missing)).unwrap();
@@ -142,7 +142,7 @@ async fn the_capabilities_report_what_was_granted() {
     assert!(capabilities.send_segments >= 1 && capabilities.receive_segments >= 1);
     assert!((100_000..=300_000).contains(&capabilities.receive_buffer), "{capabilities:?}");
     assert!((100_000..=200_000).contains(&capabilities.send_buffer), "{capabilities:?}");
-    assert_eq!(capabilities.device, DeviceBinding::NotAsked);
+    assert_eq!(capabilities.device, DeviceBinding::NotRequested);
 }
 
 #[tokio::test]

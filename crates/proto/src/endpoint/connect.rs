@@ -83,7 +83,7 @@ impl Endpoint {
             reset_key: Arc::clone(&self.reset_key),
             original_destination,
             local_id,
-            handshake,
+            tls: handshake,
         };
         let connection = Connection::client(start, locals, remotes).ok_or(ConnectError::NoAddressPair)?;
         let handle = self.slots.insert(connection);

@@ -67,7 +67,7 @@ impl Endpoint {
             reset_key: Arc::clone(&self.reset_key),
             original_destination,
             local_id,
-            handshake,
+            tls: handshake,
         };
         let mut connection = match end.side {
             Side::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
@@ -78,7 +78,7 @@ impl Endpoint {
             }
         };
         let (data, secrets) = keys.of(end.side);
-        let established = connection.establish_with(now, NewKeys::Data(data, secrets), parameters);
+        let established = connection.establish_with(now, NewKeys::OneRtt(data, secrets), parameters);
         debug_assert_eq!(established, Ok(()), "the parameters are those of a configuration");
         let handle = self.slots.insert(connection);
         self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });

@@ -107,7 +107,7 @@ impl Endpoint {
             size: FIRST_FLIGHT,
         };
         let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
-        let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Open, self.server_id(facts));
+        let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
         SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
         if builder.finish(&mut buffer, &mut protector).is_some() {
             self.push_answer(tuple, buffer);
@@ -153,7 +153,7 @@ impl Endpoint {
             reset_key: Arc::clone(&self.reset_key),
             original_destination: facts.original_destination,
             local_id,
-            handshake,
+            tls: handshake,
         };
         let mut connection = Connection::server(start, arrival.tuple, facts.source, info, proven);
         connection.handle_datagram(now, arrival);
@@ -305,7 +305,7 @@ mod tests {
             let mut protector = Protector::new(Side::Client, KeyLimits::default());
             protector.set_initial_keys(&destination);
             let mut bytes = Vec::new();
-            let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Open, source);
+            let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Initial, source);
             manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));
             builder.finish(&mut bytes, &mut protector).unwrap();
             let victim = at(if number % 2 == 0 { "203.0.113.1:53" } else { "203.0.113.1:54" });

@@ -132,7 +132,7 @@ impl Endpoint {
                 Some((handle, path)) => {
                     self.deliver(now, handle, Arrival { tuple, ecn, path, datagram });
                 }
-                None if *kind == manyway_wire::mmsp2::LongKind::Open => {
+                None if *kind == manyway_wire::mmsp2::LongKind::Initial => {
                     self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
                 }
                 None => {}

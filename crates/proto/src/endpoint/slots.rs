@@ -194,7 +194,7 @@ mod tests {
             reset_key: Arc::new(ResetKey::new(&[2; 32])),
             original_destination: ConnectionId::from_u64(3),
             local_id: ConnectionId::from_u64(4),
-            handshake: testing::pair().1,
+            tls: testing::pair().1,
         };
         let local = LocalAddress { interface: 0, address: "10.0.0.1:1".parse().unwrap() };
         let tuple = FourTuple { local, remote: "10.0.0.2:1".parse().unwrap() };

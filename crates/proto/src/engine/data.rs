@@ -9,7 +9,7 @@ use super::settle::Portion;
 use crate::packet::content::SentContent;
 use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};
-use crate::scheduler::{Decision, Event, PathList, PathView, Source, Stuck, View, background};
+use crate::scheduler::{Decision, Event, HeadOfLine, PathList, PathView, Source, View, background};
 use crate::stream::priority::ClassFilter;
 use crate::{ByteCount, Instant, Transmit};
 
@@ -30,7 +30,8 @@ impl Transmitter<'_> {
             Err(paced_until) => self.engine.clock.paced_until = paced_until,
         }
         let wants = self.wire.wants_data(filter);
-        let mut stuck = if self.engine.sending.scheduler.sends_copies() { self.find_stuck() } else { None };
+        let mut stuck =
+            if self.engine.sending.scheduler.sends_copies() { self.find_head_of_line() } else { None };
         if !wants && filter == ClassFilter::All {
             self.note_idle();
         }
@@ -52,7 +53,7 @@ impl Transmitter<'_> {
             if source == Source::Reinject {
                 // Data that this path cannot carry after all stays among the retransmissions.
                 let stuck = stuck.take().filter(|stuck| stuck.path != path);
-                self.reinject_stuck(stuck, quantum);
+                self.reinject_head_of_line(stuck, quantum);
                 self.wire.carry_out(self.engine, self.now);
             }
             let carry = Carry { load: Load::Data, source, filter, ..Carry::default() };
@@ -75,7 +76,7 @@ impl Transmitter<'_> {
         None
     }
 
-    fn ask(&mut self, stuck: Option<Stuck>, filter: ClassFilter) -> Decision {
+    fn ask(&mut self, stuck: Option<HeadOfLine>, filter: ClassFilter) -> Decision {
         let backlog = self.wire.backlog_of(filter);
         let sending = &mut self.engine.sending;
         let bounded: SmallVec<[PathView; 8]>;
@@ -83,10 +84,10 @@ impl Transmitter<'_> {
         view.backlog = backlog.backlog;
         view.skipped = backlog.skipped;
         view.repeats = backlog.repeats;
-        view.repeats_from = sending.repeats_from.filter(|_| backlog.repeats > ByteCount::ZERO);
-        view.window_left = backlog.window_left;
-        view.window_total = backlog.window_total;
-        view.copy_budget = sending.stuck_budget.left(self.now);
+        view.retransmit_off = sending.retransmit_off.filter(|_| backlog.repeats > ByteCount::ZERO);
+        view.credit_left = backlog.credit_left;
+        view.credit_total = backlog.credit_total;
+        view.copy_budget = sending.head_of_line_budget.left(self.now);
         view.next = backlog.next;
         view.ready = &sending.ready;
         view.stuck = stuck;
@@ -200,11 +201,11 @@ impl Transmitter<'_> {
     }
 
     /// The oldest packet in flight that blocks the head of line; `None` if no other path can carry it.
-    fn find_stuck(&self) -> Option<Stuck> {
+    fn find_head_of_line(&self) -> Option<HeadOfLine> {
         if self.wire.is_idle() || self.engine.paths.iter().filter(|path| path.is_live()).nth(1).is_none() {
             return None;
         }
-        let mut oldest: Option<Stuck> = None;
+        let mut oldest: Option<HeadOfLine> = None;
         let mut copies = 0;
         for path in self.engine.paths.iter().filter(|path| path.state().carries_data()) {
             for packet in path.recovery.oldest().take(LOOKED_AT) {
@@ -218,22 +219,22 @@ impl Transmitter<'_> {
                 } else if oldest.is_none_or(|stuck| packet.time_sent() < stuck.sent_at) {
                     let bytes = ByteCount(u64::from(length));
                     let sent_at = packet.time_sent();
-                    oldest = Some(Stuck { stream, path: path.id, bytes, sent_at, copies: 0 });
+                    oldest = Some(HeadOfLine { stream, path: path.id, bytes, sent_at, copies: 0 });
                 }
             }
         }
-        oldest.map(|stuck| Stuck { copies, ..stuck })
+        oldest.map(|stuck| HeadOfLine { copies, ..stuck })
     }
 
     /// Reinjects the packet that blocks the head of line, and its successors on the path, within the budget.
-    fn reinject_stuck(&mut self, stuck: Option<Stuck>, most: ByteCount) {
+    fn reinject_head_of_line(&mut self, stuck: Option<HeadOfLine>, most: ByteCount) {
         let Some(stuck) = stuck else { return };
         let Some(path) = self.engine.paths.get(stuck.path) else { return };
         let before = path.recovery.oldest().take(LOOKED_AT);
         let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
-        let bytes = self.engine.sending.stuck_budget.left(self.now).min(most);
+        let bytes = self.engine.sending.head_of_line_budget.left(self.now).min(most);
         let reinjected = self.engine.reinject(self.now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
-        self.engine.sending.stuck_budget.on_copied(self.now, reinjected);
+        self.engine.sending.head_of_line_budget.on_copied(self.now, reinjected);
     }
 
     /// The next batch of copies on a path with available window, or when the pacer releases one.

@@ -56,12 +56,13 @@ impl Deadlines<'_> {
     /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
     /// died.
     pub(super) fn persist_path(&self) -> Option<&Path> {
-        let asks_anyway = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
-        if !self.wire.is_blocked() || self.engine.paths.iter().any(|path| path.is_live() && asks_anyway(path))
+        let is_eliciting = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
+        if !self.wire.is_blocked()
+            || self.engine.paths.iter().any(|path| path.is_live() && is_eliciting(path))
         {
             return None;
         }
-        let path = self.engine.paths.by_turn(self.engine.persist.questions)?;
+        let path = self.engine.paths.by_turn(self.engine.persist.probes)?;
         (path.is_live() && self.engine.paths.can_send(path)).then_some(path)
     }
 

@@ -12,7 +12,7 @@ use super::notices::Notice;
 use super::selection::is_leaving;
 use super::settle::Portion;
 use crate::Instant;
-use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathState, ProbeAnswer};
+use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathResponse, PathState};
 
 /// Consecutive probe timeouts that kill a path without another beside it.
 const LONE_TIMEOUTS: u32 = 3;
@@ -26,7 +26,7 @@ const HEARD_TIMEOUTS: u32 = 3;
 /// chance.
 const SMALL_ANSWERS: u32 = 3;
 /// Time from a response of a flapping path to the next challenge: its outages are shorter than the waits of others.
-const DWELL_QUESTIONS: Duration = Duration::from_millis(100);
+const DWELL_CHALLENGES: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// Makes a path suspect if its silence with data in flight lasts too long while another path works.
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// A PROBE of a path was answered from one of its address pairs.
-    pub(crate) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: ProbeAnswer) {
+    pub(crate) fn on_path_answered(&mut self, now: Instant, id: PathId, answer: PathResponse) {
         let is_taken = self.pairs().is_taken(id, &answer.tuple);
         let Some(path) = self.paths.get_mut(id) else { return };
         if is_taken && path.tuple() != answer.tuple {
@@ -193,7 +193,7 @@ impl Engine {
         }
         let usual = path.recovery.pto();
         // spec 6.41
-        if path.state() == PathState::Dead && path.prober.doubts(now, &answer, usual) {
+        if path.state() == PathState::Dead && path.prober.is_discredited(now, &answer, usual) {
             return;
         }
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {
@@ -268,14 +268,14 @@ impl Engine {
     /// Whether a dead path that answers stays dead because only a small challenge was answered. A full one follows at
     /// once; if full ones fail, the path drops large datagrams.
     // spec 6.33
-    fn lacks_proof_of_size(&mut self, now: Instant, id: PathId, answer: &ProbeAnswer) -> bool {
+    fn lacks_proof_of_size(&mut self, now: Instant, id: PathId, answer: &PathResponse) -> bool {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
         if answer.is_full {
             return false;
         }
-        let small_answers = path.prober.ask_full(answer.tuple);
+        let small_answers = path.prober.on_small_response(answer.tuple);
         if small_answers > SMALL_ANSWERS && path.reason() != PathReason::OnlySmall {
             self.change_reason(now, id, PathReason::OnlySmall);
         }
@@ -293,7 +293,7 @@ impl Engine {
         let dwell = path.dwell(since).filter(|(until, _)| does_without && *until > now);
         let Some((until, times)) = dwell else { return false };
         let reason = PathReason::Flaps { times };
-        path.prober.ask_by(until.min(now + DWELL_QUESTIONS));
+        path.prober.challenge_by(until.min(now + DWELL_CHALLENGES));
         if path.reason() != reason {
             self.change_reason(now, id, reason);
         }

@@ -16,7 +16,7 @@ impl Engine {
     /// path's addresses.
     pub(crate) fn on_packet_in(&mut self, heard: &Heard, size: usize) {
         self.clock.last_activity = heard.now;
-        self.clock.asked_since_heard = false;
+        self.clock.ack_eliciting_since_heard = false;
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         path.count_received(size);
         // A response of another pair says nothing about this one; a server follows its client (spec 6.30).
@@ -102,7 +102,7 @@ impl Engine {
                 self.events.push(Event::Pong { path: id, token, rtt: answer.rtt });
                 Some(answer)
             }
-            None => path.prober.on_answer(now, &tuple, nonce),
+            None => path.prober.on_response(now, &tuple, nonce),
         };
         let Some(answer) = answer else {
             return self.manager.on_survey_answer(now, &tuple, nonce);

@@ -41,7 +41,7 @@ impl Engine {
         }
         for path in self.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
             if has(path, LinkNews::Back) {
-                path.prober.ask_by(now);
+                path.prober.challenge_by(now);
             }
         }
     }

@@ -93,7 +93,7 @@ pub(crate) struct Clock {
     pub(crate) set_up_since: Instant,
     /// The last packet from the peer, or the first ack-eliciting packet sent after it.
     pub(crate) last_activity: Instant,
-    asked_since_heard: bool,
+    ack_eliciting_since_heard: bool,
     /// When the pacer releases the next data.
     paced_until: Option<Instant>,
     /// Receiver keep-alives sent so far.
@@ -175,7 +175,7 @@ impl Engine {
             clock: Clock {
                 set_up_since: now,
                 last_activity: now,
-                asked_since_heard: false,
+                ack_eliciting_since_heard: false,
                 asked: receiver_keep_alive::KeepAlives::default(),
                 paced_until: None,
                 pathless_since: None,
@@ -231,7 +231,7 @@ impl Engine {
 }
 
 /// The loss recovery of an encryption level of the handshake, which takes no part in congestion control.
-pub(crate) fn setup_recovery(config: &ConnectionConfig) -> PathRecovery {
+pub(crate) fn handshake_recovery(config: &ConnectionConfig) -> PathRecovery {
     let controller = congestion::Fixed::new(&ControllerConfig::new(BASE_DATAGRAM));
     PathRecovery::new(Box::new(controller), &recovery_config(config))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Carry {
     /// Of which classes.
     pub(crate) filter: ClassFilter,
     /// Makes the packet ack-eliciting even if nothing else does.
-    pub(crate) question: bool,
+    pub(crate) ack_eliciting: bool,
     pub(crate) mtu_probe: Option<u16>,
     /// The ECN mark of its datagram.
     pub(crate) ecn: Ecn,
@@ -72,12 +72,12 @@ impl Engine {
         ack_eliciting: bool,
     ) {
         self.note_packet(now);
-        if ack_eliciting && !self.clock.asked_since_heard {
-            self.clock.asked_since_heard = true;
+        if ack_eliciting && !self.clock.ack_eliciting_since_heard {
+            self.clock.ack_eliciting_since_heard = true;
             self.clock.last_activity = now;
         }
         if let Some(path) = self.paths.get_mut(path).filter(|_| ack_eliciting) {
-            path.on_asked(now);
+            path.on_ack_eliciting_sent(now);
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         self.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
@@ -98,7 +98,7 @@ impl Transmitter<'_> {
     fn run(&mut self) -> Option<Transmit> {
         self.transmit_probing()
             .or_else(|| self.transmit_survey())
-            .or_else(|| self.transmit_question())
+            .or_else(|| self.transmit_ping())
             .or_else(|| self.transmit_timeout_probes())
             .or_else(|| self.transmit_control())
             .or_else(|| self.transmit_data())
@@ -132,10 +132,10 @@ impl Transmitter<'_> {
 
     /// The persist probe of a sender that waits for flow-control credit, with the blocks that name the missing
     /// credit.
-    fn transmit_question(&mut self) -> Option<Transmit> {
+    fn transmit_ping(&mut self) -> Option<Transmit> {
         let path = self.engine.paths.get(self.engine.persist.take_due()?)?;
         let (id, datagram) = (path.id, usize::from(path.mtu.current()));
-        let carry = Carry { load: Load::Control, question: true, ..Carry::default() };
+        let carry = Carry { load: Load::Control, ack_eliciting: true, ..Carry::default() };
         self.transmit_one((id, datagram), carry)
     }
 
@@ -152,7 +152,7 @@ impl Transmitter<'_> {
             path.on_pto_probe_sent();
             let datagram = usize::from(path.mtu.current());
             let load = if lone && path.is_live() { Load::Data } else { Load::Acks };
-            let carry = Carry { load, question: true, ..Carry::default() };
+            let carry = Carry { load, ack_eliciting: true, ..Carry::default() };
             if let Some(transmit) = self.transmit_one((id, datagram), carry) {
                 return Some(transmit);
             }
@@ -207,7 +207,7 @@ impl Transmitter<'_> {
         for id in self.engine.paths.ids() {
             let path = self.engine.paths.get(id).filter(|path| path.state() == PathState::Active);
             let Some(size) = path.and_then(|path| path.mtu.wanted()) else { continue };
-            let carry = Carry { question: true, mtu_probe: Some(size), ..Carry::default() };
+            let carry = Carry { ack_eliciting: true, mtu_probe: Some(size), ..Carry::default() };
             let sent = self.transmit_one((id, usize::from(size)), carry);
             let Some(transmit) = sent else { continue };
             if let Some(path) = self.engine.paths.get_mut(id) {

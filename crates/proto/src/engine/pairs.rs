@@ -31,7 +31,7 @@ pub enum PairUse {
     /// This path uses it.
     Path(PathId),
     /// The path of its interface looks for a working pair, and challenges this one too.
-    Asked {
+    Challenged {
         /// The path.
         path: PathId,
     },
@@ -131,7 +131,7 @@ impl Pairs<'_> {
         };
         let looks = matches!(path.state(), PathState::Validating | PathState::Dead);
         if looks && path.prober.is_target(tuple) {
-            PairUse::Asked { path: path.id }
+            PairUse::Challenged { path: path.id }
         } else {
             PairUse::Spare { path: path.id }
         }
@@ -139,7 +139,7 @@ impl Pairs<'_> {
 
     /// Whether to choose again: addresses or costs changed, and all pairs had time to answer; or a pair in use is
     /// lost.
-    pub(super) fn is_open_question(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
+    pub(super) fn is_undecided(&self, selection: &Selection, candidates: &[Candidate]) -> bool {
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
         if selection.wanted.iter().any(is_lost) || selection.is_trial_over(candidates) {
             return true;

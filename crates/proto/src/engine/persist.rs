@@ -21,19 +21,19 @@ pub(crate) struct Persist {
     /// Start of the timer: stream data or a persist probe left.
     since: Instant,
     /// Persist probes since stream data left.
-    pub(super) questions: u32,
+    pub(super) probes: u32,
     /// The path on which a persist probe is due.
     due: Option<PathId>,
 }
 
 impl Persist {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, questions: 0, due: None }
+        Self { since: now, probes: 0, due: None }
     }
 
     /// Stream data left.
     pub(crate) fn on_data(&mut self, now: Instant) {
-        (self.since, self.questions) = (now, 0);
+        (self.since, self.probes) = (now, 0);
     }
 
     /// This host slept until now.
@@ -46,15 +46,15 @@ impl Persist {
         self.due.take()
     }
 
-    fn on_asked(&mut self, now: Instant, path: PathId) {
+    fn on_probed(&mut self, now: Instant, path: PathId) {
         self.since = now;
-        self.questions = self.questions.saturating_add(1);
+        self.probes = self.probes.saturating_add(1);
         self.due = Some(path);
     }
 
     pub(super) fn deadline(&self, pto: Duration) -> Instant {
         // 2^9 times 10 ms is above the longest wait.
-        self.since + pto.saturating_mul(1 << self.questions.min(9)).min(LONGEST_WAIT)
+        self.since + pto.saturating_mul(1 << self.probes.min(9)).min(LONGEST_WAIT)
     }
 }
 
@@ -67,7 +67,7 @@ impl Engine {
         }
         if let Some(id) = deadlines.persist_path().map(|path| path.id) {
             wire.repeat_blocked();
-            self.persist.on_asked(now, id);
+            self.persist.on_probed(now, id);
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         for _ in 0..8 {
             waits.push((persist.deadline(pto) - now).as_millis());
             now = persist.deadline(pto);
-            persist.on_asked(now, PathId(3));
+            persist.on_probed(now, PathId(3));
             assert_eq!((persist.take_due(), persist.take_due()), (Some(PathId(3)), None));
         }
         assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);

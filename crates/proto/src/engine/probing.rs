@@ -12,7 +12,7 @@ pub(crate) struct Probing {
     /// The nonce of a PROBE-ACK.
     pub(crate) answer: Option<u64>,
     /// The nonce of a PROBE.
-    pub(crate) question: Option<u64>,
+    pub(crate) challenge: Option<u64>,
     /// Whether the packet fills the datagram that every path must carry.
     pub(crate) is_full: bool,
 }
@@ -27,18 +27,20 @@ pub(crate) fn next_probing(
 ) -> Option<Probing> {
     if let Some((tuple, nonce)) = path.pop_answer(now) {
         // A PROBE on a path that is not validated yet causes a challenge in return to the same address.
-        let asks_back = path.state() == PathState::Validating && path.prober.asks_back(now, &tuple);
-        let question = asks_back.then(|| path.prober.ask(now, tuple, rng));
-        return Some(Probing { tuple, answer: Some(nonce), question, is_full: false });
+        let challenges_back =
+            path.state() == PathState::Validating && path.prober.challenges_back(now, &tuple);
+        let challenge = challenges_back.then(|| path.prober.challenge(now, tuple, rng));
+        return Some(Probing { tuple, answer: Some(nonce), challenge, is_full: false });
     }
     // spec 6.77: a pair that answered a small challenge gets a full one before the path counts as working.
     if let Some(tuple) = path.prober.take_full_due() {
         let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
-        let question = fits.then(|| path.prober.ask(now, tuple, rng))?;
+        let challenge = fits.then(|| path.prober.challenge(now, tuple, rng))?;
         path.prober.on_filled();
-        return Some(Probing { tuple, answer: None, question: Some(question), is_full: true });
+        return Some(Probing { tuple, answer: None, challenge: Some(challenge), is_full: true });
     }
-    if let Some((tuple, nonce)) = path.prober.next_question(now, rng, |address| manager.may_ask(now, address))
+    if let Some((tuple, nonce)) =
+        path.prober.next_challenge(now, rng, |address| manager.may_challenge(now, address))
     {
         if path.tuple() == tuple && !path.place.amplification().has_room_for_probe() {
             path.prober.on_held_back();
@@ -52,7 +54,7 @@ pub(crate) fn next_probing(
         if is_full {
             path.prober.on_filled();
         }
-        return Some(Probing { tuple, answer: None, question: Some(nonce), is_full });
+        return Some(Probing { tuple, answer: None, challenge: Some(nonce), is_full });
     }
     let tuple = path.tuple();
     let has_room = path.place.amplification().has_room_for_probe();
@@ -60,6 +62,6 @@ pub(crate) fn next_probing(
     if !has_room || manager.is_unverified(tuple.remote) {
         return None;
     }
-    let question = pings.next_question(now, tuple, rng);
-    Some(Probing { tuple, answer: None, question, is_full: false })
+    let challenge = pings.next_challenge(now, tuple, rng);
+    Some(Probing { tuple, answer: None, challenge, is_full: false })
 }

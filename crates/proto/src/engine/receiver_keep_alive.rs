@@ -47,7 +47,7 @@ impl Deadlines<'_> {
     /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once
     /// each until further stream data arrives.
     pub(super) fn receiver_keep_alive(&self) -> Option<Instant> {
-        let idle_at = self.engine.expiry().idle().filter(|_| !self.engine.clock.asked_since_heard)?;
+        let idle_at = self.engine.expiry().idle().filter(|_| !self.engine.clock.ack_eliciting_since_heard)?;
         let heard_at = self.engine.clock.last_activity;
         let half = (idle_at - heard_at) / 2;
         match self.keep_alives_sent() {

@@ -41,7 +41,7 @@ impl Engine {
             selection.give_up_trial(now);
         }
         let candidates = self.pairs().candidates(&selection);
-        if self.pairs().is_open_question(&selection, &candidates) {
+        if self.pairs().is_undecided(&selection, &candidates) {
             let most = self.most(selection.mode);
             let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
             selection.choose(now, &candidates, most, is_full);
@@ -168,17 +168,17 @@ impl Transmitter<'_> {
         let carried_at = self.engine.pairs().carried_at();
         let mut selection = self.engine.manager.selection.take()?;
         let used: SmallVec<[FourTuple; 8]> = self.engine.paths.iter().map(|path| path.tuple()).collect();
-        let question = selection.survey.next_question(
+        let question = selection.survey.next_challenge(
             self.now,
             &mut self.engine.shared.rng,
             (carried_at, |tuple: &FourTuple| used.contains(tuple)),
-            |address| self.engine.manager.may_ask(self.now, address),
+            |address| self.engine.manager.may_challenge(self.now, address),
         );
         // The choice may have waited for the second check of a pair.
         selection.is_due |= question.is_some();
         self.engine.manager.selection = Some(selection);
         let (tuple, nonce) = question?;
-        let probing = Probing { tuple, answer: None, question: Some(nonce), is_full: false };
+        let probing = Probing { tuple, answer: None, challenge: Some(nonce), is_full: false };
         self.wire.build_probe(self.engine, self.now, self.buffer, id, &probing)
     }
 }

@@ -14,7 +14,7 @@ use crate::scheduler::{Event, PathList, PathView, ReadyStream, Scheduler};
 use crate::{ByteCount, Instant};
 
 /// Head-of-line copies per hundred bytes sent (engineering: bulk).
-const STUCK_SHARE: u64 = 2;
+const HEAD_OF_LINE_SHARE: u64 = 2;
 /// Copies of packets in flight on a suspect path, per hundred bytes sent.
 const SUSPECT_SHARE: u64 = 5;
 /// Copies that are always permitted: a connection that sends little has the end of its data in flight most often when
@@ -32,10 +32,10 @@ pub(crate) struct Sending {
     /// The ready streams, likewise.
     pub(crate) ready: Vec<ReadyStream>,
     pub(crate) copies: Copies,
-    pub(crate) stuck_budget: CopyBudget,
+    pub(crate) head_of_line_budget: CopyBudget,
     pub(crate) suspect_budget: CopyBudget,
     /// The path on which data was last lost or became suspect.
-    pub(crate) repeats_from: Option<PathId>,
+    pub(crate) retransmit_off: Option<PathId>,
     /// Exists from the first acknowledgement until the connection is idle.
     pub(crate) guard: Option<Box<Guard>>,
 }
@@ -47,16 +47,16 @@ impl Sending {
             views: Vec::new(),
             ready: Vec::new(),
             copies: Copies::default(),
-            stuck_budget: CopyBudget::new(STUCK_SHARE),
+            head_of_line_budget: CopyBudget::new(HEAD_OF_LINE_SHARE),
             suspect_budget: CopyBudget::new(SUSPECT_SHARE),
-            repeats_from: None,
+            retransmit_off: None,
             guard: None,
         }
     }
 
     /// Bytes left in 1-RTT datagrams.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: ByteCount) {
-        self.stuck_budget.on_sent(now, bytes);
+        self.head_of_line_budget.on_sent(now, bytes);
         self.suspect_budget.on_sent(now, bytes);
     }
 
@@ -74,7 +74,7 @@ impl Sending {
             matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
         };
         if outcome.lost.iter().flatten().any(carries_bytes) {
-            self.repeats_from = Some(id);
+            self.retransmit_off = Some(id);
         }
         let Some(latest_rtt) = latest_rtt else { return };
         if outcome.newly_acked_bytes > ByteCount::ZERO {
@@ -87,7 +87,7 @@ impl Sending {
     }
 
     /// What the guard says of the paths now that so many bytes have arrived.
-    pub(super) fn ask_guard(&mut self, now: Instant, paths: &PathSet, arrived: ByteCount) -> Verdicts {
+    pub(super) fn consult_guard(&mut self, now: Instant, paths: &PathSet, arrived: ByteCount) -> Verdicts {
         let guard = self.guard.get_or_insert_with(|| Box::new(Guard::new()));
         if !guard.is_due(now) {
             return Verdicts::new();

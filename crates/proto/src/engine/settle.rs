@@ -102,7 +102,7 @@ impl Engine {
             self.notices.fates.reinjected.push(packet.contents.clone());
         }
         if packets > 0 {
-            self.sending.repeats_from = Some(id);
+            self.sending.retransmit_off = Some(id);
             self.observe(now, &Fact::Reinjected { path: id, packets });
         }
         reinjected
@@ -112,7 +112,7 @@ impl Engine {
     /// path that does not pay, and restore it.
     pub(crate) fn on_progress(&mut self, now: Instant, arrived: ByteCount) {
         if self.config.guard && self.sending.scheduler.is_guarded() {
-            for Verdict { path, is_parked, reason } in self.sending.ask_guard(now, &self.paths, arrived) {
+            for Verdict { path, is_parked, reason } in self.sending.consult_guard(now, &self.paths, arrived) {
                 let state = if is_parked { PathState::Parked } else { PathState::Active };
                 if self.paths.get(path).is_some_and(|path| path.state() == state) {
                     self.change_reason(now, path, reason);

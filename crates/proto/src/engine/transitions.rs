@@ -59,7 +59,7 @@ impl Engine {
             self.clock.pathless_since = None;
         } else if !was_pathless && !self.phase.is_handshaking() {
             self.clock.pathless_since = Some(now);
-            self.manager.on_stuck();
+            self.manager.on_no_path();
         }
         let is_pathless = self.clock.pathless_since.is_some();
         if is_pathless != was_pathless {

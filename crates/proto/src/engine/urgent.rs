@@ -30,7 +30,7 @@ impl Transmitter<'_> {
     pub(crate) fn transmit_urgent(&mut self) -> Result<Transmit, ClassFilter> {
         let way = self.way_of_urgent().ok_or(ClassFilter::All)?;
         let carry = Carry { load: Load::Data, filter: ClassFilter::Urgent, ..Carry::default() };
-        self.transmit_copied(way, carry).ok_or(ClassFilter::Patient)
+        self.transmit_copied(way, carry).ok_or(ClassFilter::NotUrgent)
     }
 
     /// The path on which urgent data arrives first, those for its copies, and the available window of the first;

@@ -21,7 +21,7 @@ pub(crate) fn purposes(engine: &Engine, wire: &Wire, now: Instant) -> Vec<(PathI
     let scheduler = &*engine.sending.scheduler;
     let mut view = View::new(now, &paths);
     let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
-    let filter = if urgent_has_path { ClassFilter::Patient } else { ClassFilter::All };
+    let filter = if urgent_has_path { ClassFilter::NotUrgent } else { ClassFilter::All };
     let backlog = wire.backlog_of(filter);
     (view.backlog, view.repeats, view.next) = (backlog.backlog, backlog.repeats, backlog.next);
     with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
@@ -35,7 +35,7 @@ impl Engine {
             any = true;
             self.events.push(match notice {
                 Notice::PrimaryIs(path) => Event::PrimaryPath(path),
-                Notice::AsksForCostly(path) => Event::CostlyPathNeeded(path),
+                Notice::CostlyPathNeeded(path) => Event::CostlyPathNeeded(path),
             });
         }
         any

@@ -25,7 +25,7 @@ pub enum Kind {
     /// Not ack-eliciting.
     AckOnly,
     /// An ACK query: ack-eliciting, not in flight.
-    AckQuestion,
+    AckQuery,
     /// Ack-eliciting.
     Ordinary,
     /// A PMTU probe.
@@ -61,7 +61,7 @@ impl Recovery {
         contents.push(SentContent::RemoveAddress { id: number });
         let kind = match kind {
             Kind::AckOnly => PacketKind::AckOnly,
-            Kind::AckQuestion => PacketKind::AckQuestion,
+            Kind::AckQuery => PacketKind::AckQuery,
             Kind::Ordinary => PacketKind::Ordinary,
             Kind::MtuProbe => PacketKind::MtuProbe,
         };
@@ -172,7 +172,7 @@ impl Recovery {
     }
 
     /// Queries the allowance, and ignores the result.
-    pub fn ask_allowance(&mut self, now: Instant) {
+    pub fn check_allowance(&mut self, now: Instant) {
         self.path.allowance(now);
     }
 }

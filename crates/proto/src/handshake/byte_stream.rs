@@ -1,7 +1,7 @@
 //! Ordered, retransmitted TLS bytes of one encryption level.
 
 use manyway_wire::Writer;
-use manyway_wire::mmsp2::{HandshakeBytes, handshake_overhead};
+use manyway_wire::mmsp2::{Crypto, crypto_overhead};
 
 use super::ranges::Ranges;
 use crate::Violation;
@@ -36,10 +36,10 @@ impl SendBytes {
         !self.pending.is_empty()
     }
 
-    /// Writes HANDSHAKE blocks while there are bytes to send and space for at least one.
+    /// Writes CRYPTO blocks while there are bytes to send and space for at least one.
     pub(super) fn write_into(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
         while let Some(range) = self.pending.first() {
-            let overhead = handshake_overhead(range.start);
+            let overhead = crypto_overhead(range.start);
             let block = writer.remaining().min(MAX_BLOCK) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
             let Some(room) = block.checked_sub(overhead).filter(|room| *room > 0) else { return };
             let Some(data) = usize::try_from(range.start)
@@ -50,7 +50,7 @@ impl SendBytes {
                 debug_assert!(false, "pending bytes are held");
                 return;
             };
-            HandshakeBytes { offset: range.start, data }.encode(writer);
+            Crypto { offset: range.start, data }.encode(writer);
             let end = range.start + length_of(data);
             let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
             contents.push(SentContent::Handshake { offset: range.start, length });

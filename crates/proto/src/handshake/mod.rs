@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use manyway_wire::mmsp2::{HandshakeBytes, Parameters};
+use manyway_wire::mmsp2::{Crypto, Parameters};
 use manyway_wire::{Side, Writer};
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Connection, KeyChange, Keys, Secrets, ServerConnection, Version};
@@ -36,8 +36,8 @@ const INTERNAL_ERROR: u8 = 80;
 pub(crate) struct Handshake {
     tls: Connection,
     side: Side,
-    open: Bytes,
-    set_up: Bytes,
+    initial: Bytes,
+    handshake: Bytes,
     /// Level of the bytes that TLS writes next.
     writing: EncryptionLevel,
     /// Level of the bytes that TLS reads next.
@@ -73,16 +73,16 @@ enum PeerParameters {
 /// Keys that the handshake has agreed on.
 pub(crate) enum NewKeys {
     /// For the rest of the handshake.
-    SetUp(Keys),
+    Handshake(Keys),
     /// For everything after it, with the secrets of later keys.
-    Data(Keys, Secrets),
+    OneRtt(Keys, Secrets),
 }
 
 impl fmt::Debug for NewKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SetUp(_) => write!(f, "SetUp"),
-            Self::Data(..) => write!(f, "Data"),
+            Self::Handshake(_) => write!(f, "Handshake"),
+            Self::OneRtt(..) => write!(f, "OneRtt"),
         }
     }
 }
@@ -177,8 +177,8 @@ impl Handshake {
         Self {
             tls,
             side,
-            open: Bytes::default(),
-            set_up: Bytes::default(),
+            initial: Bytes::default(),
+            handshake: Bytes::default(),
             writing: EncryptionLevel::Initial,
             reading: EncryptionLevel::Initial,
             keys: VecDeque::new(),
@@ -200,7 +200,7 @@ impl Handshake {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Violation> {
-        const MISPLACED: Violation = Violation::UnexpectedBlock { kind: HandshakeBytes::KIND };
+        const MISPLACED: Violation = Violation::UnexpectedBlock { kind: Crypto::KIND };
         if let Some(alert) = self.alert {
             return Err(Violation::Tls { alert, reason: "the handshake has failed before".into() });
         }
@@ -232,7 +232,7 @@ impl Handshake {
             }
             let ended = level != self.reading || self.is_complete();
             if ended && self.bytes_mut(level).is_some_and(|bytes| bytes.receive.has_gap()) {
-                return Err(Violation::UnexpectedBlock { kind: HandshakeBytes::KIND });
+                return Err(Violation::UnexpectedBlock { kind: Crypto::KIND });
             }
         }
     }
@@ -258,7 +258,7 @@ impl Handshake {
 
     /// Whether nothing was answered yet, not even with a `HelloRetryRequest`.
     fn is_waiting_for_hello(&self) -> bool {
-        self.reading == EncryptionLevel::Initial && !self.open.send.wants()
+        self.reading == EncryptionLevel::Initial && !self.initial.send.wants()
     }
 
     fn fail(&mut self, error: &rustls::Error) -> Violation {
@@ -291,11 +291,11 @@ impl Handshake {
             match change {
                 Some(KeyChange::Handshake { keys }) => {
                     (self.writing, self.reading) = (EncryptionLevel::Handshake, EncryptionLevel::Handshake);
-                    self.keys.push_back(NewKeys::SetUp(keys));
+                    self.keys.push_back(NewKeys::Handshake(keys));
                 }
                 Some(KeyChange::OneRtt { keys, next }) => {
                     self.writing = EncryptionLevel::OneRtt;
-                    self.keys.push_back(NewKeys::Data(keys, next));
+                    self.keys.push_back(NewKeys::OneRtt(keys, next));
                 }
                 None if !wrote => return,
                 None => {}
@@ -310,8 +310,8 @@ impl Handshake {
     pub(crate) fn poll_keys(&mut self) -> Option<NewKeys> {
         let held_back = self.side == Side::Server && !self.is_complete();
         match self.keys.front()? {
-            NewKeys::Data(..) if held_back => None,
-            NewKeys::SetUp(_) | NewKeys::Data(..) => self.keys.pop_front(),
+            NewKeys::OneRtt(..) if held_back => None,
+            NewKeys::Handshake(_) | NewKeys::OneRtt(..) => self.keys.pop_front(),
         }
     }
 
@@ -320,7 +320,7 @@ impl Handshake {
         self.bytes(level).is_some_and(|bytes| bytes.send.wants())
     }
 
-    /// Writes HANDSHAKE blocks of this level as far as they fit, and records them in `contents`.
+    /// Writes CRYPTO blocks of this level as far as they fit, and records them in `contents`.
     pub(crate) fn write_into(
         &mut self,
         level: EncryptionLevel,
@@ -402,16 +402,16 @@ impl Handshake {
 
     fn bytes(&self, level: EncryptionLevel) -> Option<&Bytes> {
         match level {
-            EncryptionLevel::Initial => Some(&self.open),
-            EncryptionLevel::Handshake => Some(&self.set_up),
+            EncryptionLevel::Initial => Some(&self.initial),
+            EncryptionLevel::Handshake => Some(&self.handshake),
             EncryptionLevel::OneRtt => None,
         }
     }
 
     fn bytes_mut(&mut self, level: EncryptionLevel) -> Option<&mut Bytes> {
         match level {
-            EncryptionLevel::Initial => Some(&mut self.open),
-            EncryptionLevel::Handshake => Some(&mut self.set_up),
+            EncryptionLevel::Initial => Some(&mut self.initial),
+            EncryptionLevel::Handshake => Some(&mut self.handshake),
             EncryptionLevel::OneRtt => None,
         }
     }

@@ -150,9 +150,9 @@ pub(crate) fn parameters(application: &str) -> Parameters {
         original_destination: None,
         source: ConnectionId::from_u64(9),
         idle_timeout: Duration::from_secs(30),
-        connection_window: 1 << 20,
-        stream_window: 1 << 20,
-        stream_limit: 16,
+        initial_max_data: 1 << 20,
+        initial_max_stream_data: 1 << 20,
+        initial_max_streams: 16,
         path_limit: 7,
         max_ack_delay: Duration::from_millis(25),
         max_datagram: 1472,
@@ -176,23 +176,21 @@ pub(crate) fn pair_of(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (
     (client, Handshake::server(server, &parameters("server")).unwrap())
 }
 
-/// Writes the HANDSHAKE blocks of one packet.
+/// Writes the CRYPTO blocks of one packet.
 pub(crate) fn write(handshake: &mut Handshake, level: EncryptionLevel, room: usize) -> (Vec<u8>, Contents) {
     let (mut buffer, mut contents) = (Vec::new(), Contents::new());
     handshake.write_into(level, &mut Writer::new(&mut buffer, room), &mut contents);
     (buffer, contents)
 }
 
-/// Passes the HANDSHAKE blocks of a packet to the other end.
+/// Passes the CRYPTO blocks of a packet to the other end.
 pub(crate) fn read(
     handshake: &mut Handshake,
     level: EncryptionLevel,
     payload: &[u8],
 ) -> Result<(), Violation> {
     for block in manyway_wire::mmsp2::Blocks::new(payload) {
-        let Ok(manyway_wire::mmsp2::Block::Handshake(bytes)) = block else {
-            panic!("only HANDSHAKE is sent")
-        };
+        let Ok(manyway_wire::mmsp2::Block::Crypto(bytes)) = block else { panic!("only CRYPTO is sent") };
         handshake.on_bytes(level, bytes.offset, bytes.data)?;
     }
     Ok(())
@@ -221,7 +219,7 @@ pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), 
 
 /// The keys of a finished handshake: Handshake and 1-RTT keys.
 pub(crate) fn keys(handshake: &mut Handshake) -> (Keys, (Keys, Secrets)) {
-    let Some(NewKeys::SetUp(set_up)) = handshake.poll_keys() else { panic!("no keys of the set-up") };
-    let Some(NewKeys::Data(data, secrets)) = handshake.poll_keys() else { panic!("no keys of data") };
+    let Some(NewKeys::Handshake(set_up)) = handshake.poll_keys() else { panic!("no keys of the handshake") };
+    let Some(NewKeys::OneRtt(data, secrets)) = handshake.poll_keys() else { panic!("no keys of data") };
     (set_up, (data, secrets))
 }

@@ -28,12 +28,12 @@ fn a_server_releases_no_one_rtt_keys_before_the_client_is_authorised() {
     let (mut client, mut server) = pair();
     let (hello, _) = write(&mut client, EncryptionLevel::Initial, 2000);
     read(&mut server, EncryptionLevel::Initial, &hello).unwrap();
-    assert!(matches!(server.poll_keys(), Some(NewKeys::SetUp(_))));
+    assert!(matches!(server.poll_keys(), Some(NewKeys::Handshake(_))));
     assert!(server.poll_keys().is_none(), "TLS has derived them, but the client has proved nothing");
     assert_eq!(server.take_peer_parameters(), None);
     assert_eq!(server.peer_public_key(), None);
     run(&mut client, &mut server).unwrap();
-    assert!(matches!(server.poll_keys(), Some(NewKeys::Data(..))));
+    assert!(matches!(server.poll_keys(), Some(NewKeys::OneRtt(..))));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_client_that_is_not_authorised_is_refused() {
     let Violation::Tls { alert, .. } = violation else { panic!("{violation:?}") };
     assert_eq!(alert, u8::from(AlertDescription::AccessDenied));
     assert!(is_authentication_alert(alert));
-    assert!(matches!(server.poll_keys(), Some(NewKeys::SetUp(_))));
+    assert!(matches!(server.poll_keys(), Some(NewKeys::Handshake(_))));
     assert!(server.poll_keys().is_none(), "it can neither send nor take data");
     assert_eq!(server.peer_public_key(), None);
 }
@@ -118,7 +118,7 @@ fn bytes_after_the_last_message_of_a_level_are_refused() {
     let (hello, _) = write(&mut client, EncryptionLevel::Initial, 2000);
     read(&mut server, EncryptionLevel::Initial, &hello).unwrap();
     assert_eq!(read(&mut server, EncryptionLevel::Initial, &hello), Ok(()), "a repetition is none");
-    let misplaced = Err(Violation::UnexpectedBlock { kind: HandshakeBytes::KIND });
+    let misplaced = Err(Violation::UnexpectedBlock { kind: Crypto::KIND });
     assert_eq!(server.on_bytes(EncryptionLevel::Initial, 2000, b"more"), misplaced);
     run(&mut client, &mut server).unwrap();
     assert_eq!(client.on_bytes(EncryptionLevel::Handshake, 3000, b"more"), misplaced);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
-use super::setup::candidate_order;
+use super::handshake::candidate_order;
 use crate::engine::Engine;
 use crate::error::{ConnectionError, Undelivered};
 use crate::path::remotes::MAX_REMOTES;
@@ -20,9 +20,9 @@ impl Mmsp2 {
             return;
         }
         let candidates = candidate_order(&engine.manager);
-        if let Some(setup) = &mut self.setup {
-            setup.attempts.set_candidates(candidates);
-            setup.handshake.resend_all(EncryptionLevel::Initial);
+        if let Some(handshake) = &mut self.handshake {
+            handshake.attempts.set_candidates(candidates);
+            handshake.tls.resend_all(EncryptionLevel::Initial);
         }
     }
 
@@ -36,8 +36,8 @@ impl Mmsp2 {
 
     /// The system refuses to send handshake packets between these addresses.
     pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: &FourTuple) {
-        if let Some(setup) = &mut self.setup {
-            setup.attempts.on_refused(now, tuple);
+        if let Some(handshake) = &mut self.handshake {
+            handshake.attempts.on_refused(now, tuple);
         }
     }
 
@@ -55,15 +55,16 @@ impl Mmsp2 {
         if !engine.phase.is_handshaking() || engine.side != Side::Client {
             return false;
         }
-        let Some(setup) = &mut self.setup else { return false };
-        let is_heard = setup.peer_keeps_state || setup.infos_taken > 0 || setup.attempts.is_settled();
+        let Some(handshake) = &mut self.handshake else { return false };
+        let is_heard =
+            handshake.peer_keeps_state || handshake.infos_taken > 0 || handshake.attempts.is_settled();
         // spec 4.3: the version and the length of the id follow the first byte.
         let is_quoted =
-            quoted.get(6..).is_some_and(|id| id.starts_with(setup.original_destination.as_slice()));
-        if is_heard || !is_quoted || !setup.attempts.on_unreachable(now, tuple) {
+            quoted.get(6..).is_some_and(|id| id.starts_with(handshake.original_destination.as_slice()));
+        if is_heard || !is_quoted || !handshake.attempts.on_unreachable(now, tuple) {
             return false;
         }
-        if setup.attempts.is_lost() {
+        if handshake.attempts.is_lost() {
             self.give_up(engine, now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
         }
         true

@@ -28,7 +28,7 @@ impl Mmsp2 {
     fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
         match notice {
             Notice::Status(path, availability) => self.control.send_status(path, availability),
-            Notice::Liveness(path) => self.control.send_liveness(Liveness::Question { path }),
+            Notice::Liveness(path) => self.control.send_liveness(Liveness::Query { path }),
             Notice::Migrated(path) => {
                 self.ids.remote.rotate(path);
                 self.tell_reach(engine, path);
@@ -96,15 +96,17 @@ impl Mmsp2 {
     ) {
         match content {
             SentContent::Handshake { .. } => {
-                if let Some(setup) = &mut self.setup {
-                    setup.handshake.on_delivered(level, content);
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.tls.on_delivered(level, content);
                 }
             }
             SentContent::PathAck { path: acked, largest } => {
                 let receiving = match level {
-                    EncryptionLevel::Initial => self.setup.as_mut().map(|setup| &mut setup.open.receiving),
+                    EncryptionLevel::Initial => {
+                        self.handshake.as_mut().map(|handshake| &mut handshake.initial_space.receiving)
+                    }
                     EncryptionLevel::Handshake => {
-                        self.setup.as_mut().map(|setup| &mut setup.set_up.receiving)
+                        self.handshake.as_mut().map(|handshake| &mut handshake.handshake_space.receiving)
                     }
                     EncryptionLevel::OneRtt => engine.paths.get_mut(*acked).map(|path| &mut path.receiving),
                 };
@@ -115,11 +117,11 @@ impl Mmsp2 {
             SentContent::Stream { .. }
             | SentContent::Message { .. }
             | SentContent::Skip { .. }
-            | SentContent::Window
-            | SentContent::StreamWindow { .. }
-            | SentContent::StreamLimit
-            | SentContent::StreamReset { .. }
-            | SentContent::StreamStop { .. }
+            | SentContent::MaxData
+            | SentContent::MaxStreamData { .. }
+            | SentContent::MaxStreams
+            | SentContent::ResetStream { .. }
+            | SentContent::StopSending { .. }
             | SentContent::Blocked { .. } => self.streams.on_delivered(content),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_delivered(*path, *sequence),
             SentContent::PathClose { path } => {
@@ -140,18 +142,18 @@ impl Mmsp2 {
     pub(super) fn on_content_lost(&mut self, level: EncryptionLevel, content: &SentContent) {
         match content {
             SentContent::Handshake { .. } => {
-                if let Some(setup) = &mut self.setup {
-                    setup.handshake.on_lost(level, content);
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.tls.on_lost(level, content);
                 }
             }
             SentContent::Stream { .. }
             | SentContent::Message { .. }
             | SentContent::Skip { .. }
-            | SentContent::Window
-            | SentContent::StreamWindow { .. }
-            | SentContent::StreamLimit
-            | SentContent::StreamReset { .. }
-            | SentContent::StreamStop { .. }
+            | SentContent::MaxData
+            | SentContent::MaxStreamData { .. }
+            | SentContent::MaxStreams
+            | SentContent::ResetStream { .. }
+            | SentContent::StopSending { .. }
             | SentContent::Blocked { .. } => self.streams.on_lost(content),
             SentContent::NewCid { path, sequence } => self.ids.local.on_lost(*path, *sequence),
             SentContent::RetireCid { path, sequence } => self.ids.remote.on_lost(*path, *sequence),

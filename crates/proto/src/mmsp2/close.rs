@@ -53,7 +53,7 @@ impl Mmsp2 {
         let error = if let Violation::Tls { alert, reason } = &violation
             && is_authentication_alert(*alert)
         {
-            let handshake = self.setup.as_ref().map(|setup| &setup.handshake);
+            let handshake = self.handshake.as_ref().map(|handshake| &handshake.tls);
             // spec 7.38: a SYN may have a spoofed source, so its refusal must not count against its address.
             if engine.side == Side::Server && handshake.is_some_and(Handshake::was_answered) {
                 self.counts.refused_client = Some(now);
@@ -81,7 +81,7 @@ impl Mmsp2 {
 
     /// Ends at once without a trace: evicts the handshake of a client in favour of newer ones. Returns this end's id.
     pub(crate) fn evict(&mut self, engine: &mut Engine, now: Instant) -> Option<ConnectionId> {
-        let id = self.setup.as_ref().map(|setup| setup.local_id);
+        let id = self.handshake.as_ref().map(|handshake| handshake.local_id);
         if engine.phase.is_open() {
             report_closed(engine, now, ConnectionError::ConnectTimeout);
         }
@@ -95,8 +95,8 @@ impl Mmsp2 {
         self.leave_rendezvous();
         self.ids.local.forget_all();
         self.ids.remote.forget_all();
-        if let Some(setup) = self.setup.take() {
-            self.ids.local.release(setup.original_destination);
+        if let Some(handshake) = self.handshake.take() {
+            self.ids.local.release(handshake.original_destination);
         }
     }
 
@@ -135,12 +135,12 @@ impl Mmsp2 {
                 if facts.level == EncryptionLevel::Initial
                     && engine.side == Side::Client
                     && self
-                        .setup
+                        .handshake
                         .as_mut()
-                        .is_some_and(|setup| setup.attempts.drop_candidate(&facts.tuple)) =>
+                        .is_some_and(|handshake| handshake.attempts.drop_candidate(&facts.tuple)) =>
             {
-                if let Some(setup) = &mut self.setup {
-                    setup.handshake.resend_all(EncryptionLevel::Initial);
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.tls.resend_all(EncryptionLevel::Initial);
                 }
             }
             (CloseStep::Abort, _) => {

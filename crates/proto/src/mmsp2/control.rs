@@ -283,11 +283,11 @@ impl Control {
             | SentContent::Message { .. }
             | SentContent::Skip { .. }
             | SentContent::PathAck { .. }
-            | SentContent::Window
-            | SentContent::StreamWindow { .. }
-            | SentContent::StreamLimit
-            | SentContent::StreamReset { .. }
-            | SentContent::StreamStop { .. }
+            | SentContent::MaxData
+            | SentContent::MaxStreamData { .. }
+            | SentContent::MaxStreams
+            | SentContent::ResetStream { .. }
+            | SentContent::StopSending { .. }
             | SentContent::Blocked { .. }
             | SentContent::NewCid { .. }
             | SentContent::RetireCid { .. }
@@ -449,7 +449,7 @@ mod tests {
     fn liveness_replies_are_bounded_and_not_repeated() {
         let mut control = Control::default();
         for _ in 0..3 * MAX_LIVENESS {
-            control.send_liveness(Liveness::Question { path: PathId(1) });
+            control.send_liveness(Liveness::Query { path: PathId(1) });
         }
         assert_eq!(control.liveness.len(), MAX_LIVENESS);
         assert!(written(&mut control).is_empty() && !control.wants());

@@ -18,11 +18,11 @@ impl Reception<'_> {
             return Err(Violation::UnexpectedBlock { kind: block.kind() });
         }
         match block {
-            Block::Syn(_) | Block::AckNow | Block::Pad => {}
+            Block::Syn(_) | Block::AckNow | Block::Padding => {}
             Block::SynAck(block) => self.wire.on_syn_ack(self.engine, facts, block.info),
             Block::Ping(block) => self.wire.on_ping(self.engine, facts, block.info),
             Block::Pong => self.wire.on_confirmed(self.engine, facts.now),
-            Block::Handshake(block) => self.wire.on_handshake_bytes(facts.level, block.offset, block.data)?,
+            Block::Crypto(block) => self.wire.on_handshake_bytes(facts.level, block.offset, block.data)?,
             Block::PathAck(block) => self.on_path_ack(facts, block)?,
             Block::Probe(block) => self.engine.on_challenge(&facts.heard(), block.nonce),
             Block::ProbeAck(block) => {
@@ -33,11 +33,11 @@ impl Reception<'_> {
                 self.wire.streams.on_block(block)?;
             }
             Block::Skip(_)
-            | Block::Window(_)
-            | Block::StreamWindow(_)
-            | Block::StreamLimit(_)
-            | Block::StreamReset(_)
-            | Block::StreamStop(_)
+            | Block::MaxData(_)
+            | Block::MaxStreamData(_)
+            | Block::MaxStreams(_)
+            | Block::ResetStream(_)
+            | Block::StopSending(_)
             | Block::Blocked(_) => self.wire.streams.on_block(block)?,
             // A late copy of an id for a path that is closed.
             Block::NewCid(block) if self.engine.paths.is_retired(block.path) => {}
@@ -77,7 +77,11 @@ impl Reception<'_> {
         let ranges = block.ranges.iter();
         let ack = ReceivedAck::new(block.path, ranges, block.delay, block.receive_time_micros);
         if facts.level != EncryptionLevel::OneRtt {
-            return self.wire.on_setup_ack(self.engine, facts, ReceivedAck { path: PathId::FIRST, ..ack });
+            return self.wire.on_handshake_ack(
+                self.engine,
+                facts,
+                ReceivedAck { path: PathId::FIRST, ..ack },
+            );
         }
         let ecn = block.ecn.map(|marks| EcnCounts { ect0: marks.ect0, ect1: marks.ect1, ce: marks.ce });
         let largest = self.engine.on_ack(now, ack.over(facts.path).with_ecn(ecn));
@@ -90,7 +94,7 @@ impl Reception<'_> {
 
     fn on_liveness(&mut self, facts: &PacketFacts, block: &Liveness) {
         match *block {
-            Liveness::Question { path } => {
+            Liveness::Query { path } => {
                 let Some(asked) = self.engine.paths.get_mut(path) else { return };
                 // The reply carries the newest acknowledgement of that path with it.
                 asked.receiving.acks.force();
@@ -125,8 +129,8 @@ fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) 
 /// spec 5.2: handshake packets carry only blocks of the handshake.
 fn may_stand_in(block: &Block<'_>, level: EncryptionLevel) -> bool {
     match block {
-        Block::PathAck(_) | Block::Pad | Block::Close(_) | Block::AckNow => true,
-        Block::Handshake(_) | Block::Ping(_) => level != EncryptionLevel::OneRtt,
+        Block::PathAck(_) | Block::Padding | Block::Close(_) | Block::AckNow => true,
+        Block::Crypto(_) | Block::Ping(_) => level != EncryptionLevel::OneRtt,
         Block::Syn(_) | Block::SynAck(_) => level == EncryptionLevel::Initial,
         Block::Pong
         | Block::Probe(_)
@@ -134,11 +138,11 @@ fn may_stand_in(block: &Block<'_>, level: EncryptionLevel) -> bool {
         | Block::Stream(_)
         | Block::Message(_)
         | Block::Skip(_)
-        | Block::Window(_)
-        | Block::StreamWindow(_)
-        | Block::StreamLimit(_)
-        | Block::StreamReset(_)
-        | Block::StreamStop(_)
+        | Block::MaxData(_)
+        | Block::MaxStreamData(_)
+        | Block::MaxStreams(_)
+        | Block::ResetStream(_)
+        | Block::StopSending(_)
         | Block::Blocked(_)
         | Block::NewCid(_)
         | Block::RetireCid(_)

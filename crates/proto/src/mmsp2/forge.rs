@@ -25,21 +25,29 @@ impl Mmsp2 {
         skipped: u8,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
-        let setup = self.setup.as_deref_mut();
+        let handshake = self.handshake.as_deref_mut();
         let (recovery, destination, long) = match level {
             EncryptionLevel::OneRtt => {
                 let recovery = &mut engine.paths.get_mut(path)?.recovery;
                 (recovery, self.ids.remote.current(path)?, None)
             }
             EncryptionLevel::Initial => {
-                let setup = setup?;
-                let destination = setup.destination();
-                (&mut setup.open.recovery, destination, Some((LongKind::Open, setup.local_id)))
+                let handshake = handshake?;
+                let destination = handshake.destination();
+                (
+                    &mut handshake.initial_space.recovery,
+                    destination,
+                    Some((LongKind::Initial, handshake.local_id)),
+                )
             }
             EncryptionLevel::Handshake => {
-                let setup = setup?;
-                let destination = setup.destination();
-                (&mut setup.set_up.recovery, destination, Some((LongKind::SetUp, setup.local_id)))
+                let handshake = handshake?;
+                let destination = handshake.destination();
+                (
+                    &mut handshake.handshake_space.recovery,
+                    destination,
+                    Some((LongKind::Handshake, handshake.local_id)),
+                )
             }
         };
         for _ in 0..skipped {
@@ -73,11 +81,11 @@ impl Mmsp2 {
         keys: NewKeys,
         peer: manyway_wire::mmsp2::Parameters,
     ) -> Result<(), Violation> {
-        if let NewKeys::Data(keys, secrets) = keys {
+        if let NewKeys::OneRtt(keys, secrets) = keys {
             self.protector.install_one_rtt(keys, secrets);
         }
-        if let Some(setup) = &mut self.setup {
-            setup.remote_id = Some(peer.source);
+        if let Some(handshake) = &mut self.handshake {
+            handshake.remote_id = Some(peer.source);
         }
         self.establish(engine, now, peer)
     }

@@ -3,8 +3,8 @@
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Parameters;
 
+use super::handshake::HandshakeState;
 use super::input::PacketFacts;
-use super::setup::Setup;
 use super::state::Life;
 use super::{Checked, Mmsp2};
 use crate::engine::Engine;
@@ -26,12 +26,12 @@ impl Mmsp2 {
     /// expired, or may be bound to another address. The number is limited, because any host can write one.
     pub(crate) fn on_syn_ack(&mut self, engine: &Engine, facts: &PacketFacts, info: &[u8]) {
         let here = engine.paths.get(PathId::FIRST).is_some_and(|path| path.tuple() == facts.tuple);
-        let Some(setup) = &mut self.setup else { return };
-        let usable = !info.is_empty() && info.len() <= LONGEST_INFO && setup.info != info;
-        if here && usable && setup.infos_taken < MOST_INFOS {
-            setup.infos_taken += 1;
-            setup.info = info.to_vec();
-            setup.handshake.resend_all(EncryptionLevel::Initial);
+        let Some(handshake) = &mut self.handshake else { return };
+        let usable = !info.is_empty() && info.len() <= LONGEST_INFO && handshake.info != info;
+        if here && usable && handshake.infos_taken < MOST_INFOS {
+            handshake.infos_taken += 1;
+            handshake.info = info.to_vec();
+            handshake.tls.resend_all(EncryptionLevel::Initial);
         }
     }
 
@@ -39,12 +39,12 @@ impl Mmsp2 {
     pub(crate) fn on_ping(&self, engine: &mut Engine, facts: &PacketFacts, info: &[u8]) {
         // With several candidates the INFO went to each of them, so the client that returns it may be at another
         // address.
-        let fits = |setup: &Setup| {
-            setup.info == info
-                && setup.info_for == facts.tuple.remote
-                && setup.attempts.only_candidate_is(&facts.tuple)
+        let fits = |handshake: &HandshakeState| {
+            handshake.info == info
+                && handshake.info_for == facts.tuple.remote
+                && handshake.attempts.only_candidate_is(&facts.tuple)
         };
-        let proven = !info.is_empty() && self.setup.as_deref().is_some_and(fits);
+        let proven = !info.is_empty() && self.handshake.as_deref().is_some_and(fits);
         let path = engine.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
         if let Some(path) = path.filter(|_| proven) {
             path.on_proven();
@@ -52,10 +52,10 @@ impl Mmsp2 {
     }
 
     pub(crate) fn on_handshake_bytes(&mut self, level: EncryptionLevel, offset: u64, data: &[u8]) -> Checked {
-        match &mut self.setup {
-            Some(setup) => {
-                setup.peer_keeps_state = true;
-                setup.handshake.on_bytes(level, offset, data)
+        match &mut self.handshake {
+            Some(handshake) => {
+                handshake.peer_keeps_state = true;
+                handshake.tls.on_bytes(level, offset, data)
             }
             None => Ok(()),
         }
@@ -64,15 +64,15 @@ impl Mmsp2 {
     /// Takes the keys that TLS has ready, and completes the handshake once TLS is done.
     pub(crate) fn drive_handshake(&mut self, engine: &mut Engine, now: Instant) -> Checked {
         let handshaking = engine.phase.is_handshaking();
-        let Some(setup) = &mut self.setup else { return Ok(()) };
-        while let Some(keys) = setup.handshake.poll_keys() {
+        let Some(handshake) = &mut self.handshake else { return Ok(()) };
+        while let Some(keys) = handshake.tls.poll_keys() {
             match keys {
-                NewKeys::SetUp(keys) => self.protector.install_handshake(keys),
-                NewKeys::Data(keys, secrets) => self.protector.install_one_rtt(keys, secrets),
+                NewKeys::Handshake(keys) => self.protector.install_handshake(keys),
+                NewKeys::OneRtt(keys, secrets) => self.protector.install_one_rtt(keys, secrets),
             }
         }
-        if handshaking && setup.handshake.is_complete() {
-            let parameters = setup.handshake.take_peer_parameters();
+        if handshaking && handshake.tls.is_complete() {
+            let parameters = handshake.tls.take_peer_parameters();
             self.establish(
                 engine,
                 now,
@@ -83,15 +83,15 @@ impl Mmsp2 {
     }
 
     pub(crate) fn establish(&mut self, engine: &mut Engine, now: Instant, peer: Parameters) -> Checked {
-        let Some(setup) = &mut self.setup else { return Ok(()) };
+        let Some(handshake) = &mut self.handshake else { return Ok(()) };
         let refuse = |reason| Err(Violation::Parameters { reason });
         if peer.version != manyway_wire::mmsp2::VERSION {
             return refuse("the version differs from that of the packets");
         }
-        if Some(peer.source) != setup.remote_id {
+        if Some(peer.source) != handshake.remote_id {
             return refuse("the connection id differs from that of the packets");
         }
-        if engine.side == Side::Client && peer.original_destination != Some(setup.original_destination) {
+        if engine.side == Side::Client && peer.original_destination != Some(handshake.original_destination) {
             return refuse("the first connection id differs from that of the packets");
         }
         if engine.side == Side::Server && is_from_server(&peer) {
@@ -102,12 +102,12 @@ impl Mmsp2 {
         }
         self.ids.remote.set_first(peer.source, peer.reset_token);
         engine.paths.set_reachable(PathId::FIRST, true);
-        let rtt = [&setup.set_up, &setup.open]
+        let rtt = [&handshake.handshake_space, &handshake.initial_space]
             .into_iter()
             .map(|space| space.recovery.rtt())
             .find(|r| r.has_sample());
         let rtt = rtt.map(crate::recovery::RttEstimator::smoothed);
-        self.peer_key = setup.handshake.peer_public_key();
+        self.peer_key = handshake.tls.peer_public_key();
         self.agree(engine, &peer);
         self.enter(engine, Life::Established);
         self.counts.established = true;
@@ -147,13 +147,17 @@ impl Mmsp2 {
         if peer.rates {
             self.control.tell_rates();
         }
-        self.streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.stream_limit);
+        self.streams.set_peer_limits(
+            peer.initial_max_data,
+            peer.initial_max_stream_data,
+            peer.initial_max_streams,
+        );
         self.streams.set_peer_message_limit(peer.max_message);
     }
 
     /// PONG: the server has everything, so the handshake keys are no longer needed.
     pub(crate) fn on_confirmed(&mut self, engine: &mut Engine, now: Instant) {
-        if engine.phase.is_open() && !engine.phase.is_handshaking() && self.setup.take().is_some() {
+        if engine.phase.is_open() && !engine.phase.is_handshaking() && self.handshake.take().is_some() {
             self.protector.discard(EncryptionLevel::Handshake);
             self.protector.on_confirmed();
             engine.open_missing_paths(now);
@@ -162,8 +166,8 @@ impl Mmsp2 {
 
     /// The client knows that the handshake is complete: no late handshake packet can matter.
     pub(crate) fn on_pong_delivered(&mut self) {
-        if let Some(setup) = self.setup.take() {
-            self.ids.local.release(setup.original_destination);
+        if let Some(handshake) = self.handshake.take() {
+            self.ids.local.release(handshake.original_destination);
         }
     }
 }

@@ -100,7 +100,7 @@ impl Reception<'_> {
             let (current, next) = rest.split_at_mut(length);
             // spec 4.9: packets that share a datagram share their destination
             let this = destination_of(&packet);
-            let same = *destination.get_or_insert(this) == this || self.is_setup_id(this);
+            let same = *destination.get_or_insert(this) == this || self.is_handshake_id(this);
             if same && self.engine.phase.is_open() {
                 let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
                 self.handle_packet(&facts, &packet, ecn, current);
@@ -114,11 +114,10 @@ impl Reception<'_> {
     }
 
     /// During the handshake this end has two ids: the original destination that the client chose, and its own.
-    fn is_setup_id(&self, id: Option<ConnectionId>) -> bool {
-        self.wire
-            .setup
-            .as_ref()
-            .is_some_and(|setup| id == Some(setup.original_destination) || id == Some(setup.local_id))
+    fn is_handshake_id(&self, id: Option<ConnectionId>) -> bool {
+        self.wire.handshake.as_ref().is_some_and(|handshake| {
+            id == Some(handshake.original_destination) || id == Some(handshake.local_id)
+        })
     }
 
     fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
@@ -146,9 +145,11 @@ impl Reception<'_> {
         let receiving = match (&fresh, facts.level) {
             (Some(receiving), _) => Some(receiving),
             (None, EncryptionLevel::OneRtt) => self.engine.paths.get(facts.path).map(|path| &path.receiving),
-            (None, EncryptionLevel::Initial) => self.wire.setup.as_ref().map(|setup| &setup.open.receiving),
+            (None, EncryptionLevel::Initial) => {
+                self.wire.handshake.as_ref().map(|handshake| &handshake.initial_space.receiving)
+            }
             (None, EncryptionLevel::Handshake) => {
-                self.wire.setup.as_ref().map(|setup| &setup.set_up.receiving)
+                self.wire.handshake.as_ref().map(|handshake| &handshake.handshake_space.receiving)
             }
         };
         let usable = facts.level != EncryptionLevel::OneRtt || !self.engine.phase.is_handshaking();
@@ -196,7 +197,7 @@ impl Reception<'_> {
             Err(violation)
                 if facts.level == EncryptionLevel::Initial && !matches!(violation, Violation::Tls { .. }) =>
             {
-                tracing::debug!(reason = %violation, "open packet refused");
+                tracing::debug!(reason = %violation, "Initial packet refused");
                 self.wire.counts.refused += 1;
             }
             Err(violation) => self.wire.fail(self.engine, facts.now, violation),
@@ -210,9 +211,11 @@ impl Reception<'_> {
             return true;
         }
         match (facts.level, self.engine.paths.get(facts.path)) {
-            (EncryptionLevel::Initial | EncryptionLevel::Handshake, _) => {
-                self.wire.setup.as_ref().is_some_and(|setup| setup.attempts.contains(&facts.tuple))
-            }
+            (EncryptionLevel::Initial | EncryptionLevel::Handshake, _) => self
+                .wire
+                .handshake
+                .as_ref()
+                .is_some_and(|handshake| handshake.attempts.contains(&facts.tuple)),
             (EncryptionLevel::OneRtt, Some(path)) => {
                 path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
@@ -243,23 +246,23 @@ impl Reception<'_> {
             repeat.on_heard();
         }
         if let HeaderForm::Long { source, .. } = packet.form {
-            self.on_setup_packet(facts, source);
+            self.on_handshake_packet(facts, source);
         }
         self.engine.on_packet_in(&facts.heard(), size);
     }
 
-    fn on_setup_packet(&mut self, facts: &PacketFacts, source: ConnectionId) {
-        let Some(setup) = &mut self.wire.setup else { return };
+    fn on_handshake_packet(&mut self, facts: &PacketFacts, source: ConnectionId) {
+        let Some(handshake) = &mut self.wire.handshake else { return };
         self.engine.paths.set_reachable(PathId::FIRST, true);
         let Some(path) = self.engine.paths.get_mut(PathId::FIRST) else { return };
         match self.engine.side {
             Side::Client => {
-                if setup.remote_id.is_none() {
-                    setup.remote_id = Some(source);
+                if handshake.remote_id.is_none() {
+                    handshake.remote_id = Some(source);
                     self.wire.ids.remote.set_first(source, None);
                 }
-                if !setup.attempts.is_settled() {
-                    setup.attempts.settle();
+                if !handshake.attempts.is_settled() {
+                    handshake.attempts.settle();
                     path.place.choose(facts.tuple);
                     path.set_role(self.engine.manager.role_of(&facts.tuple.local));
                 }
@@ -269,16 +272,16 @@ impl Reception<'_> {
                 // A peer with these keys received the response. That validates the address if the response went to no
                 // other (RFC 9000, section 8.1): with several, one of them may belong to another host.
                 let proven = facts.level == EncryptionLevel::Handshake
-                    && setup.attempts.only_candidate_is(&facts.tuple);
+                    && handshake.attempts.only_candidate_is(&facts.tuple);
                 if proven {
                     path.place.prove(facts.tuple);
                 } else if moved && (facts.level == EncryptionLevel::Handshake || !path.place.is_proven()) {
                     // Another candidate of the attempts: answers the source of the newest packet, under a limit of
                     // its own.
                     path.place.start_anew(facts.tuple, facts.datagram);
-                    setup.attempts.add_candidate(facts.tuple);
-                    setup.handshake.resend_all(EncryptionLevel::Initial);
-                    setup.handshake.resend_all(EncryptionLevel::Handshake);
+                    handshake.attempts.add_candidate(facts.tuple);
+                    handshake.tls.resend_all(EncryptionLevel::Initial);
+                    handshake.tls.resend_all(EncryptionLevel::Handshake);
                 }
             }
         }
@@ -323,8 +326,12 @@ impl Reception<'_> {
 
     fn receiving_mut(&mut self, facts: &PacketFacts) -> Option<&mut Receiving> {
         match facts.level {
-            EncryptionLevel::Initial => self.wire.setup.as_mut().map(|setup| &mut setup.open.receiving),
-            EncryptionLevel::Handshake => self.wire.setup.as_mut().map(|setup| &mut setup.set_up.receiving),
+            EncryptionLevel::Initial => {
+                self.wire.handshake.as_mut().map(|handshake| &mut handshake.initial_space.receiving)
+            }
+            EncryptionLevel::Handshake => {
+                self.wire.handshake.as_mut().map(|handshake| &mut handshake.handshake_space.receiving)
+            }
             EncryptionLevel::OneRtt => self.engine.paths.get_mut(facts.path).map(|path| &mut path.receiving),
         }
     }
@@ -346,8 +353,8 @@ fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {
 
 fn level_of(packet: &ProtectedPacket) -> EncryptionLevel {
     match packet.form {
-        HeaderForm::Long { kind: LongKind::Open, .. } => EncryptionLevel::Initial,
-        HeaderForm::Long { kind: LongKind::SetUp, .. } => EncryptionLevel::Handshake,
+        HeaderForm::Long { kind: LongKind::Initial, .. } => EncryptionLevel::Initial,
+        HeaderForm::Long { kind: LongKind::Handshake, .. } => EncryptionLevel::Handshake,
         HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {
             EncryptionLevel::OneRtt
         }

@@ -11,14 +11,14 @@ mod control;
 mod dispatch;
 #[cfg(feature = "fuzzing")]
 mod forge;
+mod handshake;
+mod handshake_output;
 mod handshaking;
 mod ids;
 mod input;
 mod output;
 mod rates;
 mod rendezvous;
-mod setup;
-mod setup_output;
 mod start;
 mod state;
 mod timers;
@@ -35,8 +35,8 @@ use crate::stream::set::StreamSet;
 use crate::{Instant, Transmit, Violation};
 
 use control::Control;
+use handshake::HandshakeState;
 use ids::{LocalIds, RemoteIds};
-use setup::Setup;
 use state::Life;
 
 /// A breach of the protocol, or a request to end.
@@ -64,7 +64,7 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct Mmsp2 {
     life: Life,
-    setup: Option<Box<Setup>>,
+    handshake: Option<Box<HandshakeState>>,
     protector: Protector,
     /// The client of the rendezvous servers, if there are any.
     rendezvous: Option<Box<RendezvousClient>>,
@@ -132,7 +132,7 @@ impl Mmsp2 {
         if !engine.phase.is_open() {
             return None;
         }
-        if let Some(transmit) = self.transmit_setup(engine, now, buffer) {
+        if let Some(transmit) = self.transmit_handshake(engine, now, buffer) {
             return Some(transmit);
         }
         if engine.phase.is_handshaking() {

@@ -24,7 +24,7 @@ impl Mmsp2 {
         id: PathId,
         probing: &Probing,
     ) -> Option<Transmit> {
-        let Probing { tuple, answer, question, is_full } = *probing;
+        let Probing { tuple, answer, challenge, is_full } = *probing;
         let carries_own_acks =
             engine.paths.get(id).and_then(|path| engine.paths.ack_carrier(path)) == Some(id);
         let path = engine.paths.get_mut(id)?;
@@ -46,7 +46,7 @@ impl Mmsp2 {
         if let Some(nonce) = answer {
             ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
         }
-        if let Some(nonce) = question {
+        if let Some(nonce) = challenge {
             Probe { nonce }.encode(&mut writer);
         }
         if is_full {
@@ -103,16 +103,16 @@ impl Mmsp2 {
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         // Comes first, while it certainly fits: all other blocks take the rest of the packet.
-        if carry.question {
+        if carry.ack_eliciting {
             AckNow.encode(&mut writer);
             builder.ack_eliciting = true;
         }
         write_acks(engine, now, id, &mut writer, &mut builder.contents);
         let carries_data = self.write_load(engine, (id, carry), &mut writer, &mut builder);
         let has_room = writer.remaining() >= AckNow.encoded_len();
-        if !builder.ack_eliciting && has_room && asks_about_acks(engine, now, id, &builder.contents) {
+        if !builder.ack_eliciting && has_room && is_ack_query(engine, now, id, &builder.contents) {
             AckNow.encode(&mut writer);
-            builder.asks_about_acks = true;
+            builder.is_ack_query = true;
         }
         if let Some(size) = carry.mtu_probe {
             builder.contents.push(SentContent::MtuProbe { size });
@@ -196,12 +196,12 @@ fn write_acks(
 
 /// Whether an ACK-only packet becomes an ACK query: it reports gaps that need not be reported again once the peer has
 /// it.
-fn asks_about_acks(engine: &Engine, now: Instant, carrier: PathId, contents: &Contents) -> bool {
+fn is_ack_query(engine: &Engine, now: Instant, carrier: PathId, contents: &Contents) -> bool {
     let mut acked = contents.iter().filter_map(|content| {
         if let SentContent::PathAck { path, .. } = content { engine.paths.get(*path) } else { None }
     });
     acked.any(|path| path.receiving.numbers.has_gaps())
-        && engine.paths.get(carrier).is_some_and(|path| path.recovery.may_ask_about_acks(now))
+        && engine.paths.get(carrier).is_some_and(|path| path.recovery.may_query_acks(now))
 }
 
 fn on_packet_out(

@@ -22,9 +22,9 @@ impl Mmsp2 {
             relays.clone_from(&peer.rendezvous);
             keep_fit(engine, &mut relays);
         }
-        let derived = self.setup.as_ref().filter(|_| !relays.is_empty());
+        let derived = self.handshake.as_ref().filter(|_| !relays.is_empty());
         let secrets = derived
-            .and_then(|setup| setup.handshake.derive(LABEL))
+            .and_then(|handshake| handshake.tls.derive(LABEL))
             .and_then(|derived| Secrets::new(engine.side, &derived));
         let Some(secrets) = secrets else { return };
         if let Some(id) = ConnectionId::from_slice(&secrets.token()) {

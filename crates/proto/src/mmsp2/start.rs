@@ -6,10 +6,10 @@ use std::sync::Arc;
 use manyway_wire::mmsp2::Parameters;
 use manyway_wire::{ConnectionId, PathId};
 
-use super::setup::{Attempts, Setup, Space, candidate_order};
+use super::handshake::{Attempts, HandshakeState, Space, candidate_order};
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
-use crate::engine::{Beginnings, Engine, setup_recovery};
+use crate::engine::{Beginnings, Engine, handshake_recovery};
 use crate::handshake::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
@@ -32,7 +32,7 @@ pub(crate) struct Start {
     pub(crate) reset_key: Arc<ResetKey>,
     pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
-    pub(crate) handshake: Handshake,
+    pub(crate) tls: Handshake,
 }
 
 impl Mmsp2 {
@@ -65,10 +65,10 @@ impl Mmsp2 {
         let (manager, attempts) = (PathManager::default(), Attempts::settled(tuple));
         let (mut engine, mut mmsp2) =
             Self::new(Side::Server, start, manager, tuple, attempts, Some(remote_id));
-        if let Some(setup) = &mut mmsp2.setup {
-            setup.info = info;
+        if let Some(handshake) = &mut mmsp2.handshake {
+            handshake.info = info;
             // spec 4.13: lower numbers belong to answers without state
-            setup.open.recovery.begin_at(FIRST_KEPT_NUMBER);
+            handshake.initial_space.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| proven) {
             path.on_proven();
@@ -84,26 +84,25 @@ impl Mmsp2 {
         attempts: Attempts,
         remote_id: Option<ConnectionId>,
     ) -> (Engine, Self) {
-        let Start { now, config, interfaces, rng, reset_key, original_destination, local_id, handshake } =
-            start;
+        let Start { now, config, interfaces, rng, reset_key, original_destination, local_id, tls } = start;
         let beginning = Beginning { now, side, original_destination, local_id, tuple };
         let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
         let mut protector = Protector::new(side, config.key_limits);
         protector.set_initial_keys(&original_destination);
-        let setup = Setup {
+        let handshake = HandshakeState {
             original_destination,
             local_id,
             remote_id,
             peer_keeps_state: side == Side::Server,
-            handshake,
-            open: Space::new(setup_recovery(&config)),
-            set_up: Space::new(setup_recovery(&config)),
+            tls,
+            initial_space: Space::new(handshake_recovery(&config)),
+            handshake_space: Space::new(handshake_recovery(&config)),
             info: Vec::new(),
             infos_taken: 0,
             info_for: tuple.remote,
             attempts,
-            open_probes: 0,
-            set_up_probes: 0,
+            initial_probes: 0,
+            handshake_probes: 0,
         };
         let streams = StreamSet::new(side, &config.streams);
         let probing_seed = local_id.leading_u64();
@@ -125,7 +124,7 @@ impl Mmsp2 {
         }
         let mmsp2 = Self {
             life: Life::Handshaking,
-            setup: Some(Box::new(setup)),
+            handshake: Some(Box::new(handshake)),
             protector,
             rendezvous: None,
             ids,
@@ -149,9 +148,9 @@ pub(crate) fn own_parameters(
         original_destination: server.map(|(first, _)| first),
         source: local_id,
         idle_timeout: config.idle_timeout,
-        connection_window: config.streams.connection_window,
-        stream_window: config.streams.stream_window,
-        stream_limit: config.streams.peer_streams,
+        initial_max_data: config.streams.connection_window,
+        initial_max_stream_data: config.streams.stream_window,
+        initial_max_streams: config.streams.peer_streams,
         path_limit: config.path_limit,
         max_ack_delay: AckPolicy::MAX_ACK_DELAY,
         max_datagram: config.max_datagram,

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use manyway_wire::PathId;
 
+use super::handshake_output::may_send_handshake;
 use super::input::PacketFacts;
-use super::setup_output::may_send_setup;
 use super::{Checked, Mmsp2};
 use crate::engine::Engine;
 use crate::protection::EncryptionLevel;
@@ -21,14 +21,15 @@ impl Mmsp2 {
         if !engine.phase.is_open() {
             return earliest.get();
         }
-        if let Some(setup) = &self.setup {
-            earliest.take(setup.attempts.deadline());
-            for (level, space) in
-                [(EncryptionLevel::Initial, &setup.open), (EncryptionLevel::Handshake, &setup.set_up)]
-            {
+        if let Some(handshake) = &self.handshake {
+            earliest.take(handshake.attempts.deadline());
+            for (level, space) in [
+                (EncryptionLevel::Initial, &handshake.initial_space),
+                (EncryptionLevel::Handshake, &handshake.handshake_space),
+            ] {
                 if self.protector.has(level) {
                     earliest.take(space.recovery.deadline());
-                    earliest.take(space.receiving.acks.deadline().filter(|_| may_send_setup(engine)));
+                    earliest.take(space.receiving.acks.deadline().filter(|_| may_send_handshake(engine)));
                 }
             }
             earliest.take(self.anti_deadlock_deadline(engine));
@@ -48,63 +49,67 @@ impl Mmsp2 {
         if let Some(error) = engine.expiry().reason(now) {
             return self.give_up(engine, now, error);
         }
-        self.setup_timeouts(engine, now);
+        self.handshake_timeouts(engine, now);
     }
 
     /// This host slept until now: repeats the packets of a handshake or close in progress, and restarts the timers of
     /// both.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
         self.life.on_wake(now, engine.paths.longest_pto(), engine.paths.drain_time());
-        self.wake_setup(engine, now);
+        self.wake_handshake(engine, now);
     }
 
     /// Anti-deadlock PTO: a client whose acknowledged flight is not fully answered sends again, because the server
     /// may wait for bytes that raise its amplification limit (RFC 9002, section 6.2.2.1).
     fn anti_deadlock_deadline(&self, engine: &Engine) -> Option<Instant> {
-        let setup = self.setup.as_ref()?;
+        let handshake = self.handshake.as_ref()?;
         let waits = engine.side == Side::Client
             && engine.phase.is_handshaking()
-            && setup.attempts.is_settled()
-            && setup.open.recovery.packets_in_flight() == 0
-            && setup.set_up.recovery.packets_in_flight() == 0;
-        waits.then(|| engine.clock.last_activity + setup.open.recovery.pto())
+            && handshake.attempts.is_settled()
+            && handshake.initial_space.recovery.packets_in_flight() == 0
+            && handshake.handshake_space.recovery.packets_in_flight() == 0;
+        waits.then(|| engine.clock.last_activity + handshake.initial_space.recovery.pto())
     }
 
-    fn setup_timeouts(&mut self, engine: &mut Engine, now: Instant) {
+    fn handshake_timeouts(&mut self, engine: &mut Engine, now: Instant) {
         if self.anti_deadlock_deadline(engine).is_some_and(|at| at <= now) {
             engine.clock.last_activity = now;
-            if let Some(setup) = &mut self.setup {
-                setup.open_probes = 1;
+            if let Some(handshake) = &mut self.handshake {
+                handshake.initial_probes = 1;
             }
         }
-        let Some(setup) = &mut self.setup else { return };
-        if setup.attempts.on_timeout(now) {
-            setup.handshake.resend_all(EncryptionLevel::Initial);
+        let Some(handshake) = &mut self.handshake else { return };
+        if handshake.attempts.on_timeout(now) {
+            handshake.tls.resend_all(EncryptionLevel::Initial);
         }
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
-            self.setup_level_timeout(engine, now, level);
+            self.handshake_level_timeout(engine, now, level);
         }
     }
 
-    fn setup_level_timeout(&mut self, engine: &mut Engine, now: Instant, level: EncryptionLevel) {
+    fn handshake_level_timeout(&mut self, engine: &mut Engine, now: Instant, level: EncryptionLevel) {
         if !self.protector.has(level) {
             return;
         }
-        let Some(setup) = &mut self.setup else { return };
-        let space = if level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
+        let Some(handshake) = &mut self.handshake else { return };
+        let space = if level == EncryptionLevel::Initial {
+            &mut handshake.initial_space
+        } else {
+            &mut handshake.handshake_space
+        };
         if space.recovery.deadline().is_none_or(|at| at > now) {
             return;
         }
         let mut outcome = std::mem::take(&mut engine.shared.outcome);
         let kind = space.recovery.on_timeout(now, &mut outcome);
         if let TimeoutKind::ProbeTimeout { count } = kind {
-            setup.say_again(level);
-            if setup.attempts.is_settled() && count >= 2 && engine.side == Side::Client {
+            handshake.say_again(level);
+            if handshake.attempts.is_settled() && count >= 2 && engine.side == Side::Client {
                 // The candidate that answered first may have died since; unless data came over it, and only PONG is
                 // late.
                 let path = engine.paths.get_mut(PathId::FIRST);
                 if let Some(path) = path.filter(|path| path.receiving.numbers.largest().is_none())
-                    && let Some(next) = setup.attempts.after(&path.tuple())
+                    && let Some(next) = handshake.attempts.after(&path.tuple())
                 {
                     path.place.choose(next);
                     path.set_role(engine.manager.role_of(&next.local));
@@ -112,42 +117,50 @@ impl Mmsp2 {
                 }
             }
         }
-        self.settle_setup(engine, level, &mut outcome);
+        self.settle_handshake(engine, level, &mut outcome);
         engine.shared.outcome = outcome;
     }
 
     /// A client repeats its unacknowledged content, because packets for a sleeping host are lost. The server waits
     /// for that.
-    fn wake_setup(&mut self, engine: &Engine, now: Instant) {
-        let Some(setup) = &mut self.setup else { return };
+    fn wake_handshake(&mut self, engine: &Engine, now: Instant) {
+        let Some(handshake) = &mut self.handshake else { return };
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
-            let space = if level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
+            let space = if level == EncryptionLevel::Initial {
+                &mut handshake.initial_space
+            } else {
+                &mut handshake.handshake_space
+            };
             space.recovery.on_wake(now);
             let waits = space.recovery.packets_in_flight() > 0 && self.protector.has(level);
             if engine.side == Side::Client && waits {
-                setup.say_again(level);
+                handshake.say_again(level);
             }
         }
     }
 
     /// Handles an acknowledgement of handshake packets.
-    pub(super) fn on_setup_ack<I: Iterator<Item = RangeInclusive<u64>>>(
+    pub(super) fn on_handshake_ack<I: Iterator<Item = RangeInclusive<u64>>>(
         &mut self,
         engine: &mut Engine,
         facts: &PacketFacts,
         ack: ReceivedAck<I>,
     ) -> Checked {
-        let Some(setup) = &mut self.setup else { return Ok(()) };
-        let space = if facts.level == EncryptionLevel::Initial { &mut setup.open } else { &mut setup.set_up };
+        let Some(handshake) = &mut self.handshake else { return Ok(()) };
+        let space = if facts.level == EncryptionLevel::Initial {
+            &mut handshake.initial_space
+        } else {
+            &mut handshake.handshake_space
+        };
         let mut outcome = std::mem::take(&mut engine.shared.outcome);
         let result = space.recovery.on_ack(facts.now, ack, &[], &mut outcome);
-        self.settle_setup(engine, facts.level, &mut outcome);
+        self.settle_handshake(engine, facts.level, &mut outcome);
         engine.shared.outcome = outcome;
         result
     }
 
     /// Passes on the fate of handshake packets.
-    pub(super) fn settle_setup(
+    pub(super) fn settle_handshake(
         &mut self,
         engine: &mut Engine,
         level: EncryptionLevel,

@@ -1,6 +1,6 @@
 //! Builds one packet: header, then blocks, then the seal.
 
-use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Pad, packet_number};
+use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Padding, packet_number};
 use manyway_wire::{ConnectionId, PathId, Writer};
 
 use crate::observe::{Direction, ObservedPacket};
@@ -25,7 +25,7 @@ pub(crate) struct PacketBuilder {
     /// Whether any block is ack-eliciting.
     pub(crate) ack_eliciting: bool,
     /// Whether the packet is ack-eliciting only as an ACK query.
-    pub(crate) asks_about_acks: bool,
+    pub(crate) is_ack_query: bool,
     /// The payload before it is sealed, for an observer.
     clear: Option<Vec<u8>>,
 }
@@ -70,8 +70,8 @@ impl PacketBuilder {
         let mut writer = Writer::new(buffer, start + facts.size);
         let field = header.encode(&mut writer, facts.packet_number, number_length);
         let level = match kind {
-            LongKind::Open => EncryptionLevel::Initial,
-            LongKind::SetUp => EncryptionLevel::Handshake,
+            LongKind::Initial => EncryptionLevel::Initial,
+            LongKind::Handshake => EncryptionLevel::Handshake,
         };
         Self::begin(level, buffer, start, facts, number_length, Some(field))
     }
@@ -97,7 +97,7 @@ impl PacketBuilder {
             length_field,
             contents: Contents::new(),
             ack_eliciting: false,
-            asks_about_acks: false,
+            is_ack_query: false,
             clear: None,
         }
     }
@@ -113,9 +113,9 @@ impl PacketBuilder {
 
     /// How loss recovery treats the packet, unless it is a PMTU probe.
     pub(crate) fn kind(&self) -> PacketKind {
-        match (self.ack_eliciting, self.asks_about_acks) {
+        match (self.ack_eliciting, self.is_ack_query) {
             (true, _) => PacketKind::Ordinary,
-            (false, true) => PacketKind::AckQuestion,
+            (false, true) => PacketKind::AckQuery,
             (false, false) => PacketKind::AckOnly,
         }
     }
@@ -130,13 +130,13 @@ impl PacketBuilder {
         buffer.truncate(self.start);
     }
 
-    /// Fills the packet with PAD up to `size` bytes in total, as far as its limit permits.
+    /// Fills the packet with PADDING up to `size` bytes in total, as far as its limit permits.
     pub(crate) fn pad_to(&self, buffer: &mut Vec<u8>, size: usize) {
         let wanted = (self.start + size).saturating_sub(Protector::TAG_LENGTH).min(self.end);
         // Blocks start at multiples of four: only the last block may lack its padding.
         let missing = wanted.saturating_sub(buffer.len());
         if missing > 0 {
-            Pad { length: missing }.encode(&mut self.writer(buffer));
+            Padding { length: missing }.encode(&mut self.writer(buffer));
         }
     }
 

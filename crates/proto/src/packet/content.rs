@@ -20,15 +20,15 @@ pub(crate) enum SentContent {
     /// Acknowledgements of `path` up to `largest`.
     PathAck { path: PathId, largest: u64 },
     /// Connection credit.
-    Window,
+    MaxData,
     /// Credit of a stream.
-    StreamWindow { stream: StreamId },
+    MaxStreamData { stream: StreamId },
     /// Number of streams the peer may open.
-    StreamLimit,
+    MaxStreams,
     /// Abandons the sending half of a stream.
-    StreamReset { stream: StreamId },
+    ResetStream { stream: StreamId },
     /// Asks the peer to stop sending on a stream.
-    StreamStop { stream: StreamId },
+    StopSending { stream: StreamId },
     /// The limit that blocks this end.
     Blocked { by: Limit },
     /// An id for the peer to use.

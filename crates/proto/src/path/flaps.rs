@@ -32,10 +32,10 @@ impl Flaps {
         self.returned_at = Some(now);
     }
 
-    /// The path was declared dead; it had not worked since `doubted_at`.
-    pub(crate) fn on_death(&mut self, now: Instant, doubted_at: Instant) {
+    /// The path was declared dead; it had not worked since `suspect_since`.
+    pub(crate) fn on_death(&mut self, now: Instant, suspect_since: Instant) {
         self.at.retain(|at| now - *at < MEMORY);
-        if self.returned_at.take().is_some_and(|returned_at| doubted_at - returned_at < STEADY) {
+        if self.returned_at.take().is_some_and(|returned_at| suspect_since - returned_at < STEADY) {
             if self.at.len() >= MOST {
                 self.at.remove(0);
             }

@@ -118,7 +118,7 @@ impl Selection {
     /// The trial has timed out with the rate still unknown: returns to the pairs of known rate.
     pub(crate) fn give_up_trial(&mut self, now: Instant) {
         let tried: Vec<_> = self.tried().copied().collect();
-        tried.iter().for_each(|tuple| self.survey.on_tried_in_vain(now, tuple));
+        tried.iter().for_each(|tuple| self.survey.on_trial_failed(now, tuple));
         if let Some(trial) = self.trial.take() {
             self.wanted = trial.left;
         }
@@ -171,7 +171,7 @@ impl PathManager {
 
     /// Whether a connectivity check between these addresses is outstanding.
     pub(crate) fn is_surveyed(&self, tuple: &FourTuple) -> bool {
-        self.selection.as_ref().is_some_and(|selection| selection.survey.is_asked(tuple))
+        self.selection.as_ref().is_some_and(|selection| selection.survey.is_challenged(tuple))
     }
 
     /// The response to a connectivity check arrived.
@@ -244,7 +244,7 @@ impl PathManager {
     }
 
     /// No path works any more.
-    pub(crate) fn on_stuck(&mut self) {
+    pub(crate) fn on_no_path(&mut self) {
         self.remotes.forgive();
     }
 
@@ -312,7 +312,7 @@ impl PathManager {
     ///
     /// # Errors
     /// The earliest time at which it may go.
-    pub(crate) fn may_ask(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
+    pub(crate) fn may_challenge(&mut self, now: Instant, address: SocketAddr) -> Result<(), Instant> {
         if self.is_unverified(address) { self.budget.take(now, address) } else { Ok(()) }
     }
 

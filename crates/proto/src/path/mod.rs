@@ -36,7 +36,7 @@ pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSear
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
 pub(crate) use place::{Followed, Place};
-pub(crate) use probe::{ProbeAnswer, Prober};
+pub(crate) use probe::{PathResponse, Prober};
 pub(crate) use receiving::Receiving;
 pub use selection::PairMode;
 pub(crate) use set::PathSet;
@@ -272,7 +272,7 @@ impl Path {
         self.counters.spurious_losses += spurious;
     }
 
-    pub(crate) fn on_asked(&mut self, now: Instant) {
+    pub(crate) fn on_ack_eliciting_sent(&mut self, now: Instant) {
         self.asked_at = now;
     }
 
@@ -329,7 +329,7 @@ impl Path {
         self.heard_at + (self.heard_gap * 2).max(self.recovery.pto())
     }
 
-    pub(crate) fn last_asked(&self) -> Instant {
+    pub(crate) fn last_ack_eliciting(&self) -> Instant {
         self.asked_at
     }
 
@@ -355,8 +355,8 @@ impl Path {
                 }
             }
             PathState::Dead => {
-                let doubted_at = if self.state == PathState::Suspect { self.since } else { now };
-                self.flaps.get_or_insert_default().on_death(now, doubted_at);
+                let suspect_since = if self.state == PathState::Suspect { self.since } else { now };
+                self.flaps.get_or_insert_default().on_death(now, suspect_since);
             }
             PathState::Validating
             | PathState::Active

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use super::ProbeAnswer;
+use super::PathResponse;
 use crate::{FourTuple, Instant, Rng};
 
 /// Most pings of a path that wait to be sent or answered.
@@ -24,7 +24,7 @@ impl fmt::Display for PingToken {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Sent {
     token: PingToken,
     nonce: u64,
     tuple: FourTuple,
@@ -38,7 +38,7 @@ struct Asked {
 pub(crate) struct Pings {
     next: u64,
     waiting: VecDeque<PingToken>,
-    asked: VecDeque<Asked>,
+    sent: VecDeque<Sent>,
 }
 
 impl Pings {
@@ -46,7 +46,7 @@ impl Pings {
     pub(crate) fn wish(&mut self) -> PingToken {
         let token = PingToken(self.next);
         self.next += 1;
-        if self.waiting.len() + self.asked.len() >= MAX_PINGS && self.asked.pop_front().is_none() {
+        if self.waiting.len() + self.sent.len() >= MAX_PINGS && self.sent.pop_front().is_none() {
             self.waiting.pop_front();
         }
         self.waiting.push_back(token);
@@ -58,24 +58,24 @@ impl Pings {
     }
 
     /// The nonce of the next ping, which goes between these addresses now.
-    pub(crate) fn next_question(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> Option<u64> {
+    pub(crate) fn next_challenge(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> Option<u64> {
         let token = self.waiting.pop_front()?;
         let nonce = rng.next_u64();
-        self.asked.push_back(Asked { token, nonce, tuple, at: now, missed: false });
+        self.sent.push_back(Sent { token, nonce, tuple, at: now, missed: false });
         Some(nonce)
     }
 
     /// When the next unanswered ping has waited for `wait`.
     pub(crate) fn deadline(&self, wait: Duration) -> Option<Instant> {
-        self.asked.iter().find(|asked| !asked.missed).map(|asked| asked.at + wait)
+        self.sent.iter().find(|sent| !sent.missed).map(|sent| sent.at + wait)
     }
 
     /// The send time of the latest ping that has waited for `wait` without a response; reports each ping once.
     pub(crate) fn take_missed(&mut self, now: Instant, wait: Duration) -> Option<Instant> {
-        let due = self.asked.iter_mut().filter(|asked| !asked.missed && asked.at + wait <= now);
-        due.fold(None, |_, asked| {
-            asked.missed = true;
-            Some(asked.at)
+        let due = self.sent.iter_mut().filter(|sent| !sent.missed && sent.at + wait <= now);
+        due.fold(None, |_, sent| {
+            sent.missed = true;
+            Some(sent.at)
         })
     }
 
@@ -85,10 +85,10 @@ impl Pings {
         now: Instant,
         tuple: &FourTuple,
         nonce: u64,
-    ) -> Option<(PingToken, ProbeAnswer)> {
-        let index = self.asked.iter().position(|asked| asked.nonce == nonce && asked.tuple == *tuple)?;
-        let asked = self.asked.remove(index)?;
-        Some((asked.token, ProbeAnswer { tuple: asked.tuple, rtt: now - asked.at, is_full: false }))
+    ) -> Option<(PingToken, PathResponse)> {
+        let index = self.sent.iter().position(|sent| sent.nonce == nonce && sent.tuple == *tuple)?;
+        let sent = self.sent.remove(index)?;
+        Some((sent.token, PathResponse { tuple: sent.tuple, rtt: now - sent.at, is_full: false }))
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     fn a_response_counts_once_and_only_from_the_challenged_address() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
         let token = pings.wish();
-        let nonce = pings.next_question(now, tuple(1), &mut rng).unwrap();
+        let nonce = pings.next_challenge(now, tuple(1), &mut rng).unwrap();
         assert!(!pings.is_due());
         let later = now + Duration::from_millis(9);
         assert_eq!(pings.on_answer(later, &tuple(2), nonce), None);
@@ -115,11 +115,11 @@ mod tests {
     fn the_oldest_ping_is_forgotten_when_there_are_too_many() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
         pings.wish();
-        let first = pings.next_question(now, tuple(1), &mut rng).unwrap();
+        let first = pings.next_challenge(now, tuple(1), &mut rng).unwrap();
         for _ in 0..3 * MAX_PINGS {
             pings.wish();
         }
-        assert_eq!(pings.waiting.len() + pings.asked.len(), MAX_PINGS);
+        assert_eq!(pings.waiting.len() + pings.sent.len(), MAX_PINGS);
         assert_eq!(pings.on_answer(now, &tuple(1), first), None);
         assert_eq!(pings.waiting.back(), Some(&PingToken(3 * MAX_PINGS as u64)));
     }

@@ -41,7 +41,7 @@ struct Challenge {
 
 /// A response that matches a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProbeAnswer {
+pub(crate) struct PathResponse {
     pub(crate) tuple: FourTuple,
     pub(crate) rtt: Duration,
     /// Whether the challenge filled the datagram that every path must carry (spec 6.33).
@@ -52,12 +52,12 @@ pub(crate) struct ProbeAnswer {
 #[derive(Debug)]
 pub(crate) struct Prober {
     outstanding: VecDeque<Challenge>,
-    inquiry: Option<Box<Inquiry>>,
+    run: Option<Box<ChallengeRun>>,
 }
 
 /// Challenges that repeat until they are stopped. Most paths are idle most of the time, and have none.
 #[derive(Debug)]
-struct Inquiry {
+struct ChallengeRun {
     targets: Vec<FourTuple>,
     since: Instant,
     next_at: Instant,
@@ -69,7 +69,7 @@ struct Inquiry {
     /// Whether a challenge of this round could not go out.
     missed: bool,
     /// When a late response discredited the responses before it.
-    doubted_at: Option<Instant>,
+    discredited_at: Option<Instant>,
     /// Send time of the first challenge in the current run of answered ones.
     answered_since: Option<Instant>,
     /// The pair that answered a small challenge and needs a full one.
@@ -78,7 +78,7 @@ struct Inquiry {
     small_answers: u32,
 }
 
-impl Inquiry {
+impl ChallengeRun {
     /// Whether a challenge is due.
     fn is_due(&self, now: Instant) -> bool {
         if self.due.is_empty() { self.next_at <= now } else { self.held_until.is_none_or(|at| at <= now) }
@@ -87,7 +87,7 @@ impl Inquiry {
 
 impl Prober {
     pub(crate) fn new() -> Self {
-        Self { outstanding: VecDeque::new(), inquiry: None }
+        Self { outstanding: VecDeque::new(), run: None }
     }
 
     /// Starts challenges to `targets` at once, first with `first_wait` between rounds (`None` for an unknown
@@ -96,7 +96,7 @@ impl Prober {
         targets.truncate(MAX_TARGETS);
         let wait =
             first_wait.unwrap_or(FIRST_WAIT).clamp(Duration::from_millis(10), longest_wait(Duration::ZERO));
-        self.inquiry = Some(Box::new(Inquiry {
+        self.run = Some(Box::new(ChallengeRun {
             targets,
             since: now,
             next_at: now,
@@ -105,7 +105,7 @@ impl Prober {
             due: Vec::new(),
             held_until: None,
             missed: false,
-            doubted_at: None,
+            discredited_at: None,
             answered_since: None,
             full_due: None,
             small_answers: 0,
@@ -114,20 +114,20 @@ impl Prober {
 
     /// Changes the targets; a new target starts a round at once.
     pub(crate) fn set_targets(&mut self, now: Instant, mut wanted: Vec<FourTuple>) {
-        let Some(inquiry) = &mut self.inquiry else { return };
+        let Some(run) = &mut self.run else { return };
         wanted.truncate(MAX_TARGETS);
-        if wanted.iter().any(|tuple| !inquiry.targets.contains(tuple)) {
-            inquiry.next_at = now;
+        if wanted.iter().any(|tuple| !run.targets.contains(tuple)) {
+            run.next_at = now;
         }
-        inquiry.due.retain(|tuple| wanted.contains(tuple));
+        run.due.retain(|tuple| wanted.contains(tuple));
         if !wanted.is_empty() {
-            inquiry.targets = wanted;
+            run.targets = wanted;
         }
     }
 
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
-        if self.inquiry.is_none() {
+        if self.run.is_none() {
             // Responses this late prove nothing new.
             self.outstanding.clear();
         }
@@ -135,54 +135,54 @@ impl Prober {
     }
 
     pub(crate) fn stop(&mut self) {
-        self.inquiry = None;
+        self.run = None;
     }
 
     /// Sends the next challenge early, at once if the last one is not too recent (spec 6.27): an event makes a
     /// response likely, perhaps with every packet.
     pub(crate) fn hurry(&mut self, now: Instant) {
-        let asked_at = self.outstanding.back().map(|challenge| challenge.sent_at);
+        let last_at = self.outstanding.back().map(|challenge| challenge.sent_at);
         let gap = self.gap();
-        if let Some(inquiry) = &mut self.inquiry {
-            let earliest = asked_at.map_or(now, |asked_at| now.max(asked_at + gap));
-            inquiry.next_at = earliest.min(inquiry.next_at);
+        if let Some(run) = &mut self.run {
+            let earliest = last_at.map_or(now, |last_at| now.max(last_at + gap));
+            run.next_at = earliest.min(run.next_at);
         }
     }
 
     /// Starts the next round at this time at the latest.
-    pub(crate) fn ask_by(&mut self, at: Instant) {
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.next_at = inquiry.next_at.min(at);
+    pub(crate) fn challenge_by(&mut self, at: Instant) {
+        if let Some(run) = &mut self.run {
+            run.next_at = run.next_at.min(at);
         }
     }
 
     /// Since when every challenge was answered, if any was since the start.
     pub(crate) fn answered_since(&self) -> Option<Instant> {
-        self.inquiry.as_ref()?.answered_since
+        self.run.as_ref()?.answered_since
     }
 
     /// The last challenge could not go out, because the amplification limit of its unvalidated address forbids
     /// it. The round counts nevertheless, so that a silent address is given up.
     pub(crate) fn on_held_back(&mut self) {
         self.outstanding.pop_back();
-        if let Some(inquiry) = &mut self.inquiry {
-            inquiry.missed = true;
+        if let Some(run) = &mut self.run {
+            run.missed = true;
         }
     }
 
     /// The amplification limit permits a challenge: a missed one goes out at once, in place of its round.
     pub(crate) fn on_room(&mut self, now: Instant) {
-        if let Some(inquiry) = &mut self.inquiry
-            && std::mem::take(&mut inquiry.missed)
+        if let Some(run) = &mut self.run
+            && std::mem::take(&mut run.missed)
         {
-            inquiry.rounds = inquiry.rounds.saturating_sub(1);
-            inquiry.next_at = now.min(inquiry.next_at);
+            run.rounds = run.rounds.saturating_sub(1);
+            run.next_at = now.min(run.next_at);
         }
     }
 
     /// Whether a PROBE of the peer is worth a challenge in return: not if one left just now. A hundred delayed PROBEs
     /// that arrive at once are worth one challenge.
-    pub(crate) fn asks_back(&self, now: Instant, tuple: &FourTuple) -> bool {
+    pub(crate) fn challenges_back(&self, now: Instant, tuple: &FourTuple) -> bool {
         let last = self.outstanding.iter().rev().find(|challenge| challenge.tuple == *tuple);
         last.is_none_or(|challenge| now >= challenge.sent_at + self.gap())
     }
@@ -193,13 +193,13 @@ impl Prober {
     }
 
     pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
-        self.inquiry.as_ref().is_some_and(|inquiry| inquiry.targets.contains(tuple))
+        self.run.as_ref().is_some_and(|run| run.targets.contains(tuple))
     }
 
     /// Whether a challenge should fill a datagram at once: most outages are short, and the response then counts
     /// without a second challenge.
     pub(crate) fn is_hopeful(&self) -> bool {
-        self.inquiry.as_ref().is_some_and(|inquiry| inquiry.rounds <= FULL_ROUNDS)
+        self.run.as_ref().is_some_and(|run| run.rounds <= FULL_ROUNDS)
     }
 
     /// The last challenge fills a datagram.
@@ -211,38 +211,38 @@ impl Prober {
 
     /// A small challenge to this pair was answered: a full one follows. Returns how many small ones were answered so
     /// far.
-    pub(crate) fn ask_full(&mut self, tuple: FourTuple) -> u32 {
-        let Some(inquiry) = &mut self.inquiry else { return 0 };
-        inquiry.full_due = Some(tuple);
-        inquiry.small_answers = inquiry.small_answers.saturating_add(1);
-        inquiry.small_answers
+    pub(crate) fn on_small_response(&mut self, tuple: FourTuple) -> u32 {
+        let Some(run) = &mut self.run else { return 0 };
+        run.full_due = Some(tuple);
+        run.small_answers = run.small_answers.saturating_add(1);
+        run.small_answers
     }
 
     /// The pair that is due for a full challenge.
     pub(crate) fn take_full_due(&mut self) -> Option<FourTuple> {
-        self.inquiry.as_mut()?.full_due.take()
+        self.run.as_mut()?.full_due.take()
     }
 
     /// Rounds without a response since the start.
     pub(crate) fn rounds(&self) -> u32 {
-        self.inquiry.as_ref().map_or(0, |inquiry| inquiry.rounds)
+        self.run.as_ref().map_or(0, |run| run.rounds)
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let inquiry = self.inquiry.as_ref()?;
-        Some(inquiry.held_until.filter(|_| !inquiry.due.is_empty()).unwrap_or(inquiry.next_at))
+        let run = self.run.as_ref()?;
+        Some(run.held_until.filter(|_| !run.due.is_empty()).unwrap_or(run.next_at))
     }
 
-    /// The next challenge to send, if one is due: an address pair and its nonce. `may_ask` tells whether an address
+    /// The next challenge to send, if one is due: an address pair and its nonce. `may_challenge` tells whether an address
     /// may be challenged now, or else when; addresses that may go first.
-    pub(crate) fn next_question(
+    pub(crate) fn next_challenge(
         &mut self,
         now: Instant,
         rng: &mut Rng,
-        mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
+        mut may_challenge: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
-        let inquiry = self.inquiry.as_mut().filter(|inquiry| inquiry.is_due(now))?;
-        let Inquiry { targets, since, next_at, wait, rounds, due, held_until, missed, .. } = &mut **inquiry;
+        let run = self.run.as_mut().filter(|run| run.is_due(now))?;
+        let ChallengeRun { targets, since, next_at, wait, rounds, due, held_until, missed, .. } = &mut **run;
         if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
@@ -253,7 +253,7 @@ impl Prober {
         *held_until = None;
         let mut chosen = None;
         for (at, tuple) in due.iter().enumerate().rev() {
-            match may_ask(tuple.remote) {
+            match may_challenge(tuple.remote) {
                 Ok(()) => {
                     chosen = Some(at);
                     break;
@@ -263,11 +263,11 @@ impl Prober {
         }
         let tuple = due.remove(chosen?);
         *held_until = None;
-        Some((tuple, self.ask(now, tuple, rng)))
+        Some((tuple, self.challenge(now, tuple, rng)))
     }
 
     /// Creates a challenge for one address pair, outside the rounds.
-    pub(crate) fn ask(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> u64 {
+    pub(crate) fn challenge(&mut self, now: Instant, tuple: FourTuple, rng: &mut Rng) -> u64 {
         let nonce = rng.next_u64();
         if self.outstanding.len() >= MAX_OUTSTANDING {
             self.outstanding.pop_front();
@@ -279,15 +279,15 @@ impl Prober {
     /// Whether a response is so late that its challenge may have waited for a sleeping peer, so that it says nothing
     /// about the distance. If so, all targets are challenged again at once, and responses to older challenges do not
     /// count.
-    pub(crate) fn doubts(&mut self, now: Instant, answer: &ProbeAnswer, usual: Duration) -> bool {
+    pub(crate) fn is_discredited(&mut self, now: Instant, answer: &PathResponse, usual: Duration) -> bool {
         if answer.rtt <= usual {
             return false;
         }
-        let Some(inquiry) = &mut self.inquiry else { return false };
-        match inquiry.doubted_at {
-            Some(doubted_at) => now - doubted_at < answer.rtt,
+        let Some(run) = &mut self.run else { return false };
+        match run.discredited_at {
+            Some(discredited_at) => now - discredited_at < answer.rtt,
             None => {
-                inquiry.doubted_at = Some(now);
+                run.discredited_at = Some(now);
                 self.hurry(now);
                 true
             }
@@ -295,24 +295,29 @@ impl Prober {
     }
 
     /// Takes a response; `None` if it matches no challenge, or came over another pair than the challenge.
-    pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> Option<ProbeAnswer> {
+    pub(crate) fn on_response(
+        &mut self,
+        now: Instant,
+        tuple: &FourTuple,
+        nonce: u64,
+    ) -> Option<PathResponse> {
         let index = self.outstanding.iter().position(|challenge| challenge.nonce == nonce)?;
         let challenge = *self.outstanding.get(index)?;
         if challenge.tuple != *tuple {
             return None;
         }
-        if let Some(inquiry) = &mut self.inquiry {
-            let since = inquiry.answered_since;
+        if let Some(run) = &mut self.run {
+            let since = run.answered_since;
             let is_missed = |earlier: &Challenge| {
                 earlier.tuple == *tuple && since.is_some_and(|since| earlier.sent_at >= since)
             };
             if since.is_none() || self.outstanding.iter().take(index).any(is_missed) {
-                inquiry.answered_since = Some(challenge.sent_at);
+                run.answered_since = Some(challenge.sent_at);
             }
         }
         self.outstanding.remove(index);
         let Challenge { tuple, sent_at, is_full, .. } = challenge;
-        Some(ProbeAnswer { tuple, rtt: now - sent_at, is_full })
+        Some(PathResponse { tuple, rtt: now - sent_at, is_full })
     }
 }
 
@@ -324,12 +329,12 @@ fn longest_wait(open_for: Duration) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::{ProbeAnswer, Prober};
+    use super::{PathResponse, Prober};
     use crate::path::testing::tuple;
     use crate::{Instant, Rng};
 
     fn is_due(prober: &Prober, now: Instant) -> bool {
-        prober.inquiry.as_ref().is_some_and(|inquiry| inquiry.is_due(now))
+        prober.run.as_ref().is_some_and(|run| run.is_due(now))
     }
 
     #[test]
@@ -340,8 +345,8 @@ mod tests {
         prober.start(now, vec![tuple(1)], None);
         let mut waits = Vec::new();
         for _ in 0..5 {
-            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
-            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_none());
+            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_none());
             let next = prober.deadline().unwrap();
             waits.push((next - now).as_millis());
             now = next;
@@ -350,10 +355,10 @@ mod tests {
         // After a minute of silence challenges slow down, after ten minutes even more.
         for (silence, wait) in [(70, 5), (590, 5), (620, 15), (3600, 15)] {
             while now < Instant::from_nanos(0) + Duration::from_secs(silence) {
-                assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+                assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
                 now = prober.deadline().unwrap();
             }
-            assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
             assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(wait), "after {silence} s");
             now = prober.deadline().unwrap();
         }
@@ -365,13 +370,13 @@ mod tests {
         let mut prober = Prober::new();
         let now = Instant::from_nanos(0);
         prober.start(now, vec![tuple(1)], None);
-        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+        assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
         prober.on_held_back();
         assert!(prober.outstanding.is_empty() && !is_due(&prober, now));
         let now = now + Duration::from_millis(20);
         prober.on_room(now);
         assert_eq!((is_due(&prober, now), prober.rounds()), (true, 0));
-        assert!(prober.next_question(now, &mut rng, |_| Ok(())).is_some());
+        assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
         prober.on_room(now);
         assert_eq!((is_due(&prober, now), prober.rounds(), prober.outstanding.len()), (false, 1, 1));
     }
@@ -382,38 +387,38 @@ mod tests {
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1)], Some(Duration::from_millis(10)));
-        let mut questions = 0;
+        let mut challenges = 0;
         for tick in 0..1000 {
             let now = start + Duration::from_millis(tick);
             prober.hurry(now);
-            while prober.next_question(now, &mut rng, |_| Ok(())).is_some() {
-                questions += 1;
+            while prober.next_challenge(now, &mut rng, |_| Ok(())).is_some() {
+                challenges += 1;
             }
         }
         // In a second: the challenges of the rounds, and no more for the packets.
-        assert!((8..=20).contains(&questions), "{questions}");
+        assert!((8..=20).contains(&challenges), "{challenges}");
     }
 
     #[test]
     fn a_late_response_counts_only_if_the_next_one_is_as_late() {
         let second = Duration::from_secs(1);
         let usual = Duration::from_millis(100);
-        let answer = |rtt| ProbeAnswer { tuple: tuple(1), rtt, is_full: false };
+        let answer = |rtt| PathResponse { tuple: tuple(1), rtt, is_full: false };
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0) + 10 * second;
         prober.start(start, vec![tuple(1)], None);
-        assert!(!prober.doubts(start, &answer(usual), usual));
+        assert!(!prober.is_discredited(start, &answer(usual), usual));
         // Three challenges waited; the challenge after the first response is as late.
         let now = start + 5 * second;
-        assert!(prober.doubts(now, &answer(3 * second), usual));
+        assert!(prober.is_discredited(now, &answer(3 * second), usual));
         assert!(is_due(&prober, now));
-        assert!(prober.doubts(now, &answer(2 * second), usual));
-        assert!(prober.doubts(now + second, &answer(2 * second), usual));
-        assert!(!prober.doubts(now + 3 * second, &answer(3 * second), usual));
+        assert!(prober.is_discredited(now, &answer(2 * second), usual));
+        assert!(prober.is_discredited(now + second, &answer(2 * second), usual));
+        assert!(!prober.is_discredited(now + 3 * second, &answer(3 * second), usual));
         // Here the next response is prompt.
         prober.start(start, vec![tuple(1)], None);
-        assert!(prober.doubts(now, &answer(3 * second), usual));
-        assert!(!prober.doubts(now + usual, &answer(usual), usual));
+        assert!(prober.is_discredited(now, &answer(3 * second), usual));
+        assert!(!prober.is_discredited(now + usual, &answer(usual), usual));
     }
 
     #[test]
@@ -422,14 +427,14 @@ mod tests {
         let mut prober = Prober::new();
         let now = Instant::from_nanos(0);
         prober.start(now, vec![tuple(1), tuple(2)], None);
-        let (first, nonce) = prober.next_question(now, &mut rng, |_| Ok(())).unwrap();
-        let (second, _) = prober.next_question(now, &mut rng, |_| Ok(())).unwrap();
+        let (first, nonce) = prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
+        let (second, _) = prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
         assert_eq!((first, second), (tuple(1), tuple(2)));
         let later = now + Duration::from_millis(7);
-        assert_eq!(prober.on_answer(later, &second, nonce), None);
-        assert_eq!(prober.on_answer(later, &first, nonce ^ 1), None);
-        assert_eq!(prober.on_answer(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
-        assert_eq!(prober.on_answer(later, &first, nonce), None);
+        assert_eq!(prober.on_response(later, &second, nonce), None);
+        assert_eq!(prober.on_response(later, &first, nonce ^ 1), None);
+        assert_eq!(prober.on_response(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
+        assert_eq!(prober.on_response(later, &first, nonce), None);
     }
 
     #[test]
@@ -440,19 +445,19 @@ mod tests {
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1)], None);
         let mut ask = |prober: &mut Prober, now: Instant| {
-            prober.ask_by(now);
-            prober.next_question(now, &mut rng, |_| Ok(())).unwrap().1
+            prober.challenge_by(now);
+            prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap().1
         };
         assert_eq!(prober.answered_since(), None);
         let _lost = ask(&mut prober, start);
         let second = ask(&mut prober, start + ms(10));
         let third = ask(&mut prober, start + ms(20));
-        assert!(prober.on_answer(start + ms(30), &tuple(1), second).is_some());
-        assert!(prober.on_answer(start + ms(40), &tuple(1), third).is_some());
+        assert!(prober.on_response(start + ms(30), &tuple(1), second).is_some());
+        assert!(prober.on_response(start + ms(40), &tuple(1), third).is_some());
         assert_eq!(prober.answered_since(), Some(start + ms(10)));
         let _lost = ask(&mut prober, start + ms(50));
         let fifth = ask(&mut prober, start + ms(60));
-        assert!(prober.on_answer(start + ms(70), &tuple(1), fifth).is_some());
+        assert!(prober.on_response(start + ms(70), &tuple(1), fifth).is_some());
         assert_eq!(prober.answered_since(), Some(start + ms(60)));
         prober.start(start + ms(80), vec![tuple(1)], None);
         assert_eq!(prober.answered_since(), None);
@@ -469,15 +474,15 @@ mod tests {
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             prober.hurry(now);
-            let question = prober.next_question(now, &mut rng, |_| Ok(()));
-            asked.extend(question.map(|(_, nonce)| (millis, nonce)));
+            let challenge = prober.next_challenge(now, &mut rng, |_| Ok(()));
+            asked.extend(challenge.map(|(_, nonce)| (millis, nonce)));
         }
         let moments: Vec<_> = asked.iter().take(6).map(|(millis, _)| *millis).collect();
         assert_eq!(moments, [0, 20, 60, 140, 300, 600]);
         // After a second a response to any challenge is still accepted.
         let now = start + Duration::from_secs(10);
         for (millis, nonce) in asked.iter().filter(|(millis, _)| *millis > 6_000) {
-            let answer = prober.on_answer(now, &tuple(1), *nonce);
+            let answer = prober.on_response(now, &tuple(1), *nonce);
             assert!(answer.is_some(), "asked at {millis} ms");
         }
         // An address whose last challenge is long ago is challenged at once.
@@ -494,12 +499,12 @@ mod tests {
         let mut asked = Vec::new();
         for millis in 0..5_000 {
             let now = start + Duration::from_millis(millis);
-            while let Some((tuple, nonce)) = prober.next_question(now, &mut rng, |_| Ok(())) {
+            while let Some((tuple, nonce)) = prober.next_challenge(now, &mut rng, |_| Ok(())) {
                 asked.push((now, tuple, nonce));
             }
             let far = Duration::from_millis(1_500);
             for (_, tuple, nonce) in asked.iter().filter(|(at, ..)| *at + far == now) {
-                assert!(prober.on_answer(now, tuple, *nonce).is_some(), "{millis}");
+                assert!(prober.on_response(now, tuple, *nonce).is_some(), "{millis}");
             }
         }
         assert!(asked.len() > 100);
@@ -514,7 +519,7 @@ mod tests {
         prober.start(start, vec![tuple(1)], None);
         let mut now = start;
         while now < late {
-            prober.next_question(now, &mut rng, |_| Ok(()));
+            prober.next_challenge(now, &mut rng, |_| Ok(()));
             now = prober.deadline().unwrap();
         }
         // All delayed PROBEs arrive at once.
@@ -522,9 +527,9 @@ mod tests {
         for millis in 0..1000 {
             let now = late + Duration::from_millis(millis);
             for port in [1, 2] {
-                if prober.asks_back(now, &tuple(port)) {
+                if prober.challenges_back(now, &tuple(port)) {
                     asked += 1;
-                    prober.ask(now, tuple(port), &mut rng);
+                    prober.challenge(now, tuple(port), &mut rng);
                 }
             }
         }
@@ -539,10 +544,10 @@ mod tests {
         prober.start(start, vec![tuple(1), tuple(2), tuple(3)], None);
         let later = start + Duration::from_millis(70);
         let mut ask = |now: Instant| {
-            let may_ask = |address: std::net::SocketAddr| {
+            let may_challenge = |address: std::net::SocketAddr| {
                 if address.port() == 1 && now < later { Err(later) } else { Ok(()) }
             };
-            let asked = prober.next_question(now, &mut rng, may_ask);
+            let asked = prober.next_challenge(now, &mut rng, may_challenge);
             (asked.map(|(tuple, _)| tuple.remote.port()), prober.deadline().unwrap())
         };
         assert_eq!(ask(start).0, Some(2));

@@ -65,7 +65,7 @@ impl RateMemory {
     }
 
     /// The pair was tried without learning its rate: it is not tried again for some time.
-    pub(super) fn on_tried_in_vain(&mut self, now: Instant) {
+    pub(super) fn on_trial_failed(&mut self, now: Instant) {
         (self.rests, self.used_at) = (true, now);
     }
 
@@ -133,18 +133,18 @@ mod tests {
     // spec 6.68
     #[test]
     fn the_rate_of_a_pair_without_a_path_is_remembered_twice_as_long_each_time() {
-        for in_vain in [false, true] {
+        for failed in [false, true] {
             let mut memory = RateMemory::new(START);
             let mut now = START;
             for seconds in [60, 120, 240, 480, 960, 960] {
-                if in_vain {
+                if failed {
                     // The pair may never have had a path.
-                    memory.on_tried_in_vain(now);
+                    memory.on_trial_failed(now);
                 } else {
                     memory.on_used(now, Some(mbit(1)));
                 }
                 memory.age(now + Duration::from_millis(seconds * 1000 - 1));
-                assert_eq!((memory.rests(), memory.rate().is_some()), (in_vain, !in_vain), "{seconds}");
+                assert_eq!((memory.rests(), memory.rate().is_some()), (failed, !failed), "{seconds}");
                 now += Duration::from_secs(seconds);
                 memory.age(now);
                 assert!(!memory.rests() && memory.rate().is_none(), "{seconds}");

@@ -187,7 +187,7 @@ impl PathSet {
     pub(crate) fn keep_alive_deadline(&self, id: PathId, interval: Duration) -> Option<Instant> {
         let path = self.get(id).filter(|path| path.is_live() && !path.has_probes_due())?;
         let is_idle = self.can_send(path) && path.recovery.packets_in_flight() == 0;
-        is_idle.then(|| path.last_asked() + interval)
+        is_idle.then(|| path.last_ack_eliciting() + interval)
     }
 
     /// The lowest id of the live paths that share the bottleneck of a path; its own if there is none.

@@ -94,7 +94,7 @@ impl Surveyed {
 
 /// One outstanding check.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct Challenge {
     tuple: FourTuple,
     nonce: u64,
     sent_at: Instant,
@@ -104,7 +104,7 @@ struct Question {
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pairs: Vec<Surveyed>,
-    outstanding: VecDeque<Question>,
+    outstanding: VecDeque<Challenge>,
     /// No check before this time.
     held_until: Option<Instant>,
 }
@@ -116,7 +116,7 @@ impl Survey {
         let find = |tuple: FourTuple| known.iter().find(|pair| pair.tuple == tuple).copied();
         let pairs = tuples.take(MOST_PAIRS);
         self.pairs = pairs.map(|tuple| find(tuple).unwrap_or_else(|| Surveyed::new(now, tuple))).collect();
-        self.outstanding.retain(|question| self.pairs.iter().any(|pair| pair.tuple == question.tuple));
+        self.outstanding.retain(|challenge| self.pairs.iter().any(|pair| pair.tuple == challenge.tuple));
     }
 
     /// All pairs with RTT and rate, as far as they are known.
@@ -135,9 +135,9 @@ impl Survey {
     }
 
     /// The pair was tried without learning its rate: it is not tried again for some time.
-    pub(crate) fn on_tried_in_vain(&mut self, now: Instant, tuple: &FourTuple) {
+    pub(crate) fn on_trial_failed(&mut self, now: Instant, tuple: &FourTuple) {
         let tried = self.pairs.iter_mut().filter(|pair| pair.tuple == *tuple);
-        tried.for_each(|pair| pair.rates.on_tried_in_vain(now));
+        tried.for_each(|pair| pair.rates.on_trial_failed(now));
     }
 
     /// The measurements of pairs without a path become outdated after some time, which grows each time.
@@ -211,7 +211,7 @@ impl Survey {
 
     /// The next check to send, if one is due: a pair and its nonce. `may_ask` tells whether an address may be
     /// challenged now, or else when.
-    pub(crate) fn next_question(
+    pub(crate) fn next_challenge(
         &mut self,
         now: Instant,
         rng: &mut Rng,
@@ -232,12 +232,12 @@ impl Survey {
                     pair.next_at = now + WAITS.get(pair.asked).copied().unwrap_or(REST);
                     pair.asked += 1;
                     self.held_until = Some(now + GAP);
-                    let question = Question { tuple: pair.tuple, nonce: rng.next_u64(), sent_at: now };
+                    let challenge = Challenge { tuple: pair.tuple, nonce: rng.next_u64(), sent_at: now };
                     if self.outstanding.len() >= WAITS.len() * MOST_PAIRS {
                         self.outstanding.pop_front();
                     }
-                    self.outstanding.push_back(question);
-                    return Some((question.tuple, question.nonce));
+                    self.outstanding.push_back(challenge);
+                    return Some((challenge.tuple, challenge.nonce));
                 }
                 Err(later) => {
                     self.held_until = Some(self.held_until.map_or(later, |held| held.min(later)));
@@ -248,17 +248,17 @@ impl Survey {
     }
 
     /// Whether a check of this pair is outstanding.
-    pub(crate) fn is_asked(&self, tuple: &FourTuple) -> bool {
-        self.outstanding.iter().any(|question| question.tuple == *tuple)
+    pub(crate) fn is_challenged(&self, tuple: &FourTuple) -> bool {
+        self.outstanding.iter().any(|challenge| challenge.tuple == *tuple)
     }
 
     /// Takes a response; false if it matches no check, or came over another pair than the check.
     pub(crate) fn on_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) -> bool {
-        let fits = |question: &Question| question.nonce == nonce && question.tuple == *tuple;
+        let fits = |challenge: &Challenge| challenge.nonce == nonce && challenge.tuple == *tuple;
         let Some(at) = self.outstanding.iter().position(fits) else { return false };
-        let Some(question) = self.outstanding.remove(at) else { return false };
+        let Some(challenge) = self.outstanding.remove(at) else { return false };
         let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) else { return false };
-        let rtt = now - question.sent_at;
+        let rtt = now - challenge.sent_at;
         pair.now = Some(pair.now.map_or(rtt, |least| least.min(rtt)));
         true
     }
@@ -300,7 +300,7 @@ mod tests {
         while now < START + time {
             survey.on_timeout(now);
             while let Some((tuple, nonce)) =
-                survey.next_question(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
+                survey.next_challenge(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
             {
                 asked.push((now - START, tuple));
                 answers.push((now + rtt, tuple, nonce));
@@ -358,7 +358,7 @@ mod tests {
             let mut rng = Rng::from_seed([1; 32]);
             for _ in 0..3 {
                 let ask = (Some(now), |_: &FourTuple| false);
-                let (tuple, nonce) = survey.next_question(now, &mut rng, ask, |_| Ok(())).unwrap();
+                let (tuple, nonce) = survey.next_challenge(now, &mut rng, ask, |_| Ok(())).unwrap();
                 assert!(survey.on_answer(now + rtt * MS, &tuple, nonce));
                 now += Duration::from_secs(1);
                 survey.on_timeout(now);
@@ -392,11 +392,11 @@ mod tests {
         survey.set_pairs(START, (1..=2).map(tuple));
         let mut rng = Rng::from_seed([1; 32]);
         let ask = (None, |_: &FourTuple| false);
-        let (first, nonce) = survey.next_question(START, &mut rng, ask, |_| Ok(())).unwrap();
+        let (first, nonce) = survey.next_challenge(START, &mut rng, ask, |_| Ok(())).unwrap();
         let now = START + 7 * MS;
         assert!(!survey.on_answer(now, &tuple(2), nonce) && !survey.on_answer(now, &first, nonce ^ 1));
-        assert!(survey.is_asked(&first) && survey.on_answer(now, &first, nonce));
-        assert!(!survey.on_answer(now, &first, nonce) && !survey.is_asked(&first));
+        assert!(survey.is_challenged(&first) && survey.on_answer(now, &first, nonce));
+        assert!(!survey.on_answer(now, &first, nonce) && !survey.is_challenged(&first));
     }
 
     #[test]

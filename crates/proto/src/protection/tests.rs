@@ -491,7 +491,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
     let (destination, source) = (ConnectionId::from_u64(1), ConnectionId::from_slice(&[9; 5]).unwrap());
     let mut datagram = Vec::new();
     for (level, kind) in
-        [(EncryptionLevel::Initial, LongKind::Open), (EncryptionLevel::Handshake, LongKind::SetUp)]
+        [(EncryptionLevel::Initial, LongKind::Initial), (EncryptionLevel::Handshake, LongKind::Handshake)]
     {
         let start = datagram.len();
         let mut writer = Writer::new(&mut datagram, 1200);

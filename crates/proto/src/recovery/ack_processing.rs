@@ -32,7 +32,7 @@ struct Arrivals {
     marked: u64,
     newest: Option<Newest>,
     /// Number and send time of the newest ACK query.
-    question: Option<(u64, Instant)>,
+    ack_query: Option<(u64, Instant)>,
     /// Bytes of packets that had been declared lost.
     spurious_bytes: ByteCount,
     /// The part of `spurious_bytes` that was given up when the path was abandoned: the time of arrival is unknown.
@@ -162,7 +162,7 @@ impl PathRecovery {
                 if packet.kind == PacketKind::MtuProbe { ByteCount::ZERO } else { packet.bytes() };
             self.settle_lost(now, packet, LostBy::Abandoning, out);
         }
-        self.questions.forget();
+        self.ack_queries.forget();
         self.loss_time = None;
         self.stretch.restart(self.sent.next_index());
     }
@@ -176,10 +176,10 @@ impl PathRecovery {
         out: &mut Outcome,
     ) {
         let largest_before = self.sent.largest_acked();
-        let Self { sent, lost, large, questions, recovery_periods, reordering, rtt, .. } = self;
-        questions.on_acked(&range, |question| {
-            arrivals.question = arrivals.question.max(Some((question.packet_number, question.time_sent)));
-            out.delivered.push(question.contents);
+        let Self { sent, lost, large, ack_queries, recovery_periods, reordering, rtt, .. } = self;
+        ack_queries.on_acked(&range, |ack_query| {
+            arrivals.ack_query = arrivals.ack_query.max(Some((ack_query.packet_number, ack_query.time_sent)));
+            out.delivered.push(ack_query.contents);
         });
         lost.remove_range(&range, |packet| {
             large.on_arrived(packet.packet_number, packet.size);
@@ -219,8 +219,8 @@ impl PathRecovery {
         // sample.
         let newest = newest.filter(|(number, _)| is_prompt || !self.suspect_period.covers(*number));
         // The peer never repeats the acknowledgement of a lost ACK query: a late one is no RTT sample.
-        let question = arrivals.question.filter(|_| is_prompt);
-        let (_, time_sent) = newest.max(question).filter(|(number, _)| Some(*number) == arrivals.largest)?;
+        let ack_query = arrivals.ack_query.filter(|_| is_prompt);
+        let (_, time_sent) = newest.max(ack_query).filter(|(number, _)| Some(*number) == arrivals.largest)?;
         if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
             return None;
         }
@@ -305,7 +305,7 @@ impl PathRecovery {
             let number = oldest.packet_number + left_out;
             match judge(number, oldest.time_sent, largest_acked, now, thresholds) {
                 Verdict::Lost => {}
-                Verdict::AskAgain(time) => {
+                Verdict::DecideAt(time) => {
                     self.loss_time = Some(time);
                     break;
                 }

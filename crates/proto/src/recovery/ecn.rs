@@ -135,7 +135,7 @@ impl EcnPath {
         }
     }
 
-    /// The mark that data packets carry now.
+    /// The mark that 1-RTT packets carry now.
     pub(crate) fn mark(&self) -> Ecn {
         let marks = match &self.state {
             State::Testing(test) => test.marks(),

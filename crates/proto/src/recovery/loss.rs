@@ -19,7 +19,7 @@ pub(crate) enum Verdict {
     /// The packet is lost.
     Lost,
     /// The packet is lost at this instant unless it arrives before.
-    AskAgain(Instant),
+    DecideAt(Instant),
     /// No later packet has arrived, so nothing is known.
     Unknown,
 }
@@ -41,7 +41,7 @@ pub(crate) fn judge(
     if distance >= thresholds.packets || now >= lost_at {
         return Verdict::Lost;
     }
-    Verdict::AskAgain(lost_at)
+    Verdict::DecideAt(lost_at)
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_packet_is_lost_by_distance_or_by_time_but_never_without_a_later_arrival() {
         assert_eq!(judge(7, at(0), Some(10), at(1), THRESHOLDS), Verdict::Lost);
-        assert_eq!(judge(8, at(0), Some(10), at(1), THRESHOLDS), Verdict::AskAgain(at(90)));
+        assert_eq!(judge(8, at(0), Some(10), at(1), THRESHOLDS), Verdict::DecideAt(at(90)));
         assert_eq!(judge(8, at(0), Some(10), at(90), THRESHOLDS), Verdict::Lost);
         assert_eq!(judge(11, at(0), Some(10), at(9000), THRESHOLDS), Verdict::Unknown);
         assert_eq!(judge(0, at(0), None, at(9000), THRESHOLDS), Verdict::Unknown);
@@ -69,7 +69,7 @@ mod tests {
         fn the_packet_is_lost_at_the_time_given_for_the_next_check(
             sent in 0u64..1000, number in 0u64..20, largest in 0u64..20, now in 0u64..2000
         ) {
-            if let Verdict::AskAgain(t) = judge(number, at(sent), Some(largest), at(now), THRESHOLDS) {
+            if let Verdict::DecideAt(t) = judge(number, at(sent), Some(largest), at(now), THRESHOLDS) {
                 prop_assert!(t > at(now));
                 prop_assert_eq!(judge(number, at(sent), Some(largest), t, THRESHOLDS), Verdict::Lost);
             }

@@ -4,7 +4,7 @@
 //! content arrived and which was lost.
 
 mod ack_processing;
-mod ack_questions;
+mod ack_queries;
 mod config;
 mod delivery_rate;
 mod ecn;
@@ -29,7 +29,7 @@ mod suspect_period;
 
 use std::time::Duration;
 
-use ack_questions::AckQuestion;
+use ack_queries::AckQuery;
 pub use config::RecoveryConfig;
 pub(crate) use delivery_rate::DeliveryRate;
 #[cfg(test)]
@@ -55,7 +55,7 @@ pub(crate) struct PathRecovery {
     sent: sent_packets::SentPackets,
     lost: lost_packets::LostPackets,
     large: large_packets::LargePackets,
-    questions: ack_questions::AckQuestions,
+    ack_queries: ack_queries::AckQueries,
     rtt: RttEstimator,
     one_way: OneWay,
     delays: DelayHistory,
@@ -89,7 +89,7 @@ impl PathRecovery {
             sent: sent_packets::SentPackets::new(),
             lost: lost_packets::LostPackets::default(),
             large: large_packets::LargePackets::default(),
-            questions: ack_questions::AckQuestions::default(),
+            ack_queries: ack_queries::AckQueries::default(),
             rtt: RttEstimator::new(config.initial_rtt),
             one_way: OneWay::default(),
             delays: DelayHistory::default(),
@@ -224,9 +224,9 @@ impl PathRecovery {
         self.ecn.on_sent(&packet);
         match packet.kind {
             PacketKind::AckOnly => return,
-            PacketKind::AckQuestion => {
+            PacketKind::AckQuery => {
                 let SentPacket { packet_number, contents, .. } = packet;
-                return self.questions.on_asked(AckQuestion { packet_number, time_sent: now, contents });
+                return self.ack_queries.on_query_sent(AckQuery { packet_number, time_sent: now, contents });
             }
             PacketKind::Ordinary | PacketKind::MtuProbe => {}
         }
@@ -255,8 +255,8 @@ impl PathRecovery {
     }
 
     /// Whether an ACK-only packet may now be an ACK query.
-    pub(crate) fn may_ask_about_acks(&self, now: Instant) -> bool {
-        self.questions.may_ask(now, self.rtt.smoothed())
+    pub(crate) fn may_query_acks(&self, now: Instant) -> bool {
+        self.ack_queries.may_query(now, self.rtt.smoothed())
     }
 
     /// Bytes sent that are neither acknowledged nor lost.
@@ -393,7 +393,7 @@ impl PathRecovery {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.sent.shrink_to_fit();
         self.lost.shrink_to_fit();
-        self.questions.forget();
+        self.ack_queries.forget();
         self.delays.forget();
     }
 

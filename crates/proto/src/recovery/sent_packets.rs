@@ -15,7 +15,7 @@ pub(crate) enum PacketKind {
     /// An ACK-only packet: the peer does not acknowledge it, so it is not remembered and not in flight.
     AckOnly,
     /// An ACK query: ack-eliciting, but like other ACK-only packets not in flight.
-    AckQuestion,
+    AckQuery,
     /// An ack-eliciting packet.
     Ordinary,
     /// A PMTU probe: its loss says nothing about congestion. It is not in flight, because there is one at a time and
@@ -70,7 +70,7 @@ impl SentPacket {
     fn room(&self) -> ByteCount {
         match self.kind {
             PacketKind::Ordinary => self.bytes(),
-            PacketKind::MtuProbe | PacketKind::AckOnly | PacketKind::AckQuestion => ByteCount::ZERO,
+            PacketKind::MtuProbe | PacketKind::AckOnly | PacketKind::AckQuery => ByteCount::ZERO,
         }
     }
 }

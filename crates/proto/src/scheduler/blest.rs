@@ -42,7 +42,7 @@ impl Scheduler for Blest {
         // The estimate holds for a burst of this size; another burst needs another estimate.
         let burst = open.sendable.min(turn(open));
         let meanwhile = sent_meanwhile(fast, open) * self.caution / 100;
-        let blocks = meanwhile > view.window_left + view.skipped - burst;
+        let blocks = meanwhile > view.credit_left + view.skipped - burst;
         if blocks && will_have_room(fast) {
             Decision::WAIT
         } else {

@@ -25,15 +25,15 @@ pub(super) fn is_preferred(path: &PathView, view: &View<'_>) -> bool {
 
 /// The purpose of a path where all preferred paths take part alike.
 pub(super) fn purpose_alike(path: &PathView, view: &View<'_>) -> Purpose {
-    if is_preferred(path, view) { Purpose::Turn } else { Purpose::Secondary }
+    if is_preferred(path, view) { Purpose::RoundRobin } else { Purpose::Secondary }
 }
 
 /// The purpose of a path where the nearest preferred path is filled first.
 pub(super) fn purpose_by_distance(path: &PathView, view: &View<'_>) -> Purpose {
     let nearest = preferred(view).min_by_key(|path| (path.rtt.smoothed, path.id));
     match nearest {
-        Some(nearest) if nearest.id == path.id => Purpose::Nearest,
-        _ if is_preferred(path, view) => Purpose::Farther,
+        Some(nearest) if nearest.id == path.id => Purpose::LowestRtt,
+        _ if is_preferred(path, view) => Purpose::HigherRtt,
         _ => Purpose::Secondary,
     }
 }

@@ -21,7 +21,7 @@ pub struct Cost {
     /// Since when the paths below a price could not send all waiting data at once.
     strained: SmallVec<[(Price, Instant); 4]>,
     /// The time of the last decision, and the data that waited then.
-    asked_at: Instant,
+    viewed_at: Instant,
     waiting: ByteCount,
 }
 
@@ -40,7 +40,7 @@ impl Cost {
         Self {
             patience,
             strained: SmallVec::new(),
-            asked_at: Instant::from_nanos(0),
+            viewed_at: Instant::from_nanos(0),
             waiting: ByteCount::ZERO,
         }
     }
@@ -60,11 +60,11 @@ impl Cost {
 
     /// Records how long each price has been strained.
     fn watch(&mut self, view: &View<'_>) {
-        if view.now - self.asked_at > self.patience {
+        if view.now - self.viewed_at > self.patience {
             // No data waited for this long, so the strain is over.
             self.strained.clear();
         }
-        (self.asked_at, self.waiting) = (view.now, waiting(view));
+        (self.viewed_at, self.waiting) = (view.now, waiting(view));
         if background::is_next(view) {
             // Background data may wait for any time: nothing is paid for it.
             return self.strained.clear();
@@ -88,10 +88,10 @@ impl Cost {
         let of = price(path);
         let cheaper: Rate = usable(view).filter(|other| price(other) < of).map(capacity).sum();
         let since =
-            self.strained.iter().find(|(known, _)| *known == of).map_or(self.asked_at, |(_, since)| *since);
+            self.strained.iter().find(|(known, _)| *known == of).map_or(self.viewed_at, |(_, since)| *since);
         cheaper == Rate::ZERO
             || self.waiting / cheaper > self.patience
-            || self.asked_at - since > self.patience
+            || self.viewed_at - since > self.patience
     }
 }
 
@@ -119,18 +119,18 @@ impl Scheduler for Cost {
     }
 
     fn may_use(&self, path: &PathView, paths: &[PathView]) -> bool {
-        has_quota(path) && self.is_needed(path, &View::new(self.asked_at, paths))
+        has_quota(path) && self.is_needed(path, &View::new(self.viewed_at, paths))
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let alike = usable(view).filter(|other| other.terms.cost == path.terms.cost);
         let first = alike.min_by_key(|other| (price(other), other.rtt.smoothed, other.id));
         match first {
-            _ if !has_quota(path) => Purpose::Spent,
-            _ if view.paths.iter().any(|other| is_meant_before(other, path)) => Purpose::Dearer,
-            Some(first) if first.id == path.id => Purpose::Nearest,
+            _ if !has_quota(path) => Purpose::CapReached,
+            _ if view.paths.iter().any(|other| is_meant_before(other, path)) => Purpose::MoreCostly,
+            Some(first) if first.id == path.id => Purpose::LowestRtt,
             Some(first) if first.tier() < path.tier() => Purpose::Secondary,
-            _ => Purpose::Farther,
+            _ => Purpose::HigherRtt,
         }
     }
 }

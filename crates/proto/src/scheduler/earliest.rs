@@ -112,11 +112,11 @@ impl Scheduler for Earliest {
         if let Some(decision) = new_bytes(view, gain) {
             return decision;
         }
-        copy_of_stuck(view, gain)
+        copy_of_head_of_line(view, gain)
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
-        if is_preferred(path, view) { Purpose::Speed } else { Purpose::Secondary }
+        if is_preferred(path, view) { Purpose::EarliestArrival } else { Purpose::Secondary }
     }
 }
 
@@ -193,7 +193,7 @@ fn growth(path: &PathView, lead: Duration) -> ByteCount {
 }
 
 /// Copies the packet that blocks the head of line to a path on which it arrives sooner, or if it is overdue.
-fn copy_of_stuck(view: &View<'_>, gain: Option<Gain>) -> Decision {
+fn copy_of_head_of_line(view: &View<'_>, gain: Option<Gain>) -> Decision {
     let Some(stuck) = view.stuck.filter(|stuck| stuck.copies == 0) else { return Decision::WAIT };
     let Some(holder) = view.path(stuck.path) else { return Decision::WAIT };
     let overdue_at = stuck.sent_at + holder.rtt.smoothed / 4 * 5;
@@ -247,7 +247,7 @@ fn cap_gain(view: &View<'_>) -> Option<Gain> {
     let longest = paths.clone().map(|path| path.rtt.base).max()?;
     let rate: Rate = paths.map(PathView::expected_rate).sum();
     let needed = (rate * longest * AMPLE).get().max(1);
-    let in_proportion = u128::from(SCARCE.0) * u128::from(view.window_total.get()) / u128::from(needed);
+    let in_proportion = u128::from(SCARCE.0) * u128::from(view.credit_total.get()) / u128::from(needed);
     Some(Gain(u64::try_from(in_proportion).unwrap_or(u64::MAX)).max(SCARCE))
 }
 

@@ -39,7 +39,7 @@ pub use redundant::Redundant;
 pub use registry::{SchedulerFactory, Schedulers, by_name, names};
 pub use round_robin::RoundRobin;
 pub use stream_bound::StreamBound;
-pub use view::{NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Stuck, Tier, View};
+pub use view::{HeadOfLine, NextUp, PathRecord, PathTerms, PathView, ReadyStream, RttView, Tier, View};
 pub use weighted::Weighted;
 
 use crate::path::PathState;
@@ -262,7 +262,7 @@ pub enum Notice {
     /// New data goes on this path from now on.
     PrimaryIs(PathId),
     /// No cheaper path works: may this path be used? Data waits for [`Event::CostlyAllowed`].
-    AsksForCostly(PathId),
+    CostlyPathNeeded(PathId),
 }
 
 /// A few paths, in order.

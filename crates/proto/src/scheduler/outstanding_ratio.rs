@@ -33,7 +33,7 @@ impl Scheduler for OutstandingRatio {
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         match preferred(view).map(|path| path.id).min() {
-            Some(oldest) if oldest == path.id => Purpose::Turn,
+            Some(oldest) if oldest == path.id => Purpose::RoundRobin,
             _ if is_preferred(path, view) => Purpose::Bulk,
             _ => Purpose::Secondary,
         }

@@ -20,7 +20,7 @@ use crate::{ByteCount, Instant};
 /// A path that costs more than the last primary that needed no permission takes over, and carries retransmissions,
 /// only with permission of the application ([`Event::CostlyAllowed`]). Permission holds for one path: another path of
 /// the same cost needs its own. A path without permission counts as one that does not work, so a backup of no higher
-/// cost takes over. When nothing else works the application is asked ([`Notice::AsksForCostly`]), and data waits.
+/// cost takes over. When nothing else works the application is asked ([`Notice::CostlyPathNeeded`]), and data waits.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
     order: Order,
@@ -78,7 +78,7 @@ impl Primary {
     }
 
     fn choose<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
-        let works = view.in_use_of(|path| self.needs_no_question(path, view.paths));
+        let works = view.in_use_of(|path| self.needs_no_consent(path, view.paths));
         if let Some(wished) = works.clone().find(|path| Some(path.id) == self.wished) {
             return Some(wished);
         }
@@ -100,7 +100,7 @@ impl Primary {
     }
 
     /// Whether the path may be used without a request for permission.
-    fn needs_no_question(&self, path: &PathView, paths: &[PathView]) -> bool {
+    fn needs_no_consent(&self, path: &PathView, paths: &[PathView]) -> bool {
         self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost) || self.has_leave(path)
     }
 
@@ -117,7 +117,7 @@ impl Primary {
         let Some(path) = fastest(view.in_use()) else { return };
         if self.asked != Some(path.id) {
             self.asked = Some(path.id);
-            self.notices.push(Notice::AsksForCostly(path.id));
+            self.notices.push(Notice::CostlyPathNeeded(path.id));
         }
     }
 }
@@ -134,11 +134,11 @@ impl Scheduler for Primary {
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let primary = self.primary(view);
         if view.repeats > ByteCount::ZERO {
-            let usable = view.in_use_of(|path| self.needs_no_question(path, view.paths));
+            let usable = view.in_use_of(|path| self.needs_no_consent(path, view.paths));
             let open = usable.filter(|path| has_room(path));
             let best = open.min_by_key(|path| {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
-                (Some(path.id) == view.repeats_from, is_primary, Reverse(capacity(path)), path.id)
+                (Some(path.id) == view.retransmit_off, is_primary, Reverse(capacity(path)), path.id)
             });
             return best
                 .map_or(Decision::WAIT, |path| Decision::send(path.id, path.sendable, Source::Repeat));
@@ -178,10 +178,10 @@ impl Scheduler for Primary {
             if self.order == Order::Age { home(view.paths).map(|path| path.id) } else { primary }
         });
         match primary {
-            _ if !self.needs_no_question(path, view.paths) => Purpose::NeedsLeave,
-            Some(primary) if primary != path.id => Purpose::Repeats,
+            _ if !self.needs_no_consent(path, view.paths) => Purpose::NeedsConsent,
+            Some(primary) if primary != path.id => Purpose::Retransmissions,
             _ if meant == Some(path.id) => Purpose::Primary,
-            _ => Purpose::StandIn,
+            _ => Purpose::Fallback,
         }
     }
 }

@@ -12,15 +12,15 @@ pub enum Purpose {
     /// Whatever the scheduler gives it; the scheduler does not explain itself.
     Any,
     /// Its turn or share of all data.
-    Turn,
+    RoundRobin,
     /// Its part of all data except small traffic, which stays on the oldest path.
     Bulk,
     /// The data that arrives first on it.
-    Speed,
+    EarliestArrival,
     /// All data, as far as its window permits: no path has a shorter RTT.
-    Nearest,
+    LowestRtt,
     /// Data that nearer paths do not carry.
-    Farther,
+    HigherRtt,
     /// Data that paths of a better role do not carry.
     Secondary,
     /// Late or urgent data, and data that nearer paths do not carry.
@@ -30,76 +30,76 @@ pub enum Purpose {
     /// All new data: it is the primary path.
     Primary,
     /// All new data, while the primary path does not work.
-    StandIn,
+    Fallback,
     /// Retransmissions: another path is primary.
-    Repeats,
+    Retransmissions,
     /// Nothing without permission of the application: it costs more than the last primary that needed none.
-    NeedsLeave,
+    NeedsConsent,
     /// The streams that are bound to it.
     Streams,
     /// Streams that are bound to a path that does not work.
-    Guests,
+    OrphanedStreams,
     /// The next stream: none is bound to it.
     Unbound,
     /// Data that cheaper paths do not carry.
-    Dearer,
+    MoreCostly,
     /// Nothing at the moment: it costs something, and background data is not paid for.
-    Unpaid,
+    NoBackground,
     /// Nothing: the quota of its interface is used up.
-    Spent,
+    CapReached,
 }
 
 impl Purpose {
     /// Every purpose.
     pub const ALL: [Self; 19] = [
         Self::Any,
-        Self::Turn,
+        Self::RoundRobin,
         Self::Bulk,
-        Self::Speed,
-        Self::Nearest,
-        Self::Farther,
+        Self::EarliestArrival,
+        Self::LowestRtt,
+        Self::HigherRtt,
         Self::Secondary,
         Self::Urgent,
         Self::Copies,
         Self::Primary,
-        Self::StandIn,
-        Self::Repeats,
-        Self::NeedsLeave,
+        Self::Fallback,
+        Self::Retransmissions,
+        Self::NeedsConsent,
         Self::Streams,
-        Self::Guests,
+        Self::OrphanedStreams,
         Self::Unbound,
-        Self::Dearer,
-        Self::Unpaid,
-        Self::Spent,
+        Self::MoreCostly,
+        Self::NoBackground,
+        Self::CapReached,
     ];
 
     /// Whether it gets new data if there is enough.
     pub const fn takes_new_data(self) -> bool {
-        !matches!(self, Self::Repeats | Self::NeedsLeave | Self::Unpaid | Self::Spent)
+        !matches!(self, Self::Retransmissions | Self::NeedsConsent | Self::NoBackground | Self::CapReached)
     }
 
     /// The purpose in one word, for programs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Any => "any",
-            Self::Turn => "turn",
+            Self::RoundRobin => "round-robin",
             Self::Bulk => "bulk",
-            Self::Speed => "speed",
-            Self::Nearest => "nearest",
-            Self::Farther => "farther",
+            Self::EarliestArrival => "earliest-arrival",
+            Self::LowestRtt => "lowest-rtt",
+            Self::HigherRtt => "higher-rtt",
             Self::Secondary => "secondary",
             Self::Urgent => "urgent",
             Self::Copies => "copies",
             Self::Primary => "primary",
-            Self::StandIn => "stand-in",
-            Self::Repeats => "repeats",
-            Self::NeedsLeave => "needs-leave",
+            Self::Fallback => "fallback",
+            Self::Retransmissions => "retransmissions",
+            Self::NeedsConsent => "needs-consent",
             Self::Streams => "streams",
-            Self::Guests => "guests",
+            Self::OrphanedStreams => "orphaned-streams",
             Self::Unbound => "unbound",
-            Self::Dearer => "dearer",
-            Self::Unpaid => "unpaid",
-            Self::Spent => "cap-reached",
+            Self::MoreCostly => "more-costly",
+            Self::NoBackground => "no-background",
+            Self::CapReached => "cap-reached",
         }
     }
 
@@ -107,48 +107,48 @@ impl Purpose {
     pub const fn why_used(self) -> &'static str {
         match self {
             Self::Any => "the scheduler gives it data",
-            Self::Turn => "takes its turn",
-            Self::Bulk => "takes part as soon as there is more than a little",
-            Self::Speed => "carries what arrives first on it",
-            Self::Nearest => "has the shortest round trip",
-            Self::Farther => "carries what nearer paths do not",
-            Self::Secondary => "role secondary: carries what the primaries do not",
-            Self::Urgent => "carries what is late or urgent, and what nearer paths do not",
-            Self::Copies => "carries a copy of everything",
+            Self::RoundRobin => "takes its turn",
+            Self::Bulk => "carries its share of all but small traffic",
+            Self::EarliestArrival => "data arrives earliest over it",
+            Self::LowestRtt => "has the lowest RTT",
+            Self::HigherRtt => "carries what paths with a lower RTT cannot",
+            Self::Secondary => "role secondary: carries what the primaries cannot",
+            Self::Urgent => "carries late and urgent data, and what paths with a lower RTT cannot",
+            Self::Copies => "carries a copy of all data",
             Self::Primary => "is the primary path",
-            Self::StandIn => "in place of the primary path, which does not work",
-            Self::Repeats => "not the primary path: carries what goes again",
-            Self::NeedsLeave => "costs something that nobody allowed",
+            Self::Fallback => "replaces the primary path, which does not work",
+            Self::Retransmissions => "not the primary path: carries retransmissions",
+            Self::NeedsConsent => "costs more, and the application has not allowed it",
             Self::Streams => "streams are bound to it",
-            Self::Guests => "carries streams that are bound to a path which does not work",
-            Self::Unbound => "gets the next stream that needs a path",
-            Self::Dearer => "costs more: carries what cheaper paths do not",
-            Self::Unpaid => "costs something: background data is not paid for",
-            Self::Spent => "what may go over its interface is used up",
+            Self::OrphanedStreams => "carries streams bound to a path that does not work",
+            Self::Unbound => "the next stream without a path goes over it",
+            Self::MoreCostly => "costs more: carries what cheaper paths cannot",
+            Self::NoBackground => "costs something: background data does not use it",
+            Self::CapReached => "the data cap of its interface is reached",
         }
     }
 
     /// Why the path carries none, for people.
     pub const fn why_unused(self) -> &'static str {
         match self {
-            Self::Any => "the scheduler gives it nothing",
-            Self::Turn => "its turn has not come",
-            Self::Bulk => "a little stays on the oldest path",
-            Self::Speed => "slower than needed",
-            Self::Nearest => "the nearest path only now",
-            Self::Farther => "farther than needed",
-            Self::Secondary => "role secondary: only when the primaries are full",
-            Self::Urgent => "farther than needed, and nothing is late or urgent",
-            Self::Copies => "no room for copies",
-            Self::Primary => "the primary path only now",
-            Self::StandIn => "in place of the primary path only now",
-            Self::Repeats => "not the primary path: only for what goes again",
-            Self::NeedsLeave => "costs something: only if the application allows it",
-            Self::Streams | Self::Guests => "the streams that are bound to it send nothing",
+            Self::Any => "the scheduler gives it no data",
+            Self::RoundRobin => "its turn has not come",
+            Self::Bulk => "small traffic stays on the oldest path",
+            Self::EarliestArrival => "data would arrive later over it",
+            Self::LowestRtt => "has the lowest RTT only since a moment ago",
+            Self::HigherRtt => "higher RTT: paths with a lower one suffice",
+            Self::Secondary => "role secondary: waits until the primaries are full",
+            Self::Urgent => "higher RTT, and no data is late or urgent",
+            Self::Copies => "no window for copies",
+            Self::Primary => "the primary path only since a moment ago",
+            Self::Fallback => "replaces the primary path only since a moment ago",
+            Self::Retransmissions => "not the primary path: only for retransmissions",
+            Self::NeedsConsent => "costs more: needs permission of the application",
+            Self::Streams | Self::OrphanedStreams => "the streams bound to it send nothing",
             Self::Unbound => "no stream is bound to it",
-            Self::Dearer => "costs more: cheaper paths carry everything",
-            Self::Unpaid => "costs something: background data is not paid for",
-            Self::Spent => "what may go over its interface is used up",
+            Self::MoreCostly => "costs more: cheaper paths suffice",
+            Self::NoBackground => "costs something: background data does not use it",
+            Self::CapReached => "the data cap of its interface is reached",
         }
     }
 }
@@ -175,7 +175,7 @@ pub(crate) fn with_purpose<'a>(
 pub(crate) fn purpose_of(scheduler: &dyn Scheduler, path: &PathView, view: &View<'_>) -> Purpose {
     let purpose = scheduler.purpose(path, view);
     let is_unpaid = background::is_next(view) && background::is_unpaid(path);
-    if purpose.takes_new_data() && is_unpaid { Purpose::Unpaid } else { purpose }
+    if purpose.takes_new_data() && is_unpaid { Purpose::NoBackground } else { purpose }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Scheduler for Redundant {
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         match (self.extent, purpose_by_distance(path, view)) {
             (Extent::All, _) => Purpose::Copies,
-            (Extent::Late, Purpose::Nearest) => Purpose::Nearest,
+            (Extent::Late, Purpose::LowestRtt) => Purpose::LowestRtt,
             (Extent::Late, _) => Purpose::Urgent,
         }
     }

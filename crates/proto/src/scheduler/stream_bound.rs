@@ -124,7 +124,7 @@ impl Scheduler for StreamBound {
         let works = |id: PathId| view.in_use().any(|path| path.id == id);
         let is_guest = |bond: &Bond| bond.refuge == Some(path.id) && !works(bond.home);
         if self.bonds.values().any(is_guest) {
-            Purpose::Guests
+            Purpose::OrphanedStreams
         } else if self.bonds.values().any(|bond| bond.home == path.id) {
             Purpose::Streams
         } else {

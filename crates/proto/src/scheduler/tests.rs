@@ -27,8 +27,8 @@ fn decide(name: &str, paths: &[PathView]) -> Decision {
 fn view(paths: &[PathView]) -> View<'_> {
     let mut view = View::new(Instant::from_nanos(0), paths);
     view.backlog = ByteCount(1_000_000);
-    view.window_left = ByteCount(1_000_000);
-    view.window_total = ByteCount(1_000_000);
+    view.credit_left = ByteCount(1_000_000);
+    view.credit_total = ByteCount(1_000_000);
     view
 }
 

@@ -16,7 +16,7 @@ use crate::{ByteCount, Class, Date, Instant, Rate};
 /// let paths = [PathView::new(PathId(0)), PathView::new(PathId(1))];
 /// let mut view = View::new(Instant::from_nanos(0), &paths);
 /// view.backlog = ByteCount(100_000);
-/// view.window_left = ByteCount(40_000);
+/// view.credit_left = ByteCount(40_000);
 /// assert_eq!(view.sendable(), ByteCount(40_000));
 /// assert_eq!(view.candidates().count(), 2);
 /// ```
@@ -37,12 +37,12 @@ pub struct View<'a> {
     pub repeats: ByteCount,
     /// The path on which the newest of [`Self::repeats`] were lost or became suspect: retransmissions should avoid it
     /// if there is another.
-    pub repeats_from: Option<PathId>,
+    pub retransmit_off: Option<PathId>,
     /// Credit that the peer still grants for new bytes beyond the highest that was sent: that of the connection or of
     /// the next stream, whichever is less.
-    pub window_left: ByteCount,
+    pub credit_left: ByteCount,
     /// The same credit counted from the first unacknowledged byte: about the buffer of the peer.
-    pub window_total: ByteCount,
+    pub credit_total: ByteCount,
     /// Bytes that may be spent on copies ([`Source::Reinject`]) now.
     ///
     /// [`Source::Reinject`]: super::Source::Reinject
@@ -55,7 +55,7 @@ pub struct View<'a> {
     /// The packet that has blocked the head of line longest, if it is in flight on a path (and not among
     /// [`Self::repeats`]); only for schedulers that request it
     /// ([`Scheduler::sends_copies`](super::Scheduler::sends_copies)).
-    pub stuck: Option<Stuck>,
+    pub stuck: Option<HeadOfLine>,
     /// Every open path, including full, paced and suspect ones, by ascending id.
     pub paths: &'a [PathView],
 }
@@ -95,7 +95,7 @@ pub struct ReadyStream {
 /// The head-of-line blocking range: the oldest bytes in flight for which the peer's application waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stuck {
+pub struct HeadOfLine {
     /// Their stream.
     pub stream: StreamId,
     /// The path on which they are in flight.
@@ -229,9 +229,9 @@ impl<'a> View<'a> {
             backlog: ByteCount::ZERO,
             skipped: ByteCount::ZERO,
             repeats: ByteCount::ZERO,
-            repeats_from: None,
-            window_left: ByteCount::ZERO,
-            window_total: ByteCount::ZERO,
+            retransmit_off: None,
+            credit_left: ByteCount::ZERO,
+            credit_total: ByteCount::ZERO,
             copy_budget: ByteCount::ZERO,
             next: None,
             ready: &[],
@@ -242,7 +242,7 @@ impl<'a> View<'a> {
 
     /// New bytes that could be sent now: those within the credit, and deferred ones.
     pub fn fresh(&self) -> ByteCount {
-        self.skipped + (self.backlog - self.skipped).min(self.window_left)
+        self.skipped + (self.backlog - self.skipped).min(self.credit_left)
     }
 
     /// Bytes that could be sent now, including retransmissions.

@@ -30,7 +30,7 @@ pub(crate) enum ClassFilter {
     /// The urgent classes.
     Urgent,
     /// The background and bulk classes.
-    Patient,
+    NotUrgent,
 }
 
 impl Urgency {
@@ -46,7 +46,7 @@ impl ClassFilter {
         match self {
             Self::All => true,
             Self::Urgent => urgency.is_urgent(),
-            Self::Patient => !urgency.is_urgent(),
+            Self::NotUrgent => !urgency.is_urgent(),
         }
     }
 }
@@ -202,7 +202,7 @@ mod tests {
         ];
         assert_eq!(drain(&mut filled(&places), &places, ClassFilter::All), [8, 4, 16, 0, 12]);
         assert_eq!(drain(&mut filled(&places), &places, ClassFilter::Urgent), [4, 16, 12]);
-        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::Patient), [8, 0]);
+        assert_eq!(drain(&mut filled(&places), &places, ClassFilter::NotUrgent), [8, 0]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Counted {
     /// Bytes, of these and earlier ones, that the application will not read.
     pub(crate) discarded: u64,
     /// Duplicate bytes, and bytes that the application no longer wants.
-    pub(crate) in_vain: u64,
+    pub(crate) duplicate: u64,
 }
 
 /// The extent of the peer's bytes, as claimed by a block.
@@ -89,20 +89,20 @@ impl ReceiveHalf {
                 if claim.is_end {
                     self.step(ReceiveEvent::SizeKnown);
                 }
-                let in_vain = data.len() as u64;
-                return Counted { in_vain, ..self.discard(received) };
+                let duplicate = data.len() as u64;
+                return Counted { duplicate, ..self.discard(received) };
             }
             ReceiveState::Complete
             | ReceiveState::Read
             | ReceiveState::Reset { .. }
             | ReceiveState::ResetTold
             | ReceiveState::Discarded => {
-                return Counted { received, discarded: 0, in_vain: data.len() as u64 };
+                return Counted { received, discarded: 0, duplicate: data.len() as u64 };
             }
         }
-        let in_vain = data.len() as u64 - self.bytes.insert(offset, data);
+        let duplicate = data.len() as u64 - self.bytes.insert(offset, data);
         self.note_arrival();
-        Counted { received, discarded: 0, in_vain }
+        Counted { received, discarded: 0, duplicate }
     }
 
     /// Bytes that wait ahead of a gap.
@@ -156,7 +156,7 @@ impl ReceiveHalf {
     fn discard(&mut self, received: u64) -> Counted {
         let discarded = self.credit.received() - self.credit.consumed();
         self.credit.discard(discarded);
-        Counted { received, discarded, in_vain: 0 }
+        Counted { received, discarded, duplicate: 0 }
     }
 
     /// Reads up to `max` bytes in order.
@@ -197,7 +197,7 @@ impl ReceiveHalf {
         Ok(self.discard(0))
     }
 
-    /// The code of STREAM-STOP, while the peer may still send.
+    /// The code of STOP-SENDING, while the peer may still send.
     pub(crate) fn stopping(&self) -> Option<u64> {
         match self.state {
             ReceiveState::Stopped { code } => Some(code),

@@ -103,7 +103,7 @@ impl ReceiveHalf {
         inbox.on_skip(id, toll);
         self.credit.discard(toll.given_back);
         self.note_arrival();
-        Counted { received, discarded: toll.given_back, in_vain: 0 }
+        Counted { received, discarded: toll.given_back, duplicate: 0 }
     }
 
     /// The size of the next message, if one waits.

@@ -38,7 +38,7 @@ pub(crate) struct SendHalf {
     share: u64,
     /// Exists while a write was cut short and no `Writable` event has followed: the space needed for the event.
     writer_waits: Option<u64>,
-    /// The code of the peer's STREAM-STOP.
+    /// The code of the peer's STOP-SENDING.
     stopped: Option<u64>,
 }
 
@@ -439,7 +439,7 @@ impl SendHalf {
         self.step(SendEvent::ResetAcked);
     }
 
-    /// The code of the peer's STREAM-STOP.
+    /// The code of the peer's STOP-SENDING.
     pub(crate) fn stopped(&self) -> Option<u64> {
         self.stopped
     }

@@ -40,7 +40,7 @@ pub(crate) enum SendEvent {
         /// The code.
         code: u64,
     },
-    /// STREAM-RESET was acknowledged.
+    /// RESET-STREAM was acknowledged.
     ResetAcked,
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum ReceiveEvent {
     AllArrived,
     /// The application has read the end.
     ReadToEnd,
-    /// STREAM-RESET arrived.
+    /// RESET-STREAM arrived.
     Reset {
         /// The peer's code.
         code: u64,

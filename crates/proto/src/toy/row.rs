@@ -106,8 +106,8 @@ impl Row {
             backlog: of(self.written - self.sent),
             skipped: ByteCount::ZERO,
             repeats: of(self.retransmissions.covered()),
-            window_left: UNLIMITED,
-            window_total: UNLIMITED,
+            credit_left: UNLIMITED,
+            credit_total: UNLIMITED,
             next: None,
         }
     }

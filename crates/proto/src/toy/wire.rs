@@ -143,7 +143,7 @@ impl Toy {
         let number = path.recovery.next_packet_number();
         let mut writer = Writer::new(buffer, start + size);
         write_header(&mut writer, id, number);
-        if carry.question {
+        if carry.ack_eliciting {
             writer.u8(PING);
         }
         write_acks(engine, now, id, &mut writer);
@@ -168,7 +168,7 @@ impl Toy {
             return None;
         }
         let size = buffer.len() - start;
-        let ack_eliciting = carries_data || carry.question;
+        let ack_eliciting = carries_data || carry.ack_eliciting;
         let kind = match (carry.mtu_probe, ack_eliciting) {
             (Some(_), _) => PacketKind::MtuProbe,
             (None, true) => PacketKind::Ordinary,
@@ -202,7 +202,7 @@ impl Toy {
         let number = path.recovery.take_packet_number();
         let mut writer = Writer::new(buffer, usize::from(crate::path::BASE_DATAGRAM));
         write_header(&mut writer, id, number);
-        for (kind, nonce) in [(ANSWER, probing.answer), (CHALLENGE, probing.question)] {
+        for (kind, nonce) in [(ANSWER, probing.answer), (CHALLENGE, probing.challenge)] {
             if let Some(nonce) = nonce {
                 writer.u8(kind);
                 writer.u64(nonce);

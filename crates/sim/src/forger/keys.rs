@@ -57,7 +57,7 @@ impl hkdf::KeyType for Length {
 }
 
 impl Keys {
-    /// The keys of open packets that `side` sends.
+    /// The keys of Initial packets that `side` sends.
     pub fn initial(original_destination: &ConnectionId, side: Side) -> Self {
         let secret =
             hkdf::Salt::new(hkdf::HKDF_SHA256, &INITIAL_SALT).extract(original_destination.as_slice());

@@ -5,11 +5,11 @@
 //!
 //! ```
 //! use manyway_sim::forger::Duel;
-//! use manyway_wire::mmsp2::{Block, Window};
+//! use manyway_wire::mmsp2::{Block, MaxData};
 //! use manyway_proto::Side;
 //!
 //! let mut duel = Duel::new(Side::Server, &Default::default());
-//! duel.send(&[Block::Window(Window { credit: 1 })]);
+//! duel.send(&[Block::MaxData(MaxData { credit: 1 })]);
 //! assert_eq!(duel.ended(), None);
 //! ```
 
@@ -148,7 +148,7 @@ impl Duel {
     /// Establishes a connection, and replaces the end that is not the victim by the forger.
     ///
     /// # Panics
-    /// If the set-up fails.
+    /// If the handshake fails.
     pub fn new(victim: Side, config: &ConnectionConfig) -> Self {
         Self::watched(victim, config, |_| {})
     }
@@ -156,8 +156,8 @@ impl Duel {
     /// As [`new`](Self::new), and calls `watch` whenever the victim acts, from the beginning.
     ///
     /// # Panics
-    /// If the set-up fails.
-    #[expect(clippy::expect_used, reason = "a failed set-up is a failed test")]
+    /// If the handshake fails.
+    #[expect(clippy::expect_used, reason = "a failed handshake is a failed test")]
     pub fn watched(victim: Side, config: &ConnectionConfig, watch: Watch) -> Self {
         let watched = |side: Side| if side == victim { watch } else { |_: bool| {} };
         let secrets = Arc::new(Secrets::default());
@@ -187,7 +187,7 @@ impl Duel {
             }
             while client.poll_event().is_some() {}
         }
-        let server_handle = server_handle.expect("the set-up is complete");
+        let server_handle = server_handle.expect("the handshake is complete");
         let secret = |label: &str| {
             let secrets = secrets.0.lock().unwrap_or_else(PoisonError::into_inner);
             secrets.get(label).cloned().unwrap_or_default()

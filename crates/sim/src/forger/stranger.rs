@@ -8,7 +8,7 @@ use manyway_proto::{
     Rng, Role, Side,
 };
 use manyway_wire::Writer;
-use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongHeader, LongKind, Pad, patch_length};
+use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongHeader, LongKind, Padding, patch_length};
 
 use super::{CLIENT, Keys, SERVER, Secrets, keys, local, settings};
 
@@ -38,7 +38,7 @@ pub fn first_flight(number: u64, config: &ConnectionConfig) -> Vec<Vec<u8>> {
     flight
 }
 
-/// Writes open packets around one real `ClientHello`, as cheaply as an attacker can.
+/// Writes Initial packets around one real `ClientHello`, as cheaply as an attacker can.
 #[derive(Debug)]
 pub struct Stranger {
     hello: Vec<u8>,
@@ -62,7 +62,7 @@ impl Stranger {
         let mut hello = Vec::new();
         for opened in payloads {
             for block in Blocks::new(&opened.payload).filter_map(Result::ok) {
-                let Block::Handshake(bytes) = block else { continue };
+                let Block::Crypto(bytes) = block else { continue };
                 hello.extend_from_slice(bytes.data);
             }
         }
@@ -89,9 +89,9 @@ impl Stranger {
         ConnectionId::from_u64(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// An open packet in a datagram of 1200 bytes.
+    /// An Initial packet in a datagram of 1200 bytes.
     pub fn open_packet(ids: (ConnectionId, ConnectionId), number: u64, blocks: &[Block<'_>]) -> Vec<u8> {
-        let header = LongHeader { kind: LongKind::Open, destination: ids.0, source: ids.1 };
+        let header = LongHeader { kind: LongKind::Initial, destination: ids.0, source: ids.1 };
         let mut buffer = Vec::new();
         let mut writer = Writer::new(&mut buffer, 1200 - 16);
         let field = header.encode(&mut writer, number, 4);
@@ -100,7 +100,7 @@ impl Stranger {
             block.encode(&mut writer);
         }
         let left = writer.remaining();
-        Pad { length: left }.encode(&mut writer);
+        Padding { length: left }.encode(&mut writer);
         let end = buffer.len() + 16;
         patch_length(&mut buffer, field, end);
         Keys::initial(&ids.0, Side::Client).seal(PathId::FIRST, number, offset, &mut buffer);

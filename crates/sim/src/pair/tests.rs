@@ -148,7 +148,7 @@ fn violations_of_the_laws_are_found() {
         }
     };
     expect(Cheat::Order, |law| matches!(law, Law::Content { .. }));
-    expect(Cheat::Deadline, |law| matches!(law, Law::StuckDeadline { .. }));
+    expect(Cheat::Deadline, |law| matches!(law, Law::DeadlineInThePast { .. }));
     expect(Cheat::Window, |law| matches!(law, Law::Window { .. }));
 }
 

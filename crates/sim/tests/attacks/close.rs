@@ -53,7 +53,7 @@ fn a_peer_that_accepts_no_data_delays_a_close_by_30_seconds() {
 // spec 7.28, 7.29
 #[test]
 fn a_peer_that_never_answers_fin_is_dropped_after_30_seconds() {
-    for words in [&[Block::AckNow][..], &[Block::Pad]] {
+    for words in [&[Block::AckNow][..], &[Block::Padding]] {
         let mut duel = duel();
         let now = duel.now;
         duel.connection().close(now, 0, "enough");

@@ -7,7 +7,7 @@ use manyway_proto::{ConnectionConfig, ConnectionError, Event, PathId, ReadOutcom
 use manyway_sim::forger::{CLIENT, Duel, Sent};
 use manyway_wire::mmsp2::{
     Block, Blocked, BlockedBy, ErrorCode, Liveness, PathAvailability, PathClose, PathLimit, PathStatus,
-    Probe, RetireCid, StreamData, StreamReset, StreamStop,
+    Probe, ResetStream, RetireCid, StopSending, StreamData,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -118,13 +118,13 @@ fn is_probe_ack(block: &Block<'_>) -> bool {
 #[test]
 fn liveness_queries_are_answered_16_at_a_time() {
     let mut duel = duel();
-    let questions = vec![Block::Liveness(Liveness::Question { path: PathId::FIRST }); 140];
+    let questions = vec![Block::Liveness(Liveness::Query { path: PathId::FIRST }); 140];
     for _ in 0..20 {
         let sent = duel.send(&questions);
         assert!(count(&sent, |block| matches!(block, Block::Liveness(_))) <= 16);
         assert!(bytes(&sent) <= 1200);
         // Nothing is reported about an unknown path.
-        let unknown = duel.send(&vec![Block::Liveness(Liveness::Question { path: PathId(7) }); 140]);
+        let unknown = duel.send(&vec![Block::Liveness(Liveness::Query { path: PathId(7) }); 140]);
         assert_eq!(count(&unknown, |block| matches!(block, Block::Liveness(_))), 0);
     }
     assert_eq!(duel.ended(), None);
@@ -197,8 +197,8 @@ fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_ha
     let mut duel = duel();
     let both = |index: u64| {
         [
-            Block::StreamReset(StreamReset { stream: stream(index), code: 1, final_size: 0 }),
-            Block::StreamStop(StreamStop { stream: stream(index), code: 2 }),
+            Block::ResetStream(ResetStream { stream: stream(index), code: 1, final_size: 0 }),
+            Block::StopSending(StopSending { stream: stream(index), code: 2 }),
         ]
     };
     let mut sent = Vec::new();
@@ -207,8 +207,8 @@ fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_ha
         sent.extend(duel.acknowledge(PathId::FIRST));
     }
     assert_eq!(duel.ended(), None);
-    assert_eq!(count(&sent, |block| matches!(block, Block::StreamLimit(_))), 0, "nobody has seen them");
-    assert_eq!(count(&sent, |block| matches!(block, Block::StreamReset(_))), 320);
+    assert_eq!(count(&sent, |block| matches!(block, Block::MaxStreams(_))), 0, "nobody has seen them");
+    assert_eq!(count(&sent, |block| matches!(block, Block::ResetStream(_))), 320);
     assert!(duel.events.len() <= 364, "{}", duel.events.len());
     duel.send(&both(320));
     assert_eq!(violation(&mut duel), Some(ErrorCode::STREAM_LIMIT));
@@ -220,8 +220,8 @@ fn streams_opened_and_reset_in_a_loop_cost_one_reset_and_four_events_each() {
     let mut duel = duel();
     let (mut sent, streams) = (Vec::new(), 5000);
     for index in 0..streams {
-        let reset = Block::StreamReset(StreamReset { stream: stream(index), code: 1, final_size: 0 });
-        let stop = Block::StreamStop(StreamStop { stream: stream(index), code: 2 });
+        let reset = Block::ResetStream(ResetStream { stream: stream(index), code: 1, final_size: 0 });
+        let stop = Block::StopSending(StopSending { stream: stream(index), code: 2 });
         // Repeated a hundred times.
         let blocks: Vec<_> = (0..50).flat_map(|_| [reset, stop]).collect();
         sent.extend(duel.send(&blocks[..40]));
@@ -233,7 +233,7 @@ fn streams_opened_and_reset_in_a_loop_cost_one_reset_and_four_events_each() {
     }
     assert_eq!(duel.ended(), None);
     let streams = usize::try_from(streams).unwrap();
-    assert_eq!(count(&sent, |block| matches!(block, Block::StreamReset(_))), streams);
+    assert_eq!(count(&sent, |block| matches!(block, Block::ResetStream(_))), streams);
     assert!(duel.events.len() <= 4 * streams + 10, "{}", duel.events.len());
     assert!(bytes(&sent) <= 150 * streams, "{}", bytes(&sent) / streams);
 }

@@ -7,8 +7,8 @@ use manyway_proto::{ConnectionConfig, ConnectionError, PathId, Side, StreamId, V
 use manyway_sim::forger::Duel;
 use manyway_wire::ConnectionId;
 use manyway_wire::mmsp2::{
-    Block, ErrorCode, NewCid, RetireCid, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow,
-    Window,
+    Block, ErrorCode, MaxData, MaxStreamData, MaxStreams, NewCid, ResetStream, RetireCid, StopSending,
+    StreamData,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -28,8 +28,8 @@ fn sending(bytes: usize) -> Duel {
     let mut duel = duel(Side::Server);
     let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
     let credit = u64::MAX >> 2;
-    let window = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
-    duel.send(&[open, window, Block::Window(Window { credit })]);
+    let window = Block::MaxStreamData(MaxStreamData { stream: stream(0), credit });
+    duel.send(&[open, window, Block::MaxData(MaxData { credit })]);
     let accepted = duel.connection().accept_stream().unwrap();
     let taken = duel.connection().write(accepted, vec![7; bytes].into()).unwrap();
     assert!(taken > 0);
@@ -113,7 +113,7 @@ fn false_credit_ends_and_stream_numbers_are_refused() {
         Block::Stream(StreamData { stream: stream(index), offset, end, data })
     };
     let reset =
-        |index, final_size| Block::StreamReset(StreamReset { stream: stream(index), code: 0, final_size });
+        |index, final_size| Block::ResetStream(ResetStream { stream: stream(index), code: 0, final_size });
     let of_victim = StreamId::new(Side::Server, 0);
     let cases: [(&str, Vec<Block<'_>>, ErrorCode); 14] = [
         ("behind the stream's credit", vec![data(0, MIB - 9, 10, false)], ErrorCode::FLOW_CONTROL),
@@ -143,7 +143,7 @@ fn false_credit_ends_and_stream_numbers_are_refused() {
         ),
         (
             "a stop of such a stream",
-            vec![Block::StreamStop(StreamStop { stream: of_victim, code: 0 })],
+            vec![Block::StopSending(StopSending { stream: of_victim, code: 0 })],
             ErrorCode::STREAM_STATE,
         ),
     ];
@@ -160,9 +160,9 @@ fn false_credit_ends_and_stream_numbers_are_refused() {
 fn credit_that_goes_back_has_no_effect() {
     let mut duel = sending(4 << 20);
     let back = [
-        Block::Window(Window { credit: 0 }),
-        Block::StreamWindow(StreamWindow { stream: stream(0), credit: 0 }),
-        Block::StreamLimit(StreamLimit { count: 0 }),
+        Block::MaxData(MaxData { credit: 0 }),
+        Block::MaxStreamData(MaxStreamData { stream: stream(0), credit: 0 }),
+        Block::MaxStreams(MaxStreams { count: 0 }),
     ];
     let mut bytes = 0;
     for _ in 0..600 {
@@ -209,15 +209,15 @@ fn a_peer_that_accepts_nothing_costs_at_most_the_send_buffer_and_gets_at_most_th
     for credit in [0, u64::MAX >> 2] {
         let mut duel = duel(Side::Server);
         let open = Block::Stream(StreamData { stream: stream(0), offset: 0, end: false, data: b"get" });
-        let more = Block::StreamWindow(StreamWindow { stream: stream(0), credit });
-        duel.send(&[open, more, Block::Window(Window { credit })]);
+        let more = Block::MaxStreamData(MaxStreamData { stream: stream(0), credit });
+        duel.send(&[open, more, Block::MaxData(MaxData { credit })]);
         let accepted = duel.connection().accept_stream().unwrap();
         let (mut taken, mut bytes) = (0, 0);
         for _ in 0..2000 {
             taken += duel.connection().write(accepted, vec![7; 1 << 16].into()).unwrap_or(0);
             bytes += duel.run_for(5 * MS).iter().map(|sent| sent.bytes.len()).sum::<usize>();
             // It is alive, but acknowledges nothing.
-            duel.send(&[Block::Pad]);
+            duel.send(&[Block::Padding]);
         }
         assert!(taken <= 4 << 20, "{taken}");
         // Ten datagrams, and probes at growing intervals.

@@ -13,7 +13,7 @@ use manyway_sim::forger::{SERVER, Stranger, first_flight};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
 use manyway_sim::{EndpointPair, Node, PairBuilder, Side, client_identity, endpoint_pair, server_identity};
-use manyway_wire::mmsp2::{Block, Blocks, HandshakeBytes, Ping, Syn};
+use manyway_wire::mmsp2::{Block, Blocks, Crypto, Ping, Syn};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -60,7 +60,7 @@ fn has_data_packet(datagram: &[u8]) -> bool {
 /// A first flight with a valid INFO for its source.
 fn proven_flight(stranger: &Stranger, server: &mut Endpoint, from: SocketAddr, number: u64) -> Vec<u8> {
     let ids = (Stranger::id(2 * number), Stranger::id(2 * number + 1));
-    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+    let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
     let syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
     give(server, START, from, &syn);
     let (sent, _) = pass(server, START, START);
@@ -74,7 +74,7 @@ fn proven_flight(stranger: &Stranger, server: &mut Endpoint, from: SocketAddr, n
 fn under_load(server: &mut Endpoint, stranger: &Stranger) {
     for number in 0..64_u8 {
         let ids = (Stranger::id(9000 + u64::from(number)), ConnectionId::from_u64(7));
-        let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+        let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
         let syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
         give(server, START, at(7, number, 7), &syn);
     }
@@ -153,7 +153,7 @@ fn tls_bytes_far_ahead_or_fragmented_are_dropped_and_disturb_no_other() {
     let far = (0..40).map(|n| (16 << 10) + n * 1000);
     let crumbs = (0..1000).map(|n| 8000 + 2 * n);
     for (number, offset) in (100..).zip(far.chain(crumbs)) {
-        let bytes = Block::Handshake(HandshakeBytes { offset, data: b"x" });
+        let bytes = Block::Crypto(Crypto { offset, data: b"x" });
         let packet = Stranger::open_packet((destination, source), number, &[bytes]);
         give(&mut server, START, at(0, 0, 1), &packet);
     }
@@ -249,7 +249,7 @@ fn failed_hellos_from_forged_addresses_block_no_honest_client_there() {
     let mut refused = 0;
     for number in 0..40 {
         let ids = (Stranger::id(u64::from(number)), ConnectionId::from_u64(7));
-        let hello = Block::Handshake(HandshakeBytes { offset: 0, data: &hello });
+        let hello = Block::Crypto(Crypto { offset: 0, data: &hello });
         let syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
         give(&mut server, now, at(5, 5, number), &syn);
         while server.poll_transmit(now, &mut buffer).is_some() {
@@ -272,7 +272,7 @@ fn pair_under_load(paths: usize) -> EndpointPair {
     let stranger = Stranger::new();
     for number in 0..64_u8 {
         let ids = (Stranger::id(9000 + u64::from(number)), ConnectionId::from_u64(7));
-        let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+        let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
         let mut syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
         let tuple = FourTuple { local: pair.servers()[0], remote: at(7, number, 7) };
         let now = pair.now();

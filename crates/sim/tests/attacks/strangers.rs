@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_proto::{ConnectionConfig, ConnectionId, Ecn, Endpoint, Instant, Rng, Side};
 use manyway_sim::forger::{Duel, Stranger, first_flight};
-use manyway_wire::mmsp2::{Block, Blocks, HandshakeBytes, Ping, Syn};
+use manyway_wire::mmsp2::{Block, Blocks, Crypto, Ping, Syn};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 const SECOND: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ fn ids(number: u64) -> (ConnectionId, ConnectionId) {
 }
 
 fn syn(stranger: &Stranger, number: u64) -> Vec<u8> {
-    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+    let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
     Stranger::open_packet(ids(number), 0, &[Block::Syn(Syn { info: &[] }), hello])
 }
 
@@ -64,7 +64,7 @@ fn info_in(original_destination: &ConnectionId, datagram: &[u8]) -> Option<Vec<u
 }
 
 fn ping(stranger: &Stranger, number: u64, packet: u64, info: &[u8]) -> Vec<u8> {
-    let hello = Block::Handshake(HandshakeBytes { offset: 0, data: stranger.hello() });
+    let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
     Stranger::open_packet(ids(number), packet, &[Block::Ping(Ping { info }), hello])
 }
 
@@ -164,8 +164,7 @@ fn used_info_begins_nothing_again_while_it_is_valid() {
     let info = info_in(&ids(1).0, &answers(&mut server, START)[0].1).unwrap();
     // A ClientHello that TLS refuses: the handshake ends at once.
     let data = [1, 0, 0, 4, 9, 9, 9, 9];
-    let bad =
-        [Block::Ping(Ping { info: &info }), Block::Handshake(HandshakeBytes { offset: 0, data: &data })];
+    let bad = [Block::Ping(Ping { info: &info }), Block::Crypto(Crypto { offset: 0, data: &data })];
     let flight = Stranger::open_packet(ids(1), 1, &bad);
     give(&mut server, START, source(1), &flight);
     assert_eq!(server.connections(), 65);
@@ -208,7 +207,7 @@ fn an_unknown_sender_is_answered_for_a_first_flight_and_an_unknown_version_only(
         ("a damaged first flight", with(&|d| d[600] ^= 1)),
         ("a damaged header", with(&|d| d[3] ^= 0x10)[..1199].to_vec()),
         ("a destination of 7 bytes", with(&|d| d[5] = 7)),
-        ("a set-up packet", with(&|d| d[0] = d[0] & 0xcf | 0x10)),
+        ("a Handshake packet", with(&|d| d[0] = d[0] & 0xcf | 0x10)),
         ("an early packet", with(&|d| d[0] = d[0] & 0xcf | 0x20)),
         ("a reserved type", with(&|d| d[0] |= 0x30)),
         ("the fixed bit clear", with(&|d| d[0] &= 0xbf)),

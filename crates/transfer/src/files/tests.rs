@@ -100,7 +100,7 @@ fn a_file_that_was_not_requested_is_refused() {
     let report = stream.receive(place.path(), &asked, &mut said);
     assert_eq!(report.unwrap().verified, 1);
     assert!(
-        matches!(&said[0], Frame::Verdict(v) if v.outcome.as_ref().unwrap_err().reason == Reason::Unasked)
+        matches!(&said[0], Frame::Verdict(v) if v.outcome.as_ref().unwrap_err().reason == Reason::NotRequested)
     );
     assert_eq!(names(place.path()), ["asked"]);
 }

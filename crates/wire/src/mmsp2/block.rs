@@ -1,9 +1,9 @@
 //! The blocks of MMSP/2, and the walk over those of a packet (spec 2.6 to 2.9).
 
 use super::{
-    AckNow, AddAddress, Blocked, Close, HandshakeBytes, Liveness, MessageData, NewCid, Pad, PathAck,
-    PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress, RetireCid, Skip,
-    StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window,
+    AckNow, AddAddress, Blocked, Close, Crypto, Liveness, MaxData, MaxStreamData, MaxStreams, MessageData,
+    NewCid, Padding, PathAck, PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress,
+    ResetStream, RetireCid, Skip, StopSending, StreamData, Syn, SynAck,
 };
 use crate::decode_error::DecodeError;
 use crate::frame::{RawBlock, RawBlocks};
@@ -40,7 +40,7 @@ macro_rules! blocks {
                 }
             }
 
-            /// Appends the block. PAD is written in its shortest form (for more see [`Pad`]).
+            /// Appends the block. PADDING is written in its shortest form (for more see [`Padding`]).
             pub fn encode(&self, w: &mut Writer<'_>) {
                 match self {
                     $(Self::$name(block) => block.encode(w),)+
@@ -74,7 +74,7 @@ blocks! {
     /// Acknowledges packets of a path.
     PathAck(PathAck<'a>),
     /// TLS bytes.
-    Handshake(HandshakeBytes<'a>),
+    Crypto(Crypto<'a>),
     /// Bytes of a stream.
     Stream(StreamData<'a>),
     /// A piece of a message.
@@ -82,15 +82,15 @@ blocks! {
     /// Lists abandoned messages.
     Skip(Skip<'a>),
     /// Credit of the connection.
-    Window(Window),
+    MaxData(MaxData),
     /// Credit of a stream.
-    StreamWindow(StreamWindow),
+    MaxStreamData(MaxStreamData),
     /// How many streams the peer may open.
-    StreamLimit(StreamLimit),
+    MaxStreams(MaxStreams),
     /// Abandons the sending half of a stream.
-    StreamReset(StreamReset),
+    ResetStream(ResetStream),
     /// Asks to stop sending on a stream.
-    StreamStop(StreamStop),
+    StopSending(StopSending),
     /// Names the limit that blocks the sender.
     Blocked(Blocked),
     /// Issues a connection ID for a path.
@@ -117,21 +117,21 @@ blocks! {
     /// Asks for an immediate acknowledgement.
     AckNow,
     /// Filler that makes the packet larger.
-    Pad,
+    Padding,
 }
 
 impl Block<'_> {
     /// Whether the block is ack-eliciting.
     pub fn is_ack_eliciting(&self) -> bool {
         // spec 2.8
-        !matches!(self, Self::SynAck(_) | Self::PathAck(_) | Self::Pad | Self::Close(_))
+        !matches!(self, Self::SynAck(_) | Self::PathAck(_) | Self::Padding | Self::Close(_))
     }
 
     /// Whether a packet of such blocks alone leaves the peer's choice of address unchanged: a probing frame of RFC
     /// 9000, section 9.1.
     pub fn is_probing(&self) -> bool {
         // spec 2.9
-        matches!(self, Self::Probe(_) | Self::ProbeAck(_) | Self::NewCid(_) | Self::Pad)
+        matches!(self, Self::Probe(_) | Self::ProbeAck(_) | Self::NewCid(_) | Self::Padding)
     }
 }
 
@@ -141,13 +141,13 @@ impl Block<'_> {
 ///
 /// ```
 /// use manyway_wire::Writer;
-/// use manyway_wire::mmsp2::{Block, Blocks, Window};
+/// use manyway_wire::mmsp2::{Block, Blocks, MaxData};
 ///
 /// let mut payload = Vec::new();
 /// let mut w = Writer::new(&mut payload, 1200);
-/// Window { credit: 4096 }.encode(&mut w);
+/// MaxData { credit: 4096 }.encode(&mut w);
 /// let blocks: Result<Vec<_>, _> = Blocks::new(&payload).collect();
-/// assert_eq!(blocks, Ok(vec![Block::Window(Window { credit: 4096 })]));
+/// assert_eq!(blocks, Ok(vec![Block::MaxData(MaxData { credit: 4096 })]));
 /// ```
 #[derive(Debug, Clone)]
 pub struct Blocks<'a> {

@@ -11,7 +11,7 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Ends the connection; in an open packet, only the connection attempt.
+/// Ends the connection; in an Initial packet, only the connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Close<'a> {
     /// The step of the close.

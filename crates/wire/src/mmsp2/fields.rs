@@ -104,15 +104,15 @@ impl Block<'_> {
             Self::Probe(_) => "PROBE",
             Self::ProbeAck(_) => "PROBE-ACK",
             Self::PathAck(_) => "PATH-ACK",
-            Self::Handshake(_) => "HANDSHAKE",
+            Self::Crypto(_) => "CRYPTO",
             Self::Stream(_) => "STREAM",
             Self::Message(_) => "MESSAGE",
             Self::Skip(_) => "SKIP",
-            Self::Window(_) => "WINDOW",
-            Self::StreamWindow(_) => "STREAM-WINDOW",
-            Self::StreamLimit(_) => "STREAM-LIMIT",
-            Self::StreamReset(_) => "STREAM-RESET",
-            Self::StreamStop(_) => "STREAM-STOP",
+            Self::MaxData(_) => "MAX-DATA",
+            Self::MaxStreamData(_) => "MAX-STREAM-DATA",
+            Self::MaxStreams(_) => "MAX-STREAMS",
+            Self::ResetStream(_) => "RESET-STREAM",
+            Self::StopSending(_) => "STOP-SENDING",
             Self::Blocked(_) => "BLOCKED",
             Self::NewCid(_) => "NEW-CID",
             Self::RetireCid(_) => "RETIRE-CID",
@@ -123,7 +123,7 @@ impl Block<'_> {
             Self::Liveness(_) => "LIVENESS",
             Self::AckNow => "ACK-NOW",
             Self::Close(_) => "CLOSE",
-            Self::Pad => "PAD",
+            Self::Padding => "PADDING",
             Self::PathLimit(_) => "PATH-LIMIT",
         }
     }
@@ -139,14 +139,14 @@ impl Block<'_> {
                     see("info", Field::Bytes(info));
                 }
             }
-            Self::Pong | Self::AckNow | Self::Pad => {}
+            Self::Pong | Self::AckNow | Self::Padding => {}
             Self::Probe(block) => see("nonce", Field::Nonce(block.nonce)),
             Self::ProbeAck(block) => {
                 see("nonce", Field::Nonce(block.nonce));
                 see("address", Field::Address(block.observed));
             }
             Self::PathAck(block) => path_ack_fields(block, see),
-            Self::Handshake(block) => {
+            Self::Crypto(block) => {
                 see("offset", Field::Number(block.offset));
                 see("data", Field::Data(block.data));
             }
@@ -158,21 +158,21 @@ impl Block<'_> {
             }
             Self::Message(block) => message_fields(block, see),
             Self::Skip(block) => skip_fields(block, see),
-            Self::StreamReset(block) => {
+            Self::ResetStream(block) => {
                 see("stream", Field::Stream(block.stream));
                 see("code", Field::Number(block.code));
                 see("final size", Field::Number(block.final_size));
             }
-            Self::StreamStop(block) => {
+            Self::StopSending(block) => {
                 see("stream", Field::Stream(block.stream));
                 see("code", Field::Number(block.code));
             }
-            Self::Window(block) => see("credit", Field::Number(block.credit)),
-            Self::StreamWindow(block) => {
+            Self::MaxData(block) => see("credit", Field::Number(block.credit)),
+            Self::MaxStreamData(block) => {
                 see("stream", Field::Stream(block.stream));
                 see("credit", Field::Number(block.credit));
             }
-            Self::StreamLimit(block) => see("count", Field::Number(block.count)),
+            Self::MaxStreams(block) => see("count", Field::Number(block.count)),
             Self::Blocked(block) => blocked_fields(block.by, see),
             Self::NewCid(_)
             | Self::RetireCid(_)
@@ -237,19 +237,19 @@ impl Block<'_> {
             | Self::Probe(_)
             | Self::ProbeAck(_)
             | Self::PathAck(_)
-            | Self::Handshake(_)
+            | Self::Crypto(_)
             | Self::Stream(_)
             | Self::Message(_)
             | Self::Skip(_)
-            | Self::Window(_)
-            | Self::StreamWindow(_)
-            | Self::StreamLimit(_)
-            | Self::StreamReset(_)
-            | Self::StreamStop(_)
+            | Self::MaxData(_)
+            | Self::MaxStreamData(_)
+            | Self::MaxStreams(_)
+            | Self::ResetStream(_)
+            | Self::StopSending(_)
             | Self::Blocked(_)
             | Self::AckNow
             | Self::Close(_)
-            | Self::Pad => {}
+            | Self::Padding => {}
         }
     }
 }
@@ -324,8 +324,8 @@ fn blocked_fields(by: BlockedBy, see: &mut dyn FnMut(&'static str, Field<'_>)) {
 
 fn liveness_fields(block: &Liveness, see: &mut dyn FnMut(&'static str, Field<'_>)) {
     match block {
-        Liveness::Question { path } => {
-            see("kind", Field::Word("question"));
+        Liveness::Query { path } => {
+            see("kind", Field::Word("query"));
             see("path", Field::Path(*path));
         }
         Liveness::Answer { path, largest, age } => {
@@ -348,13 +348,13 @@ impl Parameters {
     pub fn fields(&self, see: &mut dyn FnMut(&'static str, Field<'_>)) {
         see("version", Field::Version(self.version));
         if let Some(id) = self.original_destination {
-            see("first destination", Field::Id(id));
+            see("original destination", Field::Id(id));
         }
         see("source", Field::Id(self.source));
         see("idle timeout", Field::Duration(self.idle_timeout));
-        see("connection window", Field::Number(self.connection_window));
-        see("stream window", Field::Number(self.stream_window));
-        see("stream limit", Field::Number(self.stream_limit));
+        see("initial max data", Field::Number(self.initial_max_data));
+        see("initial max stream data", Field::Number(self.initial_max_stream_data));
+        see("initial max streams", Field::Number(self.initial_max_streams));
         see("path limit", Field::Number(u64::from(self.path_limit)));
         see("max ack delay", Field::Duration(self.max_ack_delay));
         see("max datagram", Field::Number(u64::from(self.max_datagram)));

@@ -32,16 +32,16 @@ const MAX_LISTED_VERSIONS: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongKind {
     /// Sealed with keys that anyone can derive from the client's original destination connection ID.
-    Open,
+    Initial,
     /// Sealed with the keys of the TLS handshake.
-    SetUp,
+    Handshake,
 }
 
 impl LongKind {
     fn bits(self) -> u8 {
         match self {
-            Self::Open => 0x00,
-            Self::SetUp => 0x10,
+            Self::Initial => 0x00,
+            Self::Handshake => 0x10,
         }
     }
 }
@@ -126,8 +126,8 @@ fn decode_long(first: u8, mut reader: Reader<'_>, total: usize) -> Result<Protec
         _ => return decode_other_version(version, reader, total),
     }
     let kind = match first & 0x70 {
-        0x40 => LongKind::Open,
-        0x50 => LongKind::SetUp,
+        0x40 => LongKind::Initial,
+        0x50 => LongKind::Handshake,
         _ => return Err(DecodeError::FirstByte { first }),
     };
     let destination = take_sized_id(&mut reader)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! | type 0x96 | flags: 0x01 answer, 0x02 nothing received | length 16 |
-//! | path (varint) |                                             question, or answer with 0x02
+//! | path (varint) |                                             query, or answer with 0x02
 //! | path (varint) | largest (varint) | age in µs (varint) |      answer
 //! ```
 
@@ -22,7 +22,7 @@ const NOTHING: u8 = 0x02;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// Asks for the newest packet received on the path, and its age.
-    Question {
+    Query {
         /// The path.
         path: PathId,
     },
@@ -50,7 +50,7 @@ impl Liveness {
         check_flags(flags, known, &body)?;
         let path = body.path()?;
         let block = if flags & ANSWER == 0 {
-            Self::Question { path }
+            Self::Query { path }
         } else if flags & NOTHING == 0 {
             let largest = Some(body.varint()?);
             Self::Answer { path, largest, age: Duration::from_micros(body.varint()?) }
@@ -69,7 +69,7 @@ impl Liveness {
     /// Appends the block.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let flags = match self {
-            Self::Question { .. } => 0,
+            Self::Query { .. } => 0,
             Self::Answer { largest: Some(_), .. } => ANSWER,
             Self::Answer { largest: None, .. } => ANSWER | NOTHING,
         };
@@ -82,10 +82,10 @@ impl Liveness {
         });
     }
 
-    /// The path in question.
+    /// The path in query.
     pub fn path(&self) -> PathId {
         match self {
-            Self::Question { path } | Self::Answer { path, .. } => *path,
+            Self::Query { path } | Self::Answer { path, .. } => *path,
         }
     }
 
@@ -95,7 +95,7 @@ impl Liveness {
             Self::Answer { largest: Some(largest), age, .. } => {
                 path + varint_len(*largest) + varint_len(micros(*age))
             }
-            Self::Question { .. } | Self::Answer { largest: None, .. } => path,
+            Self::Query { .. } | Self::Answer { largest: None, .. } => path,
         }
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn query_and_both_reports_come_back() {
         let path = PathId(3);
-        round_trip(Block::Liveness(Liveness::Question { path }));
+        round_trip(Block::Liveness(Liveness::Query { path }));
         round_trip(Block::Liveness(Liveness::Answer { path, largest: None, age: Duration::ZERO }));
         let age = Duration::from_micros(123_456);
         round_trip(Block::Liveness(Liveness::Answer { path, largest: Some(0), age }));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::address::{SOCKET_ADDRESS_LEN, decode_socket_address, encode_socket_address};
 use crate::decode_error::{DecodeError, Part};
 use crate::ids::ConnectionId;
-use crate::mmsp2::StreamLimit;
+use crate::mmsp2::MaxStreams;
 use crate::mmsp2::header::VERSION;
 use crate::mmsp2::parameter::{check_skippable, encode_unpadded, next_parameter};
 use crate::reader::Reader;
@@ -19,9 +19,9 @@ const VERSION_USED: u16 = 0x0100;
 const FIRST_DESTINATION: u16 = 0x0101;
 const SOURCE: u16 = 0x0102;
 const IDLE_TIMEOUT: u16 = 0x0103;
-const CONNECTION_WINDOW: u16 = 0x0104;
-const STREAM_WINDOW: u16 = 0x0105;
-const STREAM_LIMIT: u16 = 0x0106;
+const INITIAL_MAX_DATA: u16 = 0x0104;
+const INITIAL_MAX_STREAM_DATA: u16 = 0x0105;
+const INITIAL_MAX_STREAMS: u16 = 0x0106;
 const PATH_LIMIT: u16 = 0x0107;
 const MAX_ACK_DELAY: u16 = 0x0108;
 const MAX_DATAGRAM: u16 = 0x0109;
@@ -46,11 +46,11 @@ pub struct Parameters {
     /// Idle time after which the sender discards the connection, in whole ms (rounded up); 0 = never.
     pub idle_timeout: Duration,
     /// Initial credit of the connection, in bytes. Default 0.
-    pub connection_window: u64,
+    pub initial_max_data: u64,
     /// Initial credit of each stream, in bytes. Default 0.
-    pub stream_window: u64,
+    pub initial_max_stream_data: u64,
     /// How many streams the peer may open initially, at most 2⁶⁰. Default 0.
-    pub stream_limit: u64,
+    pub initial_max_streams: u64,
     /// Highest path id that the peer may use. Default 7.
     pub path_limit: u32,
     /// Longest time for which the sender delays an acknowledgement, in whole µs, at most 16 s. Default 25 ms.
@@ -96,9 +96,9 @@ impl Parameters {
             original_destination: None,
             source,
             idle_timeout: Duration::ZERO,
-            connection_window: 0,
-            stream_window: 0,
-            stream_limit: 0,
+            initial_max_data: 0,
+            initial_max_stream_data: 0,
+            initial_max_streams: 0,
             path_limit: Self::DEFAULT_PATH_LIMIT,
             max_ack_delay: Self::DEFAULT_MAX_ACK_DELAY,
             max_datagram: Self::DEFAULT_MAX_DATAGRAM,
@@ -120,9 +120,9 @@ impl Parameters {
         }
         put(w, SOURCE, self.source.as_slice());
         put_varint(w, IDLE_TIMEOUT, whole(self.idle_timeout.as_nanos().div_ceil(1_000_000)));
-        put_varint(w, CONNECTION_WINDOW, self.connection_window);
-        put_varint(w, STREAM_WINDOW, self.stream_window);
-        put_varint(w, STREAM_LIMIT, self.stream_limit.min(StreamLimit::MAX));
+        put_varint(w, INITIAL_MAX_DATA, self.initial_max_data);
+        put_varint(w, INITIAL_MAX_STREAM_DATA, self.initial_max_stream_data);
+        put_varint(w, INITIAL_MAX_STREAMS, self.initial_max_streams.min(MaxStreams::MAX));
         put_varint(w, PATH_LIMIT, u64::from(self.path_limit));
         let max_ack_delay = self.max_ack_delay.min(Self::HIGHEST_MAX_ACK_DELAY);
         put_varint(w, MAX_ACK_DELAY, whole(max_ack_delay.as_micros()));
@@ -187,9 +187,11 @@ impl Parameters {
             FIRST_DESTINATION => self.original_destination = Some(take_id(&mut value)?),
             SOURCE => self.source = take_id(&mut value)?,
             IDLE_TIMEOUT => self.idle_timeout = Duration::from_millis(value.varint()?),
-            CONNECTION_WINDOW => self.connection_window = value.varint()?,
-            STREAM_WINDOW => self.stream_window = value.varint()?,
-            STREAM_LIMIT => self.stream_limit = take_within(&mut value, "stream limit", 0, StreamLimit::MAX)?,
+            INITIAL_MAX_DATA => self.initial_max_data = value.varint()?,
+            INITIAL_MAX_STREAM_DATA => self.initial_max_stream_data = value.varint()?,
+            INITIAL_MAX_STREAMS => {
+                self.initial_max_streams = take_within(&mut value, "initial max streams", 0, MaxStreams::MAX)?
+            }
             PATH_LIMIT => self.path_limit = value.path()?.0,
             MAX_ACK_DELAY => {
                 let highest = whole(Self::HIGHEST_MAX_ACK_DELAY.as_micros());

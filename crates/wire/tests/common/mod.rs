@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_wire::mmsp2::{
-    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, EcnCounts, HandshakeBytes, Liveness,
-    MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability, PathClose, PathLimit,
-    PathStatus, Ping, Probe, ProbeAck, RemoveAddress, RetireCid, Skipped, StreamData, StreamLimit,
-    StreamReset, StreamStop, StreamWindow, Syn, SynAck, Window, encode_path_ack, encode_skip,
+    AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, Crypto, EcnCounts, Liveness, MaxData,
+    MaxStreamData, MaxStreams, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
+    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped,
+    StopSending, StreamData, Syn, SynAck, encode_path_ack, encode_skip,
 };
 use manyway_wire::{ConnectionId, PathId, StreamId, VARINT_MAX, Writer};
 use proptest::collection::vec;
@@ -54,7 +54,7 @@ const MAKERS: [Maker; 26] = [
     |_, _| Block::Pong,
     |_, v| Block::Probe(Probe { nonce: v.numbers[0] }),
     |_, v| Block::ProbeAck(ProbeAck { nonce: v.numbers[0], observed: v.address }),
-    |bytes, v| Block::Handshake(HandshakeBytes { offset: v.numbers[0] / 2, data: bytes }),
+    |bytes, v| Block::Crypto(Crypto { offset: v.numbers[0] / 2, data: bytes }),
     |bytes, v| {
         let stream = StreamId(v.numbers[1]);
         Block::Stream(StreamData { stream, offset: v.numbers[0] / 2, end: v.choice & 1 == 1, data: bytes })
@@ -68,14 +68,14 @@ const MAKERS: [Maker; 26] = [
         let (stream, end) = (StreamId(stream), v.choice & 1 == 1);
         Block::Message(MessageData { stream, message, place, end, data: bytes })
     },
-    |_, v| Block::Window(Window { credit: v.numbers[0] }),
-    |_, v| Block::StreamWindow(StreamWindow { stream: StreamId(v.numbers[0]), credit: v.numbers[1] }),
-    |_, v| Block::StreamLimit(StreamLimit { count: v.numbers[0].min(StreamLimit::MAX) }),
+    |_, v| Block::MaxData(MaxData { credit: v.numbers[0] }),
+    |_, v| Block::MaxStreamData(MaxStreamData { stream: StreamId(v.numbers[0]), credit: v.numbers[1] }),
+    |_, v| Block::MaxStreams(MaxStreams { count: v.numbers[0].min(MaxStreams::MAX) }),
     |_, v| {
         let [stream, code, final_size] = v.numbers;
-        Block::StreamReset(StreamReset { stream: StreamId(stream), code, final_size })
+        Block::ResetStream(ResetStream { stream: StreamId(stream), code, final_size })
     },
-    |_, v| Block::StreamStop(StreamStop { stream: StreamId(v.numbers[0]), code: v.numbers[1] }),
+    |_, v| Block::StopSending(StopSending { stream: StreamId(v.numbers[0]), code: v.numbers[1] }),
     |_, v| {
         let [limit, stream, _] = v.numbers;
         let by = match v.choice % 3 {
@@ -110,7 +110,7 @@ const MAKERS: [Maker; 26] = [
     |_, v| Block::PathClose(PathClose { path: v.path, code: v.numbers[0] }),
     |_, v| {
         Block::Liveness(match v.choice % 3 {
-            0 => Liveness::Question { path: v.path },
+            0 => Liveness::Query { path: v.path },
             1 => Liveness::Answer { path: v.path, largest: None, age: Duration::ZERO },
             _ => Liveness::Answer { path: v.path, largest: Some(v.numbers[0]), age: v.duration },
         })
@@ -125,7 +125,7 @@ const MAKERS: [Maker; 26] = [
         };
         Block::Close(Close { step, code: v.numbers[0], text: bytes })
     },
-    |_, _| Block::Pad,
+    |_, _| Block::Padding,
     |_, v| Block::PathLimit(PathLimit { limit: v.path.0 }),
 ];
 
@@ -208,7 +208,7 @@ pub(crate) fn any_ack() -> impl Strategy<Value = Ack> {
 /// Any parameters within their ranges.
 pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
     let ids = (proptest::option::of(any_id()), any_id());
-    let windows = (any_number(), any_number(), 0..=StreamLimit::MAX);
+    let windows = (any_number(), any_number(), 0..=MaxStreams::MAX);
     let times = (any_number(), 0..=16_000_000_u64);
     let others = (any::<u32>(), any::<u32>(), 1200..=u16::MAX);
     let tail = (proptest::option::of(any::<[u8; 16]>()), vec(any::<u8>(), 0..=64), any::<u32>());
@@ -218,9 +218,9 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
         original_destination: ids.0,
         source: ids.1,
         idle_timeout: Duration::from_millis(times.0),
-        connection_window: windows.0,
-        stream_window: windows.1,
-        stream_limit: windows.2,
+        initial_max_data: windows.0,
+        initial_max_stream_data: windows.1,
+        initial_max_streams: windows.2,
         path_limit: others.1,
         max_ack_delay: Duration::from_micros(times.1),
         max_datagram: others.2,

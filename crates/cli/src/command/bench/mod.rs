@@ -33,7 +33,7 @@ use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::Paths;
 use rows::{Row, RowClock};
-use summary::{InVain, PathSum, Summary, Sums};
+use summary::{DuplicateBytes, PathSum, Summary, Sums};
 
 /// Measures and prints; [`ExitCode::Gain`] if the bond gains less than was asked for.
 ///
@@ -324,7 +324,7 @@ impl<'a> Run<'a> {
             elapsed,
             outcome: Sums::from(&outcome),
             paths: PathSum::between(&before, self.paths.all(), &report),
-            in_vain: InVain::between(&before, after),
+            duplicates: DuplicateBytes::between(&before, after),
             comparison: None,
         };
         Ok((Some(summary), end))

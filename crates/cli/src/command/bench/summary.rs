@@ -25,19 +25,19 @@ pub(super) struct Summary {
     pub(super) elapsed: Duration,
     pub(super) outcome: Sums,
     pub(super) paths: Vec<PathSum>,
-    pub(super) in_vain: InVain,
+    pub(super) duplicates: DuplicateBytes,
     pub(super) comparison: Option<Comparison>,
 }
 
 /// Duplicate bytes, and bytes that were not wanted any more, among those that this end sent and received during the
 /// run: copies, and unnecessary repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct InVain {
+pub(super) struct DuplicateBytes {
     sent: u64,
     received: u64,
 }
 
-impl InVain {
+impl DuplicateBytes {
     /// The difference since `before`.
     pub(super) fn between(before: &ConnectionInfo, after: &ConnectionInfo) -> Self {
         let (before, after) = (&before.statistics, &after.statistics);
@@ -190,7 +190,7 @@ impl Summary {
             "worst_silence": self.worst_silence().map(|silence| silence.as_secs_f64()),
             "packets_lost": self.packets_lost(),
             "paths": paths,
-            "bytes_in_vain": { "sent": self.in_vain.sent, "received": self.in_vain.received },
+            "duplicate_bytes": { "sent": self.duplicates.sent, "received": self.duplicates.received },
             "cpu": { "here": cpu(&self.outcome.here), "there": self.outcome.there.as_ref().map(cpu) },
             "congestion": {
                 "here": known(&self.outcome.here),
@@ -330,8 +330,8 @@ impl Summary {
             }
             None => writeln!(f)?,
         }
-        if self.in_vain != InVain::default() {
-            let (sent, received) = (size(self.in_vain.sent), size(self.in_vain.received));
+        if self.duplicates != DuplicateBytes::default() {
+            let (sent, received) = (size(self.duplicates.sent), size(self.duplicates.received));
             writeln!(f, "duplicate data   {sent} sent, {received} received")?;
         }
         if let Some(comparison) = &self.comparison {
@@ -386,7 +386,7 @@ mod tests {
                     (Rate::from_bits_per_second(21_000_000), Rate::from_bits_per_second(38_000_000));
                 Why::Unused(Unused::Parked(PathReason::DoesNotPay { with, without }))
             } else {
-                Why::Used(Used::For(Purpose::Speed))
+                Why::Used(Used::For(Purpose::EarliestArrival))
             }),
         };
         let rate = Rate::from_bits_per_second;
@@ -400,7 +400,7 @@ mod tests {
                 there: Some(account(5_100_000, 900, 0)),
             },
             paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
-            in_vain: InVain::default(),
+            duplicates: DuplicateBytes::default(),
             comparison: Some(Comparison {
                 bond: rate(20_000_000),
                 singles: vec![
@@ -429,8 +429,8 @@ mod tests {
 
     #[test]
     fn a_run_in_both_directions_has_both_sums() {
-        let in_vain = InVain { sent: 24_000, received: 0 };
-        let both = Summary { comparison: None, in_vain, ..summary(BenchFlow::Both) };
+        let duplicates = DuplicateBytes { sent: 24_000, received: 0 };
+        let both = Summary { comparison: None, duplicates, ..summary(BenchFlow::Both) };
         insta::assert_snapshot!("bench_both", At(&both, 120));
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
@@ -444,10 +444,6 @@ mod tests {
         {
           "bits_per_second": 20000000,
           "bytes": 25000000,
-          "bytes_in_vain": {
-            "received": 0,
-            "sent": 0
-          },
           "comparison": {
             "best": "eth0",
             "bond_bits_per_second": 20000000,
@@ -477,6 +473,10 @@ mod tests {
               "seconds": 0.9
             }
           },
+          "duplicate_bytes": {
+            "received": 0,
+            "sent": 0
+          },
           "gain_percent": 49.25373134328359,
           "packets_lost": 14,
           "paths": [
@@ -489,13 +489,13 @@ mod tests {
               "packets_lost": 12,
               "packets_sent": 12000,
               "path": 0,
-              "reason": "speed",
+              "reason": "earliest-arrival",
               "remote": "203.0.113.5:4455",
               "rtt": 0.03125,
               "share": 1.0,
               "state": "active",
               "used": true,
-              "why": "carries what arrives first on it"
+              "why": "data arrives earliest over it"
             }
           ],
           "seconds": 10.0,

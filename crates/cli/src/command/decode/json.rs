@@ -144,7 +144,7 @@ fn block(at: &BlockAt<'_>) -> Value {
             block.fields(&mut |name, field| {
                 object.insert(key(name), value(field));
             });
-            if let Block::Handshake(piece) = block
+            if let Block::Crypto(piece) = block
                 && piece.offset == 0
                 && let Some(message) = piece.data.first().and_then(|first| handshake_message(*first))
             {

@@ -201,8 +201,8 @@ fn id(bytes: &[u8]) -> String {
 /// A block on one line.
 fn words(at: &BlockAt<'_>) -> String {
     match &at.block {
-        Ok(Block::Pad) => format!("PAD {} bytes", at.length),
-        Ok(block @ Block::Handshake(piece)) => {
+        Ok(Block::Padding) => format!("PADDING {} bytes", at.length),
+        Ok(block @ Block::Crypto(piece)) => {
             let message =
                 piece.data.first().filter(|_| piece.offset == 0).and_then(|first| handshake_message(*first));
             message.map_or_else(|| block.to_string(), |message| format!("{block}: {message}"))
@@ -275,7 +275,7 @@ mod tests {
             [
                 "ACK-NOW",
                 "0000: 9800 0004 ....",
-                "WINDOW credit 7",
+                "MAX-DATA credit 7",
                 "0004: 8500 0005 0700 0000 ........",
                 "malformed: unknown block 0xee at byte 12",
                 "000c: ee00 0004 ....",

@@ -25,13 +25,13 @@ fn rows() -> Vec<PairRow> {
         loss: Some((1, 50)),
         rate: Some(Rate::from_bits_per_second(38_200_000)),
         ..pair(
-            row("eth0", "192.0.2.7", Why::Used(Used::For(Purpose::Speed))),
+            row("eth0", "192.0.2.7", Why::Used(Used::For(Purpose::EarliestArrival))),
             Some((0, PathState::Active)),
             "primary",
         )
     };
     let waited = Duration::from_secs(12);
-    let slower = Unused::NotNeeded { purpose: Purpose::Speed, idle: Some(waited) };
+    let slower = Unused::NotNeeded { purpose: Purpose::EarliestArrival, idle: Some(waited) };
     vec![
         used,
         pair(
@@ -127,14 +127,14 @@ fn a_row_for_programs_has_every_field() {
         "local": "192.0.2.7",
         "loss": 0.02,
         "path": 0,
-        "reason": "speed",
+        "reason": "earliest-arrival",
         "remote": "203.0.113.5:4455",
         "role": "primary",
         "rtt": 0.03125,
         "share": 1.0,
         "state": "active",
         "used": true,
-        "why": "carries what arrives first on it"
+        "why": "data arrives earliest over it"
       },
       {
         "advice": null,

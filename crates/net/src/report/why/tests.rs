@@ -43,8 +43,8 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     excluded: excluded by the user
     no-answer: no answer on UDP for 12 s
     no-answer: no answer on UDP for 10 min
-    suspect: silent for 120 ms, being questioned
-    suspect: a router or host says that the peer is not reachable; being questioned
+    suspect: silent for 120 ms, being probed
+    suspect: a router or host says that the peer is not reachable; being probed
     peer-hears-nothing: the peer hears nothing on it
     no-route: no route: the system refuses to send
     denied: a firewall of this host forbids to send
@@ -94,24 +94,24 @@ fn every_purpose_has_a_word_and_sentences_for_both_cases() {
         format!("{}: {} | {unused}", purpose.word(), Used::For(*purpose))
     });
     insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r"
-    any: the scheduler gives it data | the scheduler gives it nothing; no data for 3 s
-    turn: takes its turn | its turn has not come; no data for 3 s
-    bulk: takes part as soon as there is more than a little | a little stays on the oldest path; no data for 3 s
-    speed: carries what arrives first on it | slower than needed; no data for 3 s
-    nearest: has the shortest round trip | the nearest path only now; no data for 3 s
-    farther: carries what nearer paths do not | farther than needed; no data for 3 s
-    secondary: role secondary: carries what the primaries do not | role secondary: only when the primaries are full; no data for 3 s
-    urgent: carries what is late or urgent, and what nearer paths do not | farther than needed, and nothing is late or urgent; no data for 3 s
-    copies: carries a copy of everything | no room for copies; no data for 3 s
-    primary: is the primary path | the primary path only now; no data for 3 s
-    stand-in: in place of the primary path, which does not work | in place of the primary path only now; no data for 3 s
-    repeats: not the primary path: carries what goes again | not the primary path: only for what goes again; no data for 3 s
-    needs-leave: costs something that nobody allowed | costs something: only if the application allows it; no data for 3 s
-    streams: streams are bound to it | the streams that are bound to it send nothing; no data for 3 s
-    guests: carries streams that are bound to a path which does not work | the streams that are bound to it send nothing; no data for 3 s
-    unbound: gets the next stream that needs a path | no stream is bound to it; no data for 3 s
-    dearer: costs more: carries what cheaper paths do not | costs more: cheaper paths carry everything; no data for 3 s
-    unpaid: costs something: background data is not paid for | costs something: background data is not paid for; no data for 3 s
-    cap-reached: what may go over its interface is used up | what may go over its interface is used up; no data for 3 s
+    any: the scheduler gives it data | the scheduler gives it no data; no data for 3 s
+    round-robin: takes its turn | its turn has not come; no data for 3 s
+    bulk: carries its share of all but small traffic | small traffic stays on the oldest path; no data for 3 s
+    earliest-arrival: data arrives earliest over it | data would arrive later over it; no data for 3 s
+    lowest-rtt: has the lowest RTT | has the lowest RTT only since a moment ago; no data for 3 s
+    higher-rtt: carries what paths with a lower RTT cannot | higher RTT: paths with a lower one suffice; no data for 3 s
+    secondary: role secondary: carries what the primaries cannot | role secondary: waits until the primaries are full; no data for 3 s
+    urgent: carries late and urgent data, and what paths with a lower RTT cannot | higher RTT, and no data is late or urgent; no data for 3 s
+    copies: carries a copy of all data | no window for copies; no data for 3 s
+    primary: is the primary path | the primary path only since a moment ago; no data for 3 s
+    fallback: replaces the primary path, which does not work | replaces the primary path only since a moment ago; no data for 3 s
+    retransmissions: not the primary path: carries retransmissions | not the primary path: only for retransmissions; no data for 3 s
+    needs-consent: costs more, and the application has not allowed it | costs more: needs permission of the application; no data for 3 s
+    streams: streams are bound to it | the streams bound to it send nothing; no data for 3 s
+    orphaned-streams: carries streams bound to a path that does not work | the streams bound to it send nothing; no data for 3 s
+    unbound: the next stream without a path goes over it | no stream is bound to it; no data for 3 s
+    more-costly: costs more: carries what cheaper paths cannot | costs more: cheaper paths suffice; no data for 3 s
+    no-background: costs something: background data does not use it | costs something: background data does not use it; no data for 3 s
+    cap-reached: the data cap of its interface is reached | the data cap of its interface is reached; no data for 3 s
     ");
 }

@@ -32,7 +32,7 @@ fn every_path_has_two_ids_and_each_is_issued_to_the_peer_once() {
     ids.issue_up_to(PathId(3), &mut rng);
     ids.issue_up_to(PathId(3), &mut rng);
     let contents = written(&mut ids);
-    assert_eq!(contents.len(), 7, "the first id of path 0 is known from the set-up");
+    assert_eq!(contents.len(), 7, "the first id of path 0 is known from the handshake");
     assert!(!ids.wants() && written(&mut ids).is_empty());
     ids.on_lost(PathId(2), 1);
     ids.on_lost(PathId(2), 1);

@@ -178,8 +178,8 @@ fn stream_state(direction: Direction, block: &Block<'_>) -> Option<(StreamId, &'
         (Direction::Received, Block::Stream(piece)) if piece.offset == 0 => {
             (piece.stream, "receiving", "receive")
         }
-        (Direction::Sent, Block::StreamReset(reset)) => (reset.stream, "sending", "reset_sent"),
-        (Direction::Received, Block::StreamReset(reset)) => (reset.stream, "receiving", "reset_received"),
+        (Direction::Sent, Block::ResetStream(reset)) => (reset.stream, "sending", "reset_sent"),
+        (Direction::Received, Block::ResetStream(reset)) => (reset.stream, "receiving", "reset_received"),
         _ => return None,
     };
     Some((stream, side, state))

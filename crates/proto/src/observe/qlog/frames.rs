@@ -16,7 +16,7 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 payload(o, piece.data.len());
             }
             Block::Message(piece) => message(o, piece),
-            Block::Handshake(piece) => {
+            Block::Crypto(piece) => {
                 o.number("offset", piece.offset);
                 payload(o, piece.data.len());
             }
@@ -32,12 +32,12 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                     o.number("ce", ecn.ce);
                 }
             }
-            Block::Window(block) => o.number("maximum", block.credit),
-            Block::StreamWindow(block) => {
+            Block::MaxData(block) => o.number("maximum", block.credit),
+            Block::MaxStreamData(block) => {
                 o.number("stream_id", block.stream.0);
                 o.number("maximum", block.credit);
             }
-            Block::StreamLimit(block) => {
+            Block::MaxStreams(block) => {
                 o.text("stream_type", "bidirectional");
                 o.number("maximum", block.count);
             }
@@ -52,12 +52,12 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.number("path_id", block.path.0);
                 o.number("sequence_number", block.sequence);
             }
-            Block::StreamReset(block) => {
+            Block::ResetStream(block) => {
                 o.number("stream_id", block.stream.0);
                 error(o, "error", block.code);
                 o.number("final_size", block.final_size);
             }
-            Block::StreamStop(block) => {
+            Block::StopSending(block) => {
                 o.number("stream_id", block.stream.0);
                 error(o, "error", block.code);
             }
@@ -71,7 +71,12 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 error(o, "error", block.code);
                 o.text("reason", String::from_utf8_lossy(block.text));
             }
-            Block::Syn(_) | Block::SynAck(_) | Block::Ping(_) | Block::Pong | Block::AckNow | Block::Pad => {}
+            Block::Syn(_)
+            | Block::SynAck(_)
+            | Block::Ping(_)
+            | Block::Pong
+            | Block::AckNow
+            | Block::Padding => {}
             Block::Skip(_)
             | Block::AddAddress(_)
             | Block::RemoveAddress(_)
@@ -144,15 +149,15 @@ fn frame_type(block: &Block<'_>) -> &'static str {
         Block::Probe(_) => "path_challenge",
         Block::ProbeAck(_) => "path_response",
         Block::PathAck(_) => "ack",
-        Block::Handshake(_) => "crypto",
+        Block::Crypto(_) => "crypto",
         Block::Stream(_) => "stream",
         Block::Message(_) => "mmsp_message",
         Block::Skip(_) => "mmsp_skip",
-        Block::Window(_) => "max_data",
-        Block::StreamWindow(_) => "max_stream_data",
-        Block::StreamLimit(_) => "max_streams",
-        Block::StreamReset(_) => "reset_stream",
-        Block::StreamStop(_) => "stop_sending",
+        Block::MaxData(_) => "max_data",
+        Block::MaxStreamData(_) => "max_stream_data",
+        Block::MaxStreams(_) => "max_streams",
+        Block::ResetStream(_) => "reset_stream",
+        Block::StopSending(_) => "stop_sending",
         Block::Blocked(Blocked { by: BlockedBy::Connection { .. } }) => "data_blocked",
         Block::Blocked(Blocked { by: BlockedBy::Stream { .. } }) => "stream_data_blocked",
         Block::Blocked(Blocked { by: BlockedBy::Streams { .. } }) => "streams_blocked",
@@ -165,7 +170,7 @@ fn frame_type(block: &Block<'_>) -> &'static str {
         Block::Liveness(_) => "mmsp_liveness",
         Block::AckNow => "mmsp_ack_now",
         Block::Close(_) => "connection_close",
-        Block::Pad => "padding",
+        Block::Padding => "padding",
         Block::PathLimit(_) => "mmsp_path_limit",
     }
 }

@@ -155,7 +155,7 @@ fn a_size_refused_by_the_system_is_not_tried_twice() {
 fn a_changed_interface_mtu_is_followed_up_and_down() {
     let mut search = MtuSearch::new();
     search.set_limit(NOW, v4(9000));
-    assert!(search.is_off(), "before the set-up nothing is searched");
+    assert!(search.is_off(), "before the handshake nothing is searched");
     search.start(NOW, v4(1500));
     run(&mut search, LARGEST);
     search.set_limit(NOW, v4(9000));

@@ -46,12 +46,12 @@ fn ack_only_packets_are_not_in_flight_and_arm_no_timer() {
 #[test]
 fn an_ack_query_is_not_in_flight_and_its_reply_is_an_rtt_sample() {
     let mut path = path("cubic");
-    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
+    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuery);
     assert_eq!(
         (path.bytes_in_flight(), path.packets_in_flight(), path.deadline()),
         (ByteCount::ZERO, 0, None)
     );
-    assert!(!path.may_ask_about_acks(at(99)) && path.may_ask_about_acks(at(100)));
+    assert!(!path.may_query_acks(at(99)) && path.may_query_acks(at(100)));
     let out = ack(&mut path, at(40), &[0..=0]);
     assert_eq!((numbers(&out.delivered), out.progress, path.rtt().latest()), (vec![0], false, ms(40)));
     assert!(ack(&mut path, at(50), &[0..=0]).delivered.is_empty(), "it is told once");
@@ -60,7 +60,7 @@ fn an_ack_query_is_not_in_flight_and_its_reply_is_an_rtt_sample() {
 #[test]
 fn a_reply_repeated_long_after_its_query_is_no_rtt_sample() {
     let mut path = path("cubic");
-    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuestion);
+    send_kind(&mut path, at(0), SIZE, PacketKind::AckQuery);
     let held_back = ReceivedAck::new(PathId(0), std::iter::once(0..=0), ms(9_000), 0);
     let mut out = Outcome::default();
     path.on_ack(at(9_040), held_back, &[], &mut out).unwrap();

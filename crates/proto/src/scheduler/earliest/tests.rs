@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::path::{PathState, Role};
-use crate::scheduler::{NextUp, RttView, Stuck};
+use crate::scheduler::{HeadOfLine, NextUp, RttView};
 
 const NOW: Instant = Instant::from_nanos(10_000_000_000);
 
@@ -35,8 +35,8 @@ fn path(id: u32, mbit: u64, rtt: u64, used: u64) -> PathView {
 fn view(paths: &[PathView], backlog: u64) -> View<'_> {
     let mut view = View::new(NOW, paths);
     view.backlog = ByteCount(backlog);
-    view.window_left = ByteCount(64 << 20);
-    view.window_total = ByteCount(64 << 20);
+    view.credit_left = ByteCount(64 << 20);
+    view.credit_total = ByteCount(64 << 20);
     view.copy_budget = ByteCount(20_000);
     view
 }
@@ -83,8 +83,8 @@ proptest! {
         let mut view = view(&paths, backlog);
         view.skipped = ByteCount(skipped.min(backlog));
         view.repeats = ByteCount(repeats);
-        view.window_left = ByteCount(left);
-        view.window_total = ByteCount(left + outstanding);
+        view.credit_left = ByteCount(left);
+        view.credit_total = ByteCount(left + outstanding);
         match decide(&view) {
             Decision::Send { path, quantum, source } => {
                 let chosen = view.path(path).unwrap();
@@ -112,7 +112,7 @@ proptest! {
         paths in any_paths(), backlog in 1..5_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
-        view.window_total = ByteCount(1 << 40);
+        view.credit_total = ByteCount(1 << 40);
         if let Decision::Send { path, .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
             for other in view.in_use().filter(|other| other.sendable > ByteCount::ZERO) {
@@ -126,8 +126,8 @@ proptest! {
         paths in any_paths(), backlog in 1..5_000_000_u64, left in 1..5_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
-        view.window_left = ByteCount(left);
-        view.window_total = ByteCount(1 << 40);
+        view.credit_left = ByteCount(left);
+        view.credit_total = ByteCount(1 << 40);
         if let Decision::Send { path, source: Source::Skip(skip), .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
             let others = view.in_use().filter(|other| other.id != path && other.in_flight + other.datagram <= other.window);
@@ -147,7 +147,7 @@ proptest! {
         prop_assume!(view.in_use().count() > 1);
         let longest = view.in_use().map(|path| path.rtt.base).max().unwrap();
         let carried = view.in_use().map(|path| path.delivery_rate).sum::<Rate>() * longest;
-        view.window_total = carried * percent / 100;
+        view.credit_total = carried * percent / 100;
         if let Decision::Send { path, quantum, .. } = decide(&view) {
             let chosen = view.path(path).unwrap();
             let little = chosen.delivery_rate.scaled(110, 100) * chosen.rtt.base + chosen.datagram * 3;
@@ -162,7 +162,7 @@ proptest! {
         let mut view = view(&paths, 0);
         view.copy_budget = ByteCount(budget);
         let sent_at = NOW - ms(age);
-        view.stuck = Some(Stuck { stream: StreamId(0), path: PathId(holder), bytes: ByteCount(1000), sent_at, copies });
+        view.stuck = Some(HeadOfLine { stream: StreamId(0), path: PathId(holder), bytes: ByteCount(1000), sent_at, copies });
         if let Decision::Send { path, quantum, source } = decide(&view) {
             let holder = view.path(PathId(holder)).unwrap();
             let is_overdue = NOW >= sent_at + holder.rtt.smoothed * 5 / 4;
@@ -189,7 +189,7 @@ fn a_far_path_gets_nothing_if_the_near_one_delivers_the_backlog_sooner() {
     let paths = [path(0, 40, 20, 100), path(1, 10, 200, 0)];
     assert_eq!(decide(&view(&paths, 400_000)), Decision::WAIT);
     let mut view = view(&paths, 5_000_000);
-    view.window_left = ByteCount(400_000);
+    view.credit_left = ByteCount(400_000);
     assert_eq!(decide(&view), Decision::WAIT);
 }
 
@@ -199,7 +199,7 @@ fn while_credit_is_scarce_no_path_gets_more_than_its_capacity_in_a_round_trip() 
     let paths = [path(0, 40, 20, 75), path(1, 10, 40, 75)];
     let mut view = view(&paths, 5_000_000);
     assert_eq!(decide(&view), fresh(0, 0));
-    view.window_total = ByteCount(300_000);
+    view.credit_total = ByteCount(300_000);
     assert_eq!(decide(&view), Decision::WAIT);
 }
 
@@ -209,7 +209,7 @@ fn one_short_round_trip_among_long_ones_does_not_limit_a_path() {
     // The capacity within 3 ms is in flight several times over.
     let paths = [path(0, 40, 20, 75), PathView { rtt: lucky, ..path(1, 40, 35, 25) }];
     let mut view = view(&paths, 5_000_000);
-    view.window_total = ByteCount(300_000);
+    view.credit_total = ByteCount(300_000);
     assert_eq!(decide(&view), fresh(1, 0));
 }
 
@@ -225,7 +225,7 @@ fn retransmissions_go_first_where_they_arrive_first() {
 fn a_head_of_line_packet_is_sent_again_where_it_arrives_sooner() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 50)];
     let mut view = view(&paths, 0);
-    view.stuck = Some(Stuck {
+    view.stuck = Some(HeadOfLine {
         stream: StreamId(0),
         path: PathId(1),
         bytes: ByteCount(1000),

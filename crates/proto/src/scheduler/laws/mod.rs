@@ -18,7 +18,7 @@ use scene::{
     some_open,
 };
 
-use super::view::Stuck;
+use super::view::HeadOfLine;
 use super::{Decision, Event, PathTerms, PathView, Scheduler, Source, Tier, by_name, names};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant, Rate};

@@ -118,7 +118,7 @@ proptest! {
     ) {
         let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
         let paths = paths.iter().zip(&is_full).map(filter).collect();
-        let scene = Scene { repeats: 5000, repeats_from: Some(PathId(from)), ..Scene::bulk(paths) };
+        let scene = Scene { repeats: 5000, retransmit_off: Some(PathId(from)), ..Scene::bulk(paths) };
         // The primary, which is the oldest, carries them when no other can send; the path that lost them is the last
         // resort.
         let rank = |path: &&&PathView| {
@@ -235,7 +235,7 @@ proptest! {
                     }
                     prop_assert!(carriers.is_empty(), "{choice} {carriers:?}");
                     let question = fastest(&scene.paths).map(|path| path.id).filter(|id| asked != Some(*id));
-                    prop_assert_eq!(told, Vec::from_iter(question.map(Notice::AsksForCostly)));
+                    prop_assert_eq!(told, Vec::from_iter(question.map(Notice::CostlyPathNeeded)));
                     let Some(path) = question else { break };
                     asked = question;
                     if *answer >= allowed_of_hundred {
@@ -266,7 +266,7 @@ fn permission_for_one_path_is_none_for_another_of_the_same_cost() {
         assert_eq!(sent(&mut *scheduler, &[dead(free), backup, other], repeats), [PathId(1)], "{repeats}");
     }
     let notices = [PathId(0), PathId(1)].map(Notice::PrimaryIs);
-    assert_eq!(told(&mut *scheduler), [notices[0], Notice::AsksForCostly(PathId(1)), notices[1]]);
+    assert_eq!(told(&mut *scheduler), [notices[0], Notice::CostlyPathNeeded(PathId(1)), notices[1]]);
 }
 
 #[test]

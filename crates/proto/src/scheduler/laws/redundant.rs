@@ -33,7 +33,7 @@ proptest! {
             let others = paths.into_iter().filter(|path| Some(path.id) != but);
             others.min_by_key(|path| (path.rtt.smoothed, path.id)).map(|path| path.id)
         };
-        let is_late = |stuck: &Stuck| {
+        let is_late = |stuck: &HeadOfLine| {
             let holder = scene.paths.iter().find(|path| path.id == stuck.path);
             let patience = holder.map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);
             scene.now - stuck.sent_at > patience && stuck.copies == 0 && stuck.bytes.get() <= scene.copy_budget

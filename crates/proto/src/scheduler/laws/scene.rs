@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_wire::{PathId, StreamId};
 use proptest::prelude::*;
 
-use super::super::view::{NextUp, ReadyStream, Stuck};
+use super::super::view::{HeadOfLine, NextUp, ReadyStream};
 use super::super::{Decision, PathTerms, PathView, RttView, Scheduler, Tier, View, by_name};
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Class, Instant, Rate};
@@ -16,14 +16,14 @@ pub(super) struct Scene {
     pub(super) now: Instant,
     pub(super) backlog: u64,
     pub(super) repeats: u64,
-    pub(super) repeats_from: Option<PathId>,
-    pub(super) window_left: u64,
+    pub(super) retransmit_off: Option<PathId>,
+    pub(super) credit_left: u64,
     /// Credit of unacknowledged bytes.
     pub(super) window_used: u64,
     pub(super) copy_budget: u64,
     pub(super) class: Class,
     pub(super) ready: Vec<ReadyStream>,
-    pub(super) stuck: Option<Stuck>,
+    pub(super) stuck: Option<HeadOfLine>,
     pub(super) paths: Vec<PathView>,
 }
 
@@ -34,8 +34,8 @@ impl Scene {
             now: Instant::from_nanos(5_000_000_000),
             backlog: 10_000_000,
             repeats: 0,
-            repeats_from: None,
-            window_left: 1_000_000_000,
+            retransmit_off: None,
+            credit_left: 1_000_000_000,
             window_used: 0,
             copy_budget: 0,
             class: Class::Bulk,
@@ -49,9 +49,9 @@ impl Scene {
         let mut view = View::new(self.now, &self.paths);
         view.backlog = ByteCount(self.backlog);
         view.repeats = ByteCount(self.repeats);
-        view.repeats_from = self.repeats_from;
-        view.window_left = ByteCount(self.window_left);
-        view.window_total = ByteCount(self.window_left) + ByteCount(self.window_used);
+        view.retransmit_off = self.retransmit_off;
+        view.credit_left = ByteCount(self.credit_left);
+        view.credit_total = ByteCount(self.credit_left) + ByteCount(self.window_used);
         view.copy_budget = ByteCount(self.copy_budget);
         view.ready = &self.ready;
         view.stuck = self.stuck;
@@ -230,12 +230,12 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     let stuck = prop::option::of((0..4_u32, 0..5_u64, 0..2_u32));
     let streams = prop::collection::vec((0..9_u64, bytes(), bytes()), 0..6);
     (loads, prop::option::of(0..4_u32), paths, classes, stuck, streams).prop_map(
-        |((backlog, repeats, window_left, window_used, copy_budget), from, paths, class, stuck, streams)| {
+        |((backlog, repeats, credit_left, window_used, copy_budget), from, paths, class, stuck, streams)| {
             Scene {
                 backlog,
                 repeats,
-                repeats_from: from.map(PathId),
-                window_left,
+                retransmit_off: from.map(PathId),
+                credit_left,
                 window_used,
                 copy_budget,
                 class,
@@ -247,7 +247,7 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
                         ..ready(stream)
                     })
                     .collect(),
-                stuck: stuck.map(|(path, seconds, copies)| Stuck {
+                stuck: stuck.map(|(path, seconds, copies)| HeadOfLine {
                     stream: StreamId(0),
                     path: PathId(path),
                     bytes: ByteCount(1200),

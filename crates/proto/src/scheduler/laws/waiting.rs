@@ -17,16 +17,16 @@ proptest! {
 
         let mut scheduler = make("blest");
         let mut now = Instant::from_nanos(5_000_000_000);
-        for window_left in (0..blocked).map(|_| 0).chain((0..free).map(|_| 1 << 40)) {
+        for credit_left in (0..blocked).map(|_| 0).chain((0..free).map(|_| 1 << 40)) {
             now += far.rtt.smoothed;
-            Scene { now, window_left, ..Scene::bulk(vec![full(near), far]) }.decide(&mut *scheduler);
+            Scene { now, credit_left, ..Scene::bulk(vec![full(near), far]) }.decide(&mut *scheduler);
         }
         let percent = (100 + blocked).min(150).saturating_sub(free).max(100);
         let needed = meanwhile * u128::from(percent) / 100;
         // The scheduler computes in whole bytes.
         prop_assume!(needed.abs_diff(left) > 4 + 4 * slow / fast);
-        let window_left = u64::try_from(credit).unwrap();
-        let scene = Scene { now, window_left, ..Scene::bulk(vec![full(near), far]) };
+        let credit_left = u64::try_from(credit).unwrap();
+        let scene = Scene { now, credit_left, ..Scene::bulk(vec![full(near), far]) };
         prop_assert_eq!(scene.decide(&mut *scheduler) == Decision::WAIT, needed > left);
     }
 

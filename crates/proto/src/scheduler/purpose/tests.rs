@@ -39,8 +39,8 @@ fn three() -> Vec<PathView> {
 fn view(paths: &[PathView]) -> View<'_> {
     let mut view = View::new(Instant::from_nanos(0), paths);
     view.backlog = ByteCount(1_000_000);
-    view.window_left = ByteCount(1_000_000);
-    view.window_total = ByteCount(1_000_000);
+    view.credit_left = ByteCount(1_000_000);
+    view.credit_total = ByteCount(1_000_000);
     view.next =
         Some(NextUp { stream: StreamId(0), class: Class::Bulk, left: ByteCount(1_000_000), deadline: None });
     view
@@ -64,24 +64,27 @@ fn fresh(choice: &str, paths: &[PathView]) -> String {
 #[test]
 fn schedulers_by_distance_name_the_nearest_path_and_the_tiers() {
     for choice in ["min-rtt", "blest", "ecf"] {
-        assert_eq!(fresh(choice, &three()), "farther nearest secondary", "{choice}");
+        assert_eq!(fresh(choice, &three()), "higher-rtt lowest-rtt secondary", "{choice}");
     }
-    assert_eq!(fresh("redundant=late", &three()), "urgent nearest urgent");
+    assert_eq!(fresh("redundant=late", &three()), "urgent lowest-rtt urgent");
     assert_eq!(fresh("redundant", &three()), "copies copies copies");
 }
 
 #[test]
 fn schedulers_with_turns_say_so_and_small_traffic_stays_on_the_oldest_path() {
     for choice in ["round-robin", "weighted", "weighted=1:1:2"] {
-        assert_eq!(fresh(choice, &three()), "turn turn secondary", "{choice}");
+        assert_eq!(fresh(choice, &three()), "round-robin round-robin secondary", "{choice}");
     }
-    assert_eq!(fresh("outstanding-ratio", &three()), "turn bulk secondary");
+    assert_eq!(fresh("outstanding-ratio", &three()), "round-robin bulk secondary");
 }
 
 #[test]
 fn earliest_goes_by_arrival() {
-    assert_eq!(fresh("earliest", &three()), "speed speed secondary");
-    assert_eq!(fresh("earliest", &[path(0, 40), costing(1, path(1, 20))]), "speed speed");
+    assert_eq!(fresh("earliest", &three()), "earliest-arrival earliest-arrival secondary");
+    assert_eq!(
+        fresh("earliest", &[path(0, 40), costing(1, path(1, 20))]),
+        "earliest-arrival earliest-arrival"
+    );
 }
 
 // spec 8.44
@@ -89,11 +92,11 @@ fn earliest_goes_by_arrival() {
 fn no_scheduler_pays_for_background_data() {
     let paths = [path(0, 40), costing(1, path(1, 20))];
     let words = |choice| words(&*make(choice), &in_background(view(&paths)));
-    assert_eq!(words("earliest"), "speed unpaid");
-    assert_eq!(words("round-robin"), "turn unpaid");
-    assert_eq!(words("min-rtt"), "farther unpaid");
+    assert_eq!(words("earliest"), "earliest-arrival no-background");
+    assert_eq!(words("round-robin"), "round-robin no-background");
+    assert_eq!(words("min-rtt"), "higher-rtt no-background");
     // A path without new data keeps its own reason.
-    assert_eq!(words("primary"), "primary needs-leave");
+    assert_eq!(words("primary"), "primary needs-consent");
 }
 
 #[test]
@@ -101,20 +104,20 @@ fn the_primary_path_differs_from_its_stand_in_and_from_the_others() {
     let mut scheduler = make("primary");
     let mut paths = vec![path(0, 40), path(1, 20), costing(2, path(2, 10))];
     scheduler.decide(&view(&paths));
-    assert_eq!(words(&*scheduler, &view(&paths)), "primary repeats needs-leave");
+    assert_eq!(words(&*scheduler, &view(&paths)), "primary retransmissions needs-consent");
     paths[0] = dead(paths[0]);
-    assert_eq!(words(&*scheduler, &view(&paths)), "stand-in needs-leave");
+    assert_eq!(words(&*scheduler, &view(&paths)), "fallback needs-consent");
     paths[1] = dead(paths[1]);
     scheduler.decide(&view(&paths));
-    assert_eq!(words(&*scheduler, &view(&paths)), "needs-leave");
+    assert_eq!(words(&*scheduler, &view(&paths)), "needs-consent");
     scheduler.on_event(&Event::CostlyAllowed { path: PathId(2) });
-    assert_eq!(words(&*scheduler, &view(&paths)), "stand-in");
+    assert_eq!(words(&*scheduler, &view(&paths)), "fallback");
     let paths = [path(0, 40), path(1, 20)];
     scheduler.on_event(&Event::PrimaryWished { path: Some(PathId(1)) });
-    assert_eq!(words(&*scheduler, &view(&paths)), "repeats primary");
-    assert_eq!(words(&*scheduler, &view(&[paths[0], dead(paths[1])])), "stand-in");
+    assert_eq!(words(&*scheduler, &view(&paths)), "retransmissions primary");
+    assert_eq!(words(&*scheduler, &view(&[paths[0], dead(paths[1])])), "fallback");
     // The fastest path is primary, whichever it is.
-    assert_eq!(fresh("primary=rank", &paths), "repeats primary");
+    assert_eq!(fresh("primary=rank", &paths), "retransmissions primary");
     assert_eq!(fresh("primary=rank", &[paths[0], dead(paths[1])]), "primary");
 }
 
@@ -133,7 +136,7 @@ fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
     };
     assert_eq!(decide(&paths), "unbound streams");
     paths[1] = dead(paths[1]);
-    assert_eq!(decide(&paths), "guests");
+    assert_eq!(decide(&paths), "orphaned-streams");
     paths[1].state = PathState::Active;
     assert_eq!(decide(&paths), "unbound streams");
 }
@@ -142,14 +145,17 @@ fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
 fn cost_names_the_dearer_paths_even_while_the_cheaper_ones_fail() {
     let mut paths = three();
     paths.push(costing(2, path(3, 1)));
-    assert_eq!(fresh("cost", &paths), "farther nearest secondary dearer");
-    assert_eq!(words(&*make("cost"), &in_background(view(&paths))), "farther nearest secondary unpaid");
+    assert_eq!(fresh("cost", &paths), "higher-rtt lowest-rtt secondary more-costly");
+    assert_eq!(
+        words(&*make("cost"), &in_background(view(&paths))),
+        "higher-rtt lowest-rtt secondary no-background"
+    );
     paths[3].terms.quota_left = Some(ByteCount(100));
-    assert_eq!(fresh("cost", &paths), "farther nearest secondary cap-reached");
-    assert_eq!(fresh("cost", &[dead(path(0, 40)), costing(1, path(1, 20))]), "dearer");
+    assert_eq!(fresh("cost", &paths), "higher-rtt lowest-rtt secondary cap-reached");
+    assert_eq!(fresh("cost", &[dead(path(0, 40)), costing(1, path(1, 20))]), "more-costly");
     // A free path in reserve makes no other dear.
     let backup = PathView { role: Role::Backup, state: PathState::Backup, ..path(0, 40) };
-    assert_eq!(fresh("cost", &[backup, costing(1, path(1, 20))]), "nearest");
+    assert_eq!(fresh("cost", &[backup, costing(1, path(1, 20))]), "lowest-rtt");
 }
 
 /// A scheduler that does not explain itself.

@@ -76,7 +76,7 @@ impl StreamSet {
     pub(crate) fn reset(&mut self, id: StreamId, code: u64) -> Result<(), Misuse> {
         let stream = self.stream_mut(id)?;
         stream.send.reset(code)?;
-        stream.entry.control.insert(ControlBlocks::RESET);
+        stream.entry.control.insert(ControlBlocks::RESET_STREAM);
         self.after_change(id);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl StreamSet {
         let counted = stream.receive.stop(code)?;
         let gaps = (gaps, stream.gaps());
         if stream.receive.stopping().is_some() {
-            stream.entry.control.insert(ControlBlocks::STOP);
+            stream.entry.control.insert(ControlBlocks::STOP_SENDING);
         }
         self.count_gaps(gaps.0, gaps.1);
         self.count(counted);
@@ -154,7 +154,7 @@ impl StreamSet {
             self.receive_credit.window_at_least(window.saturating_add(window / 2));
         }
         self.receive_credit.consume(count, epoch);
-        self.pending.window |= self.receive_credit.should_update();
+        self.pending.max_data |= self.receive_credit.should_update();
     }
 
     /// The next event for the application.

@@ -32,8 +32,8 @@ pub(crate) struct Backlog {
     pub(crate) backlog: ByteCount,
     pub(crate) skipped: ByteCount,
     pub(crate) repeats: ByteCount,
-    pub(crate) window_left: ByteCount,
-    pub(crate) window_total: ByteCount,
+    pub(crate) credit_left: ByteCount,
+    pub(crate) credit_total: ByteCount,
     pub(crate) next: Option<NextUp>,
 }
 
@@ -72,7 +72,7 @@ impl StreamSet {
         let totals = &self.queue.totals;
         let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
         let mut repeats = totals.repeat + totals.begun + totals.bare_ends as u64;
-        if filter == ClassFilter::Patient {
+        if filter == ClassFilter::NotUrgent {
             fresh -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.fresh);
             skipped -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.skipped);
             repeats -= self.sum_of_urgent(&self.queue.repeats, |ready| ready.repeats());
@@ -94,8 +94,8 @@ impl StreamSet {
             backlog: ByteCount(fresh + skipped),
             skipped: ByteCount(skipped),
             repeats: ByteCount(repeats),
-            window_left: ByteCount(window.0),
-            window_total: ByteCount(window.1),
+            credit_left: ByteCount(window.0),
+            credit_total: ByteCount(window.1),
             next,
         }
     }

@@ -1,7 +1,7 @@
 //! Blocks of the peer.
 
 use manyway_wire::mmsp2::{
-    Block, Blocked, BlockedBy, StreamData, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
+    Block, Blocked, BlockedBy, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamData,
 };
 use manyway_wire::{Side, StreamId};
 
@@ -22,17 +22,17 @@ impl StreamSet {
             Block::Stream(block) => self.on_stream(block),
             Block::Message(block) => self.on_message(block),
             Block::Skip(block) => self.on_skip(block),
-            Block::Window(block) => {
-                self.on_window(block);
+            Block::MaxData(block) => {
+                self.on_max_data(block);
                 Ok(())
             }
-            Block::StreamWindow(block) => self.on_stream_window(block),
-            Block::StreamLimit(block) => {
-                self.on_stream_limit(block);
+            Block::MaxStreamData(block) => self.on_max_stream_data(block),
+            Block::MaxStreams(block) => {
+                self.on_max_streams(block);
                 Ok(())
             }
-            Block::StreamReset(block) => self.on_stream_reset(block),
-            Block::StreamStop(block) => self.on_stream_stop(block),
+            Block::ResetStream(block) => self.on_reset_stream(block),
+            Block::StopSending(block) => self.on_stop_sending(block),
             Block::Blocked(block) => self.on_blocked(block),
             _ => Ok(()),
         }
@@ -58,7 +58,7 @@ impl StreamSet {
         let gaps = stream.gaps();
         let counted = stream.receive.on_data(block.offset, block.data, claim);
         let gaps = (gaps, stream.gaps());
-        self.tally.duplicate_bytes_received += counted.in_vain;
+        self.tally.duplicate_bytes_received += counted.duplicate;
         let known = is_known(self.side, self.theirs.accepted, block.stream);
         if known && stream.receive.take_readable() {
             self.events.push_back(StreamEvent::Readable(block.stream));
@@ -79,7 +79,7 @@ impl StreamSet {
     ///
     /// # Errors
     /// As for [`Self::on_stream`]: the final size counts on the credit.
-    pub(crate) fn on_stream_reset(&mut self, block: &StreamReset) -> Result<(), Violation> {
+    pub(crate) fn on_reset_stream(&mut self, block: &ResetStream) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
         let claim = Claim { reach: block.final_size, is_end: true };
@@ -106,11 +106,11 @@ impl StreamSet {
     ///
     /// # Errors
     /// There can be no such stream.
-    pub(crate) fn on_stream_stop(&mut self, block: &StreamStop) -> Result<(), Violation> {
+    pub(crate) fn on_stop_sending(&mut self, block: &StopSending) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
         if stream.send.on_stop(block.code) {
-            stream.entry.control.insert(ControlBlocks::RESET);
+            stream.entry.control.insert(ControlBlocks::RESET_STREAM);
             if is_known(self.side, self.theirs.accepted, block.stream) {
                 self.events.push_back(StreamEvent::Stopped(block.stream, block.code));
             }
@@ -120,7 +120,7 @@ impl StreamSet {
     }
 
     /// Takes connection credit.
-    pub(crate) fn on_window(&mut self, block: &Window) {
+    pub(crate) fn on_max_data(&mut self, block: &MaxData) {
         self.send_credit.raise(block.credit);
     }
 
@@ -128,7 +128,7 @@ impl StreamSet {
     ///
     /// # Errors
     /// There can be no such stream.
-    pub(crate) fn on_stream_window(&mut self, block: &StreamWindow) -> Result<(), Violation> {
+    pub(crate) fn on_max_stream_data(&mut self, block: &MaxStreamData) -> Result<(), Violation> {
         self.open_up_to(block.stream)?;
         if let Some(stream) = self.streams.get_mut(&block.stream) {
             stream.send.raise_credit(block.credit);
@@ -138,7 +138,7 @@ impl StreamSet {
     }
 
     /// Takes the number of streams that this end may open.
-    pub(crate) fn on_stream_limit(&mut self, block: &StreamLimit) {
+    pub(crate) fn on_max_streams(&mut self, block: &MaxStreams) {
         self.raise_stream_limit(block.count);
     }
 
@@ -148,16 +148,16 @@ impl StreamSet {
     /// There can be no such stream.
     pub(crate) fn on_blocked(&mut self, block: &Blocked) -> Result<(), Violation> {
         match block.by {
-            BlockedBy::Connection { .. } => self.pending.window |= self.receive_credit.due() > 0,
+            BlockedBy::Connection { .. } => self.pending.max_data |= self.receive_credit.due() > 0,
             BlockedBy::Streams { .. } => {
-                self.pending.stream_limit |=
+                self.pending.max_streams |=
                     self.theirs.retired + self.config.peer_streams > self.theirs.advertised;
             }
             BlockedBy::Stream { stream, .. } => {
                 self.open_up_to(stream)?;
                 if let Some(stream) = self.streams.get_mut(&stream) {
                     if stream.receive.open_credit().is_some_and(|credit| credit.due() > 0) {
-                        stream.entry.control.insert(ControlBlocks::WINDOW);
+                        stream.entry.control.insert(ControlBlocks::MAX_STREAM_DATA);
                     }
                     self.queue.update(stream);
                 }

@@ -130,8 +130,8 @@ struct TheirStreams {
 /// Control blocks of the connection to send.
 #[derive(Debug, Default)]
 struct Pending {
-    window: bool,
-    stream_limit: bool,
+    max_data: bool,
+    max_streams: bool,
 }
 
 /// Periods of two round trips, for the growth of windows.
@@ -288,7 +288,7 @@ impl StreamSet {
             self.theirs.retired += 1;
             // The limit is advertised at once when the peer has less than half of its streams left.
             let left = self.theirs.advertised.saturating_sub(self.theirs.opened);
-            self.pending.stream_limit |= left <= self.config.peer_streams / 2;
+            self.pending.max_streams |= left <= self.config.peer_streams / 2;
         }
     }
 
@@ -308,7 +308,7 @@ impl StreamSet {
     fn count(&mut self, counted: Counted) {
         self.receive_credit.receive(counted.received);
         self.receive_credit.discard(counted.discarded);
-        self.pending.window |= self.receive_credit.should_update();
+        self.pending.max_data |= self.receive_credit.should_update();
     }
 }
 
@@ -337,7 +337,7 @@ impl Stream {
     /// Marks credit as due, if it is.
     fn note_window(&mut self) {
         if self.receive.open_credit().is_some_and(|credit| credit.should_update()) {
-            self.entry.control.insert(ControlBlocks::WINDOW);
+            self.entry.control.insert(ControlBlocks::MAX_STREAM_DATA);
         }
     }
 }

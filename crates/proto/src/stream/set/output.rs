@@ -1,7 +1,7 @@
 //! Control blocks for the peer, and their fate.
 
 use manyway_wire::mmsp2::{
-    Block, Blocked, BlockedBy, StreamLimit, StreamReset, StreamStop, StreamWindow, Window,
+    Block, Blocked, BlockedBy, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending,
 };
 use manyway_wire::{StreamId, Writer};
 
@@ -21,8 +21,8 @@ struct NoRoom;
 impl StreamSet {
     /// Whether control blocks wait.
     pub(crate) fn wants_control(&self) -> bool {
-        self.pending.window
-            || self.pending.stream_limit
+        self.pending.max_data
+            || self.pending.max_streams
             || !self.queue.control.is_empty()
             || self.is_connection_blocked()
             || self.are_streams_blocked()
@@ -39,19 +39,19 @@ impl StreamSet {
         w: &mut Writer<'_>,
         contents: &mut Contents,
     ) -> Result<(), NoRoom> {
-        if self.pending.window {
+        if self.pending.max_data {
             let credit = self.receive_credit.limit() + self.receive_credit.due();
-            put(w, &Block::Window(Window { credit }))?;
+            put(w, &Block::MaxData(MaxData { credit }))?;
             self.receive_credit.update();
-            self.pending.window = false;
-            contents.push(SentContent::Window);
+            self.pending.max_data = false;
+            contents.push(SentContent::MaxData);
         }
-        if self.pending.stream_limit {
+        if self.pending.max_streams {
             let count = self.theirs.advertised.max(self.theirs.retired + self.config.peer_streams);
-            put(w, &Block::StreamLimit(StreamLimit { count }))?;
+            put(w, &Block::MaxStreams(MaxStreams { count }))?;
             self.theirs.advertised = count;
-            self.pending.stream_limit = false;
-            contents.push(SentContent::StreamLimit);
+            self.pending.max_streams = false;
+            contents.push(SentContent::MaxStreams);
         }
         if self.is_connection_blocked() {
             put(
@@ -138,7 +138,7 @@ impl StreamSet {
                 }
                 self.tell_progress(id, progress);
             }
-            SentContent::StreamReset { stream: id } => {
+            SentContent::ResetStream { stream: id } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };
                 stream.send.on_reset_delivered();
                 self.after_change(id);
@@ -146,10 +146,10 @@ impl StreamSet {
             SentContent::Message { stream, key, .. } | SentContent::Skip { stream, key } => {
                 self.on_message_delivered(stream, key.into(), content);
             }
-            SentContent::Window
-            | SentContent::StreamWindow { .. }
-            | SentContent::StreamLimit
-            | SentContent::StreamStop { .. }
+            SentContent::MaxData
+            | SentContent::MaxStreamData { .. }
+            | SentContent::MaxStreams
+            | SentContent::StopSending { .. }
             | SentContent::Blocked { .. }
             | SentContent::Handshake { .. }
             | SentContent::PathAck { .. }
@@ -174,11 +174,11 @@ impl StreamSet {
                 stream.send.on_lost(offset..offset + u64::from(length), end);
                 self.queue.update(stream);
             }
-            SentContent::Window => self.pending.window = true,
-            SentContent::StreamLimit => self.pending.stream_limit = true,
-            SentContent::StreamWindow { stream } => self.write_again(stream, ControlBlocks::WINDOW),
-            SentContent::StreamReset { stream } => self.write_again(stream, ControlBlocks::RESET),
-            SentContent::StreamStop { stream } => self.write_again(stream, ControlBlocks::STOP),
+            SentContent::MaxData => self.pending.max_data = true,
+            SentContent::MaxStreams => self.pending.max_streams = true,
+            SentContent::MaxStreamData { stream } => self.write_again(stream, ControlBlocks::MAX_STREAM_DATA),
+            SentContent::ResetStream { stream } => self.write_again(stream, ControlBlocks::RESET_STREAM),
+            SentContent::StopSending { stream } => self.write_again(stream, ControlBlocks::STOP_SENDING),
             SentContent::Blocked { by } => self.on_blocked_lost(by),
             SentContent::Message { stream, key, .. } | SentContent::Skip { stream, key } => {
                 self.on_message_lost(stream, key.into(), content);
@@ -246,28 +246,28 @@ impl Stream {
             return Err(NoRoom);
         }
         self.entry.control.remove(ControlBlocks::SKIP);
-        if wanted.contains(ControlBlocks::RESET)
+        if wanted.contains(ControlBlocks::RESET_STREAM)
             && let Some((code, final_size)) = self.send.resetting()
         {
-            put(w, &Block::StreamReset(StreamReset { stream, code, final_size }))?;
-            contents.push(SentContent::StreamReset { stream });
+            put(w, &Block::ResetStream(ResetStream { stream, code, final_size }))?;
+            contents.push(SentContent::ResetStream { stream });
         }
-        self.entry.control.remove(ControlBlocks::RESET);
-        if wanted.contains(ControlBlocks::STOP)
+        self.entry.control.remove(ControlBlocks::RESET_STREAM);
+        if wanted.contains(ControlBlocks::STOP_SENDING)
             && let Some(code) = self.receive.stopping()
         {
-            put(w, &Block::StreamStop(StreamStop { stream, code }))?;
-            contents.push(SentContent::StreamStop { stream });
+            put(w, &Block::StopSending(StopSending { stream, code }))?;
+            contents.push(SentContent::StopSending { stream });
         }
-        self.entry.control.remove(ControlBlocks::STOP);
-        if wanted.contains(ControlBlocks::WINDOW)
+        self.entry.control.remove(ControlBlocks::STOP_SENDING);
+        if wanted.contains(ControlBlocks::MAX_STREAM_DATA)
             && let Some(credit) = self.receive.open_credit()
         {
-            put(w, &Block::StreamWindow(StreamWindow { stream, credit: credit.limit() + credit.due() }))?;
+            put(w, &Block::MaxStreamData(MaxStreamData { stream, credit: credit.limit() + credit.due() }))?;
             credit.update();
-            contents.push(SentContent::StreamWindow { stream });
+            contents.push(SentContent::MaxStreamData { stream });
         }
-        self.entry.control.remove(ControlBlocks::WINDOW);
+        self.entry.control.remove(ControlBlocks::MAX_STREAM_DATA);
         if wanted.contains(ControlBlocks::BLOCKED)
             && let Some(limit) = self.send.blocked()
         {

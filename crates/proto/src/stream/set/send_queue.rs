@@ -88,9 +88,9 @@ struct Place {
 pub(super) struct ControlBlocks(u8);
 
 impl ControlBlocks {
-    pub(super) const WINDOW: Self = Self(1);
-    pub(super) const RESET: Self = Self(2);
-    pub(super) const STOP: Self = Self(4);
+    pub(super) const MAX_STREAM_DATA: Self = Self(1);
+    pub(super) const RESET_STREAM: Self = Self(2);
+    pub(super) const STOP_SENDING: Self = Self(4);
     pub(super) const BLOCKED: Self = Self(8);
     pub(super) const SKIP: Self = Self(16);
 

@@ -56,7 +56,7 @@ impl Wanted {
             Admission::Anything => 1,
             Admission::Everything => 0,
             Admission::Below(names) if names.contains(entry.path.first()) => 1,
-            Admission::Below(_) => return Err(Failure::new(Reason::Unasked)),
+            Admission::Below(_) => return Err(Failure::new(Reason::NotRequested)),
         };
         match &entry.kind {
             // transfer 2.6: the receiver does not trust the sender's check

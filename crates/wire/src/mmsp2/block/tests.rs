@@ -21,9 +21,9 @@ fn blocks_start_at_multiples_of_four_and_only_the_last_may_lack_padding() {
 // spec 2.4
 #[test]
 fn content_of_padding_is_ignored() {
-    let payload = [Window::KIND, 0, 0, 5, 7, 0xff, 0xff, 0xff, Pong::KIND, 0, 0, 4];
+    let payload = [MaxData::KIND, 0, 0, 5, 7, 0xff, 0xff, 0xff, Pong::KIND, 0, 0, 4];
     let blocks: Vec<_> = Blocks::new(&payload).map(Result::unwrap).collect();
-    assert_eq!(blocks, [Block::Window(Window { credit: 7 }), Block::Pong]);
+    assert_eq!(blocks, [Block::MaxData(MaxData { credit: 7 }), Block::Pong]);
 }
 
 // spec 2.5
@@ -58,9 +58,9 @@ fn reserved_types_are_unknown() {
 #[test]
 fn a_length_below_the_header_or_beyond_the_packet_is_refused() {
     for length in [0, 3, 9] {
-        let payload = [Window::KIND, 0, 0, length, 1, 0, 0, 0];
+        let payload = [MaxData::KIND, 0, 0, length, 1, 0, 0, 0];
         let expected = DecodeError::BlockLength {
-            kind: Window::KIND,
+            kind: MaxData::KIND,
             offset: 0,
             length: usize::from(length),
             left: payload.len(),
@@ -72,17 +72,17 @@ fn a_length_below_the_header_or_beyond_the_packet_is_refused() {
 // spec 2.3
 #[test]
 fn flags_that_a_block_does_not_have_are_refused() {
-    let results = testing::walk(&[Window::KIND, 0x80, 0, 5, 1]);
-    assert_eq!(results, [Err(DecodeError::UnknownFlags { kind: Window::KIND, offset: 4, flags: 0x80 })]);
+    let results = testing::walk(&[MaxData::KIND, 0x80, 0, 5, 1]);
+    assert_eq!(results, [Err(DecodeError::UnknownFlags { kind: MaxData::KIND, offset: 4, flags: 0x80 })]);
 }
 
 // spec 2.7
 #[test]
 fn bytes_behind_the_last_field_are_refused() {
-    let results = testing::walk(&[Window::KIND, 0, 0, 6, 1, 2]);
+    let results = testing::walk(&[MaxData::KIND, 0, 0, 6, 1, 2]);
     assert_eq!(
         results,
-        [Err(DecodeError::TrailingBytes { part: Part::Block(Window::KIND), offset: 5, left: 1 })]
+        [Err(DecodeError::TrailingBytes { part: Part::Block(MaxData::KIND), offset: 5, left: 1 })]
     );
 }
 
@@ -91,7 +91,7 @@ fn bytes_behind_the_last_field_are_refused() {
 fn only_four_blocks_do_not_ask_for_an_acknowledgement() {
     let silent = [
         Block::SynAck(SynAck { info: &[] }),
-        Block::Pad,
+        Block::Padding,
         Block::Close(Close { step: crate::mmsp2::CloseStep::Fin, code: 0, text: &[] }),
     ];
     assert!(silent.iter().all(|block| !block.is_ack_eliciting()));
@@ -103,7 +103,7 @@ fn only_four_blocks_do_not_ask_for_an_acknowledgement() {
 #[test]
 fn probing_blocks_are_those_that_say_nothing_about_the_connection() {
     assert!(Block::Probe(Probe { nonce: 1 }).is_probing());
-    assert!(Block::Pad.is_probing());
+    assert!(Block::Padding.is_probing());
     assert!(!Block::PathClose(PathClose { path: PathId(1), code: 0 }).is_probing());
     assert!(!Block::Pong.is_probing());
 }

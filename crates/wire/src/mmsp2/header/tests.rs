@@ -20,7 +20,7 @@ fn sealed_long(header: LongHeader, number: u64, number_len: usize, payload: usiz
 // spec 4.4
 #[test]
 fn a_long_header_comes_back_as_it_was_written() {
-    for kind in [LongKind::Open, LongKind::SetUp] {
+    for kind in [LongKind::Initial, LongKind::Handshake] {
         for number_len in 1..=4 {
             let header = long(kind);
             let packet = sealed_long(header, 0x0102_0304, number_len, 40);
@@ -62,8 +62,8 @@ fn a_short_header_comes_back_as_it_was_written() {
 // spec 4.9
 #[test]
 fn a_coalesced_packet_begins_where_the_first_one_ends() {
-    let first = sealed_long(long(LongKind::Open), 1, 1, 50);
-    let second = sealed_long(long(LongKind::SetUp), 0, 1, 70);
+    let first = sealed_long(long(LongKind::Initial), 1, 1, 50);
+    let second = sealed_long(long(LongKind::Handshake), 0, 1, 70);
     let datagram = [first.clone(), second.clone()].concat();
     let decoded = decode_protected(&datagram).unwrap();
     assert_eq!(decoded.length, first.len());
@@ -80,13 +80,13 @@ fn a_packet_too_short_for_the_sample_is_refused() {
     short.pop();
     assert!(matches!(decode_protected(&short), Err(DecodeError::Truncated { part: Part::Header, .. })));
 
-    let packet = sealed_long(long(LongKind::Open), 0, 1, 2);
+    let packet = sealed_long(long(LongKind::Initial), 0, 1, 2);
     assert!(matches!(decode_protected(&packet), Err(DecodeError::OutOfRange { field: "length", .. })));
 }
 
 #[test]
 fn a_length_beyond_the_datagram_is_refused() {
-    let mut packet = sealed_long(long(LongKind::Open), 0, 1, 40);
+    let mut packet = sealed_long(long(LongKind::Initial), 0, 1, 40);
     packet.pop();
     assert!(matches!(decode_protected(&packet), Err(DecodeError::Truncated { part: Part::Header, .. })));
 }
@@ -99,7 +99,7 @@ fn first_bytes_of_other_protocols_are_refused() {
         packet[0] = first;
         assert_eq!(decode_protected(&packet), Err(DecodeError::FirstByte { first }));
     }
-    let mut packet = sealed_long(long(LongKind::Open), 0, 1, 40);
+    let mut packet = sealed_long(long(LongKind::Initial), 0, 1, 40);
     for first in [0x80, 0xe0, 0xf0] {
         packet[0] = first;
         assert_eq!(decode_protected(&packet), Err(DecodeError::FirstByte { first }), "reserved type");

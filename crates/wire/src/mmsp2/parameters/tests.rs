@@ -6,9 +6,9 @@ fn full() -> Parameters {
         original_destination: ConnectionId::from_slice(&[1; 18]),
         source: ConnectionId::from_u64(2),
         idle_timeout: Duration::from_secs(30),
-        connection_window: 1_572_864,
-        stream_window: 1 << 20,
-        stream_limit: 256,
+        initial_max_data: 1_572_864,
+        initial_max_stream_data: 1 << 20,
+        initial_max_streams: 256,
         path_limit: 3,
         max_ack_delay: Duration::from_millis(25),
         max_datagram: 1472,
@@ -75,9 +75,9 @@ fn a_parameter_that_is_there_twice_is_refused() {
 #[test]
 fn values_out_of_range_are_refused() {
     let mut count = Vec::new();
-    Writer::new(&mut count, 8).varint(StreamLimit::MAX + 1);
+    Writer::new(&mut count, 8).varint(MaxStreams::MAX + 1);
     let cases: [(u16, &[u8], &str); 7] = [
-        (STREAM_LIMIT, &count, "stream limit"),
+        (INITIAL_MAX_STREAMS, &count, "initial max streams"),
         (PATH_LIMIT, &count, "path"),
         (MAX_ACK_DELAY, &[0x80, 0xf4, 0x24, 0x01], "max ack delay"),
         (MAX_DATAGRAM, &[0x44, 0xaf], "max datagram"),
@@ -111,14 +111,14 @@ fn a_short_idle_timeout_is_not_rounded_to_never() {
 #[test]
 fn values_beyond_their_range_are_clamped_when_written() {
     let mut parameters = full();
-    parameters.stream_limit = u64::MAX;
+    parameters.initial_max_streams = u64::MAX;
     parameters.max_ack_delay = Duration::from_secs(99);
     parameters.max_datagram = 500;
     parameters.application = vec![b'x'; 200];
     parameters.idle_timeout = Duration::MAX;
     parameters.max_message = u64::MAX;
     let decoded = Parameters::decode(&parameters.encode()).unwrap();
-    assert_eq!(decoded.stream_limit, StreamLimit::MAX);
+    assert_eq!(decoded.initial_max_streams, MaxStreams::MAX);
     assert_eq!(decoded.max_ack_delay, Duration::from_secs(16));
     assert_eq!(decoded.max_datagram, 1200);
     assert_eq!(decoded.application.len(), 64);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_wire::mmsp2::{Blocked, BlockedBy, StreamData, StreamReset};
+use manyway_wire::mmsp2::{Blocked, BlockedBy, ResetStream, StreamData};
 
 use super::*;
 use crate::{ByteCount, Class};
@@ -106,7 +106,7 @@ fn a_peer_that_exceeds_its_credit_is_refused() {
     server.streams.on_stream(&last_byte(second, (8 << 10) - 1)).unwrap();
     let connection = server.streams.on_stream(&last_byte(second, 8 << 10));
     assert!(matches!(connection, Err(Violation::FlowControl { stream: None, .. })));
-    let reset = server.streams.on_stream_reset(&StreamReset { stream: second, code: 0, final_size: 9 << 10 });
+    let reset = server.streams.on_reset_stream(&ResetStream { stream: second, code: 0, final_size: 9 << 10 });
     assert!(matches!(reset, Err(Violation::FlowControl { stream: None, .. })));
 }
 

@@ -1,6 +1,6 @@
 //! Opening, ending, abandoning and forgetting streams.
 
-use manyway_wire::mmsp2::{StreamData, StreamReset};
+use manyway_wire::mmsp2::{ResetStream, StreamData};
 
 use super::*;
 use crate::{Misuse, WriteError};
@@ -188,6 +188,6 @@ fn the_final_size_cannot_change() {
     assert!(!wrong(&block(0, false, b"12345")));
     let (_, mut server) = pair(&small());
     server.streams.on_stream(&block(10, false, b"12345")).unwrap();
-    assert!(server.streams.on_stream_reset(&StreamReset { stream, code: 0, final_size: 14 }).is_err());
-    assert!(server.streams.on_stream_reset(&StreamReset { stream, code: 0, final_size: 15 }).is_ok());
+    assert!(server.streams.on_reset_stream(&ResetStream { stream, code: 0, final_size: 14 }).is_err());
+    assert!(server.streams.on_reset_stream(&ResetStream { stream, code: 0, final_size: 15 }).is_ok());
 }

@@ -56,7 +56,7 @@ fn deferred_bytes_need_no_credit_while_a_message_waits_for_it() {
     send(&mut client, messages, 4 << 10, unordered().priority(1));
     assert!(client.streams.wants_data(ClassFilter::All));
     let backlog = client.streams.backlog_of(ClassFilter::All);
-    assert_eq!((backlog.window_left, backlog.next.unwrap().stream), (ByteCount::ZERO, messages));
+    assert_eq!((backlog.credit_left, backlog.next.unwrap().stream), (ByteCount::ZERO, messages));
     let packet = client.packet().unwrap();
     let block_of =
         |block: &Block<'_>| if let Block::Stream(block) = block { Some(block.offset) } else { None };
@@ -86,11 +86,11 @@ fn urgent_data_is_not_part_of_background_and_bulk_data() {
     client.write(bytes, &pattern(bytes, 5_000));
     send(&mut client, messages, 2_000, unordered().class(Class::Interactive));
     let (all, patient) =
-        (client.streams.backlog_of(ClassFilter::All), client.streams.backlog_of(ClassFilter::Patient));
+        (client.streams.backlog_of(ClassFilter::All), client.streams.backlog_of(ClassFilter::NotUrgent));
     assert_eq!((all.backlog, patient.backlog), (ByteCount(7_000), ByteCount(5_000)));
     assert_eq!((all.next.unwrap().stream, patient.next.unwrap().stream), (messages, bytes));
     let mut ready = Vec::new();
-    client.streams.ready_streams(ClassFilter::Patient, &mut ready);
+    client.streams.ready_streams(ClassFilter::NotUrgent, &mut ready);
     assert_eq!(ready.iter().map(|ready| ready.stream).collect::<Vec<_>>(), [bytes]);
 }
 

@@ -22,7 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// An ACK-only packet that elicits an acknowledgement.
 #[derive(Debug, Clone)]
-pub(crate) struct AckQuestion {
+pub(crate) struct AckQuery {
     pub(crate) packet_number: u64,
     pub(crate) time_sent: Instant,
     pub(crate) contents: Contents,
@@ -30,40 +30,40 @@ pub(crate) struct AckQuestion {
 
 /// The ACK queries of one path.
 #[derive(Debug, Default)]
-pub(crate) struct AckQuestions {
+pub(crate) struct AckQueries {
     /// Unanswered queries, oldest first.
-    waiting: VecDeque<AckQuestion>,
+    waiting: VecDeque<AckQuery>,
     /// When the last query left.
-    asked_at: Option<Instant>,
+    last_at: Option<Instant>,
     /// How many queries left since the last reply.
     unanswered: u32,
 }
 
-impl AckQuestions {
+impl AckQueries {
     /// Whether the next query may go: one round trip after the last one, doubled with each unanswered query, because
     /// replies may take far longer than the round trip that an idle path once had.
-    pub(crate) fn may_ask(&self, now: Instant, smoothed_rtt: Duration) -> bool {
-        let Some(asked_at) = self.asked_at else { return true };
+    pub(crate) fn may_query(&self, now: Instant, smoothed_rtt: Duration) -> bool {
+        let Some(last_at) = self.last_at else { return true };
         let once = smoothed_rtt.max(LEAST_WAIT);
         // 2^10 times 10 ms is above the longest wait.
         let wait = once.saturating_mul(1 << self.unanswered.saturating_sub(1).min(10));
-        now - asked_at >= wait.min(LONGEST_WAIT.max(once))
+        now - last_at >= wait.min(LONGEST_WAIT.max(once))
     }
 
     /// Records a query that left.
-    pub(crate) fn on_asked(&mut self, question: AckQuestion) {
+    pub(crate) fn on_query_sent(&mut self, query: AckQuery) {
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
         }
-        self.asked_at = Some(question.time_sent);
-        self.waiting.push_back(question);
+        self.last_at = Some(query.time_sent);
+        self.waiting.push_back(query);
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
     /// Removes the queries in a range, oldest first.
-    pub(crate) fn on_acked(&mut self, range: &RangeInclusive<u64>, mut arrived: impl FnMut(AckQuestion)) {
-        let from = self.waiting.partition_point(|question| question.packet_number < *range.start());
-        let end = self.waiting.partition_point(|question| question.packet_number <= *range.end());
+    pub(crate) fn on_acked(&mut self, range: &RangeInclusive<u64>, mut arrived: impl FnMut(AckQuery)) {
+        let from = self.waiting.partition_point(|query| query.packet_number < *range.start());
+        let end = self.waiting.partition_point(|query| query.packet_number <= *range.end());
         if from < end {
             self.unanswered = 0;
             self.waiting.drain(from..end).for_each(&mut arrived);
@@ -82,47 +82,47 @@ mod tests {
 
     use manyway_wire::PathId;
 
-    use super::{AckQuestion, AckQuestions, MOST};
+    use super::{AckQueries, AckQuery, MOST};
     use crate::Instant;
     use crate::packet::content::{Contents, SentContent};
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn question(time_sent: Instant, packet_number: u64) -> AckQuestion {
+    fn query(time_sent: Instant, packet_number: u64) -> AckQuery {
         let contents = Contents::from_iter([SentContent::PathAck { path: PathId(1), largest: 7 }]);
-        AckQuestion { packet_number, time_sent, contents }
+        AckQuery { packet_number, time_sent, contents }
     }
 
     #[test]
     fn a_query_goes_once_in_a_round_trip_and_backs_off_without_replies() {
-        let mut questions = AckQuestions::default();
+        let mut queries = AckQueries::default();
         let mut now = Instant::from_nanos(0);
         let mut waits = Vec::new();
         for number in 0..9 {
-            let asked_at = now;
-            while !questions.may_ask(now, 40 * MS) {
+            let last_at = now;
+            while !queries.may_query(now, 40 * MS) {
                 now += 10 * MS;
             }
-            waits.push((now - asked_at).as_millis());
-            questions.on_asked(question(now, number));
+            waits.push((now - last_at).as_millis());
+            queries.on_query_sent(query(now, number));
         }
         assert_eq!(waits, [0, 40, 80, 160, 320, 640, 1280, 2000, 2000]);
-        questions.on_acked(&(8..=8), drop);
-        assert!(!questions.may_ask(now + 39 * MS, 40 * MS) && questions.may_ask(now + 40 * MS, 40 * MS));
+        queries.on_acked(&(8..=8), drop);
+        assert!(!queries.may_query(now + 39 * MS, 40 * MS) && queries.may_query(now + 40 * MS, 40 * MS));
     }
 
     #[test]
     fn a_reply_reports_arrivals_and_memory_stays_bounded() {
-        let mut questions = AckQuestions::default();
+        let mut queries = AckQueries::default();
         for number in 0..20 {
-            questions.on_asked(question(Instant::from_nanos(0), number));
+            queries.on_query_sent(query(Instant::from_nanos(0), number));
         }
-        assert_eq!(questions.waiting.len(), MOST);
+        assert_eq!(queries.waiting.len(), MOST);
         let mut arrived = Vec::new();
-        questions.on_acked(&(0..=13), |question| arrived.push(question.packet_number));
-        questions.on_acked(&(0..=16), |question| arrived.push(question.packet_number));
-        questions.on_acked(&(0..=16), |question| panic!("{question:?} was told before"));
-        questions.on_acked(&(18..=19), |question| arrived.push(question.packet_number));
-        assert_eq!((arrived, questions.waiting.len()), (vec![12, 13, 14, 15, 16, 18, 19], 1));
+        queries.on_acked(&(0..=13), |query| arrived.push(query.packet_number));
+        queries.on_acked(&(0..=16), |query| arrived.push(query.packet_number));
+        queries.on_acked(&(0..=16), |query| panic!("{query:?} was told before"));
+        queries.on_acked(&(18..=19), |query| arrived.push(query.packet_number));
+        assert_eq!((arrived, queries.waiting.len()), (vec![12, 13, 14, 15, 16, 18, 19], 1));
     }
 }

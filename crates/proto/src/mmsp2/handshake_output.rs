@@ -27,8 +27,8 @@ impl Mmsp2 {
     ) -> Option<Transmit> {
         let close = Close { step: due.step, code: due.code, text: due.reason.as_bytes() };
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
-            if self.setup.is_some() && self.protector.has(level) {
-                self.build_setup_packet(engine, now, buffer, level, Some(&close));
+            if self.handshake.is_some() && self.protector.has(level) {
+                self.build_handshake_packet(engine, now, buffer, level, Some(&close));
             }
         }
         let (id, tuple) = engine.paths.by_turn(due.turn).map(|path| (path.id, path.tuple()))?;
@@ -68,32 +68,33 @@ impl Mmsp2 {
     }
 
     /// Handshake packets: Initial and Handshake packets share a datagram.
-    pub(crate) fn transmit_setup(
+    pub(crate) fn transmit_handshake(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let path = engine.paths.get(PathId::FIRST)?;
-        let setup = self.setup.as_ref()?;
-        let tuple = if setup.attempts.is_settled() { path.tuple() } else { setup.attempts.current()? };
+        let handshake = self.handshake.as_ref()?;
+        let tuple =
+            if handshake.attempts.is_settled() { path.tuple() } else { handshake.attempts.current()? };
         if path.place.amplification().room() < LEAST_SETUP_PACKET {
             return None;
         }
-        let open = self.wants_setup(now, EncryptionLevel::Initial);
-        let set_up = self.wants_setup(now, EncryptionLevel::Handshake);
+        let open = self.wants_handshake(now, EncryptionLevel::Initial);
+        let set_up = self.wants_handshake(now, EncryptionLevel::Handshake);
         if open {
-            self.build_setup_packet(engine, now, buffer, EncryptionLevel::Initial, None);
+            self.build_handshake_packet(engine, now, buffer, EncryptionLevel::Initial, None);
         }
         if set_up {
-            self.build_setup_packet(engine, now, buffer, EncryptionLevel::Handshake, None);
+            self.build_handshake_packet(engine, now, buffer, EncryptionLevel::Handshake, None);
         }
-        let setup = self.setup.as_mut()?;
-        if !setup.attempts.is_settled()
-            && !setup.handshake.wants(EncryptionLevel::Initial)
-            && setup.attempts.advance()
+        let handshake = self.handshake.as_mut()?;
+        if !handshake.attempts.is_settled()
+            && !handshake.tls.wants(EncryptionLevel::Initial)
+            && handshake.attempts.advance()
         {
-            setup.handshake.resend_all(EncryptionLevel::Initial);
+            handshake.tls.resend_all(EncryptionLevel::Initial);
         }
         if buffer.is_empty() {
             return None;
@@ -105,16 +106,20 @@ impl Mmsp2 {
         Some(single(tuple, buffer.len()))
     }
 
-    fn wants_setup(&self, now: Instant, level: EncryptionLevel) -> bool {
-        let Some(setup) = self.setup.as_ref().filter(|_| self.protector.has(level)) else { return false };
-        let (space, probes) = match level {
-            EncryptionLevel::Initial => (&setup.open, setup.open_probes),
-            EncryptionLevel::Handshake | EncryptionLevel::OneRtt => (&setup.set_up, setup.set_up_probes),
+    fn wants_handshake(&self, now: Instant, level: EncryptionLevel) -> bool {
+        let Some(handshake) = self.handshake.as_ref().filter(|_| self.protector.has(level)) else {
+            return false;
         };
-        setup.handshake.wants(level) || probes > 0 || space.receiving.acks.due(now)
+        let (space, probes) = match level {
+            EncryptionLevel::Initial => (&handshake.initial_space, handshake.initial_probes),
+            EncryptionLevel::Handshake | EncryptionLevel::OneRtt => {
+                (&handshake.handshake_space, handshake.handshake_probes)
+            }
+        };
+        handshake.tls.wants(level) || probes > 0 || space.receiving.acks.due(now)
     }
 
-    fn build_setup_packet(
+    fn build_handshake_packet(
         &mut self,
         engine: &mut Engine,
         now: Instant,
@@ -124,14 +129,16 @@ impl Mmsp2 {
     ) {
         let client = engine.side == Side::Client;
         let other_follows =
-            level == EncryptionLevel::Initial && self.wants_setup(now, EncryptionLevel::Handshake);
-        let Some(setup) = &mut self.setup else { return };
-        let destination = setup.destination();
-        let wants_bytes = setup.handshake.wants(level);
+            level == EncryptionLevel::Initial && self.wants_handshake(now, EncryptionLevel::Handshake);
+        let Some(handshake) = &mut self.handshake else { return };
+        let destination = handshake.destination();
+        let wants_bytes = handshake.tls.wants(level);
         let (space, probes, kind) = match level {
-            EncryptionLevel::Initial => (&mut setup.open, &mut setup.open_probes, LongKind::Open),
+            EncryptionLevel::Initial => {
+                (&mut handshake.initial_space, &mut handshake.initial_probes, LongKind::Initial)
+            }
             EncryptionLevel::Handshake | EncryptionLevel::OneRtt => {
-                (&mut setup.set_up, &mut setup.set_up_probes, LongKind::SetUp)
+                (&mut handshake.handshake_space, &mut handshake.handshake_probes, LongKind::Handshake)
             }
         };
         let facts = HeaderFacts {
@@ -141,12 +148,12 @@ impl Mmsp2 {
             largest_acked: space.recovery.largest_acked(),
             size: usize::from(BASE_DATAGRAM).saturating_sub(buffer.len()),
         };
-        let mut builder = PacketBuilder::long(buffer, &facts, kind, setup.local_id);
+        let mut builder = PacketBuilder::long(buffer, &facts, kind, handshake.local_id);
         let mut writer = builder.writer(buffer);
         let probing = std::mem::take(probes) > 0;
         // spec 4.12: SYN or PING comes first, so that the server can tell them apart at once
         if close.is_none() && (wants_bytes || probing) {
-            write_greeting(client, level, &setup.info, &mut writer);
+            write_greeting(client, level, &handshake.info, &mut writer);
             builder.ack_eliciting = true;
         }
         if space.receiving.acks.is_waiting() {
@@ -154,7 +161,7 @@ impl Mmsp2 {
         }
         match close {
             Some(close) => close.encode(&mut writer),
-            None => setup.handshake.write_into(level, &mut writer, &mut builder.contents),
+            None => handshake.tls.write_into(level, &mut writer, &mut builder.contents),
         }
         if probing {
             AckNow.encode(&mut writer);
@@ -181,7 +188,7 @@ impl Mmsp2 {
 }
 
 /// Whether the amplification limit permits any handshake packet.
-pub(super) fn may_send_setup(engine: &Engine) -> bool {
+pub(super) fn may_send_handshake(engine: &Engine) -> bool {
     engine
         .paths
         .get(PathId::FIRST)

@@ -1,4 +1,4 @@
-//! STREAM-STOP (spec 5.89): asks the peer to stop sending on a stream.
+//! STOP-SENDING (spec 5.89): asks the peer to stop sending on a stream.
 //!
 //! ```text
 //! | type 0x89 | flags 0 | length 16 |
@@ -12,16 +12,16 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Asks the peer to stop sending on a stream; it answers with STREAM-RESET.
+/// Asks the peer to stop sending on a stream; it answers with RESET-STREAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamStop {
+pub struct StopSending {
     /// The stream.
     pub stream: StreamId,
     /// The application's reason.
     pub code: u64,
 }
 
-impl StreamStop {
+impl StopSending {
     /// Type on the wire.
     pub const KIND: u8 = 0x89;
 
@@ -64,6 +64,6 @@ mod tests {
     // spec 5.89
     #[test]
     fn stream_and_code_come_back() {
-        round_trip(Block::StreamStop(StreamStop { stream: StreamId(0), code: 1 }));
+        round_trip(Block::StopSending(StopSending { stream: StreamId(0), code: 1 }));
     }
 }

@@ -1,4 +1,4 @@
-//! STREAM-RESET (spec 5.88): the sender abandons its half of a stream.
+//! RESET-STREAM (spec 5.88): the sender abandons its half of a stream.
 //!
 //! ```text
 //! | type 0x88 | flags 0 | length 16 |
@@ -14,7 +14,7 @@ use crate::writer::Writer;
 
 /// Abandons the sending half of a stream; bytes not yet delivered may be thrown away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamReset {
+pub struct ResetStream {
     /// The stream.
     pub stream: StreamId,
     /// The application's reason.
@@ -23,7 +23,7 @@ pub struct StreamReset {
     pub final_size: u64,
 }
 
-impl StreamReset {
+impl ResetStream {
     /// Type on the wire.
     pub const KIND: u8 = 0x88;
 
@@ -68,6 +68,6 @@ mod tests {
     // spec 5.88
     #[test]
     fn stream_code_and_size_come_back() {
-        round_trip(Block::StreamReset(StreamReset { stream: StreamId(3), code: 77, final_size: 1 << 40 }));
+        round_trip(Block::ResetStream(ResetStream { stream: StreamId(3), code: 77, final_size: 1 << 40 }));
     }
 }

@@ -32,7 +32,7 @@ impl Space {
 
 /// The handshake of a connection.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct HandshakeState {
     /// The destination id of the client's first packet; the Initial keys derive from it.
     pub(crate) original_destination: ConnectionId,
     /// The id that this end chose.
@@ -41,9 +41,9 @@ pub(crate) struct Setup {
     pub(crate) remote_id: Option<ConnectionId>,
     /// Whether the peer has sent TLS bytes, so it keeps state of this handshake.
     pub(crate) peer_keeps_state: bool,
-    pub(crate) handshake: Handshake,
-    pub(crate) open: Space,
-    pub(crate) set_up: Space,
+    pub(crate) tls: Handshake,
+    pub(crate) initial_space: Space,
+    pub(crate) handshake_space: Space,
     /// The server's INFO: created by the server, returned by the client.
     pub(crate) info: Vec<u8>,
     /// How many INFOs the client accepted.
@@ -52,11 +52,11 @@ pub(crate) struct Setup {
     pub(crate) info_for: std::net::SocketAddr,
     pub(crate) attempts: Attempts,
     /// PTO probes at the Initial level, which go out although nothing is lost.
-    pub(crate) open_probes: u8,
-    pub(crate) set_up_probes: u8,
+    pub(crate) initial_probes: u8,
+    pub(crate) handshake_probes: u8,
 }
 
-impl Setup {
+impl HandshakeState {
     /// The destination id of handshake packets. A server that keeps no state yet addresses its client by the original
     /// destination, from which the keys derive.
     pub(crate) fn destination(&self) -> ConnectionId {
@@ -65,11 +65,11 @@ impl Setup {
 
     /// Sends all unacknowledged content of a level again, over every candidate while the attempts last.
     pub(crate) fn say_again(&mut self, level: EncryptionLevel) {
-        self.handshake.resend_all(level);
+        self.tls.resend_all(level);
         if level == EncryptionLevel::Initial {
-            self.open_probes = 1;
+            self.initial_probes = 1;
         } else {
-            self.set_up_probes = 1;
+            self.handshake_probes = 1;
         }
         if !self.attempts.is_settled() {
             self.attempts.restart();

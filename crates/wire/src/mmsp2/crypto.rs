@@ -1,4 +1,4 @@
-//! HANDSHAKE (spec 5.81): TLS bytes of the packet's own level.
+//! CRYPTO (spec 5.81): TLS bytes of the packet's own level.
 //!
 //! ```text
 //! | type 0x81 | flags 0 | length 16 |
@@ -13,14 +13,14 @@ use crate::writer::Writer;
 
 /// A piece of a TLS byte stream; the open and the handshake level each have their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HandshakeBytes<'a> {
+pub struct Crypto<'a> {
     /// Where the piece begins in its level's byte stream.
     pub offset: u64,
     /// The bytes.
     pub data: &'a [u8],
 }
 
-impl<'a> HandshakeBytes<'a> {
+impl<'a> Crypto<'a> {
     /// Type on the wire.
     pub const KIND: u8 = 0x81;
 
@@ -43,7 +43,7 @@ impl<'a> HandshakeBytes<'a> {
         padded_block_len(self.body_len())
     }
 
-    /// Appends the block; the padding only if it fits. The data must fit a block: see [`handshake_overhead`].
+    /// Appends the block; the padding only if it fits. The data must fit a block: see [`crypto_overhead`].
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_block(w, Self::KIND, 0, self.body_len(), |w| {
             w.varint(self.offset);
@@ -56,8 +56,8 @@ impl<'a> HandshakeBytes<'a> {
     }
 }
 
-/// Bytes of a HANDSHAKE block beside its data, without padding.
-pub fn handshake_overhead(offset: u64) -> usize {
+/// Bytes of a CRYPTO block beside its data, without padding.
+pub fn crypto_overhead(offset: u64) -> usize {
     BLOCK_HEADER_LEN + varint_len(offset)
 }
 
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn offset_and_bytes_come_back() {
         for offset in [0, 63, 64, 1 << 20] {
-            let block = HandshakeBytes { offset, data: b"hello" };
-            round_trip(Block::Handshake(block));
-            assert_eq!(handshake_overhead(offset) + 5, usize::from(encoded(&Block::Handshake(block))[3]));
+            let block = Crypto { offset, data: b"hello" };
+            round_trip(Block::Crypto(block));
+            assert_eq!(crypto_overhead(offset) + 5, usize::from(encoded(&Block::Crypto(block))[3]));
         }
     }
 

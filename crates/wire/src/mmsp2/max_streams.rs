@@ -1,4 +1,4 @@
-//! STREAM-LIMIT (spec 5.87): how many streams the peer may open.
+//! MAX-STREAMS (spec 5.87): how many streams the peer may open.
 //!
 //! ```text
 //! | type 0x87 | flags 0 | length 16 |
@@ -13,12 +13,12 @@ use crate::writer::Writer;
 
 /// Lets the peer open streams up to a number; the largest value ever received holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamLimit {
+pub struct MaxStreams {
     /// Streams that the peer may open in total since the connection began, at most 2⁶⁰.
     pub count: u64,
 }
 
-impl StreamLimit {
+impl MaxStreams {
     /// Type on the wire.
     pub const KIND: u8 = 0x87;
     /// Highest count: ids are varints with one bit for the opener.
@@ -65,7 +65,7 @@ mod tests {
     // spec 5.87
     #[test]
     fn count_comes_back() {
-        round_trip(Block::StreamLimit(StreamLimit { count: 1 << 60 }));
+        round_trip(Block::MaxStreams(MaxStreams { count: 1 << 60 }));
     }
 
     // spec 5.87: a higher count would leave no varint for the id of the last stream
@@ -73,7 +73,7 @@ mod tests {
     fn a_count_without_ids_is_refused() {
         let mut body = Vec::new();
         Writer::new(&mut body, 8).varint((1 << 60) + 1);
-        let error = refusal(&framed(StreamLimit::KIND, 0, &body));
+        let error = refusal(&framed(MaxStreams::KIND, 0, &body));
         assert!(matches!(error, DecodeError::OutOfRange { field: "stream count", .. }));
     }
 }

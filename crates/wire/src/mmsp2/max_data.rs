@@ -1,4 +1,4 @@
-//! WINDOW (spec 5.85): credit of the connection.
+//! MAX-DATA (spec 5.85): credit of the connection.
 //!
 //! ```text
 //! | type 0x85 | flags 0 | length 16 |
@@ -13,12 +13,12 @@ use crate::writer::Writer;
 
 /// Lets the peer send stream bytes up to a sum; the largest value ever received holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct MaxData {
     /// Sum over all streams of the highest offset the peer may reach, in bytes.
     pub credit: u64,
 }
 
-impl Window {
+impl MaxData {
     /// Type on the wire.
     pub const KIND: u8 = 0x85;
 
@@ -60,7 +60,7 @@ mod tests {
     // spec 5.85
     #[test]
     fn credit_of_any_size_comes_back() {
-        round_trip(Block::Window(Window { credit: 0 }));
-        round_trip(Block::Window(Window { credit: VARINT_MAX }));
+        round_trip(Block::MaxData(MaxData { credit: 0 }));
+        round_trip(Block::MaxData(MaxData { credit: VARINT_MAX }));
     }
 }

@@ -1,4 +1,4 @@
-//! STREAM-WINDOW (spec 5.86): credit of one stream.
+//! MAX-STREAM-DATA (spec 5.86): credit of one stream.
 //!
 //! ```text
 //! | type 0x86 | flags 0 | length 16 |
@@ -14,14 +14,14 @@ use crate::writer::Writer;
 
 /// Lets the peer send on a stream up to an offset; the largest value ever received holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamWindow {
+pub struct MaxStreamData {
     /// The stream.
     pub stream: StreamId,
     /// First offset that the peer may not send, in bytes.
     pub credit: u64,
 }
 
-impl StreamWindow {
+impl MaxStreamData {
     /// Type on the wire.
     pub const KIND: u8 = 0x86;
 
@@ -64,6 +64,6 @@ mod tests {
     // spec 5.86
     #[test]
     fn stream_and_credit_come_back() {
-        round_trip(Block::StreamWindow(StreamWindow { stream: StreamId(5), credit: 1 << 20 }));
+        round_trip(Block::MaxStreamData(MaxStreamData { stream: StreamId(5), credit: 1 << 20 }));
     }
 }

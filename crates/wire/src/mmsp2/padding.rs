@@ -1,4 +1,4 @@
-//! PAD (spec 5.9d): filler that makes a packet larger.
+//! PADDING (spec 5.9d): filler that makes a packet larger.
 //!
 //! ```text
 //! | type 0x9d | flags 0 | length 16 | any number of zero bytes |
@@ -11,19 +11,19 @@ use crate::writer::Writer;
 
 /// Fills a packet to an exact size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pad {
+pub struct Padding {
     /// Bytes to fill, with the header; if that is no multiple of 4, nothing may follow in the packet.
     pub length: usize,
 }
 
-impl Default for Pad {
-    /// The shortest PAD: 4 bytes.
+impl Default for Padding {
+    /// The shortest PADDING: 4 bytes.
     fn default() -> Self {
         Self { length: BLOCK_HEADER_LEN }
     }
 }
 
-impl Pad {
+impl Padding {
     /// Type on the wire.
     pub const KIND: u8 = 0x9d;
 
@@ -36,12 +36,12 @@ impl Pad {
         Ok(Self { length: BLOCK_HEADER_LEN + body.rest().len() })
     }
 
-    /// Bytes on the wire: exactly [`Pad::length`].
+    /// Bytes on the wire: exactly [`Padding::length`].
     pub fn encoded_len(&self) -> usize {
         self.length
     }
 
-    /// Appends exactly [`Pad::length`] bytes: a block, or bare zeros where no header fits (spec 2.5). At most
+    /// Appends exactly [`Padding::length`] bytes: a block, or bare zeros where no header fits (spec 2.5). At most
     /// 65 535.
     pub fn encode(&self, w: &mut Writer<'_>) {
         match self.length.checked_sub(BLOCK_HEADER_LEN) {
@@ -65,16 +65,16 @@ mod tests {
     fn it_fills_a_packet_to_the_byte() {
         for length in 0..40 {
             let mut payload = Vec::new();
-            Pad { length }.encode(&mut Writer::new(&mut payload, length));
+            Padding { length }.encode(&mut Writer::new(&mut payload, length));
             assert_eq!(payload.len(), length);
             let blocks = walk(&payload);
-            assert!(blocks == [Ok(Block::Pad)] || (length < 4 && blocks.is_empty()));
+            assert!(blocks == [Ok(Block::Padding)] || (length < 4 && blocks.is_empty()));
         }
     }
 
     // spec 5.9d
     #[test]
     fn content_is_ignored() {
-        assert_eq!(walk(&[Pad::KIND, 0, 0, 8, 1, 2, 3, 4]), [Ok(Block::Pad)]);
+        assert_eq!(walk(&[Padding::KIND, 0, 0, 8, 1, 2, 3, 4]), [Ok(Block::Padding)]);
     }
 }
