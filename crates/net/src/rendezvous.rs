@@ -118,8 +118,8 @@ fn serve(
     (buffer, answer): (&mut ReceiveBuffer, &mut Vec<u8>),
 ) {
     let now = clock.now();
-    let datagrams = match socket.try_receive(buffer) {
-        Ok(datagrams) => datagrams,
+    let rows = match socket.try_receive(buffer) {
+        Ok(rows) => rows,
         Err(error) => {
             if error.kind() != io::ErrorKind::WouldBlock {
                 tracing::debug!(%error, "receive");
@@ -127,13 +127,15 @@ fn serve(
             return;
         }
     };
-    for datagram in datagrams {
-        let tuple = datagram.tuple;
-        if relay.handle_datagram(now, tuple.remote, datagram.payload, answer) {
-            let length = answer.len();
-            let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
-            if let Err(error) = socket.try_send(&transmit, answer) {
-                tracing::debug!(%error, "send");
+    for mut row in rows {
+        let tuple = row.tuple;
+        for datagram in row.datagrams() {
+            if relay.handle_datagram(now, tuple.remote, datagram, answer) {
+                let length = answer.len();
+                let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
+                if let Err(error) = socket.try_send(&transmit, answer) {
+                    tracing::debug!(%error, "send");
+                }
             }
         }
     }

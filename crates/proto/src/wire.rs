@@ -73,6 +73,11 @@ impl Wire {
         ask!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
     }
 
+    /// Seals the packets of a batch. They are complete but for that: it may happen at any time before they leave.
+    pub(crate) fn seal(&mut self, buffer: &mut [u8]) {
+        ask!(self, wire => wire.seal(buffer));
+    }
+
     /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
         ask!(self, wire => wire.carry_out(engine, now));

@@ -515,20 +515,20 @@ fn receive(
     clock: Clock,
 ) {
     match socket.udp.try_receive(buffer) {
-        Ok(datagrams) => {
+        Ok(rows) => {
             let now = clock.now();
             socket.errors = 0;
-            for mut datagram in datagrams {
+            for mut row in rows {
                 if !socket.listens {
                     // A client without a bound address uses the address with which it opened the path, whatever the
                     // system reports.
-                    datagram.tuple.local = socket.udp.local();
+                    row.tuple.local = socket.udp.local();
                 }
-                socket.traffic.on_received(&datagram.tuple, datagram.payload.len(), datagram.interface);
-                if socket.traffic.is_over(&datagram.tuple, spent) {
+                socket.traffic.on_received(&row.tuple, (row.payload.len(), row.size), row.interface);
+                if socket.traffic.is_over(&row.tuple, spent) {
                     continue;
                 }
-                endpoint.handle_datagram(now, datagram.tuple, datagram.ecn, datagram.payload);
+                endpoint.handle_datagrams(now, row.tuple, row.ecn, row.payload, row.size);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

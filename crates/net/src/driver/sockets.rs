@@ -397,7 +397,7 @@ mod tests {
         for (spent, arrives) in [(vec![], true), (vec![7], true), (vec![9, 7], false)] {
             let socket = &mut sockets.sockets[0];
             let interface = if spent.len() == 1 { 8 } else { 7 };
-            socket.traffic.on_received(&tuple, 1, Some(interface));
+            socket.traffic.on_received(&tuple, (1, 1), Some(interface));
             let transmit = Transmit { tuple, length: 3, segment: 3, ecn: Ecn::default() };
             socket.queue(&transmit, b"abc");
             sockets.set_spent(spent);

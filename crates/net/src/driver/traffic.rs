@@ -41,13 +41,19 @@ impl Traffic {
         Self { is_wanted, ..Self::default() }
     }
 
-    /// Counts a datagram, and its arrival interface if the system reports it.
-    pub(super) fn on_received(&mut self, tuple: &FourTuple, payload: usize, interface: Option<u32>) {
+    /// Counts a payload that arrived in datagrams of `segment` bytes, and its arrival interface if the system reports
+    /// it.
+    pub(super) fn on_received(
+        &mut self,
+        tuple: &FourTuple,
+        (payload, segment): (usize, usize),
+        interface: Option<u32>,
+    ) {
         if let Some(interface) = interface.filter(|_| tuple.local.interface == 0) {
             self.note_arrival(tuple, interface);
         }
         if self.is_wanted {
-            self.add(tuple, payload, payload);
+            self.add(tuple, payload, segment);
         }
     }
 
@@ -128,12 +134,12 @@ mod tests {
         let mut traffic = Traffic::new(true);
         traffic.on_sent(&v4, 2500, 1000);
         traffic.on_sent(&v4, 0, 1000);
-        traffic.on_received(&v6, 100, None);
+        traffic.on_received(&v6, (100, 100), None);
         assert_eq!(taken(&mut traffic), [(3, 2500 + 3 * 28), (4, 100 + 48)]);
         assert_eq!(taken(&mut traffic), []);
         let mut unwanted = Traffic::default();
         unwanted.on_sent(&v4, 100, 100);
-        unwanted.on_received(&v4, 100, Some(7));
+        unwanted.on_received(&v4, (100, 100), Some(7));
         assert!(taken(&mut unwanted).is_empty() && unwanted.arrivals.is_empty());
     }
 
@@ -141,7 +147,7 @@ mod tests {
     fn a_server_answers_over_the_interface_of_the_request() {
         let (asked, other) = (tuple(0, "10.0.0.1:1", "10.0.0.2:2"), tuple(0, "10.0.0.1:1", "10.0.0.3:2"));
         let mut traffic = Traffic::new(true);
-        traffic.on_received(&asked, 100, Some(7));
+        traffic.on_received(&asked, (100, 100), Some(7));
         traffic.on_sent(&asked, 100, 100);
         traffic.on_sent(&other, 100, 100);
         assert_eq!((traffic.interface(&asked), traffic.interface(&other)), (7, 0));
@@ -157,7 +163,7 @@ mod tests {
             used.extend((1..=count).map(from));
             for port in 1..=crowd {
                 assert!(!traffic.is_crowded(), "{port}");
-                traffic.on_received(&from(port), 1, Some(7));
+                traffic.on_received(&from(port), (1, 1), Some(7));
             }
             assert!(traffic.is_crowded(), "{crowd}");
             traffic.keep(&used);

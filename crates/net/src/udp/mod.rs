@@ -27,7 +27,11 @@
 //! while lengths.len() < 2 {
 //!     there.readable().await?;
 //!     match there.try_receive(&mut buffer) {
-//!         Ok(datagrams) => lengths.extend(datagrams.map(|datagram| datagram.payload.len())),
+//!         Ok(rows) => {
+//!             for mut row in rows {
+//!                 lengths.extend(row.datagrams().map(|datagram| datagram.len()));
+//!             }
+//!         }
 //!         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
 //!         Err(error) => return Err(error.into()),
 //!     }
@@ -48,7 +52,7 @@ mod tests;
 mod tests_in_namespace;
 mod unreachable;
 
-pub use receive::{Datagram, Datagrams, ReceiveBuffer};
+pub use receive::{ReceiveBuffer, Row, Rows};
 pub use send::{SendError, SendFailure};
 pub use socket::{
     BindError, BindOptions, BindStep, BufferSizes, Capabilities, DeviceBinding, Segmentation, UdpSocket,

@@ -35,17 +35,26 @@ impl Default for ReceiveBuffer {
     }
 }
 
-/// One datagram in the receive buffer.
+/// A row of datagrams in the receive buffer, of equal size and origin: one, or what receive offload coalesced.
 #[derive(Debug)]
-pub struct Datagram<'a> {
-    /// Its source and destination. On a wildcard socket, `local` is the address to which the peer sent.
+pub struct Row<'a> {
+    /// Their source and destination. On a wildcard socket, `local` is the address to which the peer sent.
     pub tuple: FourTuple,
-    /// Its ECN mark.
+    /// Their ECN mark.
     pub ecn: Ecn,
-    /// Index of the interface on which it arrived, if the system reports it.
+    /// Index of the interface on which they arrived, if the system reports it.
     pub interface: Option<u32>,
-    /// Its content, which may be decrypted in place.
+    /// Their contents, one behind the other, which may be decrypted in place.
     pub payload: &'a mut [u8],
+    /// Size of each datagram in bytes; the last one may be shorter.
+    pub size: usize,
+}
+
+impl Row<'_> {
+    /// The content of each datagram.
+    pub fn datagrams(&mut self) -> ChunksMut<'_, u8> {
+        self.payload.chunks_mut(self.size.max(1))
+    }
 }
 
 impl UdpSocket {
@@ -55,7 +64,7 @@ impl UdpSocket {
     /// # Errors
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has arrived. Other errors concern earlier datagrams or the
     /// system as a whole; receiving may go on.
-    pub fn try_receive<'a>(&self, buffer: &'a mut ReceiveBuffer) -> io::Result<Datagrams<'a>> {
+    pub fn try_receive<'a>(&self, buffer: &'a mut ReceiveBuffer) -> io::Result<Rows<'a>> {
         let ReceiveBuffer { slabs, metas } = buffer;
         let filled = {
             let mut parts = slabs.chunks_exact_mut(SLAB);
@@ -64,52 +73,32 @@ impl UdpSocket {
             let receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, metas);
             self.io.try_io(Interest::READABLE, receive)?
         };
-        Ok(Datagrams {
+        Ok(Rows {
             local: self.local,
             slabs: slabs.chunks_exact_mut(SLAB),
             metas: metas.get(..filled).unwrap_or_default().iter(),
-            current: None,
         })
     }
 }
 
-/// The datagrams of one call, in the order of their arrival. Those that are not taken are lost.
+/// The datagrams of one call, in the order of their arrival. Rows that are not taken are lost.
 #[derive(Debug)]
 #[must_use = "datagrams that are not taken are lost"]
-pub struct Datagrams<'a> {
+pub struct Rows<'a> {
     local: LocalAddress,
     slabs: ChunksExactMut<'a, u8>,
     metas: Iter<'a, RecvMeta>,
-    current: Option<Row<'a>>,
 }
 
-/// The rest of a slab: datagrams of equal size and origin.
-#[derive(Debug)]
-struct Row<'a> {
-    tuple: FourTuple,
-    ecn: Ecn,
-    interface: Option<u32>,
-    payloads: ChunksMut<'a, u8>,
-}
+impl<'a> Iterator for Rows<'a> {
+    type Item = Row<'a>;
 
-impl<'a> Iterator for Datagrams<'a> {
-    type Item = Datagram<'a>;
-
-    fn next(&mut self) -> Option<Datagram<'a>> {
-        loop {
-            if let Some(row) = &mut self.current
-                && let Some(payload) = row.payloads.next()
-            {
-                let Row { tuple, ecn, interface, .. } = *row;
-                return Some(Datagram { tuple, ecn, interface, payload });
-            }
-            let meta = self.metas.next()?;
-            let (contents, _) = self.slabs.next()?.split_at_mut_checked(meta.len)?;
-            let tuple = FourTuple { local: local_of(self.local, meta), remote: without_flow(meta.addr) };
-            let payloads = contents.chunks_mut(meta.stride.max(1));
-            let interface = meta.interface_index;
-            self.current = Some(Row { tuple, ecn: ecn_of(meta.ecn), interface, payloads });
-        }
+    fn next(&mut self) -> Option<Row<'a>> {
+        let meta = self.metas.next()?;
+        let (payload, _) = self.slabs.next()?.split_at_mut_checked(meta.len)?;
+        let tuple = FourTuple { local: local_of(self.local, meta), remote: without_flow(meta.addr) };
+        let interface = meta.interface_index;
+        Some(Row { tuple, ecn: ecn_of(meta.ecn), interface, payload, size: meta.stride })
     }
 }
 

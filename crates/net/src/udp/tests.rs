@@ -228,11 +228,11 @@ async fn batch_arrives(address: &str, segmentation: Segmentation) {
     let mut received = Vec::new();
     while received.len() < 40 {
         wait_readable(&there).await;
-        let Some(datagrams) = ready(there.try_receive(&mut buffer)) else { continue };
-        for datagram in datagrams {
-            assert_eq!(datagram.tuple, FourTuple { local: there.local(), remote: here.local().address });
-            assert_eq!(datagram.ecn, Ecn::Ect0);
-            received.push(datagram.payload.to_vec());
+        let Some(rows) = ready(there.try_receive(&mut buffer)) else { continue };
+        for mut row in rows {
+            assert_eq!(row.tuple, FourTuple { local: there.local(), remote: here.local().address });
+            assert_eq!(row.ecn, Ecn::Ect0);
+            received.extend(row.datagrams().map(|datagram| datagram.to_vec()));
         }
     }
     assert!(received[..39].iter().all(|datagram| datagram.len() == 1200));
@@ -250,8 +250,8 @@ async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
     let mut buffer = ReceiveBuffer::new();
     let asked = loop {
         wait_readable(&server).await;
-        if let Some(mut datagrams) = ready(server.try_receive(&mut buffer)) {
-            break datagrams.next().unwrap().tuple;
+        if let Some(mut rows) = ready(server.try_receive(&mut buffer)) {
+            break rows.next().unwrap().tuple;
         }
     };
     assert_eq!(asked.local.address, asked_at);
@@ -259,10 +259,10 @@ async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
 
     let (tuple, ecn) = loop {
         wait_readable(&client).await;
-        if let Some(mut datagrams) = ready(client.try_receive(&mut buffer)) {
-            let datagram = datagrams.next().unwrap();
-            assert_eq!(datagram.payload, b"tell");
-            break (datagram.tuple, datagram.ecn);
+        if let Some(mut rows) = ready(client.try_receive(&mut buffer)) {
+            let row = rows.next().unwrap();
+            assert_eq!(row.payload, b"tell");
+            break (row.tuple, row.ecn);
         }
     };
     assert_eq!((tuple.remote, ecn), (asked_at, Ecn::Ce));
@@ -290,8 +290,8 @@ async fn receive(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
     let mut received = Vec::new();
     while received.len() < count {
         wait_readable(socket).await;
-        if let Some(datagrams) = ready(socket.try_receive(&mut buffer)) {
-            received.extend(datagrams.map(|datagram| datagram.payload.to_vec()));
+        for mut row in ready(socket.try_receive(&mut buffer)).into_iter().flatten() {
+            received.extend(row.datagrams().map(|datagram| datagram.to_vec()));
         }
     }
     received

@@ -166,7 +166,9 @@ impl Connection {
 
     /// Writes the next batch of datagrams into the empty `buffer`.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.engine.poll_transmit(&mut self.wire, now, buffer)
+        let transmit = self.engine.poll_transmit(&mut self.wire, now, buffer);
+        self.wire.seal(buffer);
+        transmit
     }
 
     /// When [`Self::handle_timeout`] has to be called next; costs O(paths).

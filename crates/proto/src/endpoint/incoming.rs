@@ -27,18 +27,26 @@ const LEAST_RESET: usize = 21;
 const MOST_RESET: usize = 43;
 
 impl Endpoint {
+    /// Handles a datagram with an id that belongs to no connection.
+    pub(super) fn handle_unknown(&mut self, now: Instant, arrival: Arrival<'_>) {
+        match arrival.header.form {
+            HeaderForm::Long { kind: LongKind::Initial, .. } => self.handle_stranger(now, arrival),
+            HeaderForm::Short { destination } => {
+                if !self.take_reset(now, arrival.datagram) {
+                    self.reset_stranger(now, arrival.tuple, &destination, arrival.datagram.len());
+                }
+            }
+            HeaderForm::Long { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {}
+        }
+    }
+
     /// Handles an Initial packet with an unknown destination id: a client's first datagram.
-    pub(super) fn handle_stranger(
-        &mut self,
-        now: Instant,
-        tuple: FourTuple,
-        ecn: Ecn,
-        datagram: &mut [u8],
-        (destination, source): (ConnectionId, ConnectionId),
-    ) {
+    fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>) {
+        let HeaderForm::Long { destination, source, .. } = arrival.header.form else { return };
+        let tuple = arrival.tuple;
         let least = ConnectionId::LENGTH;
         if self.config.server.is_none()
-            || datagram.len() < FIRST_FLIGHT
+            || arrival.datagram.len() < FIRST_FLIGHT
             || destination.as_slice().len() < least
         {
             return;
@@ -55,22 +63,21 @@ impl Endpoint {
             return;
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
-        let Some(first) = self.look_into(now, &facts, datagram) else { return };
+        let Some(first) = self.look_into(now, &facts, &arrival) else { return };
         if self.admission.is_under_load() && !first.proven {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
         }
         if first.proven && self.admission.has_its_share(prefix) {
             return;
         }
-        let arrival = Arrival { tuple, ecn, path: PathId::FIRST, datagram };
         self.accept(now, arrival, &facts, first.proven);
     }
 
     /// Decrypts a copy of the datagram without keeping state; `None` if that fails.
-    fn look_into(&self, now: Instant, facts: &CookieFacts, datagram: &[u8]) -> Option<FirstPacket> {
-        let mut copy = datagram.to_vec();
-        let packet = manyway_wire::mmsp2::decode_protected(&copy).ok()?;
-        let bytes = copy.get_mut(..packet.length)?;
+    fn look_into(&self, now: Instant, facts: &CookieFacts, arrival: &Arrival<'_>) -> Option<FirstPacket> {
+        let packet = &arrival.header;
+        let mut copy = arrival.datagram.get(..packet.length)?.to_vec();
+        let bytes = copy.as_mut_slice();
         let mut protector = open_protector(&facts.original_destination);
         let incoming = Incoming {
             level: EncryptionLevel::Initial,
@@ -110,6 +117,7 @@ impl Endpoint {
         let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
         SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
         if builder.finish(&mut buffer, &mut protector).is_some() {
+            protector.run_jobs(&mut buffer);
             self.push_answer(tuple, buffer);
         }
     }
@@ -225,7 +233,7 @@ impl Endpoint {
     /// handshake without any other response.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
-        let Some((handle, _)) = self.find(destination) else { return };
+        let Some((_, handle, _)) = self.find(destination) else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
             && connection.side() == Side::Client
@@ -308,6 +316,7 @@ mod tests {
             let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Initial, source);
             manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));
             builder.finish(&mut bytes, &mut protector).unwrap();
+            protector.run_jobs(&mut bytes);
             let victim = at(if number % 2 == 0 { "203.0.113.1:53" } else { "203.0.113.1:54" });
             server.handle_datagram(now, from(victim.address), Ecn::NotEct, &mut bytes);
             assert!(server.poll_transmit(now, &mut buffer).is_none());

@@ -123,27 +123,49 @@ impl Endpoint {
     /// Handles one datagram; it is decrypted in place. The cost is independent of the number of connections, and a
     /// datagram that cannot be decrypted leaves no state.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
-        if Message::is_meant(datagram) {
-            return self.handle_rendezvous(now, tuple, datagram);
-        }
-        let Ok(packet) = manyway_wire::mmsp2::decode_protected(datagram) else { return };
-        match &packet.form {
-            HeaderForm::Long { destination, source, kind, .. } => match self.find(destination) {
-                Some((handle, path)) => {
-                    self.deliver(now, handle, Arrival { tuple, ecn, path, datagram });
+        let size = datagram.len();
+        self.handle_datagrams(now, tuple, ecn, datagram, size);
+    }
+
+    /// Handles the datagrams of one receive call between the same addresses, each of `size` bytes but for the last,
+    /// which may be shorter: what segmentation offload delivers. The same as
+    /// [`handle_datagram`](Self::handle_datagram) for each, at less cost: datagrams of one path are looked up once.
+    pub fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        ecn: Ecn,
+        row: &mut [u8],
+        size: usize,
+    ) {
+        let mut found: Option<(ConnectionId, ConnectionHandle, PathId)> = None;
+        for datagram in row.chunks_mut(size.max(1)) {
+            if Message::is_meant(datagram) {
+                self.handle_rendezvous(now, tuple, datagram);
+                continue;
+            }
+            let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram) else { continue };
+            let id = match &header.form {
+                HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => *destination,
+                HeaderForm::OtherVersion { .. } => {
+                    self.offer_versions(now, tuple, &header.form, datagram.len());
+                    continue;
                 }
-                None if *kind == manyway_wire::mmsp2::LongKind::Initial => {
-                    self.handle_stranger(now, tuple, ecn, datagram, (*destination, *source));
+                HeaderForm::VersionList { .. } => {
+                    self.take_version_list(now, &header.form);
+                    continue;
                 }
-                None => {}
-            },
-            HeaderForm::Short { destination } => match self.find(destination) {
-                Some((handle, path)) => self.deliver(now, handle, Arrival { tuple, ecn, path, datagram }),
-                None if self.take_reset(now, datagram) => {}
-                None => self.reset_stranger(now, tuple, destination, datagram.len()),
-            },
-            HeaderForm::OtherVersion { .. } => self.offer_versions(now, tuple, &packet.form, datagram.len()),
-            HeaderForm::VersionList { .. } => self.take_version_list(now, &packet.form),
+            };
+            found = found.filter(|(known, ..)| *known == id).or_else(|| self.find(&id));
+            match found {
+                Some((_, handle, path)) => {
+                    self.deliver(now, handle, Arrival { tuple, ecn, path, header, datagram });
+                }
+                None => {
+                    let path = PathId::FIRST;
+                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram });
+                }
+            }
         }
     }
 
@@ -151,17 +173,17 @@ impl Endpoint {
     fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
         let Ok(message) = Message::decode(datagram) else { return };
         let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
-        let Some((handle, _)) = found else { return };
+        let Some((_, handle, _)) = found else { return };
         if let Some(connection) = self.slots.get_mut(handle) {
             connection.on_rendezvous(now, tuple.remote, &message.body);
         }
         self.touch(handle);
     }
 
-    /// The connection and path of an id.
-    fn find(&self, id: &ConnectionId) -> Option<(ConnectionHandle, PathId)> {
+    /// The connection and path of an id, with the id.
+    fn find(&self, id: &ConnectionId) -> Option<(ConnectionId, ConnectionHandle, PathId)> {
         let route = self.demux.get(id)?;
-        Some((self.slots.handle_at(route.slot)?, route.path))
+        Some((*id, self.slots.handle_at(route.slot)?, route.path))
     }
 
     fn deliver(&mut self, now: Instant, handle: ConnectionHandle, arrival: Arrival<'_>) {

@@ -80,9 +80,7 @@ fn hand_over(now: Instant, from: &mut Endpoint, to: &mut Endpoint) -> bool {
         moved = true;
         let local = LocalAddress { interface: 1, address: transmit.tuple.remote };
         let tuple = FourTuple { local, remote: transmit.tuple.local.address };
-        for datagram in buffer.chunks_mut(transmit.segment) {
-            to.handle_datagram(now, tuple, Ecn::NotEct, datagram);
-        }
+        to.handle_datagrams(now, tuple, Ecn::NotEct, &mut buffer, transmit.segment);
     }
     while to.poll_event().is_some() {}
     moved
@@ -97,6 +95,37 @@ fn idle_connections_are_not_accessed_for_the_packets_of_others() {
     let looks = [1, 10, 60].map(|count| Host::with_connections(count).looks_for_one_exchange());
     assert!(looks[0] > 5, "{looks:?}");
     assert_eq!(looks, [looks[0]; 3]);
+}
+
+#[test]
+fn datagrams_of_several_connections_in_one_row_reach_each_of_them() {
+    let mut host = Host::with_connections(2);
+    host.pass(Duration::from_secs(1));
+    let mut row = Vec::new();
+    let mut facts = Vec::new();
+    for handle in host.handles.clone() {
+        let connection = host.clients.connection(handle).unwrap();
+        let stream = connection.open_stream().unwrap();
+        connection.write(stream, Bytes::from_static(&[7; 500])).unwrap();
+        let mut buffer = Vec::new();
+        let transmit = host.clients.poll_transmit(host.now, &mut buffer).unwrap();
+        facts.push((transmit.tuple, buffer.len()));
+        row.extend_from_slice(&buffer);
+        while host.clients.poll_transmit(host.now, &mut buffer).is_some() {}
+    }
+    let (tuple, size) = facts[0];
+    assert_eq!(facts[1], facts[0], "a row has one address pair and one size");
+    // Between the two stands one of a connection that does not exist.
+    let mut unknown = row[..size].to_vec();
+    unknown[1..9].fill(0xee);
+    row.splice(size..size, unknown);
+    let local = LocalAddress { interface: 1, address: tuple.remote };
+    let arrived = FourTuple { local, remote: tuple.local.address };
+    host.server.handle_datagrams(host.now, arrived, Ecn::NotEct, &mut row, size);
+    let readable = std::iter::from_fn(|| host.server.poll_event())
+        .filter(|(_, event)| matches!(event, Event::StreamReadable(_)))
+        .map(|(handle, _)| handle);
+    assert_eq!(readable.collect::<std::collections::BTreeSet<_>>().len(), 2);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use manyway_wire::PathId;
 use super::probing::next_probing;
 use super::{Engine, Side};
 use crate::observe::Fact;
+use crate::packet::built::Built;
 use crate::path::{BASE_DATAGRAM, PathState};
+use crate::recovery::PacketKind;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
@@ -63,8 +65,42 @@ impl Engine {
         Transmitter { engine: self, wire, now, buffer }.run()
     }
 
-    /// A packet of `size` bytes leaves on a path.
-    pub(crate) fn on_packet_out(
+    /// A wire has built a packet, which leaves on its path. It takes the next packet number of the path.
+    pub(crate) fn on_built(&mut self, now: Instant, id: PathId, carry: Carry, built: Built) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if built.carries_data {
+            path.on_data_sent(now);
+            self.persist.on_data(now);
+        }
+        path.recovery.take_packet_number();
+        let ack_eliciting = matches!(built.kind, PacketKind::Ordinary | PacketKind::MtuProbe);
+        let (number, size) = (built.packet_number, built.size);
+        let mut packet = built.into_sent();
+        packet.reinjected = carry.load == Load::Copies;
+        packet.marked = carry.ecn == Ecn::Ect0;
+        path.recovery.on_sent(now, packet);
+        path.place.on_sent(size);
+        path.count_sent(size);
+        self.on_packet_out(now, id, (number, size), ack_eliciting);
+    }
+
+    /// A wire has built a packet with a path challenge, a response, or both, for the address pair `tuple`. It took its
+    /// number before.
+    pub(crate) fn on_probe_built(&mut self, now: Instant, id: PathId, tuple: &FourTuple, built: Built) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let (number, size) = (built.packet_number, built.size);
+        if path.tuple() == *tuple {
+            path.place.on_sent(size);
+        } else {
+            path.recovery.on_sent_off_path(number);
+        }
+        path.count_sent(size);
+        // Not in flight: the response confirms it, and a dead path has nothing in flight.
+        path.recovery.on_sent(now, Built { kind: PacketKind::AckOnly, ..built }.into_sent());
+        self.on_packet_out(now, id, (number, size), true);
+    }
+
+    fn on_packet_out(
         &mut self,
         now: Instant,
         path: PathId,

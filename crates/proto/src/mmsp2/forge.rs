@@ -67,6 +67,7 @@ impl Mmsp2 {
         };
         builder.writer(&mut packet).bytes(payload);
         builder.finish(&mut packet, &mut self.protector)?;
+        self.protector.run_jobs(&mut packet);
         Some(packet)
     }
 

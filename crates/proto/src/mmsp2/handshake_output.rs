@@ -4,10 +4,11 @@ use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
 use manyway_wire::{PathId, Writer};
 
 use super::Mmsp2;
-use super::output::{sent_packet, write_ack};
+use super::output::{observe, write_ack};
 use super::state::DueClose;
 use crate::engine::{Engine, single};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::packet::built::Built;
 use crate::path::BASE_DATAGRAM;
 use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
@@ -50,12 +51,11 @@ impl Mmsp2 {
             if engine.shared.observer.is_some() {
                 builder.keep_clear(buffer);
             }
-            let size = builder.finish(buffer, &mut self.protector)?;
-            path.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
+            let built = builder.finish(buffer, &mut self.protector)?;
+            let size = built.size;
+            path.recovery.on_sent(now, Built { kind: PacketKind::AckOnly, ..built }.into_sent());
             path.count_sent_bytes(size);
-            if let Some(packet) = builder.observed(size) {
-                engine.observe_packet(now, &packet);
-            }
+            observe(engine, now, &builder, size);
         }
         if let Some(path) = engine.paths.get_mut(id) {
             if path.place.amplification().room() < buffer.len() {
@@ -178,11 +178,10 @@ impl Mmsp2 {
         if engine.shared.observer.is_some() {
             builder.keep_clear(buffer);
         }
-        if let Some(size) = builder.finish(buffer, &mut self.protector) {
-            space.recovery.on_sent(now, sent_packet(&builder, size, builder.kind()));
-            if let Some(packet) = builder.observed(size) {
-                engine.observe_packet(now, &packet);
-            }
+        if let Some(built) = builder.finish(buffer, &mut self.protector) {
+            let size = built.size;
+            space.recovery.on_sent(now, built.into_sent());
+            observe(engine, now, &builder, size);
         }
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) ecn: Ecn,
     /// The path that the destination id belongs to.
     pub(crate) path: PathId,
+    /// The header of the first packet.
+    pub(crate) header: ProtectedPacket,
     pub(crate) datagram: &'a mut [u8],
 }
 
@@ -81,7 +83,7 @@ pub(super) struct Reception<'a> {
 impl Reception<'_> {
     /// Takes all packets of the datagram.
     fn run(&mut self, now: Instant, arrival: Arrival<'_>) {
-        let Arrival { tuple, ecn, path, datagram } = arrival;
+        let Arrival { tuple, ecn, path, header, datagram } = arrival;
         if let Life::Draining { final_close: Some(word), .. } = &mut self.wire.life {
             word.on_packet();
         }
@@ -94,13 +96,14 @@ impl Reception<'_> {
         }
         let size = datagram.len();
         let mut rest = datagram;
-        let mut destination = None;
-        while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
+        let first = destination_of(&header);
+        let mut header = Ok(header);
+        while let Ok(packet) = header {
             let length = packet.length.min(rest.len());
             let (current, next) = rest.split_at_mut(length);
             // spec 4.9: packets that share a datagram share their destination
             let this = destination_of(&packet);
-            let same = *destination.get_or_insert(this) == this || self.is_handshake_id(this);
+            let same = this == first || self.is_handshake_id(this);
             if same && self.engine.phase.is_open() {
                 let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
                 self.handle_packet(&facts, &packet, ecn, current);
@@ -109,6 +112,7 @@ impl Reception<'_> {
             if rest.is_empty() {
                 break;
             }
+            header = manyway_wire::mmsp2::decode_protected(rest);
         }
         self.wire.carry_out(self.engine, now);
     }

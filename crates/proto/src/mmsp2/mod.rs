@@ -152,6 +152,7 @@ impl Mmsp2 {
 
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
+        self.protector.shrink_to_fit();
         self.ids.local.shrink_to_fit();
         self.ids.remote.shrink_to_fit();
         self.control.shrink_to_fit();

@@ -9,8 +9,8 @@ use crate::io::EcnCounts;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, Receiving};
-use crate::recovery::{PacketKind, SentPacket};
-use crate::{Ecn, Instant, Transmit};
+use crate::recovery::PacketKind;
+use crate::{Instant, Transmit};
 
 impl Mmsp2 {
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate. Between addresses without a path
@@ -28,7 +28,6 @@ impl Mmsp2 {
         let carries_own_acks =
             engine.paths.get(id).and_then(|path| engine.paths.ack_carrier(path)) == Some(id);
         let path = engine.paths.get_mut(id)?;
-        let limited = path.tuple() == tuple;
         let facts = HeaderFacts {
             path: id,
             destination: self.ids.remote.use_current(id)?,
@@ -55,17 +54,16 @@ impl Mmsp2 {
         if engine.shared.observer.is_some() {
             builder.keep_clear(buffer);
         }
-        let size = builder.finish(buffer, &mut self.protector)?;
-        if limited {
-            path.place.on_sent(size);
-        } else {
-            path.recovery.on_sent_off_path(facts.packet_number);
-        }
-        path.count_sent(size);
-        // Not in flight: the response confirms it, and a dead path has nothing in flight.
-        path.recovery.on_sent(now, sent_packet(&builder, size, PacketKind::AckOnly));
-        on_packet_out(engine, now, id, &builder, size, true);
+        let built = builder.finish(buffer, &mut self.protector)?;
+        let size = built.size;
+        engine.on_probe_built(now, id, &tuple, built);
+        observe(engine, now, &builder, size);
         Some(single(tuple, buffer.len()))
+    }
+
+    /// Runs the jobs that seal the packets in `buffer`.
+    pub(crate) fn seal(&mut self, buffer: &mut [u8]) {
+        self.protector.run_jobs(buffer);
     }
 
     /// Whether control blocks wait.
@@ -125,21 +123,14 @@ impl Mmsp2 {
         if engine.shared.observer.is_some() {
             builder.keep_clear(buffer);
         }
-        let size = builder.finish(buffer, &mut self.protector)?;
-        let path = engine.paths.get_mut(id)?;
-        if carries_data {
-            path.on_data_sent(now);
-            engine.persist.on_data(now);
+        let mut built = builder.finish(buffer, &mut self.protector)?;
+        built.carries_data = carries_data;
+        if carry.mtu_probe.is_some() {
+            built.kind = PacketKind::MtuProbe;
         }
-        path.recovery.take_packet_number();
-        let kind = if carry.mtu_probe.is_some() { PacketKind::MtuProbe } else { builder.kind() };
-        let mut packet = sent_packet(&builder, size, kind);
-        packet.reinjected = carry.load == Load::Copies;
-        packet.marked = carry.ecn == Ecn::Ect0;
-        path.recovery.on_sent(now, packet);
-        path.place.on_sent(size);
-        path.count_sent(size);
-        on_packet_out(engine, now, id, &builder, size, builder.ack_eliciting);
+        let size = built.size;
+        engine.on_built(now, id, carry, built);
+        observe(engine, now, &builder, size);
         Some(size)
     }
 
@@ -204,15 +195,8 @@ fn is_ack_query(engine: &Engine, now: Instant, carrier: PathId, contents: &Conte
         && engine.paths.get(carrier).is_some_and(|path| path.recovery.may_query_acks(now))
 }
 
-fn on_packet_out(
-    engine: &mut Engine,
-    now: Instant,
-    path: PathId,
-    builder: &PacketBuilder,
-    size: usize,
-    ack_eliciting: bool,
-) {
-    engine.on_packet_out(now, path, (builder.packet_number, size), ack_eliciting);
+/// Shows a packet of `size` bytes to the observer, if there is one.
+pub(super) fn observe(engine: &mut Engine, now: Instant, builder: &PacketBuilder, size: usize) {
     if let Some(packet) = builder.observed(size) {
         engine.observe_packet(now, &packet);
     }
@@ -239,13 +223,4 @@ pub(crate) fn write_ack(
         contents.push(SentContent::PathAck { path, largest });
         receiving.acks.on_ack_sent();
     }
-}
-
-pub(crate) fn sent_packet(builder: &PacketBuilder, size: usize, kind: PacketKind) -> SentPacket {
-    SentPacket::new(
-        builder.packet_number,
-        u16::try_from(size).unwrap_or(u16::MAX),
-        kind,
-        builder.contents.clone(),
-    )
 }

@@ -4,6 +4,7 @@ use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Padding, packet_num
 use manyway_wire::{ConnectionId, PathId, Writer};
 
 use crate::observe::{Direction, ObservedPacket};
+use crate::packet::built::Built;
 use crate::packet::content::Contents;
 use crate::protection::{EncryptionLevel, Outgoing, Protector};
 use crate::recovery::PacketKind;
@@ -112,7 +113,7 @@ impl PacketBuilder {
     }
 
     /// How loss recovery treats the packet, unless it is a PMTU probe.
-    pub(crate) fn kind(&self) -> PacketKind {
+    fn kind(&self) -> PacketKind {
         match (self.ack_eliciting, self.is_ack_query) {
             (true, _) => PacketKind::Ordinary,
             (false, true) => PacketKind::AckQuery,
@@ -157,8 +158,9 @@ impl PacketBuilder {
         })
     }
 
-    /// Seals the packet; returns its size, or `None` if the keys can no longer be used.
-    pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<usize> {
+    /// Completes the packet and leaves its seal to a job of `protector`; `None` if the keys can no
+    /// longer be used.
+    pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<Built> {
         debug_assert!(buffer.len() <= self.end, "the packet has {} bytes too many", buffer.len() - self.end);
         if let Some(field) = self.length_field.take() {
             let end = buffer.len() + Protector::TAG_LENGTH;
@@ -176,6 +178,12 @@ impl PacketBuilder {
             buffer.truncate(self.start);
             return None;
         }
-        Some(buffer.len() - self.start)
+        Some(Built {
+            packet_number: self.packet_number,
+            size: buffer.len() - self.start,
+            kind: self.kind(),
+            contents: std::mem::take(&mut self.contents),
+            carries_data: false,
+        })
     }
 }

@@ -1,11 +1,13 @@
 //! The previous, the current and the next 1-RTT keys, and the transitions between them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_wire::PathId;
 use rustls::quic::{HeaderProtectionKey, Keys, PacketKey, PacketKeySet, Secrets};
 
 use super::phase::Phase;
+use super::seal::SealKey;
 use super::usage::KeyLimits;
 use crate::Instant;
 
@@ -15,10 +17,10 @@ const WAIT_IN_PTOS: u32 = 3;
 /// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived ahead, so that a
 /// key update of the peer costs no more time than any packet; header protection keys stay (RFC 9001, section 6).
 pub(super) struct DataKeys {
-    local_header: Box<dyn HeaderProtectionKey>,
+    sealing: Arc<SealKey>,
     remote_header: Box<dyn HeaderProtectionKey>,
     previous: Option<Previous>,
-    current: PacketKeySet,
+    opening: Box<dyn PacketKey>,
     next: PacketKeySet,
     secrets: Secrets,
     phase: Phase,
@@ -47,10 +49,10 @@ pub(super) struct TooEarly;
 impl DataKeys {
     pub(super) fn new(keys: Keys, mut secrets: Secrets) -> Self {
         Self {
-            local_header: keys.local.header,
+            sealing: Arc::new(SealKey::new(keys.local.header.into(), keys.local.packet)),
             remote_header: keys.remote.header,
             previous: None,
-            current: PacketKeySet { local: keys.local.packet, remote: keys.remote.packet },
+            opening: keys.remote.packet,
             next: secrets.next_packet_keys(),
             secrets,
             phase: Phase::new(0),
@@ -71,20 +73,17 @@ impl DataKeys {
     }
 
     pub(super) fn integrity_limit(&self) -> u64 {
-        self.current.remote.integrity_limit()
+        self.opening.integrity_limit()
     }
 
     pub(super) fn remote_header(&self) -> &dyn HeaderProtectionKey {
         self.remote_header.as_ref()
     }
 
-    /// The keys to seal the next packet with; `None` if the current one has reached its AEAD limit and the peer has
+    /// The key to seal the next packet with, and its key phase bit; `None` if the current one has reached its AEAD limit and the peer has
     /// not acknowledged any packet of it, so that it would treat an update as a violation (RFC 9001, section 6.2).
-    pub(super) fn sealing(
-        &mut self,
-        limits: &KeyLimits,
-    ) -> Option<(&dyn HeaderProtectionKey, &dyn PacketKey, bool)> {
-        let of_cipher = self.current.local.confidentiality_limit();
+    pub(super) fn sealing(&mut self, limits: &KeyLimits) -> Option<(Arc<SealKey>, bool)> {
+        let of_cipher = self.sealing.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {
             // spec 4.15: at the limit of the cipher, even if three PTOs have not passed
             if !self.phase.is_acked() {
@@ -92,19 +91,19 @@ impl DataKeys {
             }
             self.advance();
         }
-        Some((self.local_header.as_ref(), self.current.local.as_ref(), self.phase.bit()))
+        Some((Arc::clone(&self.sealing), self.phase.bit()))
     }
 
     /// See [`Protector::limit_reached`](super::Protector::limit_reached).
     pub(super) fn limit_reached(&self, limits: &KeyLimits) -> bool {
-        let of_cipher = self.current.local.confidentiality_limit();
+        let of_cipher = self.sealing.confidentiality_limit();
         self.phase.usage.is_nearly_exhausted(of_cipher, limits) && !self.phase.is_acked()
     }
 
     /// The key that a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
     pub(super) fn opening(&self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
         if bit == self.phase.bit() {
-            return (KeyAge::Current, self.current.remote.as_ref());
+            return (KeyAge::Current, self.opening.as_ref());
         }
         match &self.previous {
             Some(previous) if self.phase.is_older(path, number) => (KeyAge::Previous, previous.key.as_ref()),
@@ -149,8 +148,9 @@ impl DataKeys {
     /// Makes the next keys the current ones, in both directions.
     pub(super) fn advance(&mut self) {
         let next = std::mem::replace(&mut self.next, self.secrets.next_packet_keys());
-        let old = std::mem::replace(&mut self.current, next);
-        self.previous = Some(Previous { key: old.remote, dropped_at: None });
+        self.sealing = Arc::new(self.sealing.successor(next.local));
+        let old = std::mem::replace(&mut self.opening, next.remote);
+        self.previous = Some(Previous { key: old, dropped_at: None });
         self.phase = self.phase.successor();
     }
 }

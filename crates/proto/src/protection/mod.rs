@@ -17,17 +17,19 @@ mod tests;
 mod usage;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_wire::{ConnectionId, PathId, Side};
 use rustls::Side as TlsSide;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
-use rustls::quic::{Keys, Secrets, Version};
+use rustls::quic::{DirectionalKeys, Keys, Secrets, Version};
 
 use self::data_keys::DataKeys;
 pub(crate) use self::open::{Incoming, OpenError};
 pub(crate) use self::replay::ReplayWindow;
 pub(crate) use self::seal::Outgoing;
+use self::seal::{SealJob, SealKey};
 pub use self::usage::KeyLimits;
 use self::usage::Usage;
 use crate::Instant;
@@ -52,12 +54,22 @@ pub(crate) struct Protector {
     one_rtt: Option<Box<DataKeys>>,
     /// Packets of any level and phase that failed to decrypt (RFC 9001, section 6.6).
     failed: u64,
+    /// Packets that are complete but for their seal.
+    jobs: Vec<SealJob>,
 }
 
 /// Keys of a level that is too short-lived for key updates.
 struct LevelKeys {
-    keys: Keys,
+    local: Arc<SealKey>,
+    remote: DirectionalKeys,
     usage: Usage,
+}
+
+impl LevelKeys {
+    fn new(keys: Keys) -> Self {
+        let local = Arc::new(SealKey::new(keys.local.header.into(), keys.local.packet));
+        Self { local, remote: keys.remote, usage: Usage::default() }
+    }
 }
 
 impl Protector {
@@ -66,7 +78,7 @@ impl Protector {
 
     /// Starts without any keys.
     pub(crate) fn new(side: Side, limits: KeyLimits) -> Self {
-        Self { side, limits, initial: None, handshake: None, one_rtt: None, failed: 0 }
+        Self { side, limits, initial: None, handshake: None, one_rtt: None, failed: 0, jobs: Vec::new() }
     }
 
     /// Derives the keys of [`EncryptionLevel::Initial`] from the original destination id (RFC 9001, section 5.2).
@@ -81,12 +93,12 @@ impl Protector {
             Side::Server => TlsSide::Server,
         };
         let keys = suite.keys(original_destination.as_slice(), side, Version::V1);
-        self.initial = Some(LevelKeys { keys, usage: Usage::default() });
+        self.initial = Some(LevelKeys::new(keys));
     }
 
     /// Takes the keys of [`EncryptionLevel::Handshake`] from the handshake.
     pub(crate) fn install_handshake(&mut self, keys: Keys) {
-        self.handshake = Some(LevelKeys { keys, usage: Usage::default() });
+        self.handshake = Some(LevelKeys::new(keys));
     }
 
     /// Takes the keys of [`EncryptionLevel::OneRtt`], and the secrets of later ones, from the handshake.
@@ -131,6 +143,11 @@ impl Protector {
         }
     }
 
+    /// Frees unused memory.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.jobs.shrink_to_fit();
+    }
+
     /// Forgets the state of a path that will never be used again.
     pub(crate) fn forget_path(&mut self, path: PathId) {
         if let Some(data) = &mut self.one_rtt {
@@ -165,7 +182,7 @@ impl Protector {
     pub(crate) fn integrity_exhausted(&self) -> bool {
         let of_cipher = match (&self.one_rtt, &self.handshake, &self.initial) {
             (Some(data), _, _) => data.integrity_limit(),
-            (None, Some(level), _) | (None, None, Some(level)) => level.keys.remote.packet.integrity_limit(),
+            (None, Some(level), _) | (None, None, Some(level)) => level.remote.packet.integrity_limit(),
             (None, None, None) => u64::MAX,
         };
         self.failed >= of_cipher.min(self.limits.max_failed)

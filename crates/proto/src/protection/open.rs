@@ -122,7 +122,7 @@ fn open_without_phase(
     packet: &mut [u8],
     replay: &ReplayWindow,
 ) -> Result<Opened, OpenError> {
-    let remote = &level.ok_or(OpenError::NoKeys)?.keys.remote;
+    let remote = &level.ok_or(OpenError::NoKeys)?.remote;
     let header = unmask(remote.header.as_ref(), at, packet, replay)?;
     let payload = decrypt(remote.packet.as_ref(), PathId::FIRST, &header, packet)?;
     Ok(Opened { packet_number: header.number, payload, key_phase_changed: false })

@@ -1,6 +1,7 @@
-//! Encrypts a packet in place, then masks its header.
+//! Seals packets: a job for each encrypts it in place, then masks its header.
 
 use std::fmt;
+use std::sync::Arc;
 
 use manyway_wire::PathId;
 use rustls::quic::{HeaderProtectionKey, PacketKey};
@@ -53,80 +54,125 @@ impl fmt::Display for SealError {
 
 impl std::error::Error for SealError {}
 
+/// A key that seals packets, with the key of their headers. It can be shared with the thread that seals.
+pub(super) struct SealKey {
+    header: Arc<dyn HeaderProtectionKey>,
+    packet: Box<dyn PacketKey>,
+}
+
+impl SealKey {
+    pub(super) fn new(header: Arc<dyn HeaderProtectionKey>, packet: Box<dyn PacketKey>) -> Self {
+        Self { header, packet }
+    }
+
+    /// Packets that the key may seal (RFC 9001, section 6.6).
+    pub(super) fn confidentiality_limit(&self) -> u64 {
+        self.packet.confidentiality_limit()
+    }
+
+    /// The same header key with the packet key of the next phase (RFC 9001, section 6).
+    pub(super) fn successor(&self, packet: Box<dyn PacketKey>) -> Self {
+        Self { header: Arc::clone(&self.header), packet }
+    }
+}
+
+/// A complete packet in a buffer, with space for its tag, that still has to be sealed. It needs nothing of its
+/// connection, so that another thread than that of the connection can run it.
+pub(crate) struct SealJob {
+    key: Arc<SealKey>,
+    path: PathId,
+    packet_number: u64,
+    start: usize,
+    /// End of the packet, behind its tag.
+    end: usize,
+    number_offset: usize,
+    number_length: usize,
+}
+
+impl SealJob {
+    /// Encrypts the payload, writes the tag, masks the header. `buffer` is the one that the packet was built in.
+    pub(crate) fn run(&self, buffer: &mut [u8]) -> Result<(), SealError> {
+        let packet = buffer.get_mut(self.start..self.end).ok_or(SealError::Malformed)?;
+        let (header, rest) = packet
+            .split_at_mut_checked(self.number_offset + self.number_length)
+            .ok_or(SealError::Malformed)?;
+        let text = rest.len().checked_sub(Protector::TAG_LENGTH).ok_or(SealError::Malformed)?;
+        let (payload, space) = rest.split_at_mut_checked(text).ok_or(SealError::Malformed)?;
+        let tag = self
+            .key
+            .packet
+            .encrypt_in_place_for_path(self.path.0, self.packet_number, header, payload)
+            .map_err(|_| SealError::Malformed)?;
+        space.copy_from_slice(tag.as_ref());
+        let header_key = self.key.header.as_ref();
+        let masked = mask(packet, self.number_offset, header_key.sample_len(), |sample, first, number| {
+            let number = number.get_mut(..self.number_length).ok_or(rustls::Error::EncryptError)?;
+            header_key.encrypt_in_place(sample, first, number)
+        });
+        masked.ok_or(SealError::Malformed)
+    }
+}
+
 impl Protector {
-    /// Seals the packet at the end of `buffer`: encrypts the payload, appends the tag, masks the header.
+    /// Makes a job of the packet at the end of `buffer`, and appends the space for its tag. The job waits for
+    /// [`Self::run_jobs`].
     ///
     /// The length field of a long header must already count the tag ([`Self::TAG_LENGTH`]). This call sets the key
-    /// phase bit of a short header. Nothing is allocated if the buffer has space for the tag.
+    /// phase bit of a short header and counts the use of the key. Nothing is allocated if the buffer has space for the
+    /// tag and the queue for the job.
     pub(crate) fn seal(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
-        match packet.level {
-            EncryptionLevel::Initial => seal_without_phase(
-                self.initial.as_mut().ok_or(SealError::NoKeys)?,
-                &self.limits,
-                packet,
-                buffer,
-            ),
-            EncryptionLevel::Handshake => seal_without_phase(
-                self.handshake.as_mut().ok_or(SealError::NoKeys)?,
-                &self.limits,
-                packet,
-                buffer,
-            ),
+        let number_offset = packet.number_offset.checked_sub(packet.start).ok_or(SealError::Malformed)?;
+        // The sample of the header's mask must lie within payload and tag.
+        if buffer.len() < packet.number_offset + packet.number_length.max(NUMBER_ROOM) {
+            return Err(SealError::Malformed);
+        }
+        let (key, path) = match packet.level {
+            // Before there are paths all packets of a level share one number space, so one nonce space.
+            EncryptionLevel::Initial => (take_key(self.initial.as_mut(), &self.limits)?, PathId::FIRST),
+            EncryptionLevel::Handshake => (take_key(self.handshake.as_mut(), &self.limits)?, PathId::FIRST),
             EncryptionLevel::OneRtt => {
                 let data = self.one_rtt.as_mut().ok_or(SealError::NoKeys)?;
-                let (header, key, phase) = data.sealing(&self.limits).ok_or(SealError::KeyExhausted)?;
+                let (key, phase) = data.sealing(&self.limits).ok_or(SealError::KeyExhausted)?;
                 if let Some(first) = buffer.get_mut(packet.start).filter(|first| **first & LONG_FORM == 0) {
                     *first = if phase { *first | KEY_PHASE } else { *first & !KEY_PHASE };
                 }
-                seal_with(header, key, packet, buffer)?;
                 data.phase_mut().on_sealed(packet.path, packet.packet_number);
-                Ok(())
+                (key, packet.path)
             }
+        };
+        buffer.extend_from_slice(&[0; Self::TAG_LENGTH]);
+        self.jobs.push(SealJob {
+            key,
+            path,
+            packet_number: packet.packet_number,
+            start: packet.start,
+            end: buffer.len(),
+            number_offset,
+            number_length: packet.number_length,
+        });
+        Ok(())
+    }
+
+    /// Runs the jobs of all packets in `buffer`, and forgets those of packets that were removed from it again.
+    pub(crate) fn run_jobs(&mut self, buffer: &mut [u8]) {
+        let length = buffer.len();
+        for job in self.jobs.drain(..).filter(|job| job.end <= length) {
+            let sealed = job.run(buffer);
+            debug_assert_eq!(sealed, Ok(()), "the packet was checked when it was built");
         }
     }
 }
 
-fn seal_without_phase(
-    level: &mut super::LevelKeys,
+fn take_key(
+    level: Option<&mut super::LevelKeys>,
     limits: &super::KeyLimits,
-    packet: &Outgoing,
-    buffer: &mut Vec<u8>,
-) -> Result<(), SealError> {
-    let local = &level.keys.local;
-    if level.usage.is_exhausted(local.packet.confidentiality_limit(), limits) {
+) -> Result<Arc<SealKey>, SealError> {
+    let level = level.ok_or(SealError::NoKeys)?;
+    if level.usage.is_exhausted(level.local.confidentiality_limit(), limits) {
         return Err(SealError::KeyExhausted);
     }
-    // Before there are paths all packets of a level share one number space, so one nonce space.
-    let packet = Outgoing { path: PathId::FIRST, ..*packet };
-    seal_with(local.header.as_ref(), local.packet.as_ref(), &packet, buffer)?;
     level.usage.count();
-    Ok(())
-}
-
-fn seal_with(
-    header_key: &dyn HeaderProtectionKey,
-    key: &dyn PacketKey,
-    at: &Outgoing,
-    buffer: &mut Vec<u8>,
-) -> Result<(), SealError> {
-    let number_offset = at.number_offset.checked_sub(at.start).ok_or(SealError::Malformed)?;
-    let packet = buffer.get_mut(at.start..).ok_or(SealError::Malformed)?;
-    let (header, payload) =
-        packet.split_at_mut_checked(number_offset + at.number_length).ok_or(SealError::Malformed)?;
-    if at.number_length + payload.len() < NUMBER_ROOM {
-        return Err(SealError::Malformed);
-    }
-    let tag = key
-        .encrypt_in_place_for_path(at.path.0, at.packet_number, header, payload)
-        .map_err(|_| SealError::Malformed)?;
-    buffer.extend_from_slice(tag.as_ref());
-
-    let packet = buffer.get_mut(at.start..).ok_or(SealError::Malformed)?;
-    let masked = mask(packet, number_offset, header_key.sample_len(), |sample, first, number| {
-        let number = number.get_mut(..at.number_length).ok_or(rustls::Error::EncryptError)?;
-        header_key.encrypt_in_place(sample, first, number)
-    });
-    masked.ok_or(SealError::Malformed)
+    Ok(Arc::clone(&level.local))
 }
 
 /// Finds the sample, the first byte and the bytes of the packet number (RFC 9001, section 5.4.2) and passes them to

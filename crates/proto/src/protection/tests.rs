@@ -16,6 +16,14 @@ struct End {
     sent: Vec<u64>,
 }
 
+impl Protector {
+    fn seal_now(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
+        self.seal(packet, buffer)?;
+        self.run_jobs(buffer);
+        Ok(())
+    }
+}
+
 impl End {
     fn new(side: Side, limits: KeyLimits) -> Self {
         let mut protector = Protector::new(side, limits);
@@ -49,7 +57,7 @@ impl End {
             number_offset: 12,
             number_length,
         };
-        self.protector.seal(&packet, &mut buffer).unwrap();
+        self.protector.seal_now(&packet, &mut buffer).unwrap();
         assert_eq!(buffer[..3], [0xee; 3]);
         assert_eq!(buffer.len(), 12 + number_length + text.len() + Protector::TAG_LENGTH);
         buffer.split_off(3)
@@ -152,7 +160,7 @@ fn the_initial_level_uses_the_initial_keys_of_quic_version_1() {
         number_offset: 18,
         number_length: 4,
     };
-    protector.seal(&at, &mut packet).unwrap();
+    protector.seal_now(&at, &mut packet).unwrap();
     assert_eq!(packet[0], 0xc0);
     assert_eq!(packet[18..22], [0x7b, 0x9a, 0xec, 0x34]);
     assert_eq!(
@@ -225,7 +233,7 @@ fn reserved_bits_are_refused_only_if_the_peer_itself_has_set_them() {
             number_offset: 9,
             number_length: 1,
         };
-        client.protector.seal(&at, &mut buffer).unwrap();
+        client.protector.seal_now(&at, &mut buffer).unwrap();
         assert_eq!(server.open(0, &buffer), Err(OpenError::ReservedBits));
     }
 }
@@ -246,7 +254,7 @@ fn levels_without_keys_neither_seal_nor_open() {
             number_offset: 9,
             number_length: 1,
         };
-        assert_eq!(server.protector.seal(&at, &mut vec![0; 20]), Err(SealError::NoKeys));
+        assert_eq!(server.protector.seal_now(&at, &mut vec![0; 20]), Err(SealError::NoKeys));
     }
 }
 
@@ -261,9 +269,9 @@ fn a_packet_too_short_for_header_protection_is_not_sealed() {
         number_offset,
         number_length,
     };
-    assert_eq!(client.protector.seal(&at(9, 1), &mut vec![0x40; 12]), Err(SealError::Malformed));
-    assert_eq!(client.protector.seal(&at(9, 1), &mut vec![0x40; 13]), Ok(()));
-    assert_eq!(client.protector.seal(&at(30, 1), &mut vec![0x40; 13]), Err(SealError::Malformed));
+    assert_eq!(client.protector.seal_now(&at(9, 1), &mut vec![0x40; 12]), Err(SealError::Malformed));
+    assert_eq!(client.protector.seal_now(&at(9, 1), &mut vec![0x40; 13]), Ok(()));
+    assert_eq!(client.protector.seal_now(&at(30, 1), &mut vec![0x40; 13]), Err(SealError::Malformed));
 }
 
 #[test]
@@ -438,10 +446,10 @@ fn a_key_at_its_limit_that_the_peer_never_used_seals_no_more() {
         number_offset: 9,
         number_length: 1,
     };
-    assert_eq!(client.protector.seal(&at, &mut vec![0x40; 20]), Err(SealError::KeyExhausted));
+    assert_eq!(client.protector.seal_now(&at, &mut vec![0x40; 20]), Err(SealError::KeyExhausted));
     let at = Outgoing { level: EncryptionLevel::Handshake, ..at };
-    (0..4).for_each(|_| client.protector.seal(&at, &mut vec![0xc0; 20]).unwrap());
-    assert_eq!(client.protector.seal(&at, &mut vec![0xc0; 20]), Err(SealError::KeyExhausted));
+    (0..4).for_each(|_| client.protector.seal_now(&at, &mut vec![0xc0; 20]).unwrap());
+    assert_eq!(client.protector.seal_now(&at, &mut vec![0xc0; 20]), Err(SealError::KeyExhausted));
 }
 
 #[test]
@@ -473,7 +481,7 @@ fn sealing_and_opening_do_not_move_a_buffer_with_enough_capacity() {
         number_offset: 9,
         number_length: 1,
     };
-    client.protector.seal(&at, &mut buffer).unwrap();
+    client.protector.seal_now(&at, &mut buffer).unwrap();
     assert_eq!(buffer.as_ptr(), before);
     let at = Incoming {
         level: EncryptionLevel::OneRtt,
@@ -508,7 +516,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
             number_offset: length.number_offset(),
             number_length: 2,
         };
-        client.protector.seal(&at, &mut datagram).unwrap();
+        client.protector.seal_now(&at, &mut datagram).unwrap();
     }
     let start = datagram.len();
     let mut writer = Writer::new(&mut datagram, 1200);
@@ -522,7 +530,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
         number_offset,
         number_length: 3,
     };
-    client.protector.seal(&at, &mut datagram).unwrap();
+    client.protector.seal_now(&at, &mut datagram).unwrap();
 
     let mut rest = &mut datagram[..];
     for (level, path, number) in [

@@ -9,8 +9,9 @@ use super::row::{AROUND_DATA, DATA, Row};
 use crate::engine::notices::{Fates, Notice};
 use crate::engine::{Carry, Engine, Heard, Load, Probing, single};
 use crate::packet::ack_policy::Demand;
+use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
-use crate::recovery::{PacketKind, ReceivedAck, SentPacket};
+use crate::recovery::{PacketKind, ReceivedAck};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Side, Transmit};
 
 const HEADER: usize = 12;
@@ -46,6 +47,8 @@ impl Toy {
     pub(crate) fn on_timeout(&self, _engine: &Engine, _now: Instant) {}
 
     pub(crate) fn on_wake(&self, _engine: &Engine, _now: Instant) {}
+
+    pub(crate) fn seal(&self, _buffer: &mut [u8]) {}
 
     pub(crate) fn shrink_to_fit(&self) {}
 
@@ -174,19 +177,8 @@ impl Toy {
             (None, true) => PacketKind::Ordinary,
             (None, false) => PacketKind::AckOnly,
         };
-        let mut packet = SentPacket::new(number, u16::try_from(size).unwrap_or(u16::MAX), kind, contents);
-        packet.reinjected = carry.load == Load::Copies;
-        packet.marked = carry.ecn == Ecn::Ect0;
-        let path = engine.paths.get_mut(id)?;
-        if carries_data {
-            path.on_data_sent(now);
-            engine.persist.on_data(now);
-        }
-        path.recovery.take_packet_number();
-        path.recovery.on_sent(now, packet);
-        path.place.on_sent(size);
-        path.count_sent(size);
-        engine.on_packet_out(now, id, (number, size), ack_eliciting);
+        let built = Built { packet_number: number, size, kind, contents, carries_data };
+        engine.on_built(now, id, carry, built);
         Some(size)
     }
 
@@ -212,15 +204,10 @@ impl Toy {
             writer.zeros(writer.remaining());
         }
         let size = buffer.len();
-        if path.tuple() == probing.tuple {
-            path.place.on_sent(size);
-        } else {
-            path.recovery.on_sent_off_path(number);
-        }
-        path.count_sent(size);
-        let size16 = u16::try_from(size).unwrap_or(u16::MAX);
-        path.recovery.on_sent(now, SentPacket::new(number, size16, PacketKind::AckOnly, Contents::new()));
-        engine.on_packet_out(now, id, (number, size), true);
+        let kind = PacketKind::AckOnly;
+        let built =
+            Built { packet_number: number, size, kind, contents: Contents::new(), carries_data: false };
+        engine.on_probe_built(now, id, &probing.tuple, built);
         Some(single(probing.tuple, size))
     }
 
