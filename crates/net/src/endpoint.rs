@@ -1,99 +1,27 @@
 //! The endpoint, where connections begin: as client, as server, or both.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use manyway_proto::identity::{self, AuthorisedKeys, Authoriser, Identity, ServerCertificate, ServerTrust};
-use manyway_proto::{ConnectionConfig, LocalAddress, Role};
+use manyway_proto::identity::{self, Identity, ServerTrust};
+use manyway_proto::{ConnectionConfig, LocalAddress};
 use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
-use crate::driver::{self, CLOSE_TIME, Command, Start};
+use crate::driver::{self, CLOSE_TIME, Start};
 use crate::error::{BindFailure, ConnectError};
-use crate::interfaces::{Candidate, InterfacePolicy, Snapshot};
 use crate::key_log::KeyLog;
-use crate::ledger::Ledger;
+use crate::link::{Command, Link};
+use crate::options::EndpointOptions;
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
-use crate::udp::BufferSizes;
 
 /// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
 const BACKLOG: usize = 1024;
-
-/// The local addresses that a client uses.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Locals {
-    /// Every interface that leads to the peer and that the policy allows, including those that appear later.
-    Interfaces(InterfacePolicy),
-    /// Exactly these addresses; for tests and emulations. With a [`Ledger`] an address is excluded while the quota of
-    /// its interface is used up; an unspecified address has no known interface and is never excluded.
-    Fixed(Vec<(LocalAddress, Role)>),
-}
-
-impl Default for Locals {
-    fn default() -> Self {
-        Self::Interfaces(InterfacePolicy::default())
-    }
-}
-
-/// Settings of a server beside the common ones.
-#[derive(Debug, Clone)]
-pub struct ServerOptions {
-    /// Addresses and ports to listen on. Empty: port 4455 on every address of both families, or of the only one that
-    /// this host supports.
-    pub listen: Vec<SocketAddr>,
-    /// The identity of the server.
-    pub identity: Identity,
-    /// A certificate for clients that verify the server's name instead of its key; all others are shown the key.
-    pub certificate: Option<ServerCertificate>,
-    /// Decides which clients may connect.
-    pub authoriser: Arc<dyn Authoriser>,
-    /// Addresses advertised to clients beside the one they know; at most 8. Empty: those of [`reachable_addresses`],
-    /// kept up to date: one of each family and interface first, then the second ones, up to 8.
-    pub advertise: Vec<SocketAddr>,
-}
-
-impl ServerOptions {
-    /// A server with `identity` that accepts every client with a ticket with `secret`.
-    pub fn new(identity: Identity, secret: &[u8; 16]) -> Self {
-        let client = Identity::from_ticket_secret(secret);
-        let authoriser: AuthorisedKeys = std::iter::once(*client.public_key()).collect();
-        Self::with_authoriser(identity, Arc::new(authoriser))
-    }
-
-    /// A server with `identity` that accepts the clients that `authoriser` accepts.
-    pub fn with_authoriser(identity: Identity, authoriser: Arc<dyn Authoriser>) -> Self {
-        Self { listen: Vec::new(), identity, certificate: None, authoriser, advertise: Vec::new() }
-    }
-}
-
-/// Settings of an [`Endpoint`].
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct EndpointOptions {
-    /// Settings of every connection.
-    pub connection: ConnectionConfig,
-    /// The local addresses that clients use.
-    pub locals: Locals,
-    /// Settings of a server; `None` for an endpoint that only connects.
-    pub server: Option<ServerOptions>,
-    /// The persistent key of stateless resets; `None` for a random one.
-    pub reset_key: Option<[u8; 32]>,
-    /// Whether the secrets of every connection are appended to the file that the environment variable `SSLKEYLOGFILE`
-    /// names, if it is set. Default false. With them, anyone who captured the packets can decrypt them: for `manyway
-    /// decode` and other diagnostic tools.
-    pub key_log: bool,
-    /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`] reports if it granted less.
-    pub buffers: BufferSizes,
-    /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.
-    pub ledger: Option<Arc<dyn Ledger>>,
-}
 
 /// Sockets and connections of one driver thread.
 ///
@@ -136,7 +64,7 @@ pub struct EndpointOptions {
 #[derive(Debug)]
 pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
-    incoming: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
+    incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<Link>>>,
     connection: ConnectionConfig,
     key_log: KeyLog,
     listening: Vec<LocalAddress>,
@@ -239,13 +167,14 @@ impl Endpoint {
         let (reply, answer) = oneshot::channel();
         let command = Command::Connect { config: Box::new(config), hosts: hosts.to_vec(), remotes, reply };
         self.commands.send(command).map_err(|_| ConnectError::EndpointClosed)?;
-        answer.await.map_err(|_| ConnectError::EndpointClosed)?
+        let link = answer.await.map_err(|_| ConnectError::EndpointClosed)??;
+        Ok(Connection::new(link))
     }
 
     /// Takes the next authenticated client; `None` once the endpoint is closed. Up to 1024 clients wait to be accepted;
     /// further ones are refused.
     pub async fn accept(&self) -> Option<Connection> {
-        self.incoming.lock().await.recv().await
+        self.incoming.lock().await.recv().await.map(Connection::new)
     }
 
     /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits for that: written data
@@ -279,52 +208,4 @@ fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
         Some(Host::Name(name)) => ServerName::try_from(name.to_string()).unwrap_or(nobody),
         None => nobody,
     }
-}
-
-/// The addresses at which others may reach `listening`, for a ticket. Wildcards stand for the addresses of `snapshot`
-/// that last and lead beyond their link, at most 8 of an interface; if there is none, for link-local ones (IPv6); if
-/// there are none of these either, for loopback.
-///
-/// One of each family and interface comes first, then the second ones, and so on: a caller with room for some of them
-/// takes the first.
-pub fn reachable_addresses(listening: &[LocalAddress], snapshot: &Snapshot) -> Vec<SocketAddr> {
-    let mut counts: BTreeMap<(u32, bool), usize> = BTreeMap::new();
-    let turn = |candidate: Candidate| {
-        let LocalAddress { interface, address } = candidate.local;
-        let turn = counts.entry((interface, address.is_ipv4())).or_default();
-        *turn += 1;
-        (*turn, address.ip())
-    };
-    let selection = snapshot.usable(&InterfacePolicy::default(), &[]);
-    let own: Vec<(usize, IpAddr)> = selection.candidates.into_iter().map(turn).collect();
-    let mut found = BTreeSet::new();
-    for local in listening {
-        if local.address.ip().is_unspecified() {
-            let fitting = own.iter().filter(|(_, ip)| ip.is_ipv4() == local.address.is_ipv4());
-            found.extend(fitting.map(|(turn, ip)| (*turn, SocketAddr::new(*ip, local.address.port()))));
-        } else {
-            found.insert((0, local.address));
-        }
-    }
-    if found.is_empty() {
-        // Two hosts and a cable have no other addresses.
-        let wildcards = listening.iter().filter(|local| local.address.ip() == Ipv6Addr::UNSPECIFIED);
-        let on_links = wildcards.flat_map(|local| {
-            snapshot.link_locals().map(|own| (0, SocketAddr::from((own, local.address.port()))))
-        });
-        found.extend(on_links);
-    }
-    if found.is_empty() {
-        found.extend(listening.iter().map(|local| match local.address {
-            SocketAddr::V4(v4) => (0, SocketAddr::from((Ipv4Addr::LOCALHOST, v4.port()))),
-            SocketAddr::V6(v6) => (0, SocketAddr::from((Ipv6Addr::LOCALHOST, v6.port()))),
-        }));
-    }
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for (_, address) in found {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    addresses
 }

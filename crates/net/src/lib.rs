@@ -73,8 +73,11 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod info;
 mod key_log;
 mod ledger;
+mod link;
+mod options;
 mod path;
 mod rendezvous;
 mod report;
@@ -86,6 +89,7 @@ mod test_namespace;
 #[cfg(target_os = "linux")]
 mod test_seccomp;
 mod ticket;
+mod zone;
 
 #[cfg(doc)]
 pub mod examples;
@@ -96,9 +100,11 @@ pub mod udp;
 
 pub use advice::Advice;
 pub use clock::Clock;
-pub use connection::{Connection, ConnectionInfo, PathInfo};
-pub use endpoint::{Endpoint, EndpointOptions, Locals, ServerOptions, reachable_addresses};
+pub use connection::Connection;
+pub use endpoint::Endpoint;
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
+pub use info::{ConnectionInfo, PathInfo};
+pub use interfaces::reachable::reachable_addresses;
 pub use ledger::{Allowance, CAP_REACHED, Ledger};
 pub use manyway_proto::identity::{
     AuthorisedKeys, Authoriser, CertificateFault, Identity, KEY_HASH_LENGTH, PublicKey, RootCertificates,
@@ -112,6 +118,7 @@ pub use manyway_proto::{
     PathState, PathStatistics, Rate, RelayCounters, RelayLimits, Role, StreamConfig, StreamId, Undelivered,
     congestion, scheduler,
 };
+pub use options::{EndpointOptions, Locals, ServerOptions};
 pub use path::Path;
 pub use rendezvous::RendezvousServer;
 pub use report::{PathReport, Unused, Used, Why};

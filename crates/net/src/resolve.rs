@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::text;
 
-use crate::{Host, HostPort};
+use crate::ticket::{Host, HostPort};
+use crate::zone::interface_index;
 
 /// Most addresses that [`resolve`] returns; further ones of a name are dropped.
 pub const MAX_ADDRESSES: usize = 32;
@@ -76,28 +77,6 @@ pub fn socket_address(host: &HostPort) -> io::Result<SocketAddr> {
         io::Error::new(io::ErrorKind::NotFound, format!("this host has no interface {zone:?}"))
     })?;
     Ok(SocketAddrV6::new(*v6, host.port(), 0, index).into())
-}
-
-#[cfg(target_os = "linux")]
-fn interface_index(name: &str) -> Option<u32> {
-    nix::net::if_::if_nametoindex(name).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn interface_index(name: &str) -> Option<u32> {
-    if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.name == name)?.index
-}
-
-/// The name of the interface with this index.
-#[cfg(target_os = "linux")]
-pub(crate) fn interface_name(index: u32) -> Option<String> {
-    nix::net::if_::if_indextoname(index).ok()?.into_string().ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn interface_name(index: u32) -> Option<String> {
-    let found = if_addrs::get_if_addrs().ok()?.into_iter().find(|found| found.index == Some(index))?;
-    Some(found.name)
 }
 
 async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use manyway_proto::{ConnectionHandle, Instant, LocalAddress, LocalCandidate, Role};
+use manyway_proto::{ConnectionHandle, FourTuple, Instant, LocalAddress, LocalCandidate, Role};
 use tokio::time::Instant as TokioInstant;
 
+use super::links::Links;
 use super::{BIND_RETRY, Driver};
-use crate::endpoint::{Locals, reachable_addresses};
+use crate::interfaces::reachable::reachable_addresses;
 use crate::interfaces::{Excluded, Exclusion, Snapshot, capped};
 use crate::ledger::Allowance;
+use crate::options::Locals;
 
 impl Driver {
     /// Handles a change of interfaces: gives every client connection its usable addresses, and every server connection
@@ -49,6 +51,39 @@ impl Driver {
             self.connections.advertised = Some(addresses);
         }
         self.sockets.drop_gone(self.watcher.snapshot());
+    }
+
+    /// Tells every server connection which of its paths lost or regained their link, and the server's current
+    /// addresses.
+    fn tell_links(&mut self, now: Instant) {
+        let links = Links::new(self.watcher.snapshot()).after(&self.links);
+        if links == self.links {
+            return;
+        }
+        let before = std::mem::replace(&mut self.links, links);
+        let homes = self.homes();
+        let (links, sockets) = (&self.links, &self.sockets);
+        let own = |tuple: &FourTuple| tuple.local.address.ip().to_canonical();
+        let news_of = |tuple: &FourTuple| before.news(links, sockets.interface(tuple), own(tuple));
+        let is_gone = |tuple: &FourTuple| links.has_lost(own(tuple));
+        for handle in self.connections.servers() {
+            if let Some(connection) = self.endpoint.connection(handle) {
+                connection.on_links_changed(now, news_of);
+                connection.relocate(now, &homes, is_gone);
+            }
+        }
+    }
+
+    /// The local addresses from which this server can send now.
+    fn homes(&self) -> Vec<LocalAddress> {
+        let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
+        let spent = self.spent_addresses();
+        let is_open = |address: &SocketAddr| {
+            let ip = address.ip().to_canonical();
+            !ip.is_loopback() && !spent.contains(&ip) && !self.links.has_lost(ip)
+        };
+        let local = |address| LocalAddress { interface: 0, address };
+        addresses.into_iter().filter(is_open).map(local).collect()
     }
 
     /// Gives a client connection the local addresses that lead to its peer now.

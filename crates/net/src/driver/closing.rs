@@ -1,12 +1,11 @@
 //! Closes an endpoint: its connections close in order, and those that take too long are aborted.
 
+use std::task::Context;
 use std::time::Duration;
 
 use manyway_proto::{Endpoint, Instant};
 use tokio::sync::oneshot;
 use tokio::time::Instant as TokioInstant;
-
-use super::Driver;
 
 /// Longest time for an endpoint to close: writers' queues and data in flight take 30 s each at most.
 pub(crate) const CLOSE_TIME: Duration = Duration::from_secs(65);
@@ -45,6 +44,11 @@ impl Closing {
         }
     }
 
+    /// The code and the reason for the peers.
+    pub(super) fn farewell(&self) -> (u64, &str) {
+        (self.code, &self.reason)
+    }
+
     /// Tells the callers that the endpoint is closed.
     pub(super) fn tell(self) {
         for reply in self.replies {
@@ -54,7 +58,7 @@ impl Closing {
     }
 
     /// Merges a second close: the earlier deadline counts, with its code and reason.
-    fn join(&mut self, other: Self) {
+    pub(super) fn join(&mut self, other: Self) {
         if let Stage::InOrder(until) = &mut self.stage
             && other.deadline() < *until
         {
@@ -64,6 +68,21 @@ impl Closing {
         self.replies.extend(other.replies);
     }
 
+    /// Aborts the connections that have not closed in time. Returns whether the endpoint is to end: its peers' late
+    /// packets have been answered for long enough.
+    pub(super) fn poll(&mut self, endpoint: &mut Endpoint, now: Instant, context: &Context<'_>) -> bool {
+        if self.deadline() > TokioInstant::now() {
+            return false;
+        }
+        if let Stage::Aborted(_) = self.stage {
+            return true;
+        }
+        self.abort_all(endpoint, now);
+        // The next turn sends the aborts.
+        context.waker().wake_by_ref();
+        false
+    }
+
     fn abort_all(&mut self, endpoint: &mut Endpoint, now: Instant) {
         for handle in endpoint.handles() {
             if let Some(connection) = endpoint.connection(handle) {
@@ -71,34 +90,5 @@ impl Closing {
             }
         }
         self.stage = Stage::Aborted(TokioInstant::now() + ABORT_TIME);
-    }
-}
-
-impl Driver {
-    pub(super) fn start_closing(&mut self, now: Instant, closing: Closing) {
-        if let Some(known) = &mut self.closing {
-            known.join(closing);
-            return;
-        }
-        self.connections.close_all(&mut self.endpoint, now, (closing.code, &closing.reason));
-        self.closing = Some(closing);
-    }
-
-    /// Advances the close of the endpoint, if one is under way. Returns whether it is finished.
-    pub(super) fn drive_closing(&mut self, now: Instant, context: &std::task::Context<'_>) -> bool {
-        let Some(closing) = &mut self.closing else { return false };
-        if self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending() {
-            return true;
-        }
-        if closing.deadline() > TokioInstant::now() {
-            return false;
-        }
-        if let Stage::Aborted(_) = closing.stage {
-            return true;
-        }
-        closing.abort_all(&mut self.endpoint, now);
-        // The next turn sends the aborts.
-        context.waker().wake_by_ref();
-        false
     }
 }

@@ -1,109 +1,17 @@
-//! Commands of the handles to the driver.
+//! Carries out the commands of the handles.
 
 use std::net::SocketAddr;
-use std::sync::Weak;
 
-use manyway_proto::{Class, ClientConfig, ConnectionHandle, Instant, PathId, StreamId};
-use tokio::sync::oneshot;
-use tokio::time::Instant as TokioInstant;
+use manyway_proto::{ClientConfig, ConnectionHandle, Instant};
 
 use super::Driver;
 use super::closing::Closing;
-use super::connections::{ConnectReply, Peer};
-use super::pings::PingReply;
-use crate::HostPort;
-use crate::Locals;
-use crate::connection::{ConnectionInfo, Link, PathInfo};
+use super::connections::Peer;
 use crate::error::ConnectError;
+use crate::info::{ConnectionInfo, PathInfo};
+use crate::link::{Command, ConnectReply};
+use crate::options::Locals;
 use crate::report::{Facts, PathReport};
-use crate::stream::{ReceiveStream, SendStream};
-
-/// A command of an application.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Connect {
-        config: Box<ClientConfig>,
-        hosts: Vec<HostPort>,
-        remotes: Vec<SocketAddr>,
-        reply: ConnectReply,
-    },
-    Open {
-        link: Weak<Link>,
-        reply: oneshot::Sender<(SendStream, ReceiveStream)>,
-    },
-    /// A stream whose send queue was empty has data, or its end.
-    Written {
-        handle: ConnectionHandle,
-        stream: StreamId,
-    },
-    /// A stream whose receive queue was full has room.
-    Drained {
-        handle: ConnectionHandle,
-        stream: StreamId,
-    },
-    Stop {
-        handle: ConnectionHandle,
-        stream: StreamId,
-        code: u64,
-    },
-    Priority {
-        handle: ConnectionHandle,
-        stream: StreamId,
-        priority: i8,
-    },
-    Class {
-        handle: ConnectionHandle,
-        stream: StreamId,
-        class: Class,
-    },
-    Info {
-        handle: ConnectionHandle,
-        reply: oneshot::Sender<ConnectionInfo>,
-    },
-    Ping {
-        handle: ConnectionHandle,
-        path: PathId,
-        reply: PingReply,
-    },
-    Report {
-        handle: ConnectionHandle,
-        reply: oneshot::Sender<Vec<PathReport>>,
-    },
-    SetCongestion {
-        handle: ConnectionHandle,
-        name: String,
-        reply: oneshot::Sender<bool>,
-    },
-    ClosePath {
-        handle: ConnectionHandle,
-        path: PathId,
-    },
-    SetPrimary {
-        handle: ConnectionHandle,
-        path: Option<PathId>,
-    },
-    AllowCostly {
-        handle: ConnectionHandle,
-        path: PathId,
-    },
-    Close {
-        handle: ConnectionHandle,
-        code: u64,
-        reason: String,
-    },
-    /// Ends a connection whose peer's rights have ended.
-    Revoke {
-        handle: ConnectionHandle,
-        reason: String,
-    },
-    Shutdown {
-        code: u64,
-        reason: String,
-        /// The instant after which connections are aborted.
-        until: TokioInstant,
-        reply: oneshot::Sender<()>,
-    },
-}
 
 impl Driver {
     pub(super) fn execute(&mut self, now: Instant, command: Command) {

@@ -11,21 +11,18 @@ use manyway_proto::{
     ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Instant, LocalCandidate,
     PathEvent, PathId, PathState, Side, StreamConfig, StreamId,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
-use super::Command;
-use super::pings::{PingReply, Pings};
+use super::pings::Pings;
 use crate::HostPort;
-use crate::connection::{Connection, Ended, Link, LinkDriver, LinkFacts, ended_with_endpoint};
 use crate::error::{ConnectError, ReadError, WriteError};
 use crate::ledger::CAP_REACHED;
+use crate::link::{
+    Command, ConnectReply, Ended, Link, LinkDriver, LinkFacts, PingReply, StreamReply, ended_with_endpoint,
+};
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
-use crate::stream::{ReceiveStream, SendStream};
-
-pub(super) type StreamReply = oneshot::Sender<(SendStream, ReceiveStream)>;
-pub(super) type ConnectReply = oneshot::Sender<Result<Connection, ConnectError>>;
 
 /// Longest time for writers' queues to reach the protocol machine after a close; flushing may take as long again.
 const HAND_OVER: Duration = Duration::from_secs(30);
@@ -111,7 +108,7 @@ pub(super) struct Connections {
     streams: StreamConfig,
     commands: mpsc::WeakUnboundedSender<Command>,
     /// `None` once the endpoint accepts no more clients.
-    incoming: Option<mpsc::Sender<Connection>>,
+    incoming: Option<mpsc::Sender<Arc<Link>>>,
     /// Of a server: it is told of refused clients.
     pub(super) authoriser: Option<Arc<dyn Authoriser>>,
 }
@@ -120,7 +117,7 @@ impl Connections {
     pub(super) fn new(
         streams: StreamConfig,
         commands: mpsc::WeakUnboundedSender<Command>,
-        incoming: mpsc::Sender<Connection>,
+        incoming: mpsc::Sender<Arc<Link>>,
     ) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -287,13 +284,12 @@ impl Connections {
             closing: None,
         };
         self.entries.insert(handle, entry);
-        let application = Connection::new(link);
-        // If there is no receiver for the connection, dropping it closes it.
+        // If there is no receiver for the link, dropping it closes the connection.
         match connection.side() {
             Side::Client => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
                     self.peers.insert(handle, attempt.peer);
-                    let _ = attempt.reply.send(Ok(application));
+                    let _ = attempt.reply.send(Ok(link));
                 }
             }
             Side::Server => {
@@ -301,7 +297,7 @@ impl Connections {
                 if let Some(addresses) = &self.advertised {
                     connection.set_advertised_addresses(addresses);
                 }
-                match self.incoming.as_ref().map(|incoming| incoming.try_send(application)) {
+                match self.incoming.as_ref().map(|incoming| incoming.try_send(link)) {
                     Some(Ok(())) => {}
                     Some(Err(mpsc::error::TrySendError::Full(_))) => {
                         tracing::warn!("too many clients wait to be accepted, one is turned away");
@@ -429,10 +425,8 @@ impl Connections {
         let peer = self.peers.remove(&handle);
         let error = peer.iter().fold(error, |error, peer| peer.explain(error));
         self.hand_overs.remove(&handle);
+        self.drain(endpoint, handle);
         let Some(entry) = self.entries.remove(&handle) else { return };
-        for (stream, pipes) in &entry.streams {
-            super::streams::drain(endpoint, handle, *stream, pipes);
-        }
         let machine = endpoint.connection(handle);
         let unacknowledged =
             machine.map_or(ByteCount::ZERO, |machine| entry.unacknowledged(machine.unacknowledged()));

@@ -1,12 +1,10 @@
 //! Tracks which links below a server's paths are lost, and which are back.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use manyway_proto::{FourTuple, Instant, LinkNews, LocalAddress};
+use manyway_proto::LinkNews;
 
-use super::Driver;
-use crate::endpoint::reachable_addresses;
 use crate::interfaces::{Interface, LinkState, Snapshot};
 
 /// The interfaces that can carry packets, and the addresses of this host.
@@ -33,7 +31,7 @@ impl Links {
     }
 
     /// Adds the addresses lost since `before`.
-    fn after(mut self, before: &Self) -> Self {
+    pub(super) fn after(mut self, before: &Self) -> Self {
         self.gone = before.own.union(&before.gone).filter(|ip| !self.own.contains(ip)).copied().collect();
         while self.gone.len() > MOST_GONE {
             self.gone.pop_first();
@@ -41,10 +39,15 @@ impl Links {
         self
     }
 
+    /// Whether this host had that address and has lost it.
+    pub(super) fn has_lost(&self, own: IpAddr) -> bool {
+        self.gone.contains(&own)
+    }
+
     /// The change since `self` of the link that carries packets over an interface from a local address. Packets for an
     /// address may arrive on another interface than its own, and packets of an unknown address may be routed here. So
     /// only a link that was present can be lost.
-    fn news(&self, now: &Self, interface: u32, own: IpAddr) -> Option<LinkNews> {
+    pub(super) fn news(&self, now: &Self, interface: u32, own: IpAddr) -> Option<LinkNews> {
         let was_and_is = [
             (self.up.contains(&interface), now.up.contains(&interface)),
             (self.own.contains(&own), now.own.contains(&own)),
@@ -54,56 +57,6 @@ impl Links {
         } else {
             was_and_is.contains(&(false, true)).then_some(LinkNews::Back)
         }
-    }
-}
-
-impl Driver {
-    /// Tells every server connection which of its paths lost or regained their link, and the server's current
-    /// addresses.
-    pub(super) fn tell_links(&mut self, now: Instant) {
-        let links = Links::new(self.watcher.snapshot()).after(&self.links);
-        if links == self.links {
-            return;
-        }
-        let before = std::mem::replace(&mut self.links, links);
-        let homes = self.homes();
-        let (links, sockets) = (&self.links, &self.sockets);
-        let own = |tuple: &FourTuple| tuple.local.address.ip().to_canonical();
-        let news_of = |tuple: &FourTuple| before.news(links, sockets.interface(tuple), own(tuple));
-        let is_gone = |tuple: &FourTuple| links.gone.contains(&own(tuple));
-        for handle in self.connections.servers() {
-            if let Some(connection) = self.endpoint.connection(handle) {
-                connection.on_links_changed(now, news_of);
-                connection.relocate(now, &homes, is_gone);
-            }
-        }
-    }
-
-    /// The local addresses from which this server can send now.
-    fn homes(&self) -> Vec<LocalAddress> {
-        let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
-        let spent = self.spent_addresses();
-        let is_open = |address: &SocketAddr| {
-            let ip = address.ip().to_canonical();
-            !ip.is_loopback() && !spent.contains(&ip) && !self.links.gone.contains(&ip)
-        };
-        let local = |address| LocalAddress { interface: 0, address };
-        addresses.into_iter().filter(is_open).map(local).collect()
-    }
-
-    /// Keeps the arrival interfaces of the pairs that connections use, and drops those of unknown senders.
-    pub(super) fn sort_out_arrivals(&mut self) {
-        if !self.sockets.split().1.any(|socket| socket.traffic.is_crowded()) {
-            return;
-        }
-        let mut used = BTreeSet::new();
-        for handle in self.connections.servers() {
-            if let Some(connection) = self.endpoint.connection(handle) {
-                used.extend(connection.statistics().paths.iter().map(|path| path.tuple));
-            }
-        }
-        let (_, sockets) = self.sockets.split();
-        sockets.filter(|socket| socket.traffic.is_crowded()).for_each(|socket| socket.traffic.keep(&used));
     }
 }
 

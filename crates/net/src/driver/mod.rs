@@ -28,7 +28,7 @@ mod tests_in_namespace;
 mod traffic;
 mod usage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -46,7 +46,6 @@ use tokio::time::Instant as TokioInstant;
 use alarm::Alarm;
 pub(crate) use closing::CLOSE_TIME;
 use closing::Closing;
-pub(crate) use commands::Command;
 use connections::Connections;
 use links::Links;
 use rescue::Rescue;
@@ -57,11 +56,12 @@ use usage::Usage;
 use crate::DEFAULT_PORT;
 use crate::advice::AdviceBoard;
 use crate::clock::{Clock, SuspendWatch};
-use crate::connection::Connection;
-use crate::endpoint::{EndpointOptions, Locals, reachable_addresses};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
+use crate::interfaces::reachable::reachable_addresses;
 use crate::key_log::KeyLog;
+use crate::link::{Command, Link};
+use crate::options::{EndpointOptions, Locals};
 use crate::udp::{BindError, ReceiveBuffer, Unreachable};
 
 /// Commands handled in one turn.
@@ -88,7 +88,7 @@ pub(crate) struct Start {
     pub(crate) key_log: KeyLog,
     pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
     pub(crate) command_receiver: mpsc::UnboundedReceiver<Command>,
-    pub(crate) incoming: mpsc::Sender<Connection>,
+    pub(crate) incoming: mpsc::Sender<Arc<Link>>,
     pub(crate) advice: AdviceBoard,
 }
 
@@ -390,6 +390,20 @@ impl Driver {
         more
     }
 
+    /// Keeps the arrival interfaces of the pairs that connections use, and drops those of unknown senders.
+    fn sort_out_arrivals(&mut self) {
+        if !self.sockets.split().1.any(|socket| socket.traffic.is_crowded()) {
+            return;
+        }
+        let mut used = BTreeSet::new();
+        for handle in self.connections.servers() {
+            if let Some(connection) = self.endpoint.connection(handle) {
+                used.extend(connection.statistics().paths.iter().map(|path| path.tuple));
+            }
+        }
+        let (_, sockets) = self.sockets.split();
+        sockets.filter(|socket| socket.traffic.is_crowded()).for_each(|socket| socket.traffic.keep(&used));
+    }
     /// Returns true if more could be sent at once. Each batch has its own timestamp: a round trip begins when its
     /// packet leaves.
     fn transmit(&mut self, context: &mut Context<'_>) -> bool {
@@ -424,6 +438,22 @@ impl Driver {
             Refusal::Addresses(tuple, refusal) => self.endpoint.on_send_refused(now, tuple, refusal),
             Refusal::TooLarge(tuple, size) => self.endpoint.on_datagram_too_large(now, tuple, size),
         }
+    }
+
+    fn start_closing(&mut self, now: Instant, closing: Closing) {
+        if let Some(known) = &mut self.closing {
+            known.join(closing);
+            return;
+        }
+        self.connections.close_all(&mut self.endpoint, now, closing.farewell());
+        self.closing = Some(closing);
+    }
+
+    /// Advances the close of the endpoint, if one is under way. Returns whether it is finished.
+    fn drive_closing(&mut self, now: Instant, context: &Context<'_>) -> bool {
+        let Some(closing) = &mut self.closing else { return false };
+        let is_done = self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending();
+        is_done || closing.poll(&mut self.endpoint, now, context)
     }
 
     fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {

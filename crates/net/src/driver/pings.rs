@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use manyway_proto::{PathId, PingToken};
-use tokio::sync::oneshot;
 
-pub(super) type PingReply = oneshot::Sender<Option<Duration>>;
+use crate::link::PingReply;
 
 /// Most pings of a path that are outstanding at the protocol machine; the oldest is dropped first (spec 6.37).
 const MOST: usize = 256;
@@ -50,6 +49,8 @@ impl Pings {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
     use super::*;
 
     #[test]

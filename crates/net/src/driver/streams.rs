@@ -7,10 +7,9 @@ use manyway_proto::{
     StreamId,
 };
 
-use super::connections::{Connections, StreamReply};
-use crate::connection::Link;
+use super::connections::Connections;
 use crate::error::{ReadError, WriteError};
-use crate::stream::halves;
+use crate::link::{Link, StreamReply, halves};
 use crate::stream::pipe::{Arrived, Chunk, Ending, Pipes, ReceivePipe};
 
 impl Connections {
@@ -159,6 +158,16 @@ impl Connections {
         self.forget_if_over(handle, stream);
     }
 
+    /// Moves everything that arrived to the readers' queues: the connection has ended, and the windows bound the amount.
+    pub(super) fn drain(&self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+        let Some(entry) = self.entries.get(&handle) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        for (stream, pipes) in &entry.streams {
+            let mut pipe = pipes.receive();
+            while !pipe.has_ended() && take(connection, *stream, usize::MAX, &mut pipe) {}
+        }
+    }
+
     fn forget_if_over(&mut self, handle: ConnectionHandle, stream: StreamId) {
         if self.pipes(handle, stream).is_some_and(|pipes| pipes.is_over())
             && let Some(entry) = self.entries.get_mut(&handle)
@@ -166,13 +175,6 @@ impl Connections {
             entry.streams.remove(&stream);
         }
     }
-}
-
-/// Moves everything that arrived to the reader's queue: the connection has ended, and the windows bound the amount.
-pub(super) fn drain(endpoint: &mut Endpoint, handle: ConnectionHandle, stream: StreamId, pipes: &Pipes) {
-    let Some(connection) = endpoint.connection(handle) else { return };
-    let mut pipe = pipes.receive();
-    while !pipe.has_ended() && take(connection, stream, usize::MAX, &mut pipe) {}
 }
 
 /// Moves the next bytes, at most `room`, or the next message to the reader's queue; returns false if there is none now.

@@ -9,9 +9,9 @@ use tokio::time::Instant as TokioInstant;
 use super::Driver;
 use super::traffic::Way;
 use super::usage::News;
-use crate::endpoint::Locals;
 use crate::interfaces::{Excluded, Exclusion, InterfaceKind, capped};
 use crate::ledger::{Allowance, CAP_REACHED};
+use crate::options::Locals;
 
 impl Driver {
     /// Keeps an account for each interface of this host, and excludes those without quota.

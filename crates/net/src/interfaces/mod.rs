@@ -28,9 +28,11 @@ mod exclusion;
 mod netlink;
 mod policy;
 mod portable;
+pub(crate) mod reachable;
 mod report;
 mod select;
 mod snapshot;
+mod source;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -50,4 +52,5 @@ pub use select::{Candidate, Selection};
 pub use snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Prefix, Route, Snapshot,
 };
-pub use watcher::{Hint, InterfaceSource, InterfaceWatcher};
+pub use source::{Hint, InterfaceSource};
+pub use watcher::InterfaceWatcher;

@@ -5,7 +5,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use super::snapshot::{Interface, InterfaceAddress, InterfaceKind, LinkState, Snapshot};
-use super::watcher::{Hint, InterfaceSource};
+use super::source::{Hint, InterfaceSource};
 
 /// Knows names, addresses and whether an interface runs, but neither routes nor MTU, and learns of changes only by
 /// polling. Interfaces without an address are not seen.

@@ -11,7 +11,7 @@ use super::exclusion::{Excluded, Exclusion};
 use super::policy::{InterfacePattern, InterfacePolicy};
 use super::select::{Candidate, Selection};
 use super::snapshot::Snapshot;
-use super::watcher::{Hint, InterfaceSource};
+use super::source::{Hint, InterfaceSource};
 
 /// Knows only the source address that the system's own routes choose.
 #[derive(Debug, Default)]

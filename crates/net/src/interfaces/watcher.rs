@@ -1,6 +1,5 @@
 //! Keeps a snapshot up to date.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -16,28 +15,8 @@ use super::policy::InterfacePolicy;
 use super::portable::PortableSource;
 use super::select::Selection;
 use super::snapshot::Snapshot;
+use super::source::{Hint, InterfaceSource};
 use super::unlisted::UnlistedSource;
-
-/// A message of the system between two snapshots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hint {
-    /// Something may have been added or changed: not urgent.
-    Gained,
-    /// Something was removed, or messages were lost: read at once.
-    Lost,
-}
-
-/// The source of snapshots: one implementation for each kind of system.
-pub trait InterfaceSource: fmt::Debug + Send {
-    /// Reads the interfaces from the system.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    fn snapshot(&mut self) -> io::Result<Snapshot>;
-
-    /// Waits for a message. A source without messages is always pending and is polled every few seconds.
-    fn poll_hint(&mut self, context: &mut Context<'_>) -> Poll<Hint>;
-}
 
 /// Watches the interfaces of this host.
 ///

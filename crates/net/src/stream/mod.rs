@@ -5,18 +5,12 @@ pub(crate) mod pipe;
 mod receive;
 mod send;
 
-use std::sync::Arc;
-
 pub use receive::ReceiveStream;
 pub use send::SendStream;
 
-use crate::connection::Link;
-use pipe::Pipes;
+use crate::link::{ReceiveHalf, SendHalf};
 
-/// Makes the two halves that an application holds.
-pub(crate) fn halves(link: &Arc<Link>, pipes: &Arc<Pipes>) -> (SendStream, ReceiveStream) {
-    (
-        SendStream::new(Arc::clone(link), Arc::clone(pipes)),
-        ReceiveStream::new(Arc::clone(link), Arc::clone(pipes)),
-    )
+/// The two halves of a stream as the application holds them.
+pub(crate) fn streams((send, receive): (SendHalf, ReceiveHalf)) -> (SendStream, ReceiveStream) {
+    (SendStream::new(send), ReceiveStream::new(receive))
 }

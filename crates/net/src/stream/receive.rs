@@ -3,17 +3,15 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manyway_proto::{Message, StreamId};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::pipe::{Pipes, ReceivePipe};
-use crate::connection::Link;
-use crate::driver::Command;
+use super::pipe::ReceivePipe;
 use crate::error::ReadError;
+use crate::link::{Command, ReceiveHalf};
 
 /// The receiving half of a stream. Dropping it before the end sends the peer a stop with code 0.
 ///
@@ -23,18 +21,17 @@ use crate::error::ReadError;
 /// futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {
-    link: Arc<Link>,
-    pipes: Arc<Pipes>,
+    half: ReceiveHalf,
 }
 
 impl ReceiveStream {
-    pub(crate) fn new(link: Arc<Link>, pipes: Arc<Pipes>) -> Self {
-        Self { link, pipes }
+    pub(crate) fn new(half: ReceiveHalf) -> Self {
+        Self { half }
     }
 
     /// The ID of the stream.
     pub fn id(&self) -> StreamId {
-        self.pipes.stream
+        self.half.pipes.stream
     }
 
     /// Reads the next bytes, at least one and at most `max`, without copying them; `None` at the end of the stream.
@@ -71,7 +68,7 @@ impl ReceiveStream {
 
     /// Polls the pipe; if it is empty, the driver delivers what it held back.
     fn ask<T>(&self, ask: impl FnOnce(&mut ReceivePipe) -> Poll<T>) -> Poll<T> {
-        let mut pipe = self.pipes.receive();
+        let mut pipe = self.half.pipes.receive();
         let answer = ask(&mut pipe);
         let wake = answer.is_pending() && pipe.was_full();
         drop(pipe);
@@ -81,7 +78,8 @@ impl ReceiveStream {
 
     fn tell_drained(&self, wake: bool) {
         if wake {
-            self.link.send(Command::Drained { handle: self.link.handle(), stream: self.id() });
+            let link = &self.half.link;
+            link.send(Command::Drained { handle: link.handle(), stream: self.id() });
         }
     }
 
@@ -95,9 +93,7 @@ impl ReceiveStream {
     /// Tells the peer to stop sending on the stream, with a code. Data that has arrived is dropped; reading fails from
     /// now on.
     pub fn stop(&mut self, code: u64) {
-        if self.pipes.receive().stop() {
-            self.link.send(Command::Stop { handle: self.link.handle(), stream: self.id(), code });
-        }
+        self.half.stop(code);
     }
 }
 
@@ -114,11 +110,5 @@ impl AsyncRead for ReceiveStream {
             buffer.put_slice(&chunk);
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-impl Drop for ReceiveStream {
-    fn drop(&mut self) {
-        self.stop(0);
     }
 }

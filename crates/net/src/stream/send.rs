@@ -3,17 +3,15 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use manyway_proto::{Class, MessageOptions, MessageToken, StreamId};
 use tokio::io::AsyncWrite;
 
-use super::pipe::{Ending, Kind, Pipes};
-use crate::connection::Link;
-use crate::driver::Command;
+use super::pipe::{Ending, Kind};
 use crate::error::WriteError;
+use crate::link::{Command, SendHalf};
 
 /// Most bytes that one call of `poll_write` copies: a chunk that fits a processor's cache.
 const CHUNK: usize = 64 * 1024;
@@ -31,18 +29,17 @@ const CHUNK: usize = 64 * 1024;
 /// all.
 #[derive(Debug)]
 pub struct SendStream {
-    link: Arc<Link>,
-    pipes: Arc<Pipes>,
+    half: SendHalf,
 }
 
 impl SendStream {
-    pub(crate) fn new(link: Arc<Link>, pipes: Arc<Pipes>) -> Self {
-        Self { link, pipes }
+    pub(crate) fn new(half: SendHalf) -> Self {
+        Self { half }
     }
 
     /// The ID of the stream.
     pub fn id(&self) -> StreamId {
-        self.pipes.stream
+        self.half.pipes.stream
     }
 
     /// Writes a chunk of any length without copying it; waits for room.
@@ -50,9 +47,9 @@ impl SendStream {
     /// # Errors
     /// If the peer stopped the stream, the half was finished or reset, or the connection was closed.
     pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
-        poll_fn(|context| self.pipes.send().poll_room(context, Kind::Bytes)).await?;
-        let wake = self.pipes.send().push(chunk);
-        self.wake_driver(wake);
+        poll_fn(|context| self.half.pipes.send().poll_room(context, Kind::Bytes)).await?;
+        let wake = self.half.pipes.send().push(chunk);
+        self.half.wake_driver(wake);
         Ok(())
     }
 
@@ -84,14 +81,14 @@ impl SendStream {
         options: MessageOptions,
     ) -> Result<MessageToken, WriteError> {
         let size = data.len() as u64;
-        match self.link.max_message() {
+        match self.half.link.max_message() {
             None => return Err(WriteError::NoMessages),
             Some(most) if size > most => return Err(WriteError::TooLarge { size, most }),
             Some(_) => {}
         }
-        poll_fn(|context| self.pipes.send().poll_room(context, Kind::Messages)).await?;
-        let (token, wake) = self.pipes.send().push_message(data, options);
-        self.wake_driver(wake);
+        poll_fn(|context| self.half.pipes.send().poll_room(context, Kind::Messages)).await?;
+        let (token, wake) = self.half.pipes.send().push_message(data, options);
+        self.half.wake_driver(wake);
         Ok(token)
     }
 
@@ -100,8 +97,8 @@ impl SendStream {
     /// # Errors
     /// If it was finished or reset before or stopped by the peer, or the connection was closed.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let wake = self.pipes.send().finish()?;
-        self.wake_driver(wake);
+        let wake = self.half.pipes.send().finish()?;
+        self.half.wake_driver(wake);
         Ok(())
     }
 
@@ -111,31 +108,26 @@ impl SendStream {
     /// # Errors
     /// If the peer stopped the stream, this end reset it, or the connection ended before.
     pub async fn delivered(&mut self) -> Result<(), WriteError> {
-        poll_fn(|context| self.pipes.send().poll_delivered(context)).await
+        poll_fn(|context| self.half.pipes.send().poll_delivered(context)).await
     }
 
     /// Resets the stream: unsent data is dropped, the reader learns `code`. Has no effect once everything is delivered.
     pub fn reset(&mut self, code: u64) {
-        let wake = self.pipes.send().reset(code);
-        self.wake_driver(wake);
+        self.half.reset(code);
     }
 
     /// Sets the priority: higher goes first, equal ones share. Default 0.
     pub fn set_priority(&mut self, priority: i8) {
-        self.link.send(Command::Priority { handle: self.link.handle(), stream: self.id(), priority });
+        let link = &self.half.link;
+        link.send(Command::Priority { handle: link.handle(), stream: self.id(), priority });
     }
 
     /// Sets the class of the stream: among equal priorities the more urgent class goes first, and data of the classes
     /// interactive and deadline goes by the path on which it arrives first. On a stream of messages it applies to later
     /// ones without a class of their own. Default [`Class::Bulk`].
     pub fn set_class(&mut self, class: Class) {
-        self.link.send(Command::Class { handle: self.link.handle(), stream: self.id(), class });
-    }
-
-    fn wake_driver(&self, wake: bool) {
-        if wake {
-            self.link.send(Command::Written { handle: self.link.handle(), stream: self.id() });
-        }
+        let link = &self.half.link;
+        link.send(Command::Class { handle: link.handle(), stream: self.id(), class });
     }
 }
 
@@ -144,12 +136,12 @@ impl AsyncWrite for SendStream {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let room = ready!(self.pipes.send().poll_room(context, Kind::Bytes))?;
+        let room = ready!(self.half.pipes.send().poll_room(context, Kind::Bytes))?;
         let (now, _) = data.split_at(data.len().min(room).min(CHUNK));
         // Copied without the lock: meanwhile the room can only grow.
         let chunk = Bytes::copy_from_slice(now);
-        let wake = self.pipes.send().push(chunk);
-        self.wake_driver(wake);
+        let wake = self.half.pipes.send().push(chunk);
+        self.half.wake_driver(wake);
         Poll::Ready(Ok(now.len()))
     }
 
@@ -160,17 +152,9 @@ impl AsyncWrite for SendStream {
 
     /// Finishes the stream and waits until the peer has all of it.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.pipes.send().ending() == Ending::Open {
+        if self.half.pipes.send().ending() == Ending::Open {
             self.finish()?;
         }
-        self.pipes.send().poll_delivered(context).map_err(io::Error::from)
-    }
-}
-
-impl Drop for SendStream {
-    fn drop(&mut self) {
-        if self.pipes.send().ending() == Ending::Open {
-            self.reset(0);
-        }
+        self.half.pipes.send().poll_delivered(context).map_err(io::Error::from)
     }
 }

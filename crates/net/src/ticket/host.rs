@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use crate::DEFAULT_PORT;
-use crate::resolve::interface_name;
+use crate::zone::interface_name;
 
 /// An IP address, or a name to resolve.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use self::socket::{Dump, NetlinkSocket};
 use super::snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Route, Snapshot, kind_by_name,
 };
-use super::watcher::{Hint, InterfaceSource};
+use super::source::{Hint, InterfaceSource};
 
 /// A host with more routes is an internet router. Then every interface counts as leading everywhere: reading all routes
 /// at each change would cost too much.
