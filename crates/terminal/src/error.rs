@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 
 use serde_json::{Map, Value, json};
 
-use crate::{ExitCode, without_numbers, without_secrets};
+use crate::exit_code::ExitCode;
+use crate::mask::{without_numbers, without_secrets};
 
 /// The failure of a command.
 #[derive(Debug)]
@@ -45,6 +46,20 @@ impl CommandError {
         let error = json!({ "code": self.code.number(), "kind": self.code.name(), "text": self.text });
         document.insert("error".to_owned(), error);
         document.into()
+    }
+}
+
+impl ExitCode {
+    /// The exit code of a command that has done its work, where `printed` is the result of printing: a reader that
+    /// closes the pipe early is no error.
+    ///
+    /// # Errors
+    /// That of `printed` otherwise.
+    pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
+        match printed {
+            Err(error) if error.code != Self::OutputClosed => Err(error),
+            Err(_) | Ok(()) => Ok(self),
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode as ProcessExitCode;
 
-use crate::CommandError;
-
 /// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,18 +69,6 @@ impl ExitCode {
     /// Whether a signal ended the command.
     pub fn is_interruption(self) -> bool {
         matches!(self, Self::HungUp | Self::Interrupted)
-    }
-
-    /// The exit code of a command that has done its work, where `printed` is the result of printing: a reader that
-    /// closes the pipe early is no error.
-    ///
-    /// # Errors
-    /// That of `printed` otherwise.
-    pub fn after_printing(self, printed: Result<(), CommandError>) -> Result<Self, CommandError> {
-        match printed {
-            Err(error) if error.code != Self::OutputClosed => Err(error),
-            Err(_) | Ok(()) => Ok(self),
-        }
     }
 }
 
