@@ -1,9 +1,11 @@
 //! The destination of a program's connection.
 
+mod fields;
+
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::codec::{CodecError, Fields};
+pub(crate) use fields::{decode_ip, encode_ip};
 
 /// A host and a TCP port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,60 +136,6 @@ impl Destination {
     pub fn port(&self) -> u16 {
         self.port
     }
-
-    // egress 2.2
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.port.to_be_bytes());
-        match &self.host {
-            Host::Ip(address) => encode_ip(*address, out),
-            Host::Name(name) => {
-                out.push(NAME);
-                // At most 253, which was checked.
-                out.push(u8::try_from(name.0.len()).unwrap_or(u8::MAX));
-                out.extend_from_slice(name.0.as_bytes());
-            }
-        }
-    }
-
-    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
-        let port = fields.u16("port")?;
-        let host = match fields.u8("kind of host")? {
-            NAME => {
-                let length = usize::from(fields.u8("length of a name")?);
-                let rest = fields.rest();
-                if rest.len() != length {
-                    return Err(CodecError::Truncated { field: "name", needed: length, left: rest.len() });
-                }
-                let text = std::str::from_utf8(rest).map_err(|_| CodecError::NotText { field: "name" })?;
-                Host::Name(Name::new(text)?)
-            }
-            kind => Host::Ip(decode_ip(kind, fields)?),
-        };
-        Ok(Self::new(host, port)?)
-    }
-}
-
-/// Appends the kind of an address and the address.
-pub(crate) fn encode_ip(address: IpAddr, out: &mut Vec<u8>) {
-    match address {
-        IpAddr::V4(v4) => {
-            out.push(IPV4);
-            out.extend_from_slice(&v4.octets());
-        }
-        IpAddr::V6(v6) => {
-            out.push(IPV6);
-            out.extend_from_slice(&v6.octets());
-        }
-    }
-}
-
-/// Reads an address whose kind was read already.
-pub(crate) fn decode_ip(kind: u8, fields: &mut Fields<'_>) -> Result<IpAddr, CodecError> {
-    match kind {
-        IPV4 => Ok(IpAddr::from(fields.array::<4>("address")?)),
-        IPV6 => Ok(IpAddr::from(fields.array::<16>("address")?)),
-        kind => Err(CodecError::Value { field: "kind of host", value: kind.into() }),
-    }
 }
 
 impl fmt::Display for Destination {
@@ -229,11 +177,6 @@ impl fmt::Display for DestinationError {
 }
 
 impl std::error::Error for DestinationError {}
-
-// The numbers of SOCKS5 (RFC 1928, section 5).
-const IPV4: u8 = 1;
-const NAME: u8 = 3;
-const IPV6: u8 = 4;
 
 #[cfg(test)]
 mod tests {
