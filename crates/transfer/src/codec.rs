@@ -76,6 +76,12 @@ impl From<NameError> for CodecError {
     }
 }
 
+impl From<LinkError> for CodecError {
+    fn from(error: LinkError) -> Self {
+        Self::Link(error)
+    }
+}
+
 /// Takes fields from the front of a frame's body.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::codec::CodecError;
 use crate::name::{RelativePath, printable};
 
 /// The target of a symbolic link, relative to the directory that holds the link.
@@ -117,12 +116,6 @@ impl fmt::Display for LinkError {
 }
 
 impl std::error::Error for LinkError {}
-
-impl From<LinkError> for CodecError {
-    fn from(error: LinkError) -> Self {
-        Self::Link(error)
-    }
-}
 
 #[cfg(test)]
 mod tests {
