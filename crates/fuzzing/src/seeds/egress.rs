@@ -3,7 +3,7 @@
 use manyway_egress::fuzzing::{Answer, Request};
 use manyway_egress::{Destination, Reason, Refusal};
 
-use super::Seed;
+use super::seed::Seed;
 
 /// What an input may be, as [`crate::egress`] reads its first byte.
 const REQUEST: u8 = 0;

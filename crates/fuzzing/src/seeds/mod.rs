@@ -3,25 +3,11 @@
 
 mod egress;
 mod network;
+mod seed;
 mod transfer;
 mod wire;
 
-/// An input to start from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seed {
-    /// The target it is for.
-    pub target: &'static str,
-    /// The name of its file.
-    pub name: String,
-    /// The input.
-    pub bytes: Vec<u8>,
-}
-
-impl Seed {
-    fn new(target: &'static str, name: impl Into<String>, bytes: Vec<u8>) -> Self {
-        Self { target, name: name.into(), bytes }
-    }
-}
+pub use seed::Seed;
 
 /// Makes all seeds.
 pub fn all() -> Vec<Seed> {

@@ -1,6 +1,7 @@
 //! Scripts for everything that takes steps.
 
-use super::{Seed, wire};
+use super::seed::Seed;
+use super::wire;
 use crate::lab::Lab;
 use crate::script::Steps;
 

@@ -11,7 +11,7 @@ use manyway_transfer::{
 use tokio::io::{AsyncWrite, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
-use super::Seed;
+use super::seed::Seed;
 
 /// The ends that may read an input, as [`crate::transfer`] reads its first byte.
 const SERVER: u8 = 0;

@@ -11,7 +11,7 @@ use manyway_wire::mmsp2::{
 use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
 use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
 
-use super::Seed;
+use super::seed::Seed;
 use crate::lab::Lab;
 use crate::script::Steps;
 
