@@ -7,7 +7,8 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, Instant, PathId, StreamId, Transmit};
 
 use crate::clock::Clock;
-use crate::network::{HostId, NetworkCounters};
+use crate::ids::HostId;
+use crate::network::NetworkCounters;
 
 /// A violated law, with what is needed to reproduce it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,6 +49,7 @@ mod clock;
 mod crowd;
 mod delivery;
 mod endpoint;
+mod ids;
 mod invariants;
 mod network;
 mod packet;
@@ -64,11 +65,9 @@ pub use delivery::DeliveryWatch;
 pub use endpoint::{
     EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
 };
+pub use ids::{HostId, InterfaceId, LinkId, RouteId};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};
-pub use network::{
-    Arrival, HostId, InterfaceId, LinkId, Network, NetworkCounters, Passed, RouteId, SendError, Sizes,
-    Transit,
-};
+pub use network::{Arrival, Network, NetworkCounters, Passed, SendError, Sizes, Transit};
 pub use packet::Packet;
 pub use pair::{CLIENT_PORT, Pair, PairBuilder, PairError, Peer, SERVER_PORT, Side};
 pub use record::{Entry, Record, Series, What};

@@ -6,32 +6,12 @@ use std::net::IpAddr;
 
 use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rng};
 
+use crate::ids::{HostId, InterfaceId, LinkId, RouteId};
 use crate::link::{Link, LinkConfig, LinkState, Parcel};
 use crate::nat::Nat;
 use crate::packet::Packet;
 use crate::rule::{Action, Facts, Matching, RuleId, Rules};
 use crate::stripe::Stripe;
-
-/// ID of a host of a [`Network`], in the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HostId(pub usize);
-
-/// ID of an interface: its host and the index that the host uses for it, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InterfaceId {
-    /// The owner.
-    pub host: HostId,
-    /// As in [`LocalAddress::interface`].
-    pub index: u32,
-}
-
-/// ID of a one-way link of a [`Network`], in the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub usize);
-
-/// ID of a route of a [`Network`], in the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RouteId(pub usize);
 
 /// A packet that has passed the last link of its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, FourTuple, Instant, Rate};
 
-use crate::network::HostId;
+use crate::ids::HostId;
 
 /// An event at a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 use manyway_proto::StreamId;
 
+use crate::ids::HostId;
 use crate::invariants::Law;
-use crate::network::HostId;
 
 /// Content that follows from the writer, the stream and the offset, so that it can be checked without storing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use manyway_proto::{ByteCount, ConnectionConfig, LocalAddress, Rng, StreamId};
 
 use crate::endpoint::{EndpointPair, EndpointPeer};
-use crate::network::{HostId, InterfaceId, LinkId};
+use crate::ids::{HostId, InterfaceId, LinkId};
 use crate::pair::{CLIENT_PORT, Peer, SERVER_PORT};
 use crate::traffic::{Read, Streams};
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::network::{HostId, InterfaceId};
+use crate::ids::{HostId, InterfaceId};
 
 /// The packets that a rule matches. All set conditions must match; by default every packet does.
 #[derive(Default)]

@@ -11,8 +11,8 @@ use manyway_proto::{
     StreamId,
 };
 
+use crate::ids::HostId;
 use crate::invariants::Law;
-use crate::network::HostId;
 use crate::record::Series;
 use crate::reference::{Pattern, Reference};
 

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rng, Transmit};
 
 use crate::clock::Clock;
+use crate::ids::HostId;
 use crate::invariants::{BrokenLaw, Law, Laws, Limits};
-use crate::network::{Arrival, HostId, Network, SendError};
+use crate::network::{Arrival, Network, SendError};
 use crate::record::{Record, What};
 
 /// A protocol machine in a world: the calls that every driver makes, on real sockets too.

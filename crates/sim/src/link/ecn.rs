@@ -4,7 +4,7 @@ use std::fmt;
 
 use manyway_proto::Ecn;
 
-use super::Parcel;
+use super::parcel::Parcel;
 
 /// The treatment of packets with a mark, at the entrance of a link. Packets without one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

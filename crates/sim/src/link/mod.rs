@@ -29,6 +29,7 @@ mod delay;
 mod ecn;
 mod flight;
 mod loss;
+mod parcel;
 mod presets;
 mod probability;
 mod queue;
@@ -36,7 +37,7 @@ mod rate;
 #[cfg(test)]
 mod tests;
 
-use manyway_proto::{ByteCount, Ecn, Instant, Rng};
+use manyway_proto::{ByteCount, Instant, Rng};
 
 pub use cell::CellModel;
 pub use config::LinkConfig;
@@ -44,6 +45,7 @@ pub use counters::{Count, DropCause, LinkCounters};
 pub use delay::{DelayModel, Jitter, Order};
 pub use ecn::EcnTreatment;
 pub use loss::{GilbertElliott, LossModel};
+pub use parcel::Parcel;
 pub use presets::Preset;
 pub use probability::Probability;
 pub use queue::{Codel, Discipline, QueueConfig, QueueLimit, Reaction};
@@ -54,40 +56,6 @@ use flight::Flight;
 use loss::Loss;
 use queue::{Entry, Popped, Queue};
 use rate::Server;
-
-/// What a link can do to a packet besides forwarding it.
-pub trait Parcel: Clone {
-    /// Flips one bit, chosen by the random number. By default nothing, for packets without content.
-    fn flip_bit(&mut self, random: u64) {
-        let _ = random;
-    }
-
-    /// Whether the packet may be marked instead of dropped. By default not.
-    fn is_ecn_capable(&self) -> bool {
-        false
-    }
-
-    /// Marks the packet with CE.
-    fn mark_congestion(&mut self) {}
-
-    /// Replaces the mark of a packet that has one. By default nothing, for packets without a header.
-    fn set_ecn(&mut self, mark: Ecn) {
-        let _ = mark;
-    }
-}
-
-impl Parcel for () {}
-
-impl Parcel for Vec<u8> {
-    fn flip_bit(&mut self, random: u64) {
-        let bits = (self.len() as u64).saturating_mul(8);
-        let bit = random.checked_rem(bits).unwrap_or(0);
-        let place = usize::try_from(bit / 8).unwrap_or(usize::MAX);
-        if let Some(byte) = self.get_mut(place) {
-            *byte ^= 1 << (bit % 8);
-        }
-    }
-}
 
 /// The fate of a packet at the entrance of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Instant, Rate};
 
-use super::Parcel;
+use super::parcel::Parcel;
 
 /// The queue of a link. The packet that is being sent is not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,13 @@
 //! Configures the paths of a pair.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, LocalAddress, Rate, Rng};
+use manyway_proto::{ByteCount, Rate, Rng};
 
-use super::{Pair, Peer};
+use super::addresses::{Family, SERVER_PORT, address_of};
+use super::{Pair, PathLinks, Peer};
 use crate::link::LinkConfig;
 use crate::nat::{Nat, NatConfig};
-use crate::network::InterfaceId;
-use crate::pair::{CLIENT_PORT, PathLinks, SERVER_PORT, address_of};
 use crate::record::Series;
 use crate::reference::Reference;
 use crate::traffic::Service;
@@ -24,16 +22,6 @@ pub struct PairBuilder {
     server_interfaces: usize,
     known_servers: usize,
     answer: ByteCount,
-}
-
-/// Kind of the addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Family {
-    /// IPv4: 28 bytes of headers on every datagram.
-    #[default]
-    V4,
-    /// IPv6: 48 bytes of headers on every datagram.
-    V6,
 }
 
 #[derive(Debug, Clone)]
@@ -167,50 +155,3 @@ impl PairBuilder {
 
 /// Resolution of the received bytes over time.
 const BIN: Duration = Duration::from_millis(10);
-
-impl Family {
-    pub(super) fn client(self, path: usize, host: u16) -> IpAddr {
-        let path = u16::try_from(path).unwrap_or(u16::MAX);
-        match self {
-            Self::V4 => {
-                let ([high, low], [_, host]) = (path.to_be_bytes(), host.to_be_bytes());
-                Ipv4Addr::new(10, high, low, host).into()
-            }
-            Self::V6 => Ipv6Addr::new(0xFD00, 0, 0, path, 0, 0, 0, host).into(),
-        }
-    }
-
-    fn outer(self, path: usize) -> IpAddr {
-        let path = u16::try_from(path).unwrap_or(u16::MAX);
-        match self {
-            Self::V4 => {
-                let [high, low] = path.to_be_bytes();
-                Ipv4Addr::new(100, 64 | high, low, 1).into()
-            }
-            Self::V6 => Ipv6Addr::new(0x2001, 0xDB8, 1, path, 0, 0, 0, 1).into(),
-        }
-    }
-
-    fn server(self, number: usize) -> IpAddr {
-        let number = u16::try_from(number).unwrap_or(u16::MAX);
-        match self {
-            Self::V4 => {
-                let [high, low] = number.to_be_bytes();
-                Ipv4Addr::new(172, 16, high, low.wrapping_add(1)).into()
-            }
-            Self::V6 => Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, number, 1).into(),
-        }
-    }
-
-    const fn overhead(self) -> u16 {
-        match self {
-            Self::V4 => LinkConfig::IPV4_UDP,
-            Self::V6 => LinkConfig::IPV6_UDP,
-        }
-    }
-}
-
-/// The addresses of a client as its machine must know them.
-pub(super) fn locals(addresses: &[(InterfaceId, IpAddr)]) -> Vec<LocalAddress> {
-    addresses.iter().map(|(id, address)| address_of(*id, *address, CLIENT_PORT)).collect()
-}

@@ -1,5 +1,6 @@
 //! Two endpoints and any number of paths between them: the basis of most tests.
 
+mod addresses;
 mod builder;
 mod chaos;
 #[cfg(test)]
@@ -14,15 +15,17 @@ use std::time::Duration;
 pub use manyway_proto::Side;
 use manyway_proto::{ByteCount, ConnectionError, Instant, LocalAddress, Rate};
 
+use crate::ids::{HostId, InterfaceId, LinkId};
 use crate::invariants::{BrokenLaw, PathFigures};
 use crate::link::{Link, LinkState, RateModel};
-use crate::network::{HostId, InterfaceId, LinkId, Transit};
+use crate::network::Transit;
 use crate::record::Series;
 use crate::reference::Reference;
 use crate::traffic::{Application, Checked, Delivery, Exchange, Service, Streams};
 use crate::world::{Node, Step, World};
 
-pub use builder::{Family, PairBuilder};
+pub use addresses::{CLIENT_PORT, Family, SERVER_PORT};
+pub use builder::PairBuilder;
 pub use chaos::{Chaos, Operation};
 
 /// A machine with at most one connection, and streams after the handshake.
@@ -53,11 +56,6 @@ pub trait Peer: Node {
     /// Sets the addresses of the host from now on.
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]);
 }
-
-/// The UDP port of the client's sockets.
-pub const CLIENT_PORT: u16 = 40_000;
-/// The UDP port of the server's sockets.
-pub const SERVER_PORT: u16 = 4_433;
 
 /// The two links of a path. A path is named by the index of its interface at the client, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,7 +244,7 @@ impl<N: Peer> Pair<N> {
     /// If the machine refuses.
     pub fn begin(&mut self) -> Result<(), PairError> {
         let now = self.now();
-        let locals = builder::locals(&self.world.network().addresses(self.host(Side::Client)));
+        let locals = addresses::locals(&self.world.network().addresses(self.host(Side::Client)));
         let known = self.servers.iter().take(self.known_servers);
         let remotes: Vec<_> = known.map(|local| local.address).collect();
         match self.peer(Side::Client) {
@@ -528,7 +526,7 @@ impl<N: Peer> Pair<N> {
 
     fn tell_addresses(&mut self) {
         let now = self.now();
-        let locals = builder::locals(&self.world.network().addresses(self.host(Side::Client)));
+        let locals = addresses::locals(&self.world.network().addresses(self.host(Side::Client)));
         if let Some(client) = self.peer(Side::Client) {
             client.set_addresses(now, &locals);
         }
@@ -541,8 +539,4 @@ impl<N: Peer> Pair<N> {
             Side::Server => *server = series,
         }
     }
-}
-
-fn address_of(interface: InterfaceId, address: IpAddr, port: u16) -> LocalAddress {
-    LocalAddress { interface: interface.index, address: SocketAddr::new(address, port) }
 }
