@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use manyway::Rate;
+use manyway_terminal::ExitCode;
 use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan, MessagePlan};
 
 use super::number::{port, within};
@@ -134,6 +135,11 @@ impl BenchArgs {
     /// Whether Ctrl-C is the regular end, as with `-t 0` of iperf3.
     pub fn is_endless(&self) -> bool {
         self.bytes.is_none() && self.time.is_zero()
+    }
+
+    /// Whether a run that stopped with that code ended as intended.
+    pub fn is_ended_by(&self, code: ExitCode) -> bool {
+        self.is_endless() && code.is_interruption()
     }
 
     /// Whether each path is measured alone, too.

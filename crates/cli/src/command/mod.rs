@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod bench;
 pub mod caps;
+mod code;
 pub mod costly;
 pub mod decode;
 pub mod demo;

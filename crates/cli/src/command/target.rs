@@ -10,8 +10,8 @@ use manyway::{
 use manyway_terminal::{CommandError, ExitCode, note};
 use manyway_transfer::Failure;
 
+use super::code::is_code;
 use super::error::{Credential, of_connect, of_refusal};
-use super::offer::is_code;
 use crate::args::{GlobalArgs, Trust};
 use crate::home::{Entries, Entry as _, Home, HomeError, KeyHash, ServerEntry};
 use crate::output::cause;

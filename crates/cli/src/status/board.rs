@@ -1,49 +1,21 @@
 //! The connections of a command, for `manyway status`.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+#[cfg(unix)]
+use std::sync::{Arc, Mutex, PoisonError};
 
-use manyway::{Connection, ConnectionInfo, PathId, PathInfo};
+use manyway::Connection;
 
-use super::document::{Document, PathDocument, PeerDocument};
 use super::files::FileCounts;
-use crate::output::book::rtt_of;
-use crate::output::rate::RateWindow;
+#[cfg(unix)]
+use super::listener::Listener;
+use super::state::SharedState;
 
 /// Where a command publishes its state; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Board(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    verb: &'static str,
-    started: Option<Instant>,
-    next: u64,
-    peers: BTreeMap<u64, Peer>,
-    files: FileCounts,
+pub struct Board {
+    state: SharedState,
     #[cfg(unix)]
-    listener: Option<super::listener::Listener>,
-}
-
-#[derive(Debug, Clone)]
-struct Peer {
-    name: Option<String>,
-    connection: Connection,
-    since: Instant,
-    files: FileCounts,
-}
-
-/// A board that does not keep itself alive: its listener belongs to it.
-#[cfg(unix)]
-#[derive(Debug, Clone)]
-pub(super) struct WeakBoard(std::sync::Weak<Mutex<State>>);
-
-#[cfg(unix)]
-impl WeakBoard {
-    pub(super) fn upgrade(&self) -> Option<Board> {
-        self.0.upgrade().map(Board)
-    }
+    listener: Arc<Mutex<Option<Listener>>>,
 }
 
 /// A peer on the board; dropping it removes the peer.
@@ -55,7 +27,7 @@ pub struct PeerPlace {
 
 impl Drop for PeerPlace {
     fn drop(&mut self) {
-        self.board.state().peers.remove(&self.number);
+        self.board.state.lock().peers.remove(&self.number);
     }
 }
 
@@ -63,145 +35,29 @@ impl Board {
     /// Publishes this command to its user from now on, until the last clone is dropped. Call it within a runtime. If
     /// that is impossible, for lack of a directory, the command does not fail.
     pub fn open(&self, verb: &'static str) {
-        let mut state = self.state();
-        (state.verb, state.started) = (verb, Some(Instant::now()));
+        self.state.lock().begin(verb);
         #[cfg(unix)]
-        match super::listener::Listener::start(verb, WeakBoard(Arc::downgrade(&self.0))) {
-            Ok(listener) => state.listener = Some(listener),
+        match Listener::start(verb, self.state.downgrade()) {
+            Ok(listener) => *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener),
             Err(error) => tracing::debug!(%error, "not shown by `manyway status`"),
         }
     }
 
     /// Adds a connection that is shown until it is closed.
     pub fn add(&self, name: Option<String>, connection: &Connection) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.peers.retain(|_, peer| peer.connection.close_reason().is_none());
         state.add(name, connection, FileCounts::default());
     }
 
     /// Adds a connection with files of its own that is shown until the place is dropped.
     pub fn place(&self, name: Option<String>, connection: &Connection, files: FileCounts) -> PeerPlace {
-        let number = self.state().add(name, connection, files);
+        let number = self.state.lock().add(name, connection, files);
         PeerPlace { board: self.clone(), number }
     }
 
     /// Counts the files of the whole command.
     pub fn files(&self) -> FileCounts {
-        self.state().files.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads all figures; `rates` holds the earlier ones.
-    pub(super) async fn document(&self, rates: &mut Rates) -> Document {
-        let (verb, started, files, peers) = {
-            let state = self.state();
-            let open = state.peers.iter().filter(|(_, peer)| peer.connection.close_reason().is_none());
-            let peers: Vec<_> = open.map(|(number, peer)| (*number, peer.clone())).collect();
-            (state.verb, state.started, state.files.so_far(), peers)
-        };
-        let (mut documents, mut files, mut waiting) = (Vec::new(), files, 0);
-        for (number, peer) in peers {
-            // A closing connection may be left out.
-            let info = tokio::time::timeout(PATIENCE, peer.connection.info()).await;
-            if let Ok(Ok(info)) = info {
-                waiting += info.unacknowledged.get();
-                documents.push(peer.document(number, &info, rates));
-            }
-        }
-        if let Some(files) = &mut files {
-            files.take_back(waiting);
-        }
-        Document {
-            pid: std::process::id(),
-            verb: verb.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            seconds: started.map_or(0.0, |started| started.elapsed().as_secs_f64()),
-            files,
-            peers: documents,
-        }
-    }
-}
-
-impl State {
-    fn add(&mut self, name: Option<String>, connection: &Connection, files: FileCounts) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        let peer = Peer { name, connection: connection.clone(), since: Instant::now(), files };
-        self.peers.insert(number, peer);
-        number
-    }
-}
-
-/// Time limit for a connection to report its figures.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The rates of every path in both directions, for one reader.
-#[derive(Debug, Default)]
-pub(super) struct Rates(BTreeMap<(u64, PathId), [RateWindow; 2]>);
-
-impl Rates {
-    fn take(&mut self, key: (u64, PathId), bytes: [u64; 2]) -> [Option<u64>; 2] {
-        let now = Instant::now();
-        let windows = self.0.entry(key).or_default();
-        let [sent, received] = windows;
-        let [bytes_sent, bytes_received] = bytes;
-        let rate = |window: &mut RateWindow, bytes| {
-            window.record(now, bytes);
-            window.rate(now).map(|rate| rate.bits_per_second())
-        };
-        [rate(sent, bytes_sent), rate(received, bytes_received)]
-    }
-
-    fn keep(&mut self, peer: u64, paths: &[PathInfo]) {
-        let is_there = |id| paths.iter().any(|path| path.statistics.id == id);
-        self.0.retain(|(other, id), _| *other != peer || is_there(*id));
-    }
-}
-
-impl Peer {
-    fn document(&self, number: u64, info: &ConnectionInfo, rates: &mut Rates) -> PeerDocument {
-        rates.keep(number, &info.paths);
-        let mut files = self.files.so_far();
-        if let Some(files) = &mut files {
-            files.take_back(info.unacknowledged.get());
-        }
-        let paths: Vec<_> = info.paths.iter().map(|path| path_document(number, path, rates)).collect();
-        let sum = |pick: fn(&PathDocument) -> Option<u64>| {
-            paths.iter().filter_map(pick).fold(None, |sum: Option<u64>, rate| Some(sum.unwrap_or(0) + rate))
-        };
-        PeerDocument {
-            name: self.name.clone(),
-            seconds: self.since.elapsed().as_secs_f64(),
-            sent_bits_per_second: sum(|path| path.sent_bits_per_second),
-            received_bits_per_second: sum(|path| path.received_bits_per_second),
-            files,
-            paths,
-        }
-    }
-}
-
-fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument {
-    let figures = &path.statistics;
-    let (sent, received) = (figures.bytes_sent.get(), figures.bytes_received.get());
-    let [sent_rate, received_rate] = rates.take((peer, figures.id), [sent, received]);
-    #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
-    let loss = (figures.packets_sent > 0).then(|| figures.packets_lost as f64 / figures.packets_sent as f64);
-    PathDocument {
-        path: figures.id.0,
-        interface: path.interface.clone(),
-        local: figures.tuple.local.address.ip().to_canonical().to_string(),
-        remote: figures.tuple.remote.to_string(),
-        state: figures.state.word().to_owned(),
-        rtt: rtt_of(figures).map(|rtt| rtt.as_secs_f64()),
-        loss,
-        bytes_sent: sent,
-        bytes_received: received,
-        packets_sent: figures.packets_sent,
-        packets_lost: figures.packets_lost,
-        sent_bits_per_second: sent_rate,
-        received_bits_per_second: received_rate,
+        self.state.lock().files.clone()
     }
 }

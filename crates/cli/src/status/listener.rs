@@ -10,8 +10,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::board::{Rates, WeakBoard};
 use super::place;
+use super::state::{Rates, WeakState};
 
 /// Interval of documents.
 const EVERY: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn start(verb: &str, board: WeakBoard) -> io::Result<Self> {
+    pub(super) fn start(verb: &str, state: WeakState) -> io::Result<Self> {
         let directory = place::own_directory()?;
         place::clean(&directory);
         // Processes of several namespaces may have the same ID.
@@ -42,7 +42,7 @@ impl Listener {
         }
         let (listener, path) = bound?;
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = tokio::spawn(listen(listener, board));
+        let task = tokio::spawn(listen(listener, state));
         Ok(Self { path, task })
     }
 }
@@ -54,7 +54,7 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(listener: UnixListener, board: WeakBoard) {
+async fn listen(listener: UnixListener, state: WeakState) {
     let mut readers = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -64,20 +64,20 @@ async fn listen(listener: UnixListener, board: WeakBoard) {
         };
         while readers.try_join_next().is_some() {}
         if readers.len() < MOST {
-            readers.spawn(tell(stream, board.clone()));
+            readers.spawn(tell(stream, state.clone()));
         }
     }
 }
 
 /// Sends documents until the reader goes: the first one when there are rates.
-async fn tell(mut stream: UnixStream, board: WeakBoard) {
+async fn tell(mut stream: UnixStream, state: WeakState) {
     let mut rates = Rates::default();
     let mut tick = tokio::time::interval(EVERY);
     let mut is_first = true;
     loop {
         tick.tick().await;
-        let Some(board) = board.upgrade() else { return };
-        let document = board.document(&mut rates).await;
+        let Some(state) = state.upgrade() else { return };
+        let document = state.document(&mut rates).await;
         if std::mem::take(&mut is_first) {
             continue;
         }

@@ -14,6 +14,7 @@ pub mod place;
 pub mod prometheus;
 #[cfg(unix)]
 pub mod reader;
+mod state;
 pub mod table;
 
 pub use board::{Board, PeerPlace};

@@ -90,7 +90,7 @@ pub(super) async fn run(
     };
     let as_json = global.json || arguments.document;
     let summary = Summary::new(plan.clone(), messages, bulk.as_ref());
-    let end = end.filter(|end| !super::is_regular(arguments, end));
+    let end = end.filter(|end| !arguments.is_ended_by(end.code));
     let Some(end) = end.or(broken).or(bulk_broken) else {
         summary.print(as_json)?;
         return Ok(ExitCode::Ok);

@@ -70,7 +70,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     };
     let mut run = Run::new(&connection, &plan, mode);
     let (mut summary, end) = run.until_enough().await;
-    let mut end = end.filter(|error| summary.is_none() || !is_regular(arguments, error));
+    let mut end = end.filter(|error| summary.is_none() || !arguments.is_ended_by(error.code));
     let start = run.start.take();
     let members = match end {
         None if arguments.compares() => compare::interfaces(&connection.info().await.map_err(of_connection)?),
@@ -98,11 +98,6 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         summary.comparison = Some(Comparison { bond: summary.rate(), singles });
     }
     conclude(&global, arguments, Ending { summary, start, end }, run.output)
-}
-
-/// Whether the run ended as intended.
-fn is_regular(arguments: &BenchArgs, end: &CommandError) -> bool {
-    arguments.is_endless() && end.code.is_interruption()
 }
 
 /// The outcome of a run, if it began, and why it ended early if it did.

@@ -8,7 +8,7 @@ use manyway_wire::mmsp2::{Block, Field, HeaderForm};
 use manyway_wire::{ConnectionId, Side};
 use serde_json::{Map, Value, json};
 
-use super::{Place, Show, Summary};
+use super::show::{Place, Show, Summary};
 
 /// Writes JSON.
 pub(super) struct Json<W> {

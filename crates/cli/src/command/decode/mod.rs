@@ -1,62 +1,22 @@
 //! `manyway decode`: prints the packets of captures.
 
 mod json;
+mod show;
 mod text;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read};
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use manyway_inspect::capture::{self, CaptureError, Datagram, Item, Skip};
-use manyway_inspect::{Inside, Inspector, KeyLog, Packet, Sealed};
+use manyway_inspect::{Inside, Inspector, KeyLog, Sealed};
 use manyway_terminal::{CommandError, ExitCode};
 
 use crate::args::{DecodeArgs, GlobalArgs};
 use crate::output::cause;
-
-/// The context of a packet.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Number of its frame.
-    number: u64,
-    /// Its timestamp, since 1970.
-    time: Option<Duration>,
-    /// The same since the first frame.
-    elapsed: Option<Duration>,
-    addresses: Option<(SocketAddr, SocketAddr)>,
-    /// Bytes of its datagram that the capture lacks.
-    missing: usize,
-}
-
-/// An output format.
-trait Show {
-    fn packet(&mut self, place: &Place, packet: &Packet, bytes: &[u8]) -> io::Result<()>;
-    fn skipped(&mut self, place: &Place, why: Skip) -> io::Result<()>;
-    /// Prints bare blocks.
-    fn blocks(&mut self, payload: &[u8]) -> io::Result<()>;
-    fn end(&mut self, summary: &Summary) -> io::Result<()>;
-}
-
-/// The counts of a capture.
-#[derive(Debug, Clone, Copy, Default)]
-struct Summary {
-    packets: u64,
-    malformed: u64,
-    /// Packets that a key log would decrypt.
-    without_secret: u64,
-    skipped: u64,
-    has_keys: bool,
-}
-
-impl Summary {
-    /// Number of printed lines of packets and frames.
-    fn shown(&self) -> u64 {
-        self.packets + self.skipped
-    }
-}
+use show::{Place, Show, Summary};
 
 /// Decodes the file to standard output.
 ///

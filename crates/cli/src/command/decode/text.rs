@@ -9,7 +9,7 @@ use manyway_terminal::note;
 use manyway_wire::Side;
 use manyway_wire::mmsp2::{Block, HeaderForm};
 
-use super::{Place, Show, Summary};
+use super::show::{Place, Show, Summary};
 use crate::args::GlobalArgs;
 
 /// Indentation of blocks below their packet.

@@ -19,6 +19,8 @@ use crate::output::{address as shown, cause};
 
 /// Parallel connections of programs on one port; more wait.
 const MOST: usize = 1024;
+/// How long a program may take to send its request.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after the system refused one, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -7,36 +7,22 @@
 //!
 //! Addresses `127.0.N.1` exist without configuration on Linux and Windows, not on macOS.
 
+mod config;
 mod figures;
+mod link;
 mod relay;
 
+pub use config::EmulatorConfig;
 pub use figures::{Direction, Figures, SERIES_BIN};
+pub use link::LinkHandle;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::link_spec::LinkSpec;
 use relay::Relay;
-
-/// Settings of an emulator.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct EmulatorConfig {
-    /// Queue of each direction of each link, as time at its rate. Default 100 ms.
-    pub queue: Duration,
-    /// Seed of the random losses. Default 1.
-    pub seed: u64,
-}
-
-impl Default for EmulatorConfig {
-    fn default() -> Self {
-        Self { queue: Duration::from_millis(100), seed: 1 }
-    }
-}
 
 /// Some links to one server. Dropping it stops their threads.
 #[derive(Debug)]
@@ -62,9 +48,7 @@ impl Emulator {
         for (number, spec) in (1_u8..).zip(specs) {
             let client = IpAddr::V4(Ipv4Addr::new(127, 0, number, 1));
             let front = UdpSocket::bind((Ipv4Addr::new(127, 0, number, 2), 0))?;
-            let control = Arc::new(Control::default());
-            let handle = LinkHandle { client, front: front.local_addr()?, spec: *spec, control };
-            links.push((handle, front));
+            links.push((LinkHandle::new(client, front.local_addr()?, *spec), front));
         }
         Ok(Fronts { links, config })
     }
@@ -91,7 +75,7 @@ impl Emulator {
 impl Drop for Emulator {
     fn drop(&mut self) {
         for link in &self.links {
-            link.control.is_stopped.store(true, Ordering::Relaxed);
+            link.stop();
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -109,7 +93,7 @@ pub struct Fronts {
 impl Fronts {
     /// The addresses of the server over each link, for the client.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.links.iter().map(|(link, _)| link.front).collect()
+        self.links.iter().map(|(link, _)| link.front()).collect()
     }
 
     /// Starts the links to `server`, which must be an IPv4 address of this host.
@@ -128,70 +112,6 @@ impl Fronts {
             emulator.threads.push(thread.spawn(move || relay.run())?);
         }
         Ok(emulator)
-    }
-}
-
-/// One link: its addresses, its switch, its counters.
-#[derive(Debug, Clone)]
-pub struct LinkHandle {
-    client: IpAddr,
-    front: SocketAddr,
-    spec: LinkSpec,
-    control: Arc<Control>,
-}
-
-impl LinkHandle {
-    /// The only source address that the link carries to the server.
-    pub fn client(&self) -> IpAddr {
-        self.client
-    }
-
-    /// The address of the server over this link, for the client.
-    pub fn front(&self) -> SocketAddr {
-        self.front
-    }
-
-    /// The specification of the link.
-    pub fn spec(&self) -> LinkSpec {
-        self.spec
-    }
-
-    /// Cuts the link: within 5 ms it silently drops everything, including packets in flight.
-    pub fn cut(&self) {
-        self.control.is_cut.store(true, Ordering::Relaxed);
-    }
-
-    /// Restores the link within 5 ms.
-    pub fn restore(&self) {
-        self.control.is_cut.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether the link is cut.
-    pub fn is_cut(&self) -> bool {
-        self.control.is_cut.load(Ordering::Relaxed)
-    }
-
-    /// The counters of one direction, at most 5 ms old.
-    pub fn figures(&self, direction: Direction) -> Figures {
-        self.control.figures(direction).lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// What a link's thread shares with its handles.
-#[derive(Debug, Default)]
-struct Control {
-    is_cut: AtomicBool,
-    is_stopped: AtomicBool,
-    up: Mutex<Figures>,
-    down: Mutex<Figures>,
-}
-
-impl Control {
-    fn figures(&self, direction: Direction) -> &Mutex<Figures> {
-        match direction {
-            Direction::Up => &self.up,
-            Direction::Down => &self.down,
-        }
     }
 }
 

@@ -14,7 +14,9 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tracing::debug;
 
-use super::{Control, Direction, EmulatorConfig, Figures, LinkHandle};
+use super::config::EmulatorConfig;
+use super::figures::{Direction, Figures};
+use super::link::{Control, LinkHandle};
 
 /// One running link.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl Relay {
     ) -> io::Result<Self> {
         let mut seed = [0; 32];
         for (place, byte) in
-            seed.iter_mut().zip(config.seed.to_le_bytes().into_iter().chain(match link.client {
+            seed.iter_mut().zip(config.seed.to_le_bytes().into_iter().chain(match link.client() {
                 IpAddr::V4(address) => address.octets(),
                 IpAddr::V6(_) => [0; 4],
             }))
@@ -75,15 +77,15 @@ impl Relay {
         }
         let mut rng = Rng::from_seed(seed);
         let now = moment(started);
-        let model = link.spec.config(config.queue);
+        let model = link.spec().config(config.queue);
         Ok(Self {
-            client: link.client,
+            client: link.client(),
             server,
             front: Port::new(front)?,
             flows: Vec::new(),
             up: Link::new(now, model.clone(), rng.fork()),
             down: Link::new(now, model, rng),
-            control: Arc::clone(&link.control),
+            control: Arc::clone(link.control()),
             started,
             slab: vec![0; SLAB],
             batch: Vec::new(),

@@ -8,8 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::super::bond::Bond;
-use super::super::listening::carry;
-use super::PATIENCE;
+use super::super::listening::{PATIENCE, carry};
 
 /// Most bytes of a request, and of its header fields.
 const MOST: usize = 16 << 10;

@@ -5,7 +5,6 @@ mod socks;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
@@ -14,12 +13,10 @@ use tokio::task::JoinSet;
 
 use super::super::direction::Direction;
 use super::bond::Bond;
-use super::listening::{listen, run as run_ports, serve};
+use super::listening::{PATIENCE, listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::output::address as shown;
 
-/// How long a program may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The first byte of a SOCKS5 connection (RFC 1928, section 3).
 const SOCKS5: u8 = 5;
 

@@ -9,8 +9,7 @@ use manyway_egress::{Destination, DestinationError, EgressError, Host, Name, Rea
 use tokio::net::TcpStream;
 
 use super::super::bond::Bond;
-use super::super::listening::carry;
-use super::PATIENCE;
+use super::super::listening::{PATIENCE, carry};
 
 /// Serves one program.
 pub(super) async fn attend(socket: TcpStream, bond: &Bond) {
