@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::FAR_AWAY;
 use super::ask::Account;
-use super::partial::MessageFailure;
+use super::partial::RunFailure;
 use super::request::{MessagesRequest, micros};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
@@ -96,6 +96,9 @@ impl MessagePlan {
         u64::try_from(nanos.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
     }
 }
+
+/// A run of messages that did not complete.
+pub type MessageFailure = RunFailure<MessageOutcome>;
 
 /// The outcome of a run of messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

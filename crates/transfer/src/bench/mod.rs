@@ -16,8 +16,8 @@ pub(crate) use answer::{answer, keep_account};
 pub use ask::{bench, bench_until};
 pub use merge::{IntervalMerger, StreamInterval};
 pub(crate) use messages::answer_messages;
-pub use messages::{MessageOutcome, MessagePlan, bench_messages};
-pub use partial::{BenchFailure, MessageFailure, RunFailure};
+pub use messages::{MessageFailure, MessageOutcome, MessagePlan, bench_messages};
+pub use partial::{BenchFailure, RunFailure};
 pub use request::{BenchDirection, BenchLimit};
 
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::error::TransferError;
 use crate::frame::BenchSummary;
 
 use super::request::BenchDirection;
-use super::{BenchOutcome, BenchPlan, MessageOutcome, StreamInterval};
+use super::{BenchOutcome, BenchPlan, StreamInterval};
 
 /// A run that did not complete, with the outcome `T` of what was measured.
 #[derive(Debug)]
@@ -20,8 +20,6 @@ pub struct RunFailure<T> {
 
 /// A run of streams that did not complete.
 pub type BenchFailure = RunFailure<BenchOutcome>;
-/// A run of messages that did not complete.
-pub type MessageFailure = RunFailure<MessageOutcome>;
 
 impl<T: Default> From<TransferError> for RunFailure<T> {
     /// A failure before anything was measured.

@@ -2,9 +2,10 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use super::probe::Kept;
+use super::kept::Kept;
+use super::reception::Reception;
+use super::room;
 use super::settle::{Flush, Job, Trouble};
-use super::{Reception, room};
 use crate::codec::CodecError;
 use crate::directory::{Attributes, Identity, Target};
 use crate::entry::{Entry, EntryKind};

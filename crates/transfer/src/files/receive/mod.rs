@@ -5,29 +5,27 @@
 //! their names ([`settle`]).
 
 mod content;
+mod kept;
 mod probe;
+mod reception;
 mod room;
 mod settle;
 mod wanted;
 
-use std::io::BufRead;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::mpsc;
-
-use super::claims::{Activity, Store};
 use crate::codec::CodecError;
 use crate::entry::Entry;
 use crate::error::TransferError;
 use crate::failure::Failure;
-use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind, Verdict};
+use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind};
 use crate::name::{RelativePath, printable};
-use crate::progress::{Party, Progress, ProgressEvent, Report};
+use crate::progress::{Party, ProgressEvent, Report};
 use content::Content;
 use probe::{Announced, Found, There};
+pub(crate) use reception::Reception;
 use settle::{Bundle, Job};
+use std::io::BufRead;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
 pub use wanted::Existing;
 pub(crate) use wanted::{Admission, Naming, Wanted};
 
@@ -38,28 +36,7 @@ pub(crate) const WINDOW: usize = 1024;
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
 
-/// State shared by the threads of one reception.
-pub(crate) struct Reception {
-    store: Arc<Store>,
-    wanted: Wanted,
-    progress: Arc<dyn Progress>,
-    answers: mpsc::Sender<Frame>,
-    activity: Arc<Activity>,
-    report: Mutex<Report>,
-    has_ended: AtomicBool,
-}
-
 impl Reception {
-    pub(crate) fn new(
-        store: Arc<Store>,
-        wanted: Wanted,
-        progress: Arc<dyn Progress>,
-        answers: mpsc::Sender<Frame>,
-    ) -> Self {
-        let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
-        Self { store, wanted, progress, answers, activity, report, has_ended }
-    }
-
     /// Receives until DONE. After an early end verified files stay, and so does the beginning of the file in transfer.
     pub(crate) fn run(self, source: &mut impl BufRead) -> Result<Report, TransferError> {
         let (announced, to_probe) = sync_channel(WINDOW);
@@ -85,58 +62,6 @@ impl Reception {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Sends a frame to the sender; if it is gone, the error shows on the stream.
-    fn say(&self, frame: Frame) {
-        let _ = self.answers.blocking_send(frame);
-    }
-
-    /// Whether the stream still exists, so that work for it makes sense.
-    fn is_wanted(&self) -> bool {
-        !self.has_ended.load(Ordering::Relaxed) && !self.answers.is_closed()
-    }
-
-    /// Why another thread has ended: the answers have no reader any more, or it panicked.
-    fn gone(&self) -> TransferError {
-        if self.answers.is_closed() {
-            TransferError::Incomplete { verified: 0 }
-        } else {
-            TransferError::Internal
-        }
-    }
-
-    fn report(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reports the verdict of this end on an entry.
-    fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
-        self.conclude(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
-    }
-
-    /// Records an entry that the sender abandoned.
-    fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
-        self.conclude(index, entry, Err((Party::Peer, failure)));
-    }
-
-    // transfer 4.8: exactly one verdict for each entry
-    fn conclude(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
-        let name = entry.path.to_string();
-        match &outcome {
-            Ok(()) => {
-                let mut report = self.report();
-                report.verified += 1;
-                report.bytes = report.bytes.saturating_add(entry.size);
-                drop(report);
-                self.progress.on_progress(ProgressEvent::Verified { name: &name });
-            }
-            Err((at, failure)) => {
-                self.report().add_failure(&*self.progress, *at, (name, failure.clone()));
-            }
-        }
-        let outcome = outcome.map_err(|(_, failure)| failure);
-        self.say(Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome }));
     }
 }
 

@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
-use super::{Existing, Reception, room};
+use super::kept::Kept;
+use super::reception::Reception;
+use super::{Existing, room};
 use crate::answer::{Answer, Mark, places};
-use crate::directory::{Existing as Before, Identity, Target};
+use crate::directory::{Existing as Before, Target};
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::files::claims::Held;
@@ -39,22 +41,6 @@ pub(super) enum There {
     Directory { before: Option<u16> },
     /// A file, and the claim on it.
     File { held: Held, kept: Kept, target: Target },
-}
-
-/// What exists of a file from earlier.
-pub(super) enum Kept {
-    Nothing,
-    /// A prefix; the hash covers all of it that can be used, `places` are the lengths at which the sender may resume.
-    Part {
-        identity: Identity,
-        hasher: Box<blake3::Hasher>,
-        places: Vec<u64>,
-    },
-    /// A whole file of the announced size.
-    Whole {
-        identity: Identity,
-        hash: blake3::Hash,
-    },
 }
 
 pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &SyncSender<Found>) {

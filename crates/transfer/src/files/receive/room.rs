@@ -1,7 +1,7 @@
 //! Checks free space before a file is written, and frees space when the disk is full.
 
-use super::Reception;
-use super::probe::Kept;
+use super::kept::Kept;
+use super::reception::Reception;
 use crate::directory::Room;
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};

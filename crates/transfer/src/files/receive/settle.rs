@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-use super::Reception;
+use super::reception::Reception;
 use crate::directory::{Attributes, Durability, Identity, Target, final_mode};
 use crate::entry::Entry;
 use crate::failure::Failure;

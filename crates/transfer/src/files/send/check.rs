@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver as Queue, SyncSender};
 
 use tokio::sync::mpsc;
 
-use super::{Pending, Reply};
+use super::pending::{Pending, Reply};
 use crate::answer::Mark;
 use crate::entry::EntryKind;
 use crate::files::sparse::SparseReader;

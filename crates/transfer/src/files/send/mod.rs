@@ -5,6 +5,7 @@
 
 mod check;
 mod growth;
+mod pending;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,10 +20,9 @@ use super::receive::{WINDOW, WINDOW_BYTES};
 use super::source::Source;
 use super::sparse::{SparseReader, hash_zeros, read_some};
 use super::walk::{Origin, Step, Walk};
-use crate::answer::Answer;
 use crate::codec::cut;
 use crate::directory::Facts;
-use crate::entry::{Entry, EntryKind};
+use crate::entry::EntryKind;
 use crate::failure::{Failure, Reason};
 use crate::frame::Frame;
 use crate::link::LinkTarget;
@@ -34,15 +34,8 @@ use crate::rules::Rules;
 use check::{Checked, Course};
 use growth::Growth;
 pub(crate) use growth::{Sent, watch};
-
-/// The receiver's reply to the next entry.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    /// It accepts the entry, and has this much of it.
-    Answer(Answer),
-    /// It refuses the entry.
-    Refused,
-}
+use pending::Pending;
+pub(crate) use pending::Reply;
 
 /// Shared by the thread that reads the receiver's frames and the one that sends.
 #[derive(Debug, Default)]
@@ -98,15 +91,6 @@ impl Steering {
     fn is_refused(&self, index: u64) -> bool {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).contains(&index)
     }
-}
-
-/// A file or directory that was announced and is not done.
-struct Pending {
-    index: u64,
-    origin: Origin,
-    entry: Entry,
-    /// Bytes of its ENTRY.
-    weight: usize,
 }
 
 /// Sends everything below the sources, except what the receiver has, and reports what could not be read here.

@@ -1,0 +1,89 @@
+//! What the threads of one reception share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::wanted::Wanted;
+use crate::entry::Entry;
+use crate::error::TransferError;
+use crate::failure::Failure;
+use crate::files::claims::{Activity, Store};
+use crate::frame::{Frame, Verdict};
+use crate::progress::{Party, Progress, ProgressEvent, Report};
+
+/// State shared by the threads of one reception.
+pub(crate) struct Reception {
+    pub(super) store: Arc<Store>,
+    pub(super) wanted: Wanted,
+    pub(super) progress: Arc<dyn Progress>,
+    answers: mpsc::Sender<Frame>,
+    pub(super) activity: Arc<Activity>,
+    report: Mutex<Report>,
+    pub(super) has_ended: AtomicBool,
+}
+
+impl Reception {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        wanted: Wanted,
+        progress: Arc<dyn Progress>,
+        answers: mpsc::Sender<Frame>,
+    ) -> Self {
+        let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
+        Self { store, wanted, progress, answers, activity, report, has_ended }
+    }
+
+    /// Sends a frame to the sender; if it is gone, the error shows on the stream.
+    pub(super) fn say(&self, frame: Frame) {
+        let _ = self.answers.blocking_send(frame);
+    }
+
+    /// Whether the stream still exists, so that work for it makes sense.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.has_ended.load(Ordering::Relaxed) && !self.answers.is_closed()
+    }
+
+    /// Why another thread has ended: the answers have no reader any more, or it panicked.
+    pub(super) fn gone(&self) -> TransferError {
+        if self.answers.is_closed() {
+            TransferError::Incomplete { verified: 0 }
+        } else {
+            TransferError::Internal
+        }
+    }
+
+    pub(super) fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports the verdict of this end on an entry.
+    pub(super) fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
+        self.conclude(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
+    }
+
+    /// Records an entry that the sender abandoned.
+    pub(super) fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
+        self.conclude(index, entry, Err((Party::Peer, failure)));
+    }
+
+    // transfer 4.8: exactly one verdict for each entry
+    fn conclude(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
+        let name = entry.path.to_string();
+        match &outcome {
+            Ok(()) => {
+                let mut report = self.report();
+                report.verified += 1;
+                report.bytes = report.bytes.saturating_add(entry.size);
+                drop(report);
+                self.progress.on_progress(ProgressEvent::Verified { name: &name });
+            }
+            Err((at, failure)) => {
+                self.report().add_failure(&*self.progress, *at, (name, failure.clone()));
+            }
+        }
+        let outcome = outcome.map_err(|(_, failure)| failure);
+        self.say(Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome }));
+    }
+}
