@@ -3,11 +3,16 @@
 
 use std::io::{self, Read};
 
-use super::pcap::is_pcapng;
-
+/// The type of a section header, with which every file begins; the same in both byte orders.
+pub(super) const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Type, length, and length again.
 const SHORTEST: u32 = 12;
 const LITTLE: [u8; 4] = [0x4d, 0x3c, 0x2b, 0x1a];
+
+/// Whether a file or block with this beginning is pcapng, or a new section of it.
+pub(super) fn is_pcapng(head: &[u8]) -> bool {
+    head.starts_with(&PCAPNG)
+}
 
 /// Passes a pcapng file on as long as its blocks have valid lengths, and fails at the first invalid one.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use super::{Datagram, Item, link};
+use super::item::{Datagram, Item};
+use super::link;
 
 /// Longest text that is read.
 pub(super) const MOST_TEXT: u64 = 64 << 20;

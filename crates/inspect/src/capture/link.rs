@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_wire::Reader;
 
-use super::{Datagram, Item, Skip};
+use super::item::{Datagram, Item, Skip};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;

@@ -10,8 +10,10 @@ use pcap_parser::{
     SecretsType,
 };
 
-use super::framing::Framing;
-use super::{CaptureError, Item, link};
+use super::error::CaptureError;
+use super::framing::{Framing, PCAPNG};
+use super::item::Item;
+use super::link;
 
 /// Bytes that identify the format: the header of a pcap file.
 pub(super) const LEAST: usize = 24;
@@ -20,7 +22,6 @@ const BUFFER: usize = 256 * 1024;
 const LARGEST_BUFFER: usize = 16 * 1024 * 1024;
 /// Interfaces that a pcapng file may name in one section.
 const MOST_INTERFACES: usize = 4096;
-const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 /// Whether a file with this beginning has one of the two formats.
 pub(super) fn is_capture(head: &[u8]) -> bool {
@@ -29,11 +30,6 @@ pub(super) fn is_capture(head: &[u8]) -> bool {
     *magic == PCAPNG
         || pcap.contains(&u32::from_le_bytes(*magic))
         || pcap.contains(&u32::from_be_bytes(*magic))
-}
-
-/// Whether it is pcapng.
-pub(super) fn is_pcapng(head: &[u8]) -> bool {
-    head.starts_with(&PCAPNG)
 }
 
 /// The claimed length of the first block, if it is plausible.
