@@ -44,6 +44,13 @@ pub(crate) enum End {
     Server,
 }
 
+impl End {
+    /// Whether this end connects.
+    pub(crate) fn is_client(self) -> bool {
+        self == Self::Client
+    }
+}
+
 impl From<Side> for End {
     fn from(side: Side) -> Self {
         match side {

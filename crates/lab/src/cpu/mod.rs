@@ -1,74 +1,19 @@
 //! Processor time per byte: one connection between two namespaces joined by a veth pair, without any emulation.
 
 mod machine;
+mod options;
 mod stage;
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::Stop;
 use crate::error::LabError;
 use crate::measures::Spread;
 
+pub use options::{CpuOptions, Subject};
 use stage::{Sample, Stage};
-
-/// How [`run`] measures.
-#[derive(Debug, Clone)]
-pub struct CpuOptions {
-    /// Duration of each measurement. Default 3 s, at least 100 ms.
-    pub duration: Duration,
-    /// Repetitions of each subject, interleaved. Default 5, at least 1.
-    pub repetitions: u32,
-    /// The subjects. Default all.
-    pub subjects: Vec<Subject>,
-    /// Ends the measurements soon.
-    pub stop: Stop,
-}
-
-impl Default for CpuOptions {
-    fn default() -> Self {
-        Self {
-            duration: Duration::from_secs(3),
-            repetitions: 5,
-            subjects: Subject::ALL.to_vec(),
-            stop: Stop::default(),
-        }
-    }
-}
-
-/// A measured subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subject {
-    /// One Manyway connection, with the system's offloads: batches of datagrams in one call.
-    Manyway,
-    /// One kernel TCP connection with packets of up to 64 KiB, segmented and coalesced by the system as by default.
-    Tcp,
-    /// One kernel TCP connection whose packets on the link have the size of the MTU: segmented by the system before
-    /// they leave, and not coalesced on arrival. Needs `ethtool`.
-    TcpWithoutOffload,
-    /// Plain UDP, batches of datagrams in one call, no acknowledgements: the upper bound for a protocol over UDP.
-    Udp,
-}
-
-impl Subject {
-    /// All, in the order of the report.
-    pub const ALL: [Self; 4] = [Self::Manyway, Self::Tcp, Self::TcpWithoutOffload, Self::Udp];
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Manyway => "manyway",
-            Self::Tcp => "tcp",
-            Self::TcpWithoutOffload => "tcp-without-offload",
-            Self::Udp => "udp",
-        })
-    }
-}
 
 /// A measurement that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

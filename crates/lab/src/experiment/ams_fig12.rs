@@ -1,6 +1,7 @@
 //! AMS, figure 12: two addresses at each end, of whose four pairs two are fast.
 
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig12",

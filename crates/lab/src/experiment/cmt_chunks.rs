@@ -1,7 +1,8 @@
 //! CMT, table 1 and figures 5.4 and 5.5: throughput over the size of the chunks, and over their number.
 
 use super::cmt_paths::{FILE, links, megabytes, transfer};
-use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static BY_SIZE: Experiment = Experiment {
     name: "cmt-table1",

@@ -1,7 +1,8 @@
 //! CMT 4.2.2: every packet on every path; the first copy counts.
 
 use super::cmt_paths::links;
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "cmt-duplicates",

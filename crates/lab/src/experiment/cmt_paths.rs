@@ -1,6 +1,7 @@
 //! CMT, table 2 and figure 5.3: throughput over the number of paths. And the links of all experiments of that document.
 
-use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "cmt-table2",

@@ -1,6 +1,7 @@
 //! Goff and Phatak, figure 4: throughput over the bandwidth of two unequal paths.
 
-use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "goff-fig4",

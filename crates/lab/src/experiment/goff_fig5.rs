@@ -1,6 +1,7 @@
 //! Goff and Phatak, figure 5: one of two paths comes and goes, in (b) with another address each time.
 
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit, everywhere};
+use super::definition::everywhere;
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static SAME_ADDRESS: Experiment = Experiment {
     name: "goff-fig5a",

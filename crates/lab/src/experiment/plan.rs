@@ -1,19 +1,10 @@
 //! The campaign of an experiment.
 
-use super::{Alone, Experiment, Row};
+use super::{Alone, Experiment, Extent, Row};
 use crate::LabError;
 use crate::campaign::{Case, Course, Plan, Timing, Way};
 use crate::contender::Contender;
 use crate::scenario::Scenario;
-
-/// How much of an experiment is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Everything, in the document's times.
-    Full,
-    /// Some rows, in a tenth of the time, but at least 3 s.
-    Quick,
-}
 
 impl Experiment {
     /// Default repetitions: as in the documents, which used the mean of three to five runs.

@@ -25,13 +25,13 @@ mod tests;
 use std::time::Duration;
 
 pub use judgement::{Judgement, at_least, at_most};
-pub use plan::{Contest, plan};
+pub use plan::{Contest, TWICE, plan};
 pub use report::{json, text};
 
 use crate::campaign::{Case, Results, Run, Timing};
 use crate::measures::{self, Fault, Measures, Spread};
 use crate::scenario::{Change, Direction, Route, Scenario, Traffic};
-use plan::{BOTH_WAYS, has_deadlines};
+use plan::{BOTH_WAYS, SUBJECT, has_deadlines};
 
 /// The group of scenarios in which losses come in bursts and rates wander.
 const FADES: &str = "fades";
@@ -418,11 +418,7 @@ fn is_disjoint(scenario: &Scenario) -> bool {
         .all(|link| scenario.routes.iter().filter(|route| route.links.contains(&link)).count() <= 1)
 }
 
-/// The judged contender.
-const SUBJECT: &str = "manyway";
-/// The judged contender where messages have a deadline: they are sent over two paths, as all late data is.
-pub const TWICE: &str = "manyway:scheduler=redundant=late";
-/// The same over the best route alone.
+/// The judged contender over the best route alone.
 const SINGLE: &str = "manyway-best";
 /// Lower bound of the limit for a silence.
 const SILENCE: Duration = Duration::from_millis(100);

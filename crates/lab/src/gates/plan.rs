@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use manyway_proto::ByteCount;
 
-use super::{SUBJECT, TWICE};
 use crate::campaign::{Case, Course, Plan, Timing, Way};
 use crate::contender::{Contender, NameError};
 use crate::scenario::{Direction, Scenario, Traffic};
+
+/// The judged contender.
+pub(super) const SUBJECT: &str = "manyway";
+/// The judged contender where messages have a deadline: they are sent over two paths, as all late data is.
+pub const TWICE: &str = "manyway:scheduler=redundant=late";
 
 /// The reference for Manyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +41,7 @@ impl Contest {
 
 /// Plans every scenario in the requested directions, and for each whose routes stay as they are once more with messages
 /// of 100 bytes beside, in which Manyway runs alone. If its links are symmetric, once more with bulk traffic in both
-/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`](super::TWICE).
+/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`].
 ///
 /// # Errors
 /// Never in a tested program: the names of the contenders are wrong.

@@ -1,5 +1,6 @@
 //! The figures of a run: what is compared and reported, drawn from its [`Outcome`].
 
+mod flows;
 mod recovery;
 mod spread;
 #[cfg(test)]
@@ -9,11 +10,12 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Rate};
 
+pub(crate) use flows::{Counted, counted};
 pub use recovery::{Fault, Recovery, recoveries};
 pub use spread::Spread;
 
 use crate::outcome::{CpuTime, Delivery, Flow, Outcome};
-use crate::scenario::{Direction, Scenario, Traffic};
+use crate::scenario::Scenario;
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -187,25 +189,6 @@ pub fn megabits(rate: Rate) -> f64 {
 #[expect(clippy::as_conversions, reason = "beyond 2^53 the last digits do not matter")]
 pub(crate) fn count(number: u64) -> f64 {
     number as f64
-}
-
-/// A flow whose goodput counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted<'a> {
-    pub(crate) flow: &'a Flow,
-    /// Whether it is bulk traffic that lasts as long as the run.
-    lasts: bool,
-}
-
-/// The flows whose goodput counts: bulk traffic, or messages if there is nothing else.
-pub(crate) fn counted<'a>(scenario: &Scenario, outcome: &'a Outcome) -> Vec<Counted<'a>> {
-    let lasts = scenario.traffic.iter().flat_map(|traffic| {
-        let lasts = matches!(traffic, Traffic::Bulk { size: None, .. });
-        std::iter::repeat_n(lasts, if traffic.direction() == Direction::Both { 2 } else { 1 })
-    });
-    let flows = outcome.flows.iter().zip(lasts).map(|(flow, lasts)| Counted { flow, lasts });
-    let (bulk, messages): (Vec<_>, Vec<_>) = flows.partition(|one| one.flow.latencies.is_none());
-    if bulk.is_empty() { messages } else { bulk }
 }
 
 /// The end of the run, for a flow that should have gone on until then and did not.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway_proto::Rate;
 
-use super::{Counted, counted};
+use super::flows::{Counted, counted};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Change, Direction, Scenario, Side, Traffic, Working};
 

@@ -4,8 +4,10 @@ mod csv;
 mod describe;
 mod html;
 mod json;
+mod lead;
 mod matrix;
 mod numbers;
+mod origin;
 mod result;
 mod table;
 #[cfg(test)]
@@ -16,55 +18,14 @@ use std::{fs, io};
 
 pub use csv::csv;
 pub use json::{document, run_line};
+pub use lead::{Lead, Picture};
 pub use matrix::matrix;
+pub use origin::Origin;
 pub(crate) use table::remarks;
 pub use table::table;
 
 use crate::campaign::Results;
 use crate::error::LabError;
-
-/// The origin of results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The version of the program.
-    pub version: String,
-    /// The command and its arguments.
-    pub command: Vec<String>,
-    /// When it was started, such as `2026-03-01 12:00 UTC`.
-    pub date: String,
-}
-
-impl Origin {
-    /// The command, quoted for a shell.
-    pub fn command_line(&self) -> String {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@+%".contains(letter);
-        let quoted = |word: &String| {
-            let is_plain = !word.is_empty() && word.chars().all(plain);
-            if is_plain { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-        };
-        self.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
-    }
-}
-
-/// The first part of a report, before the common ones.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lead {
-    /// Its heading.
-    pub title: String,
-    /// Preformatted lines.
-    pub text: String,
-    /// Figures below.
-    pub pictures: Vec<Picture>,
-}
-
-/// A figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    /// Its file name, without the extension.
-    pub file: String,
-    /// An SVG document.
-    pub svg: String,
-}
 
 /// Creates the directory of a report, and checks that it can be written.
 ///

@@ -9,7 +9,9 @@ use manyway_sim::link::{
 
 use super::datagrams::{Arrived, Load};
 use super::stage::{Stage, failed, open};
-use super::{Extent, Figure, Property, Trial, theory};
+use super::theory;
+use super::trial::Trial;
+use super::{Extent, Figure, Property};
 use crate::LabError;
 use crate::emulator::LinkCounters;
 use crate::measures::count;

@@ -13,7 +13,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
-use super::{Figure, Property, Trial, side_by_side};
+use super::trial::Trial;
+use super::{Figure, Property, side_by_side};
 use crate::emulator::{Emulator, processor_time, raise_priority};
 use crate::hosts::Hosts;
 use crate::measures::count;

@@ -10,7 +10,9 @@ use manyway_sim::link::{DeliveryTrace, Jitter, LinkConfig, Order, RateModel};
 
 use super::datagrams::{self, Arrived, Load};
 use super::stage::{Stage, failed, open};
-use super::{Extent, Figure, Property, Trial, theory};
+use super::theory;
+use super::trial::Trial;
+use super::{Extent, Figure, Property};
 use crate::LabError;
 use crate::emulator::raise_priority;
 use crate::measures::{count, megabits};

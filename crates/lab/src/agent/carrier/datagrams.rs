@@ -12,7 +12,6 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, empty, sink};
 use tokio::net::UdpSocket;
 
-use super::is_client;
 use crate::agent::document::End;
 use crate::agent::lane::Lane;
 
@@ -39,7 +38,7 @@ impl Datagrams {
         } else {
             std::net::Ipv6Addr::UNSPECIFIED.into()
         };
-        let address = if is_client(end) { any } else { remote };
+        let address = if end.is_client() { any } else { remote };
         let socket = std::net::UdpSocket::bind(SocketAddr::new(address, 0)).map_err(failed)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed)?;
         state.set_recv_buffer_size(UdpSockRef::from(&socket), BUFFER).map_err(failed)?;
@@ -52,7 +51,7 @@ impl Datagrams {
 
     pub(super) fn connect(&self, port: u16) -> Vec<Vec<Lane>> {
         let batched = self.batched.clone();
-        let lane = if is_client(self.end) {
+        let lane = if self.end.is_client() {
             let remote = SocketAddr::new(self.remote, port);
             let segment = usize::from(self.segment.max(2));
             Lane::of_bytes(empty(), Sender { batched, remote, segment, marks: MARKS })

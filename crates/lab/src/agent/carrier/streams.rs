@@ -10,7 +10,7 @@ use manyway::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Place, Places, is_client};
+use super::places::{Place, Places};
 use crate::agent::document::{Assignment, Load, ManywaySpec};
 use crate::agent::lane::Lane;
 
@@ -41,7 +41,7 @@ impl Streams {
                 set(config, name).map_err(|error| error.to_string())?;
             }
         }
-        let is_client = is_client(assignment.end);
+        let is_client = assignment.end.is_client();
         if is_client {
             options.locals = Locals::Interfaces(policy(&spec.interfaces)?);
         } else {
@@ -61,7 +61,7 @@ impl Streams {
     ) -> Result<Vec<Vec<Lane>>, String> {
         let places = Place::all(assignment, |_| 1);
         let mut lanes = Places::default();
-        let connection = if is_client(assignment.end) {
+        let connection = if assignment.end.is_client() {
             let hosts = self.spec.remotes.iter().map(|remote| HostPort::from(SocketAddr::new(*remote, port)));
             let key = identity(assignment.seed).public_key().hash();
             let ticket =

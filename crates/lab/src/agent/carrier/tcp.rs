@@ -8,7 +8,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::{Place, Places, is_client, multipath};
+use super::multipath;
+use super::places::{Place, Places};
 use crate::agent::document::{Assignment, End, Load, TcpSpec};
 use crate::agent::lane::Lane;
 
@@ -27,7 +28,7 @@ impl Tcp {
             multipath::prepare(end, multipath, &spec.congestion)?;
         }
         let mut tcp = Self { spec: spec.clone(), end, listener: None, connections: 0 };
-        if is_client(end) {
+        if end.is_client() {
             return Ok((tcp, 0));
         }
         let all_v4 = spec.pairs.iter().all(|pair| pair.server.is_ipv4());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Shared;
+use super::shared::Shared;
 use crate::agent::document::Load;
 use crate::agent::lane::Writing;
 

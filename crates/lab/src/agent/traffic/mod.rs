@@ -2,9 +2,9 @@
 
 mod bulk;
 mod message;
+mod shared;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use super::document::{Assignment, Exchange, Load, Received, Report};
 use super::lane::{Lane, Reading, Writing};
 use bulk::Budget;
 use message::Reader;
+use shared::Shared;
 
 /// The traffic of an agent while it runs.
 pub(crate) struct Traffic {
@@ -194,26 +195,6 @@ impl Times {
 
     fn words(&self) -> String {
         format!("{:.2} s", self.begin.elapsed().as_secs_f64())
-    }
-}
-
-/// Shared by several lanes.
-#[derive(Debug, Default)]
-struct Shared<T>(Arc<Mutex<T>>);
-
-impl<T> Shared<T> {
-    fn new(value: T) -> Self {
-        Self(Arc::new(Mutex::new(value)))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
     }
 }
 

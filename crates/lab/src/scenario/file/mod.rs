@@ -10,19 +10,16 @@ mod source;
 mod traffic;
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeTable;
 
+pub use self::source::Files;
 use self::source::{Source, Table};
 use super::Scenario;
 use crate::LabError;
-
-/// Reads a file that a scenario names, such as a trace.
-pub type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
 /// Default duration of a scenario.
 const DURATION: Duration = Duration::from_secs(15);

@@ -1,6 +1,7 @@
 //! TOML with positions: every value knows its line and the path of its field, so that each error can name both.
 
 use std::fmt::{self, Display};
+use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +12,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::LabError;
+
+/// Reads a file that a scenario names, such as a trace.
+pub type Files<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
 /// A text; errors in a file name file, line and field, errors in a single line the field alone.
 #[derive(Debug)]
