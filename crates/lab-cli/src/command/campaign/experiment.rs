@@ -3,11 +3,10 @@
 use manyway_lab::campaign::{Plan, Timing};
 use manyway_lab::contender::ExternalProgram;
 use manyway_lab::experiment::{self, Experiment, Extent, Findings, report as words};
-use manyway_lab::report::Lead;
 use manyway_lab::{Runner, Stop};
 use manyway_terminal::{CommandError, ExitCode};
 
-use super::{execute, finish, of_lab, prepare, tell};
+use super::conduct::{execute, finish, of_lab, prepare, tell};
 use crate::args::{CampaignArgs, GlobalArgs, NameList};
 
 /// An experiment named on the command line.
@@ -84,13 +83,4 @@ impl Named {
             None => Err(CommandError::new(ExitCode::Failed, "nothing was measured that must hold")),
         }
     }
-}
-
-/// The beginning of a report.
-///
-/// # Errors
-/// The figure cannot be drawn.
-pub(super) fn lead(findings: &Findings<'_>) -> Result<Lead, CommandError> {
-    let pictures = words::pictures(findings).map_err(of_lab)?;
-    Ok(Lead { title: findings.experiment.title.to_owned(), text: words::text(findings), pictures })
 }
