@@ -12,8 +12,9 @@ mod veth;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::output::tell;
 use options::Options;
-use report::{Goal, Measured, Report};
+use report::{Goal, Line, Measured, Report};
 
 /// A figure that can be measured.
 struct Figure {
@@ -117,19 +118,19 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let options = match Options::parse(arguments, &names) {
         Ok(options) => options,
         Err(text) => {
-            crate::tell(&format!("{text}\n"));
+            tell(&format!("{text}\n"));
             return ExitCode::from(2);
         }
     };
     if cfg!(debug_assertions) {
-        crate::tell("this is not a release build: cargo run --release -p xtask -- figures\n");
+        tell("this is not a release build: cargo run --release -p xtask -- figures\n");
     }
     let mut report = Report::default();
     let mut measured: Vec<(Source, Runs)> = Vec::new();
     for figure in FIGURES.iter().filter(|figure| options.wants(figure.name)) {
         if !measured.iter().any(|(source, _)| *source == figure.source) {
             let runs = (0..options.runs).map(|run| {
-                crate::tell(&format!("{}: run {} of {}\n", figure.name, run + 1, options.runs));
+                tell(&format!("{}: run {} of {}\n", figure.name, run + 1, options.runs));
                 once(figure.source, options.time)
             });
             measured.push((figure.source, runs.collect()));
@@ -139,7 +140,8 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             Ok(runs) => Measured::new(runs.iter().filter_map(|run| run.get(figure.value).copied()).collect()),
             Err(reason) => Measured::Impossible(reason.clone()),
         };
-        report.add(figure, options.time, outcome);
+        let Figure { name, what, goal, how, .. } = *figure;
+        report.add(Line { name, what, goal, how: how(options.time), measured: outcome });
     }
     let printed = if options.json { report.print_json() } else { report.print_table() };
     match printed {

@@ -4,12 +4,14 @@ mod chart;
 mod figures;
 #[cfg(unix)]
 mod files;
+mod output;
 mod scale;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use output::{show, tell};
 use xtask::{check, shape};
 
 const USAGE: &str = "usage: cargo run -p xtask -- COMMAND
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
     let root = root.as_path();
     match arguments.next().as_deref() {
         Some("check") => report(check::run(root)),
-        Some("shape") => show(shape::run(root, arguments)),
+        Some("shape") => show(shape::run(root, arguments).map_err(|error| format!("no figures: {error}"))),
         Some("chart") => match chart::write(root) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -77,22 +79,4 @@ fn report(result: io::Result<Vec<check::Finding>>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn show(result: Result<String, String>) -> ExitCode {
-    match result {
-        Ok(text) => {
-            let printed = io::stdout().write_all(text.as_bytes());
-            if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            tell(&format!("no figures: {error}\n"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn tell(text: &str) {
-    // A failure cannot be reported.
-    drop(io::stderr().write_all(text.as_bytes()));
 }

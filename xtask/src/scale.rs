@@ -3,8 +3,9 @@
 mod idle;
 mod packets;
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+use crate::output::tell;
 
 const USAGE: &str = "usage: cargo run --release -p xtask -- scale [CONNECTIONS …]
 
@@ -20,7 +21,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
     let counts: Result<Vec<usize>, _> = arguments.iter().map(|text| text.parse()).collect();
     let Ok(mut counts) = counts else {
-        super::tell(USAGE);
+        tell(USAGE);
         return ExitCode::from(2);
     };
     if counts.is_empty() {
@@ -33,12 +34,8 @@ fn done(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            super::tell(&format!("{error}\n"));
+            tell(&format!("{error}\n"));
             ExitCode::FAILURE
         }
     }
-}
-
-fn print(line: &str) -> Result<(), String> {
-    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
 }

@@ -1,12 +1,9 @@
 //! Figures as a table for people and as JSON for programs.
 
 use std::io::{self, Write as _};
-use std::time::Duration;
 
 use manyway_chart::{Align, Table};
 use serde_json::{Value, json};
-
-use super::Figure;
 
 /// A goal, and its unit.
 #[derive(Debug, Clone, Copy)]
@@ -67,19 +64,22 @@ pub(super) struct Report {
     lines: Vec<Line>,
 }
 
-struct Line {
-    name: &'static str,
-    what: &'static str,
-    goal: Goal,
-    how: String,
-    measured: Measured,
+/// A figure with its results.
+pub(super) struct Line {
+    /// Its name on the command line.
+    pub(super) name: &'static str,
+    /// Its description, for people.
+    pub(super) what: &'static str,
+    pub(super) goal: Goal,
+    /// The command or scenario that measures it.
+    pub(super) how: String,
+    pub(super) measured: Measured,
 }
 
 impl Report {
     /// Adds a figure.
-    pub(super) fn add(&mut self, figure: &Figure, time: Duration, measured: Measured) {
-        let how = (figure.how)(time);
-        self.lines.push(Line { name: figure.name, what: figure.what, goal: figure.goal, how, measured });
+    pub(super) fn add(&mut self, line: Line) {
+        self.lines.push(line);
     }
 
     /// Whether every figure was measured and reaches its goal.

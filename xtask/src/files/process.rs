@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use super::text;
+use crate::output::text;
 
 /// A network namespace with a loopback interface of its own, so that its counters count nothing else.
 #[derive(Debug)]

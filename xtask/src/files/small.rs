@@ -5,14 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use super::options::parse;
 use super::process::{Process, run as run_program, with_keys};
-use super::{Random, parse, report, text};
+use super::random::Random;
+use crate::output::{show, text};
 
 /// Sends many small files over the loopback interface, twice, and copies them by `cp` and `tar`; prints the rates.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let (mut seed, mut files) = (1, 100_000);
     let parsed = parse(arguments, &mut [("--seed", &mut seed), ("--files", &mut files)]);
-    report(parsed.and_then(|()| measure(seed, files)))
+    show(parsed.and_then(|()| measure(seed, files)))
 }
 
 fn measure(seed: u64, files: u64) -> Result<String, String> {

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use super::options::parse;
 use super::process::{Namespace, POLL, Process};
-use super::{Random, parse, report, text};
+use super::random::Random;
+use crate::output::{show, text};
 
 /// Options: size, rate, and number of kills.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             ("--rate", &mut plan.rate),
         ],
     );
-    report(parsed.and_then(|()| torture(&plan)))
+    show(parsed.and_then(|()| torture(&plan)))
 }
 
 /// The cost of a series of transfers.

@@ -9,6 +9,8 @@ use manyway::{
     ServerOptions, Ticket,
 };
 
+use crate::output::print;
+
 /// The argument of the process that serves.
 pub(super) const SERVE: &str = "--serve";
 /// Parallel handshakes.
@@ -18,11 +20,11 @@ const REST: Duration = Duration::from_secs(4);
 
 /// Prints a table: kilobytes of the server process for each connection.
 pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
-    super::print("connections  server, resident  for each connection")?;
+    print("connections  server, resident  for each connection")?;
     for count in counts {
         let (before, after) = rss_of_server(*count)?;
         let each = after.saturating_sub(before) / (*count as u64).max(1);
-        super::print(&format!("{count:>11}  {:>12} KiB  {:>13} bytes", after >> 10, each))?;
+        print(&format!("{count:>11}  {:>12} KiB  {:>13} bytes", after >> 10, each))?;
     }
     Ok(())
 }
@@ -104,7 +106,7 @@ pub(super) fn serve() -> Result<(), String> {
     options.server = Some(server);
     let endpoint = Endpoint::bind(options).map_err(|error| error.to_string())?;
     let address = endpoint.local_addresses().first().ok_or("no address")?.address;
-    super::print(&address.to_string())?;
+    print(&address.to_string())?;
     runtime.spawn(async move {
         let mut held = Vec::new();
         while let Some(connection) = endpoint.accept().await {
@@ -112,7 +114,7 @@ pub(super) fn serve() -> Result<(), String> {
         }
     });
     for _ in std::io::stdin().lines() {
-        super::print(&resident()?.to_string())?;
+        print(&resident()?.to_string())?;
     }
     Ok(())
 }

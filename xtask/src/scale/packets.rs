@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use manyway_proto::{ByteCount, ConnectionConfig};
 use manyway_sim::Crowd;
 
+use crate::output::print;
+
 /// Connections that send while the others are idle.
 const BUSY: usize = 10;
 /// Exchanges of a measurement, each of a few packets.
@@ -13,7 +15,7 @@ const EXCHANGES: usize = 20_000;
 
 /// Prints a table: nanoseconds per packet in or out of the server, and the ratio to the first row.
 pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
-    super::print("connections  ns/packet, 10 of them busy  ratio  ns/packet, all in turn  ratio")?;
+    print("connections  ns/packet, 10 of them busy  ratio  ns/packet, all in turn  ratio")?;
     let mut first = None;
     for count in counts {
         let mut config = ConnectionConfig::default();
@@ -27,7 +29,7 @@ pub(super) fn measure(counts: &[usize]) -> Result<(), String> {
             few / few_first,
             all / all_first
         );
-        super::print(&line)?;
+        print(&line)?;
     }
     Ok(())
 }
