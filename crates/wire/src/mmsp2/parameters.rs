@@ -190,7 +190,8 @@ impl Parameters {
             INITIAL_MAX_DATA => self.initial_max_data = value.varint()?,
             INITIAL_MAX_STREAM_DATA => self.initial_max_stream_data = value.varint()?,
             INITIAL_MAX_STREAMS => {
-                self.initial_max_streams = take_within(&mut value, "initial max streams", 0, MaxStreams::MAX)?
+                self.initial_max_streams =
+                    take_within(&mut value, "initial max streams", 0, MaxStreams::MAX)?;
             }
             PATH_LIMIT => self.path_limit = value.path()?.0,
             MAX_ACK_DELAY => {
