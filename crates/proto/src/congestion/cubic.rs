@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use super::controller::pacing_of_window;
 use super::coupled::Others;
 use super::cubic_curve::Curve;
 use super::slow_start::SlowStart;
-use super::{
-    AckSample, CongestionController, ControllerConfig, LossSample, SentSample, Subflow, pacing_of_window,
-};
+use super::{AckSample, CongestionController, ControllerConfig, LossSample, SentSample, Subflow};
 use crate::{ByteCount, Instant, Rate};
 
 /// β = 0.7: the part of the window that remains after a congestion event (section 4.6).

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
+use super::controller::pacing_of_window;
+use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow};
 use crate::{ByteCount, Instant, Rate};
 
 /// Keeps its initial window under all conditions. Not for shared networks.

@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use super::controller::pacing_of_window;
 use super::coupled::{Alone, Group, Law, Member, ONE};
 use super::slow_start::SlowStart;
-use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow, pacing_of_window};
+use super::{AckSample, CongestionController, ControllerConfig, LossSample, Subflow};
 use crate::{ByteCount, Instant, Rate};
 
 /// The simplest controller, and the reference: grows by one datagram in a round trip, and halves the window at a

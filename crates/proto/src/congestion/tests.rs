@@ -1,9 +1,12 @@
 //! Laws of the controllers, and the values of the RFCs.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::cubic_curve::Curve;
 use super::*;
+use crate::{ByteCount, Instant, Rate};
 
 /// Controllers whose window follows losses.
 const LOSS_BASED: &[&str] = &["cubic", "coupled-cubic", "new-reno", "lia", "olia", "balia"];
