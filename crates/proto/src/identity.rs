@@ -17,23 +17,18 @@
 //! let for_client = client_config(server.public_key().hash(), &client);
 //! ```
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::ALPN;
-use ring::{digest, hkdf};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::ring as provider;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ServerConfig};
 
+mod authoriser;
 mod certificate;
+mod crypto;
+mod key;
 mod seed;
 mod verifier;
 
@@ -42,148 +37,13 @@ mod tests;
 #[cfg(test)]
 mod tests_with_certificates;
 
+pub use self::authoriser::{AuthorisedKeys, Authoriser};
 pub use self::certificate::{CertificateFault, RootCertificates, ServerCertificate};
+use self::crypto::crypto;
+pub use self::key::{Identity, KEY_HASH_LENGTH, PublicKey};
 pub use self::seed::{Seed, SeedError};
 pub(crate) use self::verifier::WrongServerKey;
 use self::verifier::{AuthorisedClients, RawKeyServer};
-
-/// Bytes of a hash that identifies a key.
-pub const KEY_HASH_LENGTH: usize = 16;
-
-/// An Ed25519 private key in PKCS#8, up to the 32 bytes of the seed (RFC 8410, section 7).
-const PKCS8_HEAD: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-/// An Ed25519 public key as `SubjectPublicKeyInfo`, up to the 32 bytes of the key (RFC 8410, section 4).
-const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
-
-/// The public key of a server or a client.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PublicKey([u8; 32]);
-
-impl PublicKey {
-    /// Takes a key from its `SubjectPublicKeyInfo` in DER; `None` if it is no Ed25519 key.
-    pub fn from_spki(der: &[u8]) -> Option<Self> {
-        der.strip_prefix(&SPKI_HEAD)?.try_into().ok().map(Self)
-    }
-
-    /// The `SubjectPublicKeyInfo` in DER, as shown to the peer in TLS.
-    pub fn to_spki(&self) -> Vec<u8> {
-        [&SPKI_HEAD[..], &self.0].concat()
-    }
-
-    /// The hash of the key in tickets: the first 16 bytes of SHA-256 over its `SubjectPublicKeyInfo`.
-    pub fn hash(&self) -> [u8; KEY_HASH_LENGTH] {
-        let digest = digest::digest(&digest::SHA256, &self.to_spki());
-        let mut hash = [0; KEY_HASH_LENGTH];
-        for (to, from) in hash.iter_mut().zip(digest.as_ref()) {
-            *to = *from;
-        }
-        hash
-    }
-}
-
-/// Prints the hash, 32 hexadecimal digits.
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.hash().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicKey({self})")
-    }
-}
-
-/// A private key with its public key. Only the public one is ever printed.
-#[derive(Clone)]
-pub struct Identity {
-    key: Arc<CertifiedKey>,
-    public_key: PublicKey,
-}
-
-impl Identity {
-    /// Creates a new key pair from the system's random numbers. A [`Seed`] gives one that outlives the process.
-    ///
-    /// # Errors
-    /// If the system gives none.
-    pub fn generate() -> std::io::Result<Self> {
-        Ok(Seed::generate()?.identity())
-    }
-
-    /// Takes the 32 secret bytes of an Ed25519 key (RFC 8032, section 5.1.5); they must be random.
-    #[expect(
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        reason = "each seed is a key, and the encoding around it is fixed here"
-    )]
-    pub fn from_seed(seed: &[u8; 32]) -> Self {
-        let der = PrivatePkcs8KeyDer::from([&PKCS8_HEAD[..], seed].concat());
-        let key = provider::sign::any_eddsa_type(&der).expect("any 32 bytes are a seed");
-        let spki = key.public_key().expect("Ed25519 keys know their public key");
-        let public_key = PublicKey::from_spki(&spki).expect("it is an Ed25519 key");
-        let shown = CertificateDer::from(public_key.to_spki());
-        Self { key: Arc::new(CertifiedKey::new(vec![shown], key)), public_key }
-    }
-
-    /// Derives the key by which a client proves that it has a ticket, by HKDF-SHA256 (RFC 5869).
-    ///
-    /// The secret must be random: an observer of the public key could otherwise guess it.
-    #[expect(
-        clippy::expect_used,
-        clippy::missing_panics_doc,
-        reason = "HKDF fails only for outputs over 255 hashes long"
-    )]
-    pub fn from_ticket_secret(secret: &[u8; 16]) -> Self {
-        let mut seed = [0; 32];
-        hkdf::Salt::new(hkdf::HKDF_SHA256, b"manyway ticket, version 1")
-            .extract(secret)
-            .expand(&[b"client key"], hkdf::HKDF_SHA256)
-            .and_then(|output| output.fill(&mut seed))
-            .expect("one hash of output is asked for");
-        Self::from_seed(&seed)
-    }
-
-    /// The public half.
-    pub fn public_key(&self) -> &PublicKey {
-        &self.public_key
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("public_key", &self.public_key).finish_non_exhaustive()
-    }
-}
-
-/// Decides which clients a server accepts.
-///
-/// It is called once in every handshake, before the client has proved that it owns the key; the proof is checked
-/// next.
-pub trait Authoriser: fmt::Debug + Send + Sync {
-    /// Whether the client with this key is accepted. Must be quick: the connections of all others wait.
-    fn is_authorised(&self, client: &PublicKey) -> bool;
-
-    /// A client at this address was refused: its key was not accepted, or it did not own it. Must be quick, too.
-    fn on_refused(&self, from: SocketAddr) {
-        let _ = from;
-    }
-}
-
-/// Accepts the clients with the keys of a fixed list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuthorisedKeys(BTreeSet<PublicKey>);
-
-impl FromIterator<PublicKey> for AuthorisedKeys {
-    fn from_iter<I: IntoIterator<Item = PublicKey>>(keys: I) -> Self {
-        Self(keys.into_iter().collect())
-    }
-}
-
-impl Authoriser for AuthorisedKeys {
-    fn is_authorised(&self, client: &PublicKey) -> bool {
-        self.0.contains(client)
-    }
-}
 
 /// How a client verifies a server.
 #[derive(Debug, Clone)]
@@ -269,32 +129,4 @@ pub fn client_config(trust: impl Into<ServerTrust>, identity: &Identity) -> Arc<
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
     Arc::new(config)
-}
-
-/// Ciphers by their speed on this machine; the client's order counts.
-fn crypto() -> Arc<CryptoProvider> {
-    use rustls::crypto::ring::cipher_suite::{
-        TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,
-    };
-    let cipher_suites = if has_fast_aes() {
-        vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256]
-    } else {
-        vec![TLS13_CHACHA20_POLY1305_SHA256, TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384]
-    };
-    Arc::new(CryptoProvider { cipher_suites, ..provider::default_provider() })
-}
-
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-fn has_fast_aes() -> bool {
-    std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq")
-}
-
-#[cfg(target_arch = "aarch64")]
-fn has_fast_aes() -> bool {
-    std::arch::is_aarch64_feature_detected!("aes") && std::arch::is_aarch64_feature_detected!("pmull")
-}
-
-#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-fn has_fast_aes() -> bool {
-    false
 }

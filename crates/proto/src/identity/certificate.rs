@@ -11,7 +11,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore};
 
-use super::crypto;
+use super::crypto::crypto;
 
 /// The certificate chain of a server with its private key; clones share it, so that [`replace`](Self::replace) renews
 /// the certificate of a running server.

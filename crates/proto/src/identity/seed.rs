@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ring::hkdf;
 
-use super::{Identity, PKCS8_HEAD};
+use super::key::{Identity, PKCS8_HEAD};
 
 /// The 32 secret bytes of an identity.
 ///
@@ -75,6 +75,16 @@ impl Seed {
     pub fn to_pem(&self) -> String {
         let der = [&PKCS8_HEAD[..], &self.0].concat();
         format!("{BEGIN}\n{}\n{END}\n", data_encoding::BASE64.encode(&der))
+    }
+}
+
+impl Identity {
+    /// Creates a new key pair from the system's random numbers. A [`Seed`] gives one that outlives the process.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn generate() -> io::Result<Self> {
+        Ok(Seed::generate()?.identity())
     }
 }
 

@@ -1,5 +1,6 @@
 use rustls::AlertDescription;
 use rustls::quic::{ClientConnection, Connection, ServerConnection, Version};
+use rustls::sign::CertifiedKey;
 
 use super::*;
 

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::tests::{accepts, server};

@@ -12,7 +12,8 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::{Authoriser, KEY_HASH_LENGTH, PublicKey};
+use super::authoriser::Authoriser;
+use super::key::{KEY_HASH_LENGTH, PublicKey};
 
 /// Accepts the server whose raw public key has a known hash, or any server that owns the key it shows.
 #[derive(Debug)]
