@@ -1,6 +1,7 @@
 //! Internal events as typed facts: logs, qlog, counters and tests are observers.
 
 pub(crate) mod log;
+mod observers;
 mod packet;
 pub mod qlog;
 
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-pub use self::packet::{Beginning, Direction, ObservedPacket, Observers};
+pub use self::observers::Observers;
+pub use self::packet::{Beginning, Direction, ObservedPacket};
 use crate::event::PathEvent;
 use crate::{ByteCount, ConnectionError, Instant, Rate};
 

@@ -1,12 +1,10 @@
 //! Packets and the start of a connection, for observers.
 
 use std::fmt;
-use std::sync::Arc;
 
 use manyway_wire::mmsp2::Blocks;
 use manyway_wire::{ConnectionId, PathId, Side};
 
-use super::Observer;
 use crate::protection::EncryptionLevel;
 use crate::{FourTuple, Instant};
 
@@ -78,32 +76,5 @@ impl Beginning {
     pub fn new(now: Instant, side: Side, ids: [ConnectionId; 2], tuple: FourTuple) -> Self {
         let [original_destination, local_id] = ids;
         Self { now, side, original_destination, local_id, tuple }
-    }
-}
-
-/// Creates an observer, or none, for each connection that starts. See
-/// [`ConnectionConfig::set_observers`](crate::ConnectionConfig::set_observers).
-///
-/// A server calls it for every handshake with a decrypted first packet, before the client is authenticated: the state
-/// of an observer must be bounded.
-#[derive(Clone)]
-pub struct Observers(Arc<MakeObserver>);
-
-type MakeObserver = dyn Fn(&Beginning) -> Option<Box<dyn Observer>> + Send + Sync;
-
-impl Observers {
-    /// Calls `make` for each connection; it must not block.
-    pub fn new(make: impl Fn(&Beginning) -> Option<Box<dyn Observer>> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(make))
-    }
-
-    pub(crate) fn observer(&self, beginning: &Beginning) -> Option<Box<dyn Observer>> {
-        (self.0)(beginning)
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observers").finish_non_exhaustive()
     }
 }

@@ -1,36 +1,31 @@
 //! The data of each event.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use manyway_wire::mmsp2::Block;
 use manyway_wire::{PathId, StreamId};
 
 use super::json::Object;
-use super::{METRICS_INTERVAL, Qlog, frames};
+use super::{Qlog, frames};
 use crate::event::PathEvent;
 use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPacket};
 use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant};
 
-/// Most streams whose last state is remembered.
-const MOST_STREAMS: usize = 1024;
-
-/// The last state logged of each half of a stream, so that a repeated block is no change.
-#[derive(Debug, Default)]
-pub(super) struct Streams(BTreeMap<(StreamId, &'static str), &'static str>);
-
-impl Streams {
-    /// Whether the state is new.
-    fn advance(&mut self, stream: StreamId, side: &'static str, state: &'static str) -> bool {
-        if self.0.len() >= MOST_STREAMS {
-            self.0.pop_first();
-        }
-        self.0.insert((stream, side), state) != Some(state)
-    }
-}
+/// Shortest time between two records of a path's metrics.
+const METRICS_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Qlog {
+    pub(super) fn log_start(&mut self, beginning: &Beginning) {
+        self.event(beginning.now, None, "quic:connection_started", |o| connection_started(o, beginning));
+    }
+
+    pub(super) fn log_closed(&mut self, now: Instant, error: &ConnectionError) {
+        self.event(now, None, "quic:connection_closed", |o| connection_closed(o, error));
+        self.sink.flush();
+    }
+
     pub(super) fn log_fact(&mut self, now: Instant, fact: &Fact) {
         match *fact {
             // `on_packet` reports packets with their content, and losses come one by one.
@@ -209,7 +204,7 @@ fn endpoint(o: &mut Object<'_>, address: SocketAddr) {
     o.number(port, address.port());
 }
 
-pub(super) fn connection_started(o: &mut Object<'_>, beginning: &Beginning) {
+fn connection_started(o: &mut Object<'_>, beginning: &Beginning) {
     let FourTuple { local, remote } = beginning.tuple;
     o.object("local", |o| {
         endpoint(o, local.address);
@@ -218,7 +213,7 @@ pub(super) fn connection_started(o: &mut Object<'_>, beginning: &Beginning) {
     o.object("remote", |o| endpoint(o, remote));
 }
 
-pub(super) fn connection_closed(o: &mut Object<'_>, error: &ConnectionError) {
+fn connection_closed(o: &mut Object<'_>, error: &ConnectionError) {
     let (initiator, trigger, code) = match error {
         ConnectionError::Closed { by: ClosedBy::Us, code, .. } => ("local", "application", Some(*code)),
         ConnectionError::Closed { by: ClosedBy::Peer, code, .. } => ("remote", "application", Some(*code)),

@@ -17,22 +17,20 @@
 mod events;
 mod frames;
 mod json;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use manyway_wire::{PathId, Side};
 
-use self::events::Streams;
 use self::json::Object;
+use self::streams::Streams;
 use super::{Beginning, Fact, Metrics, ObservedPacket, Observer};
 use crate::{ConnectionError, FourTuple, Instant};
 
 /// Names of the events' schemas; the second one belongs to this project.
 const SCHEMAS: [&str; 2] = ["urn:ietf:params:qlog:events:quic-13", "urn:manyway:qlog:events:mmsp-1"];
-/// Shortest time between two records of a path's metrics.
-const METRICS_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Takes records.
 pub trait Sink: Send + fmt::Debug {
@@ -81,9 +79,7 @@ impl Qlog {
             streams: Streams::default(),
         };
         log.write(beginning.now, |o| head(o, beginning, wall_clock));
-        log.event(beginning.now, None, "quic:connection_started", |o| {
-            events::connection_started(o, beginning);
-        });
+        log.log_start(beginning);
         log
     }
 
@@ -140,8 +136,7 @@ impl Observer for Qlog {
     }
 
     fn on_closed(&mut self, now: Instant, error: &ConnectionError) {
-        self.event(now, None, "quic:connection_closed", |o| events::connection_closed(o, error));
-        self.sink.flush();
+        self.log_closed(now, error);
     }
 }
 
