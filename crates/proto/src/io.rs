@@ -14,6 +14,17 @@ pub struct LocalAddress {
     pub address: SocketAddr,
 }
 
+impl LocalAddress {
+    /// Whether two addresses share an interface; an address without an interface is one of its own.
+    pub(crate) fn shares_interface(&self, other: &Self) -> bool {
+        if self.interface == 0 || other.interface == 0 {
+            self == other
+        } else {
+            self.interface == other.interface
+        }
+    }
+}
+
 impl fmt::Display for LocalAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.interface == 0 {

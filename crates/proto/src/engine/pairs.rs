@@ -124,7 +124,7 @@ impl Pairs<'_> {
                 None => PairUse::NoRoom,
             };
         }
-        let of_interface = |other: &LocalAddress| crate::path::manager::same_interface(other, &tuple.local);
+        let of_interface = |other: &LocalAddress| other.shares_interface(&tuple.local);
         let Some(path) = self.paths.iter().find(|path| of_interface(&path.tuple().local)) else {
             let aside = self.manager.is_set_aside(&tuple.local);
             return if aside { PairUse::SetAside } else { PairUse::NoRoom };

@@ -292,7 +292,7 @@ impl PathManager {
         let usable = self.locals.iter().filter(|local| self.may_use(local));
         let mut turns: Vec<(usize, LocalAddress)> = Vec::new();
         for LocalCandidate { address, .. } in usable {
-            turns.push((turns.iter().filter(|(_, known)| same_interface(known, address)).count(), *address));
+            turns.push((turns.iter().filter(|(_, known)| known.shares_interface(address)).count(), *address));
         }
         turns.sort_by_key(|(turn, _)| *turn);
         turns.into_iter().map(|(_, address)| address).collect()
@@ -328,7 +328,7 @@ impl PathManager {
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
         let own = Some(local).filter(|local| !self.terms_of(local).is_spent());
         let locals: Vec<_> =
-            own.into_iter().chain(subflows.filter(|address| same_interface(address, &local))).collect();
+            own.into_iter().chain(subflows.filter(|address| address.shares_interface(&local))).collect();
         let remotes: Vec<_> = self.remotes().collect();
         let mut targets = crossed(&locals, &remotes);
         targets.truncate(super::probe::MAX_TARGETS);
@@ -348,7 +348,7 @@ impl PathManager {
 
     /// Whether the application closed the path over the interface of `local`.
     pub(crate) fn is_set_aside(&self, local: &LocalAddress) -> bool {
-        self.set_aside.iter().any(|aside| same_interface(&aside.local, local))
+        self.set_aside.iter().any(|aside| aside.local.shares_interface(local))
     }
 
     /// The paths to open, given the local addresses that are `busy` with a path or an attempt.
@@ -356,9 +356,9 @@ impl PathManager {
         let mut open: Vec<OpenPath> = Vec::new();
         for candidate in self.locals.iter().filter(|candidate| self.may_use(candidate)) {
             let aside = self.set_aside.iter().map(|aside| &aside.local);
-            let taken = busy.iter().chain(aside).any(|address| same_interface(address, &candidate.address));
+            let taken = busy.iter().chain(aside).any(|address| address.shares_interface(&candidate.address));
             let planned = open.iter().flat_map(|path| path.targets.first());
-            if taken || planned.clone().any(|tuple| same_interface(&tuple.local, &candidate.address)) {
+            if taken || planned.clone().any(|tuple| tuple.local.shares_interface(&candidate.address)) {
                 continue;
             }
             let targets = self.targets(candidate.address);
@@ -398,7 +398,7 @@ impl PathManager {
 
     /// Sets the cost and quota of an address's interface.
     pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
-        self.terms.retain(|(known, _)| !same_interface(known, &local));
+        self.terms.retain(|(known, _)| !known.shares_interface(&local));
         if terms != PathTerms::default() {
             self.terms.push((local, terms));
         }
@@ -406,14 +406,9 @@ impl PathManager {
 
     /// The cost and quota of an address's interface.
     pub(crate) fn terms_of(&self, local: &LocalAddress) -> PathTerms {
-        let known = self.terms.iter().find(|(known, _)| same_interface(known, local));
+        let known = self.terms.iter().find(|(known, _)| known.shares_interface(local));
         known.map_or_else(PathTerms::default, |(_, terms)| *terms)
     }
-}
-
-/// Whether two addresses share an interface; an address without an interface is one of its own.
-pub(crate) fn same_interface(a: &LocalAddress, b: &LocalAddress) -> bool {
-    if a.interface == 0 || b.interface == 0 { a == b } else { a.interface == b.interface }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::manager::same_interface;
 use crate::{ByteCount, FourTuple, LocalAddress, Rate};
 
 /// The transfer that adds to the RTT of a pair.
@@ -138,7 +137,7 @@ fn far(tuple: &FourTuple) -> IpAddr {
 fn interfaces(chosen: &[Candidate]) -> usize {
     let differs = |(place, candidate): &(usize, &Candidate)| {
         let mut before = chosen.iter().take(*place);
-        !before.any(|other| same_interface(&other.tuple.local, &candidate.tuple.local))
+        !before.any(|other| other.tuple.local.shares_interface(&candidate.tuple.local))
     };
     chosen.iter().enumerate().filter(differs).count()
 }
@@ -178,7 +177,7 @@ fn choose_cheapest(candidates: &[Candidate], held: &[FourTuple], most: usize) ->
     });
     let (mut firsts, mut others): (Vec<FourTuple>, Vec<FourTuple>) = Default::default();
     for Candidate { tuple, .. } in sorted {
-        let is_first = !firsts.iter().any(|other| same_interface(&other.local, &tuple.local));
+        let is_first = !firsts.iter().any(|other| other.local.shares_interface(&tuple.local));
         if is_first { firsts.push(tuple) } else { others.push(tuple) }
     }
     firsts.into_iter().chain(others).take(most).collect()
