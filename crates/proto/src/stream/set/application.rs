@@ -4,7 +4,7 @@ use bytes::Bytes;
 use manyway_wire::StreamId;
 
 use super::StreamSet;
-use super::send_queue::ControlBlocks;
+use super::entry::ControlBlocks;
 use crate::stream::event::{ReadOutcome, StreamEvent, WriteError};
 use crate::stream::flow_control::Epoch;
 use crate::stream::priority::Urgency;

@@ -6,7 +6,7 @@ use manyway_wire::mmsp2::{
 use manyway_wire::{Side, StreamId};
 
 use super::StreamSet;
-use super::send_queue::ControlBlocks;
+use super::entry::ControlBlocks;
 use crate::Violation;
 use crate::stream::event::StreamEvent;
 use crate::stream::receive::Claim;

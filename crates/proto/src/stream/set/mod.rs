@@ -6,11 +6,13 @@
 
 mod application;
 mod data;
+mod entry;
 mod input;
 mod messages;
 mod output;
 mod send_memory;
 mod send_queue;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +23,9 @@ use manyway_wire::{Side, StreamId};
 
 pub(crate) use data::Backlog;
 
-use self::send_queue::{ControlBlocks, Entry, SendQueue};
+use self::entry::{ControlBlocks, Entry};
+use self::send_queue::SendQueue;
+use self::stream::Stream;
 use super::event::StreamEvent;
 use super::flow_control::{Epoch, ReceiveCredit, SendCredit};
 use super::priority::Urgency;
@@ -86,16 +90,6 @@ pub(crate) struct Tally {
     /// Bytes that wait ahead of gaps, and their maximum.
     pub(crate) ahead: u64,
     pub(crate) most_ahead: u64,
-}
-
-/// A stream and its entry in the queue.
-#[derive(Debug)]
-struct Stream {
-    id: StreamId,
-    urgency: Urgency,
-    send: SendHalf,
-    receive: ReceiveHalf,
-    entry: Entry,
 }
 
 /// The part of the connection's credit that is reserved for urgent bytes: a thirty-second of the initial one, at most

@@ -5,7 +5,7 @@ use manyway_wire::mmsp2::{
 };
 use manyway_wire::{StreamId, Writer};
 
-use super::send_queue::ControlBlocks;
+use super::entry::ControlBlocks;
 use super::{Stream, StreamSet};
 use crate::packet::content::{Contents, Limit, SentContent};
 use crate::stream::event::StreamEvent;
