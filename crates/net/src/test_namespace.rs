@@ -27,6 +27,20 @@ pub(crate) fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Waits until the kernel reports a carrier on an interface whose both ends are up. It reports at most one change a
+/// second for the whole system, so tests that run side by side delay each other.
+pub(crate) fn wait_for_carrier(interface: &str) {
+    let start = std::time::Instant::now();
+    loop {
+        let output = Command::new("ip").args(["-o", "link", "show", "dev", interface]).output().unwrap();
+        if String::from_utf8_lossy(&output.stdout).contains("state UP") {
+            return;
+        }
+        assert!(start.elapsed().as_secs() < 10, "{interface} has no carrier");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 fn run_inside(name: &str) -> Result<(), String> {
     let user = Command::new("id").arg("-u").output().map_err(|error| error.to_string())?;
     if user.stdout.trim_ascii() != b"0" {

@@ -54,8 +54,9 @@ fn in_own_thread(test: impl Future<Output = ()> + Send + 'static) {
 }
 
 async fn connect(client: &Endpoint, server: &Endpoint, ticket: &Ticket) -> (Connection, Connection) {
-    let (connected, accepted) = tokio::join!(client.connect(ticket), server.accept());
-    (connected.unwrap(), accepted.unwrap())
+    let connect = async { client.connect(ticket).await.unwrap() };
+    let accept = async { server.accept().await.unwrap() };
+    tokio::join!(connect, accept)
 }
 
 /// Sends until it is dropped; the receiver checks every byte.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::tests_in_namespace::There;
-use crate::test_namespace::{in_namespace, ip};
+use crate::test_namespace::{in_namespace, ip, wait_for_carrier};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
 /// What a transfer between two hosts needs.
@@ -27,8 +27,10 @@ impl Ends {
         let client = Endpoint::bind(EndpointOptions::default()).unwrap();
         let hosts: Vec<HostPort> = vec![address.parse().unwrap()];
         let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
-        let (connection, accepted) = tokio::join!(client.connect(&ticket), server.accept());
-        Self { connection: connection.unwrap(), accepted: accepted.unwrap(), client, server }
+        let connect = async { client.connect(&ticket).await.unwrap() };
+        let accept = async { server.accept().await.unwrap() };
+        let (connection, accepted) = tokio::join!(connect, accept);
+        Self { connection, accepted, client, server }
     }
 
     /// Sends this many megabytes from the client to the server and waits until all have arrived.
@@ -96,6 +98,7 @@ async fn jumbo() {
         ip("address add 10.98.1.2/24 dev mwk");
         ip("link set dev mwk mtu 9000 up");
     });
+    wait_for_carrier("mwj");
     let ends = Ends::connect(&there, "10.98.1.2").await;
     for connection in [&ends.connection, &ends.accepted] {
         until_size(connection, 8972..=8972).await;
@@ -145,7 +148,9 @@ async fn black_hole() {
         ip("address add 10.98.2.2/24 dev mwr3");
         ip("link set dev mwr3 mtu 9000 up");
         ip("route add 10.98.1.0/24 via 10.98.2.1");
+        wait_for_carrier("mwr3");
     });
+    wait_for_carrier("mwr0");
     let ends = Ends::connect(&server, "10.98.2.2").await;
     until_size(&ends.connection, 8972..=8972).await;
     ends.transfer(20).await;

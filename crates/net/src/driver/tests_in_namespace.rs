@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 
-use crate::test_namespace::{in_namespace, ip};
+use crate::test_namespace::{in_namespace, ip, wait_for_carrier};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
 /// A thread in a network namespace of its own; threads that it starts, such as drivers, are there too.
@@ -48,6 +48,7 @@ impl There {
             ip(&format!("address add 10.98.{number}.2/24 dev mwthere{number}"));
             ip(&format!("link set dev mwthere{number} up"));
         });
+        wait_for_carrier(&format!("mwhere{number}"));
     }
 }
 
@@ -86,8 +87,9 @@ async fn transfer() {
     let client = Endpoint::bind(EndpointOptions::default()).unwrap();
     let hosts: Vec<HostPort> = ["10.98.1.2", "10.98.2.2"].map(|host| host.parse().unwrap()).into();
     let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
-    let (connection, accepted) = tokio::join!(client.connect(&ticket), server.accept());
-    let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
+    let connect = async { client.connect(&ticket).await.unwrap() };
+    let accept = async { server.accept().await.unwrap() };
+    let (connection, accepted) = tokio::join!(connect, accept);
 
     let enough = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&enough);
