@@ -170,7 +170,7 @@ impl Lab {
             }
             return;
         };
-        let tuple = FourTuple { local: receiver, remote: tuple.local.address };
+        let tuple = FourTuple::udp(receiver, tuple.local.address);
         self.put(Flying { to, tuple, data: datagram.to_vec() });
     }
 
@@ -325,7 +325,7 @@ impl Lab {
             SERVER => server_address(),
             _ => client_addresses(1).first().map_or_else(server_address, |local| local.address),
         };
-        FourTuple { local, remote }
+        FourTuple::udp(local, remote)
     }
 
     /// The address of an end, for forged datagrams.

@@ -28,7 +28,7 @@
 //!     let mut buffer = Vec::new();
 //!     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
 //!         let local = LocalAddress { interface: 0, address: transmit.tuple.remote };
-//!         let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+//!         let tuple = FourTuple::udp(local, transmit.tuple.local.address);
 //!         for datagram in buffer[..transmit.length].chunks_mut(transmit.segment) {
 //!             to.handle_datagram(now + DELAY, tuple, Ecn::NotEct, datagram);
 //!         }
@@ -139,7 +139,7 @@ pub use engine::{AddressPair, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
-pub use io::{Ecn, FourTuple, LocalAddress, Transmit};
+pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,

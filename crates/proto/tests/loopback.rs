@@ -73,10 +73,10 @@ impl Net {
         for to_server in [true, false] {
             let from = if to_server { &mut self.client } else { &mut self.server };
             while let Some(transmit) = from.poll_transmit(self.now, &mut buffer) {
-                let tuple = FourTuple {
-                    local: LocalAddress { interface: 0, address: transmit.tuple.remote },
-                    remote: transmit.tuple.local.address,
-                };
+                let tuple = FourTuple::udp(
+                    LocalAddress { interface: 0, address: transmit.tuple.remote },
+                    transmit.tuple.local.address,
+                );
                 for bytes in buffer[..transmit.length].chunks(transmit.segment) {
                     self.flights.push(Flight {
                         at: self.now + DELAY,

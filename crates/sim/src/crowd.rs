@@ -185,7 +185,7 @@ impl Crowd {
             };
             for datagram in self.buffer.chunks(transmit.segment.max(1)) {
                 self.packets += 1;
-                self.to_clients.push_back((FourTuple { local, remote: from.address }, datagram.to_vec()));
+                self.to_clients.push_back((FourTuple::udp(local, from.address), datagram.to_vec()));
             }
         }
     }
@@ -200,7 +200,7 @@ impl Crowd {
         }
         while let Some(transmit) = clients.poll_transmit(*now, buffer) {
             let local = LocalAddress { interface: 0, address: transmit.tuple.remote };
-            let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+            let tuple = FourTuple::udp(local, transmit.tuple.local.address);
             let datagrams = buffer.chunks(transmit.segment.max(1));
             self.to_server.extend(datagrams.map(|datagram| (tuple, datagram.to_vec())));
         }

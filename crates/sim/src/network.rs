@@ -540,12 +540,7 @@ impl Network {
             return;
         };
         let local = LocalAddress { interface: id.index, address };
-        self.arrived.push_back(Arrival {
-            host: id.host,
-            tuple: FourTuple { local, remote: source },
-            ecn,
-            data,
-        });
+        self.arrived.push_back(Arrival { host: id.host, tuple: FourTuple::udp(local, source), ecn, data });
     }
 
     /// Sends a packet with a forged source: an attacker on the path between two interfaces.

@@ -57,7 +57,7 @@ fn a_handshake_packet_from_a_foreign_address_does_not_validate_it() {
     let own: SocketAddr = "198.51.100.1:1000".parse().unwrap();
     let victim: SocketAddr = "203.0.113.9:53".parse().unwrap();
     let local = LocalAddress { interface: 1, address: own };
-    let at_server = |from| FourTuple { local: LocalAddress { interface: 1, address: remote }, remote: from };
+    let at_server = |from| FourTuple::udp(LocalAddress { interface: 1, address: remote }, from);
     let mut client = Endpoint::new(EndpointConfig::default(), Rng::from_seed([9; 32]));
     let mut now = pair.now();
     let locals = [LocalCandidate { address: local, role: Role::Primary }];
@@ -81,7 +81,7 @@ fn a_handshake_packet_from_a_foreign_address_does_not_validate_it() {
                 if transmit.tuple.remote == victim {
                     to_victim += datagram.len();
                 } else if round < 2 {
-                    client.handle_datagram(now, FourTuple { local, remote }, Ecn::NotEct, datagram);
+                    client.handle_datagram(now, FourTuple::udp(local, remote), Ecn::NotEct, datagram);
                 }
             }
         }

@@ -383,7 +383,7 @@ impl Driver {
             let now = clock.now();
             let local = socket.udp.local();
             for Unreachable { remote, quoted, undelivered } in socket.take_unreachable(now) {
-                endpoint.on_unreachable(now, FourTuple { local, remote }, &quoted, undelivered);
+                endpoint.on_unreachable(now, FourTuple::udp(local, remote), &quoted, undelivered);
             }
         }
         self.sort_out_arrivals();

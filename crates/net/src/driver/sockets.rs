@@ -392,7 +392,7 @@ mod tests {
         let from = sockets.bind(here, false).unwrap();
         let to = std::net::UdpSocket::bind(here.address).unwrap();
         to.set_nonblocking(true).unwrap();
-        let tuple = FourTuple { local: from, remote: to.local_addr().unwrap() };
+        let tuple = FourTuple::udp(from, to.local_addr().unwrap());
         std::future::poll_fn(|context| sockets.sockets[0].udp.poll_writable(context)).await.unwrap();
         for (spent, arrives) in [(vec![], true), (vec![7], true), (vec![9, 7], false)] {
             let socket = &mut sockets.sockets[0];
@@ -409,9 +409,11 @@ mod tests {
 
     #[test]
     fn three_eperm_errors_in_a_row_are_a_refusal_and_fewer_are_losses() {
-        let tuple = |port| FourTuple {
-            local: LocalAddress { interface: 0, address: ([127, 0, 0, 1], 1).into() },
-            remote: ([127, 0, 0, 1], port).into(),
+        let tuple = |port| {
+            FourTuple::udp(
+                LocalAddress { interface: 0, address: ([127, 0, 0, 1], 1).into() },
+                ([127, 0, 0, 1], port).into(),
+            )
         };
         let mut denials = Denials::default();
         for _ in 0..5 {

@@ -118,10 +118,7 @@ mod tests {
     use super::*;
 
     fn tuple(interface: u32, local: &str, remote: &str) -> FourTuple {
-        FourTuple {
-            local: LocalAddress { interface, address: local.parse().unwrap() },
-            remote: remote.parse().unwrap(),
-        }
+        FourTuple::udp(LocalAddress { interface, address: local.parse().unwrap() }, remote.parse().unwrap())
     }
 
     fn taken(traffic: &mut Traffic) -> Vec<(u32, u64)> {

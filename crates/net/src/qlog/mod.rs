@@ -220,7 +220,7 @@ mod tests {
     fn incomplete_handshakes_are_logged_up_to_a_limit() {
         let incomplete = Arc::new(AtomicUsize::new(MOST_INCOMPLETE - 1));
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let tuple = FourTuple { local: LocalAddress { interface: 0, address }, remote: address };
+        let tuple = FourTuple::udp(LocalAddress { interface: 0, address }, address);
         let id = ConnectionId::from_u64(1);
         let server = Beginning::new(Instant::from_nanos(0), Side::Server, [id, id], tuple);
         let is_held = |proof: &Proof| proof.is_held.load(Ordering::Relaxed);

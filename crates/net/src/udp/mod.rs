@@ -19,7 +19,7 @@
 //! let mut here = UdpSocket::bind(&BindOptions::new(local))?;
 //! let there = UdpSocket::bind(&BindOptions::new(local))?;
 //!
-//! let tuple = FourTuple { local: here.local(), remote: there.local().address };
+//! let tuple = FourTuple::udp(here.local(), there.local().address);
 //! here.try_send(&Transmit { tuple, length: 10, segment: 5, ecn: Ecn::Ect0 }, b"one..two..")?;
 //!
 //! let mut buffer = ReceiveBuffer::new();

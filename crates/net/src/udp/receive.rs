@@ -96,7 +96,7 @@ impl<'a> Iterator for Rows<'a> {
     fn next(&mut self) -> Option<Row<'a>> {
         let meta = self.metas.next()?;
         let (payload, _) = self.slabs.next()?.split_at_mut_checked(meta.len)?;
-        let tuple = FourTuple { local: local_of(self.local, meta), remote: without_flow(meta.addr) };
+        let tuple = FourTuple::udp(local_of(self.local, meta), without_flow(meta.addr));
         let interface = meta.interface_index;
         Some(Row { tuple, ecn: ecn_of(meta.ecn), interface, payload, size: meta.stride })
     }

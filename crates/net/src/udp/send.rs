@@ -286,10 +286,8 @@ mod tests {
     #[test]
     fn the_rest_of_a_batch_starts_where_it_stopped() {
         let address = "127.0.0.1:1".parse().unwrap();
-        let tuple = manyway_proto::FourTuple {
-            local: manyway_proto::LocalAddress { interface: 0, address },
-            remote: address,
-        };
+        let tuple =
+            manyway_proto::FourTuple::udp(manyway_proto::LocalAddress { interface: 0, address }, address);
         let transmit = Transmit { tuple, length: 2500, segment: 1000, ecn: Ecn::Ect0 };
         let error =
             |sent| SendError { failure: SendFailure::WouldBlock, sent, source: io::Error::other("full") };

@@ -166,7 +166,7 @@ async fn an_undelivered_datagram_is_quoted_and_fails_no_other() {
         let (there, gone) = (bound(loopback), bound(loopback).local().address);
         let payload = pattern(100);
         let to = |remote| {
-            let tuple = FourTuple { local: here.local(), remote };
+            let tuple = FourTuple::udp(here.local(), remote);
             Transmit { tuple, length: 100, segment: 100, ecn: Ecn::Ect0 }
         };
         let (into_the_void, to_there) = (to(gone), to(there.local().address));
@@ -192,7 +192,7 @@ async fn a_source_address_that_is_gone_is_reported_unreachable_and_keeps_offload
     let mut socket = bound("0.0.0.0:0");
     let segments = socket.max_segments(1000);
     let local = LocalAddress { interface: 0, address: "192.0.2.77:1".parse().unwrap() };
-    let tuple = FourTuple { local, remote: "127.0.0.1:9".parse().unwrap() };
+    let tuple = FourTuple::udp(local, "127.0.0.1:9".parse().unwrap());
     let transmit = Transmit { tuple, length: 5000, segment: 1000, ecn: Ecn::Ect0 };
     let error = socket.try_send(&transmit, &pattern(5000)).unwrap_err();
     assert_eq!((error.failure, error.sent), (SendFailure::Unreachable, 0), "{error}");
@@ -230,7 +230,7 @@ async fn batch_arrives(address: &str, segmentation: Segmentation) {
         wait_readable(&there).await;
         let Some(rows) = ready(there.try_receive(&mut buffer)) else { continue };
         for mut row in rows {
-            assert_eq!(row.tuple, FourTuple { local: there.local(), remote: here.local().address });
+            assert_eq!(row.tuple, FourTuple::udp(there.local(), here.local().address));
             assert_eq!(row.ecn, Ecn::Ect0);
             received.extend(row.datagrams().map(|datagram| datagram.to_vec()));
         }
@@ -244,7 +244,7 @@ async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
     let mut server = bound(wildcard);
     let mut client = bound(client);
     let asked_at = SocketAddr::new(asked_at.parse().unwrap(), server.local().address.port());
-    let tuple = FourTuple { local: client.local(), remote: asked_at };
+    let tuple = FourTuple::udp(client.local(), asked_at);
     client.try_send(&Transmit { tuple, length: 4, segment: 4, ecn: Ecn::NotEct }, b"ask?").unwrap();
 
     let mut buffer = ReceiveBuffer::new();
@@ -277,7 +277,7 @@ fn bound(address: &str) -> UdpSocket {
 }
 
 fn transmit(from: &UdpSocket, to: &UdpSocket, length: usize, segment: usize) -> Transmit {
-    let tuple = FourTuple { local: from.local(), remote: to.local().address };
+    let tuple = FourTuple::udp(from.local(), to.local().address);
     Transmit { tuple, length, segment, ecn: Ecn::Ect0 }
 }
 

@@ -17,7 +17,7 @@ fn on_cable() -> (UdpSocket, FourTuple) {
     let interface = nix::net::if_::if_nametoindex("mwa").unwrap();
     let local = LocalAddress { interface, address: "10.97.0.1:0".parse().unwrap() };
     let socket = UdpSocket::bind(&BindOptions::new(local)).unwrap();
-    let tuple = FourTuple { local: socket.local(), remote: "10.97.0.2:4455".parse().unwrap() };
+    let tuple = FourTuple::udp(socket.local(), "10.97.0.2:4455".parse().unwrap());
     (socket, tuple)
 }
 

@@ -73,7 +73,7 @@ impl Endpoint {
             Side::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
             Side::Server => {
                 let local = end.locals.first().ok_or_else(|| no_pair.clone())?.address;
-                let tuple = FourTuple { local, remote: *end.remotes.first().ok_or(no_pair)? };
+                let tuple = FourTuple::udp(local, *end.remotes.first().ok_or(no_pair)?);
                 Connection::server(start, tuple, remote_id, Vec::new(), true)
             }
         };

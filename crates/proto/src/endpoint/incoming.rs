@@ -299,7 +299,7 @@ mod tests {
         else {
             panic!("a client begins with a long header")
         };
-        let from = |remote| FourTuple { local: server_address, remote };
+        let from = |remote| FourTuple::udp(server_address, remote);
         server.handle_datagram(now, from(client_address.address), Ecn::NotEct, &mut buffer);
         while server.poll_transmit(now, &mut buffer).is_some() {}
         for number in 10..110 {

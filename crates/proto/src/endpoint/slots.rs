@@ -197,7 +197,7 @@ mod tests {
             tls: testing::pair().1,
         };
         let local = LocalAddress { interface: 0, address: "10.0.0.1:1".parse().unwrap() };
-        let tuple = FourTuple { local, remote: "10.0.0.2:1".parse().unwrap() };
+        let tuple = FourTuple::udp(local, "10.0.0.2:1".parse().unwrap());
         Connection::server(start, tuple, ConnectionId::from_u64(5), Vec::new(), true)
     }
 

@@ -79,7 +79,7 @@ fn hand_over(now: Instant, from: &mut Endpoint, to: &mut Endpoint) -> bool {
     while let Some(transmit) = from.poll_transmit(now, &mut buffer) {
         moved = true;
         let local = LocalAddress { interface: 1, address: transmit.tuple.remote };
-        let tuple = FourTuple { local, remote: transmit.tuple.local.address };
+        let tuple = FourTuple::udp(local, transmit.tuple.local.address);
         to.handle_datagrams(now, tuple, Ecn::NotEct, &mut buffer, transmit.segment);
     }
     while to.poll_event().is_some() {}
@@ -120,7 +120,7 @@ fn datagrams_of_several_connections_in_one_row_reach_each_of_them() {
     unknown[1..9].fill(0xee);
     row.splice(size..size, unknown);
     let local = LocalAddress { interface: 1, address: tuple.remote };
-    let arrived = FourTuple { local, remote: tuple.local.address };
+    let arrived = FourTuple::udp(local, tuple.local.address);
     host.server.handle_datagrams(host.now, arrived, Ecn::NotEct, &mut row, size);
     let reached = std::iter::from_fn(|| host.server.poll_event())
         .filter(|(_, event)| matches!(event, Event::StreamOpened))

@@ -70,7 +70,7 @@ mod tests {
 
     fn path(number: u32, state: PathState) -> Event {
         let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
-        let tuple = FourTuple { local, remote: "10.0.0.2:1".parse().unwrap() };
+        let tuple = FourTuple::udp(local, "10.0.0.2:1".parse().unwrap());
         let reason = PathReason::Opened;
         Event::Path(PathEvent { path: PathId(number), tuple, role: Role::Primary, state, reason })
     }

@@ -23,7 +23,7 @@ impl Engine {
             // The last address of the client may be unvalidated: then the previous one is challenged.
             let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
             let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());
-            let mut targets: Vec<_> = alike.map(|home| FourTuple { local: *home, remote }).collect();
+            let mut targets: Vec<_> = alike.map(|home| FourTuple::udp(*home, remote)).collect();
             let Some(first) = targets.first().copied() else { continue };
             let is_lost = has_lost(&path.tuple());
             if path.state() == PathState::Dead && !is_lost {

@@ -305,7 +305,7 @@ mod tests {
 
     fn candidates(ports: std::ops::Range<u16>) -> Vec<FourTuple> {
         let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
-        ports.map(|port| FourTuple { local, remote: ([10, 0, 0, 2], port).into() }).collect()
+        ports.map(|port| FourTuple::udp(local, ([10, 0, 0, 2], port).into())).collect()
     }
 
     /// The candidates that the flight goes to now.

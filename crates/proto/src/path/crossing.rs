@@ -19,7 +19,7 @@ pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<Fo
         rows.iter().filter(move |(.., facing)| round < facing.len()).filter_map(
             move |(local, place, facing)| {
                 let remote = *facing.get((place + round) % facing.len())?;
-                Some(FourTuple { local: *local, remote })
+                Some(FourTuple::udp(*local, remote))
             },
         )
     });

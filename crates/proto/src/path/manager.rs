@@ -341,7 +341,7 @@ impl PathManager {
         locals.flat_map(|candidate| {
             let fitting =
                 self.remotes().filter(|remote| remote.is_ipv4() == candidate.address.address.is_ipv4());
-            let tuples = fitting.map(|remote| FourTuple { local: candidate.address, remote });
+            let tuples = fitting.map(|remote| FourTuple::udp(candidate.address, remote));
             tuples.filter(shares_link).map(|tuple| (tuple, candidate.role))
         })
     }

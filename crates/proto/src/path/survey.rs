@@ -288,7 +288,7 @@ mod tests {
 
     fn tuple(host: u8) -> FourTuple {
         let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
-        FourTuple { local, remote: ([192, 0, 2, host], 4433).into() }
+        FourTuple::udp(local, ([192, 0, 2, host], 4433).into())
     }
 
     /// Runs the checks for `time`; every target but `deaf` answers after `rtt`. Returns when each pair was checked.

@@ -153,7 +153,7 @@ impl RendezvousClient {
         sockets.dedup();
         let pairs = addresses.iter().take(MAX_ADDRESSES).flat_map(|remote| {
             let fitting = sockets.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
-            fitting.map(|local| FourTuple { local: *local, remote: *remote })
+            fitting.map(|local| FourTuple::udp(*local, *remote))
         });
         self.knocks = pairs.take(MOST_LEGS).collect();
     }

@@ -315,7 +315,7 @@ impl Duel {
 
     /// Delivers a datagram from any source to the victim.
     pub fn deliver(&mut self, from: SocketAddr, mut datagram: Vec<u8>) {
-        let tuple = FourTuple { local: self.local, remote: from };
+        let tuple = FourTuple::udp(self.local, from);
         let now = self.now;
         self.act(|victim| victim.handle_datagram(now, tuple, Ecn::NotEct, &mut datagram));
     }
@@ -424,7 +424,7 @@ fn carry(
         Side::Client => (CLIENT, SERVER),
         Side::Server => (SERVER, CLIENT),
     };
-    let tuple = FourTuple { local: local(there), remote: here };
+    let tuple = FourTuple::udp(local(there), here);
     loop {
         of_from(true);
         let transmit = from.poll_transmit(now, &mut buffer);

@@ -81,7 +81,7 @@ impl Stranger {
 
     /// Its address for unknown senders.
     pub fn tuple(from: SocketAddr) -> FourTuple {
-        FourTuple { local: local(SERVER), remote: from }
+        FourTuple::udp(local(SERVER), from)
     }
 
     /// The ID number `n` of an unknown sender.

@@ -36,7 +36,7 @@ fn ip(text: &str) -> IpAddr {
 
 fn tuple(local: &str, interface: u32, remote: &str) -> FourTuple {
     let local = LocalAddress { interface, address: local.parse().unwrap() };
-    FourTuple { local, remote: remote.parse().unwrap() }
+    FourTuple::udp(local, remote.parse().unwrap())
 }
 
 impl Triangle {

@@ -169,7 +169,7 @@ impl Peer for Toy {
         remotes: &[SocketAddr],
     ) -> Result<(), String> {
         let remote = *remotes.first().ok_or("no remote")?;
-        self.tuples = locals.iter().map(|local| FourTuple { local: *local, remote }).collect();
+        self.tuples = locals.iter().map(|local| FourTuple::udp(*local, remote)).collect();
         let hello = Self::encode(0, StreamId(u64::MAX), 0, false, &[]);
         self.out.extend(self.tuples.iter().map(|tuple| (*tuple, hello.clone())));
         // Retransmitted until an answer arrives.
@@ -204,7 +204,7 @@ impl Peer for Toy {
 
     fn set_addresses(&mut self, _now: Instant, locals: &[LocalAddress]) {
         let Some(remote) = self.tuples.first().map(|tuple| tuple.remote) else { return };
-        self.tuples = locals.iter().map(|local| FourTuple { local: *local, remote }).collect();
+        self.tuples = locals.iter().map(|local| FourTuple::udp(*local, remote)).collect();
     }
 }
 

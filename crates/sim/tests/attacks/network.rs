@@ -220,7 +220,7 @@ fn copies_of_a_servers_packets_that_overtake_them_move_and_end_nothing() {
         for mut data in seen.try_iter() {
             let now = pair.now();
             let node = pair.world_mut().node_mut(client).unwrap();
-            let tuple = manyway_proto::FourTuple { local, remote: attacker };
+            let tuple = manyway_proto::FourTuple::udp(local, attacker);
             manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
             copies += 1;
         }
@@ -252,7 +252,7 @@ fn copies_from_elsewhere_while_a_server_is_gone_are_probed_within_the_budget_and
         if let Some(mut data) = seen.try_iter().last() {
             let now = pair.now();
             let node = pair.world_mut().node_mut(client).unwrap();
-            let tuple = manyway_proto::FourTuple { local, remote: stranger(number) };
+            let tuple = manyway_proto::FourTuple::udp(local, stranger(number));
             manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut data);
             copies += 1;
         }
@@ -284,7 +284,7 @@ fn copies_that_overtake_the_originals_only_delay() {
             copied += data.len();
             let server = pair.host(Side::Server);
             let local = pair.servers()[0];
-            let tuple = manyway_proto::FourTuple { local, remote: attacker };
+            let tuple = manyway_proto::FourTuple::udp(local, attacker);
             let now = pair.now();
             let mut data = data;
             let node = pair.world_mut().node_mut(server).unwrap();
@@ -311,7 +311,7 @@ fn a_server_that_moves_right_after_a_copied_packet_still_finds_its_client() {
     pair.start(Side::Client, Box::new(Exchange::new(client, megabytes(20))));
     pair.run_for(SECOND).unwrap();
     let before = pair.servers()[0];
-    let (now, tuple) = (pair.now(), manyway_proto::FourTuple { local: before, remote: stranger(9) });
+    let (now, tuple) = (pair.now(), manyway_proto::FourTuple::udp(before, stranger(9)));
     let mut copy = seen.try_iter().last().unwrap();
     let node = pair.world_mut().node_mut(server).unwrap();
     manyway_sim::Node::handle_datagram(node, now, tuple, Ecn::NotEct, &mut copy);

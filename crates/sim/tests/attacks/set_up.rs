@@ -189,7 +189,7 @@ fn try_to_come_in(
         }
         while let Some(transmit) = server.poll_transmit(*now, &mut buffer) {
             if transmit.tuple.remote == from {
-                let tuple = FourTuple { local, remote: SERVER };
+                let tuple = FourTuple::udp(local, SERVER);
                 client.handle_datagram(*now, tuple, Ecn::NotEct, &mut buffer.clone());
             }
         }
@@ -274,7 +274,7 @@ fn pair_under_load(paths: usize) -> EndpointPair {
         let ids = (Stranger::id(9000 + u64::from(number)), ConnectionId::from_u64(7));
         let hello = Block::Crypto(Crypto { offset: 0, data: stranger.hello() });
         let mut syn = Stranger::open_packet(ids, 0, &[Block::Syn(Syn { info: &[] }), hello]);
-        let tuple = FourTuple { local: pair.servers()[0], remote: at(7, number, 7) };
+        let tuple = FourTuple::udp(pair.servers()[0], at(7, number, 7));
         let now = pair.now();
         pair.peer(Side::Server).unwrap().handle_datagram(now, tuple, Ecn::NotEct, &mut syn);
     }

@@ -11,7 +11,7 @@ fn seconds(count: u64) -> Duration {
 #[test]
 fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     let local = LocalAddress { interface: 2, address: "192.0.2.7:40000".parse().unwrap() };
-    let chosen = FourTuple { local, remote: "203.0.113.5:4455".parse().unwrap() };
+    let chosen = FourTuple::udp(local, "203.0.113.5:4455".parse().unwrap());
     let all = [
         Unused::Excluded(Exclusion::ByUser),
         Unused::NoAnswer { waited: seconds(12) },

@@ -205,7 +205,7 @@ fn endpoint(o: &mut Object<'_>, address: SocketAddr) {
 }
 
 fn connection_started(o: &mut Object<'_>, beginning: &Beginning) {
-    let FourTuple { local, remote } = beginning.tuple;
+    let FourTuple { local, remote, .. } = beginning.tuple;
     o.object("local", |o| {
         endpoint(o, local.address);
         o.array("connection_ids", |a| a.text(&beginning.local_id.to_string()));

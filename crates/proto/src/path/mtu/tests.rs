@@ -5,7 +5,7 @@ const NOW: Instant = Instant::from_nanos(0);
 
 fn limit(address: &str, interface: u32) -> SizeLimit {
     let local = LocalAddress { interface: 1, address: address.parse().unwrap() };
-    SizeLimit::new(&FourTuple { local, remote: local.address }, Some(interface), LARGEST)
+    SizeLimit::new(&FourTuple::udp(local, local.address), Some(interface), LARGEST)
 }
 
 fn v4(interface: u32) -> SizeLimit {
@@ -46,10 +46,10 @@ fn the_first_probe_finds_the_size_that_the_interface_carries() {
     assert_eq!(searched(limit("[fd00::1]:1", 1500), 1452), (1452, vec![1452]));
     assert_eq!(searched(v4(1200), 1200), (1200, vec![]));
     let unknown = SizeLimit { most: 1472, headers: 28 };
-    let tuple = FourTuple {
-        local: LocalAddress { interface: 0, address: "10.0.0.1:1".parse().unwrap() },
-        remote: "10.0.0.2:1".parse().unwrap(),
-    };
+    let tuple = FourTuple::udp(
+        LocalAddress { interface: 0, address: "10.0.0.1:1".parse().unwrap() },
+        "10.0.0.2:1".parse().unwrap(),
+    );
     assert_eq!(SizeLimit::new(&tuple, None, LARGEST), unknown);
     assert_eq!(SizeLimit::new(&tuple, Some(9000), 1300).most, 1300);
 }

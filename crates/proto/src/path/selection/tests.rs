@@ -7,7 +7,7 @@ use crate::{FourTuple, LocalAddress, Rate};
 
 fn pair(local: u8, remote: u8) -> FourTuple {
     let local = LocalAddress { interface: u32::from(local) + 1, address: ([10, 0, local, 1], 1).into() };
-    FourTuple { local, remote: ([192, 0, 2, remote + 1], 4433).into() }
+    FourTuple::udp(local, ([192, 0, 2, remote + 1], 4433).into())
 }
 
 fn candidate(local: u8, remote: u8, rtt: u64, rate: Option<u64>) -> Candidate {
