@@ -46,7 +46,7 @@ pub enum Carrier {
     #[default]
     Udp,
     /// A TCP connection: a stream of records (spec 4.24) that arrive in order or not at all. The system retransmits
-    /// them and controls congestion; what it knows of the path comes as [`CarrierFigures`].
+    /// them and controls congestion; what it knows of the path comes as [`CarrierFigures`](crate::CarrierFigures).
     Tcp,
 }
 

@@ -117,6 +117,7 @@ pub mod observe;
 mod packet;
 mod path;
 mod protection;
+mod records;
 mod recovery;
 mod rendezvous;
 mod rng;
@@ -148,7 +149,8 @@ pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
 };
 pub use protection::{EncryptionLevel, KeyLimits};
-pub use recovery::{EcnFailure, EcnState, RecoveryConfig};
+pub use records::Records;
+pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};

@@ -15,7 +15,8 @@ use crate::error::Undelivered;
 use crate::event::Event;
 use crate::mmsp2::{Arrival, IdChange, Mmsp2, Start};
 use crate::observe::Observer;
-use crate::path::{InterfaceMtus, LocalCandidate};
+use crate::path::InterfaceMtus;
+use crate::path::manager::PathManager;
 use crate::stream::StreamEvent;
 use crate::time::Earliest;
 use crate::wire::Wire;
@@ -32,8 +33,8 @@ pub struct Connection {
 
 impl Connection {
     /// Starts a handshake over MMSP/2 with `remotes` from `locals`; `None` if no pair of them fits.
-    pub(crate) fn client(start: Start, locals: &[LocalCandidate], remotes: &[SocketAddr]) -> Option<Self> {
-        let (engine, mmsp2) = Mmsp2::client(start, locals, remotes)?;
+    pub(crate) fn client(start: Start, manager: PathManager, stream: Option<FourTuple>) -> Option<Self> {
+        let (engine, mmsp2) = Mmsp2::client(start, manager, stream)?;
         Some(Self { engine, wire: Wire::Mmsp2(Box::new(mmsp2)) })
     }
 

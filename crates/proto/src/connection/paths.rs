@@ -7,6 +7,7 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::engine::{AddressPair, LinkNews};
 use crate::path::{LocalCandidate, PathReason, PingToken, SendRefusal};
+use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
 use crate::{FourTuple, Instant, LocalAddress, Misuse};
 
@@ -98,6 +99,46 @@ impl Connection {
             self.engine.on_send_refused(now, tuple, refusal);
             self.carry_out(now);
         }
+    }
+
+    /// Opens a path over a stream carrier, such as a TCP connection, that the driver has connected from a client; `None`
+    /// if that is not possible now: the connection is not established, this end is a server or has a path there already,
+    /// or the limits of both ends allow no further path. A server's paths over streams begin with their first record.
+    pub fn open_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
+        let opened = self.engine.open_stream_path(now, tuple);
+        self.carry_out(now);
+        opened
+    }
+
+    /// A stream carrier has ended: its path closes, and what was in flight on it is sent again elsewhere. If the
+    /// handshake goes over it, the connection ends.
+    pub fn on_carrier_closed(&mut self, now: Instant, tuple: FourTuple) {
+        if self.is_handshaking() {
+            if !tuple.is_datagram() && self.engine.paths.iter().any(|path| path.tuple() == tuple) {
+                self.give_up(now, crate::ConnectionError::NoPath);
+            }
+            return;
+        }
+        self.engine.on_carrier_closed(now, &tuple);
+        self.carry_out(now);
+    }
+
+    /// The system's figures of a stream carrier, for the scheduler and instead of the congestion window of this end. Best
+    /// reported before each turn of sending, and whenever the carrier has acknowledged something. On a datagram carrier
+    /// they are ignored. Costs O(paths).
+    pub fn on_carrier_figures(&mut self, now: Instant, tuple: FourTuple, figures: CarrierFigures) {
+        self.engine.on_carrier_figures(now, &tuple, figures);
+    }
+
+    /// The driver can pass nothing on to the carrier of these addresses now: no packet is built for a path there until
+    /// [`on_writable`](Self::on_writable), while other paths go on. Costs O(paths).
+    pub fn on_blocked(&mut self, tuple: FourTuple) {
+        self.engine.set_blocked(&tuple, true);
+    }
+
+    /// The carrier of these addresses takes packets again.
+    pub fn on_writable(&mut self, tuple: FourTuple) {
+        self.engine.set_blocked(&tuple, false);
     }
 
     /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP

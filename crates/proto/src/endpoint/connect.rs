@@ -12,7 +12,8 @@ use super::{ConnectionHandle, Endpoint};
 use crate::connection::Connection;
 use crate::handshake::{Handshake, HandshakeError};
 use crate::mmsp2::{Start, own_parameters};
-use crate::{ConnectionConfig, Instant, LocalCandidate};
+use crate::path::manager::PathManager;
+use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
 
 /// Settings for a connection that this end opens.
 #[derive(Clone)]
@@ -68,6 +69,35 @@ impl Endpoint {
         locals: &[LocalCandidate],
         remotes: &[SocketAddr],
     ) -> Result<ConnectionHandle, ConnectError> {
+        self.start(now, client, PathManager::new(locals, remotes), None)
+    }
+
+    /// Starts a connection over a stream carrier, such as a TCP connection, that the driver has connected. Paths over
+    /// UDP join it once the connection has addresses for them
+    /// ([`set_local_addresses`](crate::Connection::set_local_addresses),
+    /// [`add_remote_addresses`](crate::Connection::add_remote_addresses)).
+    ///
+    /// # Errors
+    /// If the carrier is none of streams, or the TLS configuration cannot be used.
+    pub fn connect_over(
+        &mut self,
+        now: Instant,
+        client: &ClientConfig,
+        stream: FourTuple,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        if stream.is_datagram() {
+            return Err(ConnectError::NoAddressPair);
+        }
+        self.start(now, client, PathManager::default(), Some(stream))
+    }
+
+    fn start(
+        &mut self,
+        now: Instant,
+        client: &ClientConfig,
+        manager: PathManager,
+        stream: Option<FourTuple>,
+    ) -> Result<ConnectionHandle, ConnectError> {
         let config = Arc::clone(&client.connection);
         let local_id = self.reset_key.issue_id(self.rng.next_u64());
         let original_destination = ConnectionId::from_u64(self.rng.next_u64());
@@ -85,7 +115,7 @@ impl Endpoint {
             local_id,
             tls: handshake,
         };
-        let connection = Connection::client(start, locals, remotes).ok_or(ConnectError::NoAddressPair)?;
+        let connection = Connection::client(start, manager, stream).ok_or(ConnectError::NoAddressPair)?;
         let handle = self.slots.insert(connection);
         self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });
         self.touch(handle);

@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::fuzzing::SharedKeys;
 use crate::handshake::{Handshake, NewKeys};
 use crate::mmsp2::{Start, own_parameters};
+use crate::path::manager::PathManager;
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
 
 /// The ids of both ends; every connection created here has the same.
@@ -70,7 +71,9 @@ impl Endpoint {
             tls: handshake,
         };
         let mut connection = match end.side {
-            Side::Client => Connection::client(start, end.locals, end.remotes).ok_or(no_pair)?,
+            Side::Client => {
+                Connection::client(start, PathManager::new(end.locals, end.remotes), None).ok_or(no_pair)?
+            }
             Side::Server => {
                 let local = end.locals.first().ok_or_else(|| no_pair.clone())?.address;
                 let tuple = FourTuple::udp(local, *end.remotes.first().ok_or(no_pair)?);

@@ -12,11 +12,12 @@ use super::demux::Route;
 use super::slots::HalfOpen;
 
 use crate::connection::Connection;
+use crate::engine::single;
 use crate::handshake::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
-use crate::{ConnectionError, Ecn, FourTuple, Instant, Side, Transmit};
+use crate::{ConnectionError, Ecn, FourTuple, Instant, Side};
 
 /// Least size of datagrams that start a handshake (spec 7.7).
 const FIRST_FLIGHT: usize = 1200;
@@ -46,7 +47,7 @@ impl Endpoint {
         let tuple = arrival.tuple;
         let least = ConnectionId::LENGTH;
         if self.config.server.is_none()
-            || arrival.datagram.len() < FIRST_FLIGHT
+            || is_too_small(&tuple, arrival.datagram.len())
             || destination.as_slice().len() < least
         {
             return;
@@ -63,7 +64,9 @@ impl Endpoint {
             return;
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
-        let Some(first) = self.look_into(now, &facts, &arrival) else { return };
+        let Some(mut first) = self.look_into(now, &facts, &arrival) else { return };
+        // spec 4.24: the host at the other end of a stream is the one that it seems to be.
+        first.proven |= !tuple.is_datagram();
         if self.admission.is_under_load() && !first.proven {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
         }
@@ -219,7 +222,7 @@ impl Endpoint {
     pub(super) fn offer_versions(&mut self, now: Instant, tuple: FourTuple, form: &HeaderForm, size: usize) {
         let HeaderForm::OtherVersion { destination, source, .. } = form else { return };
         if self.config.server.is_none()
-            || size < FIRST_FLIGHT
+            || is_too_small(&tuple, size)
             || !self.admission.may_answer(now, Answer::Versions)
         {
             return;
@@ -245,12 +248,17 @@ impl Endpoint {
         }
     }
 
-    fn push_answer(&mut self, tuple: FourTuple, bytes: Vec<u8>) {
+    fn push_answer(&mut self, tuple: FourTuple, mut bytes: Vec<u8>) {
         if self.outbox.len() < MAX_OUTBOX {
-            let transmit = Transmit { tuple, length: bytes.len(), segment: bytes.len(), ecn: Ecn::NotEct };
+            let transmit = single(tuple, &mut bytes);
             self.outbox.push_back((transmit, bytes));
         }
     }
+}
+
+/// Whether a datagram is so small that an answer could amplify it.
+fn is_too_small(tuple: &FourTuple, size: usize) -> bool {
+    tuple.is_datagram() && size < FIRST_FLIGHT
 }
 
 /// The content of a client's first packet.

@@ -120,7 +120,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles one datagram; it is decrypted in place. The cost is independent of the number of connections, and a
+    /// Handles one datagram, or one [record](crate::Records) of a stream; it is decrypted in place. The cost is independent of the number of connections, and a
     /// datagram that cannot be decrypted leaves no state.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
         let size = datagram.len();
@@ -273,6 +273,23 @@ impl Endpoint {
     /// O(connections).
     pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         self.tell_users_of(&tuple, |connection| connection.on_send_refused(now, tuple, refusal));
+    }
+
+    /// Reports that the driver can pass nothing on to the carrier between two addresses now: no packet is built for
+    /// paths there until [`on_writable`](Self::on_writable), while others go on. A driver that knows the connection calls
+    /// [`Connection::on_blocked`] instead. Costs O(connections).
+    pub fn on_blocked(&mut self, tuple: FourTuple) {
+        self.tell_users_of(&tuple, |connection| connection.on_blocked(tuple));
+    }
+
+    /// Reports that the carrier between two addresses takes packets again. Costs O(connections).
+    pub fn on_writable(&mut self, tuple: FourTuple) {
+        self.tell_users_of(&tuple, |connection| connection.on_writable(tuple));
+    }
+
+    /// Reports that the stream carrier between two addresses has ended: its path closes. Costs O(connections).
+    pub fn on_carrier_closed(&mut self, now: Instant, tuple: FourTuple) {
+        self.tell_users_of(&tuple, |connection| connection.on_carrier_closed(now, tuple));
     }
 
     /// Reports an ICMP error for a packet between two addresses; `quoted` are the first bytes of its UDP payload. It

@@ -161,7 +161,7 @@ impl Transmitter<'_> {
         let reference = self.fastest_one_way();
         self.engine.sending.views.clear();
         for path in self.engine.paths.iter_mut() {
-            let room = path.place.amplification().room();
+            let room = path.room();
             let (sendable, next_departure) = match path.recovery.allowance(self.now) {
                 Allowance::Ready { bytes } => (bytes.min(ByteCount::of(room)), None),
                 Allowance::Window => (ByteCount::ZERO, None),

@@ -272,7 +272,7 @@ impl Engine {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        if answer.is_full {
+        if answer.is_full || !path.is_datagram() {
             return false;
         }
         let small_answers = path.prober.on_small_response(answer.tuple);

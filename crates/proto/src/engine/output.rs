@@ -6,7 +6,8 @@ use super::probing::next_probing;
 use super::{Engine, Side};
 use crate::observe::Fact;
 use crate::packet::built::Built;
-use crate::path::{BASE_DATAGRAM, PathState};
+use crate::path::{BASE_DATAGRAM, Path, PathState};
+use crate::records;
 use crate::recovery::PacketKind;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
@@ -152,6 +153,9 @@ impl Transmitter<'_> {
                 path.drop_answers();
                 continue;
             }
+            if path.is_blocked() {
+                continue;
+            }
             let probing = next_probing(
                 self.now,
                 path,
@@ -178,9 +182,8 @@ impl Transmitter<'_> {
     fn transmit_timeout_probes(&mut self) -> Option<Transmit> {
         for id in self.engine.paths.ids() {
             let lone = self.engine.paths.best_live(Some(id)).is_none();
-            let Some(path) = self.engine.paths.get_mut(id).filter(|path| path.has_probes_due()) else {
-                continue;
-            };
+            let may_probe = |path: &&mut Path| path.has_probes_due() && !path.is_blocked();
+            let Some(path) = self.engine.paths.get_mut(id).filter(may_probe) else { continue };
             // spec 6.35: an unverified address gets path challenges only.
             if self.engine.manager.is_unverified(path.tuple().remote) {
                 continue;
@@ -208,7 +211,7 @@ impl Transmitter<'_> {
         self.transmit_one((id, datagram), carry)
     }
 
-    /// Writes up to `quantum` bytes of datagrams for a path, all of one size except the last.
+    /// Writes up to `quantum` bytes of packets for a path: datagrams, all of one size except the last, or records.
     pub(super) fn transmit_batch(
         &mut self,
         (id, quantum): (PathId, ByteCount),
@@ -217,26 +220,28 @@ impl Transmitter<'_> {
         let path = self.engine.paths.get(id)?;
         let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
         // spec 9.49: a batch has one ECN mark, because one system call sends it.
-        let carry = Carry { ecn: path.recovery.ecn().mark(), ..carry };
-        let mut left = quantum.to_usize().min(path.place.amplification().room());
+        let carry = Carry { ecn: path.recovery.ecn_mark(), ..carry };
+        let mut left = quantum.to_usize().min(path.room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
-            if left == 0 || self.buffer.len() + datagram > MAX_BATCH {
+            if left == 0 || (!self.buffer.is_empty() && self.buffer.len() + datagram > MAX_BATCH) {
                 break;
             }
-            let Some(size) = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry)
-            else {
-                break;
-            };
+            let record = records::begin(&tuple, self.buffer);
+            let built = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry);
+            records::end(self.buffer, record);
+            let Some(size) = built else { break };
             left = left.saturating_sub(size);
-            // All datagrams of a batch have the same size; only the last may be shorter.
-            if size < *segment.get_or_insert(size) || size < datagram {
+            // All datagrams of a batch have the same size; only the last may be shorter. Records have any size.
+            let is_last = size < *segment.get_or_insert(size) || size < datagram;
+            if is_last && tuple.is_datagram() {
                 break;
             }
         }
-        let segment = segment?;
-        self.engine.sending.on_sent(self.now, ByteCount::of(self.buffer.len()));
-        Some(Transmit { tuple, length: self.buffer.len(), segment, ecn: carry.ecn })
+        let (segment, length) = (segment?, self.buffer.len());
+        self.engine.sending.on_sent(self.now, ByteCount::of(length));
+        let segment = if tuple.is_datagram() { segment } else { length };
+        Some(Transmit { tuple, length, segment, ecn: carry.ecn })
     }
 
     fn transmit_mtu_probe(&mut self) -> Option<Transmit> {
@@ -275,11 +280,13 @@ impl Transmitter<'_> {
     fn transmit_one(&mut self, (id, size): (PathId, usize), carry: Carry) -> Option<Transmit> {
         let tuple = self.engine.paths.get(id)?.tuple();
         self.wire.build(self.engine, self.now, self.buffer, (id, size), carry)?;
-        Some(single(tuple, self.buffer.len()))
+        Some(single(tuple, self.buffer))
     }
 }
 
-/// A batch of one datagram.
-pub(crate) fn single(tuple: FourTuple, length: usize) -> Transmit {
+/// A batch of one datagram, or of one record.
+pub(crate) fn single(tuple: FourTuple, buffer: &mut Vec<u8>) -> Transmit {
+    records::frame(&tuple, buffer);
+    let length = buffer.len();
     Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
 }

@@ -86,6 +86,9 @@ impl Pairs<'_> {
     /// the path challenges its own pair, and the unused ones of its interface only while no path works.
     pub(super) fn targets(&self, id: PathId) -> Vec<FourTuple> {
         let Some(path) = self.paths.get(id) else { return Vec::new() };
+        if !path.is_datagram() {
+            return vec![path.tuple()];
+        }
         let mut targets = self.manager.targets(path.tuple().local);
         if self.manager.selection.is_some() {
             let stuck = !self.paths.iter().any(Path::is_live);
@@ -109,7 +112,8 @@ impl Pairs<'_> {
     }
 
     pub(super) fn keeps(&self, path: &Path) -> bool {
-        self.manager.has_local(&path.tuple().local)
+        let local = path.tuple().local;
+        if path.is_datagram() { self.manager.has_local(&local) } else { self.manager.has_host(&local) }
     }
 
     fn usage(&self, tuple: &FourTuple) -> PairUse {
@@ -125,7 +129,8 @@ impl Pairs<'_> {
             };
         }
         let of_interface = |other: &LocalAddress| other.shares_interface(&tuple.local);
-        let Some(path) = self.paths.iter().find(|path| of_interface(&path.tuple().local)) else {
+        let mut datagrams = self.paths.iter().filter(|path| path.is_datagram());
+        let Some(path) = datagrams.find(|path| of_interface(&path.tuple().local)) else {
             let aside = self.manager.is_set_aside(&tuple.local);
             return if aside { PairUse::SetAside } else { PairUse::NoRoom };
         };
@@ -176,7 +181,7 @@ impl Pairs<'_> {
 
     /// Whether the replacements of a path work.
     pub(super) fn is_replaced(&self, path: &Path, mode: PairMode, wanted: &[FourTuple]) -> bool {
-        if wanted.is_empty() || wanted.contains(&path.tuple()) {
+        if wanted.is_empty() || wanted.contains(&path.tuple()) || !path.is_datagram() {
             return false;
         }
         let works =

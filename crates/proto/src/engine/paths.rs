@@ -46,6 +46,9 @@ impl Engine {
     /// close and grants no further ids, and right after the handshake there may be none yet. So the last path keeps
     /// its id, and tries another interface, now or when one appears. Returns false if the path has to be closed.
     fn carry_over(&mut self, now: Instant, id: PathId, reason: PathReason) -> bool {
+        if !self.paths.get(id).is_some_and(Path::is_datagram) {
+            return false;
+        }
         let silent = |path: &Path| matches!(path.state(), PathState::Validating | PathState::Dead);
         if self.paths.iter().any(|path| path.id != id && !silent(path)) {
             return false;
@@ -54,7 +57,7 @@ impl Engine {
         if let Some(path) = self.paths.get_mut(id) {
             path.forget_flaps();
         }
-        let others = self.paths.iter().filter(|path| path.id != id);
+        let others = self.paths.iter().filter(|path| path.id != id && path.is_datagram());
         let busy: Vec<_> = others.map(|path| path.tuple().local).collect();
         let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
         if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
@@ -126,7 +129,8 @@ impl Engine {
         if self.manager.selection.is_some() {
             return self.manager.survey(now);
         }
-        let staying = self.paths.iter().filter(|path| !self.manager.is_leaving(path.tuple().remote));
+        let stays = |path: &&Path| path.is_datagram() && !self.manager.is_leaving(path.tuple().remote);
+        let staying = self.paths.iter().filter(stays);
         let busy: Vec<_> = staying.map(|path| path.tuple().local).collect();
         for open in self.manager.missing(&busy) {
             if !self.open_path(now, open.targets, open.role) {
@@ -174,7 +178,8 @@ impl Engine {
         let mut outcome = std::mem::take(&mut self.shared.outcome);
         if let Some(mut path) = self.paths.remove(id) {
             path.recovery.abandon(now, &mut outcome);
-            if matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer) {
+            let is_wish = matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer);
+            if is_wish && path.is_datagram() {
                 self.manager.set_aside(path.tuple());
             }
         }
@@ -292,6 +297,9 @@ impl Engine {
             return;
         };
         let old = path.tuple();
+        if !old.is_datagram() || !heard.tuple.is_datagram() {
+            return challenge_streams(heard, path);
+        }
         if path.state() == PathState::Validating {
             // The client tried several pairs, and settled on this one.
             path.place.start_anew(heard.tuple, heard.datagram);
@@ -339,5 +347,14 @@ impl Engine {
             }
             self.announce_path(now, event);
         }
+    }
+}
+
+/// Packets of a path over one stream arrived on another: the path stays where it is, but while neither stream has
+/// answered, both are challenged, because either may carry copies of the other's records (spec 6.80).
+fn challenge_streams(heard: &Heard, path: &mut Path) {
+    let both_are_streams = !path.is_datagram() && !heard.tuple.is_datagram();
+    if both_are_streams && path.state() == PathState::Validating && !path.prober.is_target(&heard.tuple) {
+        path.prober.start(heard.now, vec![path.tuple(), heard.tuple], None);
     }
 }

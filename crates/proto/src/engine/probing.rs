@@ -47,7 +47,8 @@ pub(crate) fn next_probing(
             return None;
         }
         let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
-        let is_full = path.state() == PathState::Dead
+        let is_full = tuple.is_datagram()
+            && path.state() == PathState::Dead
             && is_proven
             && path.prober.is_hopeful()
             && !manager.is_unverified(tuple.remote);

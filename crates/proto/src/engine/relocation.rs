@@ -19,7 +19,7 @@ impl Engine {
             return;
         }
         for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id) else { continue };
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.is_datagram()) else { continue };
             // The last address of the client may be unvalidated: then the previous one is challenged.
             let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
             let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());

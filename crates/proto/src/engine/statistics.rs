@@ -72,7 +72,7 @@ pub(crate) fn path_statistics(paths: &PathSet) -> Vec<PathStatistics> {
 }
 
 fn of_path(path: &Path, group: PathId) -> PathStatistics {
-    let (recovery, counters) = (&path.recovery, path.counters());
+    let (recovery, counters, rtt) = (&path.recovery, path.counters(), path.rtt());
     PathStatistics {
         id: path.id,
         tuple: path.tuple(),
@@ -85,8 +85,8 @@ fn of_path(path: &Path, group: PathId) -> PathStatistics {
         peer_says: path.peer_availability(),
         role: path.role(),
         group,
-        smoothed_rtt: recovery.rtt().smoothed(),
-        minimum_rtt: recovery.rtt().minimum(),
+        smoothed_rtt: rtt.smoothed,
+        minimum_rtt: rtt.minimum,
         window: recovery.window(),
         in_flight: recovery.bytes_in_flight(),
         delivery_rate: recovery.delivery_rate(),
@@ -95,6 +95,6 @@ fn of_path(path: &Path, group: PathId) -> PathStatistics {
         bytes_received: ByteCount(counters.bytes_received),
         packets_sent: counters.packets_sent,
         packets_lost: counters.packets_lost.saturating_sub(counters.spurious_losses),
-        ecn: recovery.ecn().state(),
+        ecn: recovery.ecn_state(),
     }
 }

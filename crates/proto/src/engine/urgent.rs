@@ -65,7 +65,7 @@ impl Transmitter<'_> {
 fn window_room(path: &Path) -> ByteCount {
     let recovery = &path.recovery;
     let room = recovery.window() - recovery.bytes_in_flight();
-    let room = room.min(ByteCount::of(path.place.amplification().room()));
+    let room = room.min(ByteCount::of(path.room()));
     if room >= ByteCount(u64::from(path.mtu.current())) { room } else { ByteCount::ZERO }
 }
 

@@ -73,7 +73,7 @@ impl Mmsp2 {
     /// The path to that address whose packets match the quoted one.
     pub(crate) fn quoted_path(&self, engine: &Engine, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
         let quoted = quoted.get(1..)?.get(..ConnectionId::LENGTH)?;
-        let to_it = engine.paths.iter().filter(|path| path.tuple().remote == remote);
+        let to_it = engine.paths.iter().filter(|path| path.is_datagram() && path.tuple().remote == remote);
         let mut named = to_it.filter(|path| {
             let used = self.ids.remote.current(path.id);
             used.is_some_and(|used| used.as_slice() == quoted)

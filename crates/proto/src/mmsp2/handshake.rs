@@ -206,7 +206,9 @@ impl Attempts {
 
     /// Replaces the candidates when addresses come and go during the handshake.
     pub(crate) fn set_candidates(&mut self, candidates: Vec<FourTuple>) {
-        if !self.settled && candidates != self.candidates {
+        // A handshake over a stream does not depend on the addresses for datagrams.
+        let over_stream = self.candidates.iter().any(|candidate| !candidate.is_datagram());
+        if !self.settled && !over_stream && candidates != self.candidates {
             self.candidates = candidates;
             self.unreachable.clear();
             self.restart();

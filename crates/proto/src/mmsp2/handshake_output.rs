@@ -9,7 +9,7 @@ use super::state::DueClose;
 use crate::engine::{Engine, single};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::packet::built::Built;
-use crate::path::BASE_DATAGRAM;
+use crate::path::{BASE_DATAGRAM, Path};
 use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
@@ -58,13 +58,13 @@ impl Mmsp2 {
             observe(engine, now, &builder, size);
         }
         if let Some(path) = engine.paths.get_mut(id) {
-            if path.place.amplification().room() < buffer.len() {
+            if path.room() < buffer.len() {
                 buffer.clear();
                 return None;
             }
             path.place.on_sent(buffer.len());
         }
-        (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
+        (!buffer.is_empty()).then(|| single(tuple, buffer))
     }
 
     /// Handshake packets: Initial and Handshake packets share a datagram.
@@ -78,7 +78,7 @@ impl Mmsp2 {
         let handshake = self.handshake.as_ref()?;
         let tuple =
             if handshake.attempts.is_settled() { path.tuple() } else { handshake.attempts.current()? };
-        if path.place.amplification().room() < LEAST_SETUP_PACKET {
+        if path.room() < LEAST_SETUP_PACKET {
             return None;
         }
         let open = self.wants_handshake(now, EncryptionLevel::Initial);
@@ -103,7 +103,7 @@ impl Mmsp2 {
             path.place.on_sent(buffer.len());
             path.count_sent_bytes(buffer.len());
         }
-        Some(single(tuple, buffer.len()))
+        Some(single(tuple, buffer))
     }
 
     fn wants_handshake(&self, now: Instant, level: EncryptionLevel) -> bool {
@@ -130,6 +130,7 @@ impl Mmsp2 {
         let client = engine.side == Side::Client;
         let other_follows =
             level == EncryptionLevel::Initial && self.wants_handshake(now, EncryptionLevel::Handshake);
+        let is_datagram = engine.paths.get(PathId::FIRST).is_none_or(Path::is_datagram);
         let Some(handshake) = &mut self.handshake else { return };
         let destination = handshake.destination();
         let wants_bytes = handshake.tls.wants(level);
@@ -168,7 +169,10 @@ impl Mmsp2 {
         }
         // spec 4.14: the first flights prove that the path carries 1200 bytes
         let padded = close.is_none() && !other_follows && (client || builder.ack_eliciting);
-        if padded && (level == EncryptionLevel::Initial || self.protector.has(EncryptionLevel::Initial)) {
+        if padded
+            && is_datagram
+            && (level == EncryptionLevel::Initial || self.protector.has(EncryptionLevel::Initial))
+        {
             let rest = usize::from(BASE_DATAGRAM).saturating_sub(buffer.len() - builder.len(buffer));
             builder.pad_to(buffer, rest);
         }
@@ -188,10 +192,7 @@ impl Mmsp2 {
 
 /// Whether the amplification limit permits any handshake packet.
 pub(super) fn may_send_handshake(engine: &Engine) -> bool {
-    engine
-        .paths
-        .get(PathId::FIRST)
-        .is_some_and(|path| path.place.amplification().room() >= LEAST_SETUP_PACKET)
+    engine.paths.get(PathId::FIRST).is_some_and(|path| path.room() >= LEAST_SETUP_PACKET)
 }
 
 fn write_greeting(client: bool, level: EncryptionLevel, info: &[u8], writer: &mut Writer<'_>) {

@@ -133,7 +133,7 @@ impl Reception<'_> {
             return;
         }
         // spec 4.14: the client's full datagrams permit the server to answer
-        let small = facts.datagram < usize::from(BASE_DATAGRAM);
+        let small = facts.tuple.is_datagram() && facts.datagram < usize::from(BASE_DATAGRAM);
         if self.engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
             return;
         }

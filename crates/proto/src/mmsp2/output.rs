@@ -84,7 +84,7 @@ impl Mmsp2 {
         carry: Carry,
     ) -> Option<usize> {
         let path = engine.paths.get_mut(id)?;
-        let room = path.place.amplification().room();
+        let room = path.room();
         if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
             return None;
         }

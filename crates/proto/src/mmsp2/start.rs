@@ -1,6 +1,5 @@
 //! Start of an MMSP/2 connection, at either end.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_wire::mmsp2::Parameters;
@@ -14,7 +13,7 @@ use crate::handshake::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
-use crate::path::{InterfaceMtus, LocalCandidate, PairMode};
+use crate::path::{InterfaceMtus, PairMode};
 use crate::protection::Protector;
 use crate::stream::set::StreamSet;
 use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
@@ -36,14 +35,14 @@ pub(crate) struct Start {
 }
 
 impl Mmsp2 {
-    /// Starts a handshake with `remotes` from `locals`.
+    /// Starts a handshake between candidate pairs of the manager, or over `stream` alone.
     pub(crate) fn client(
         start: Start,
-        locals: &[LocalCandidate],
-        remotes: &[SocketAddr],
+        manager: PathManager,
+        stream: Option<FourTuple>,
     ) -> Option<(Engine, Self)> {
-        let manager = PathManager::new(locals, remotes).with_mode(start.config.pairs);
-        let candidates = candidate_order(&manager);
+        let manager = manager.with_mode(start.config.pairs);
+        let candidates = stream.map_or_else(|| candidate_order(&manager), |tuple| vec![tuple]);
         let tuple = *candidates.first()?;
         let attempts = Attempts::new(start.now, candidates);
         let (mut engine, mmsp2) = Self::new(Side::Client, start, manager, tuple, attempts, None);

@@ -1,11 +1,15 @@
 //! Amplification limit: an unvalidated address gets at most three times the bytes received from it (RFC 9000,
 //! section 8).
 
+use crate::Carrier;
+
 /// Counts bytes to and from an unvalidated address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Amplification {
     /// The address has not answered yet.
     Limited { received: u64, sent: u64 },
+    /// The address is not validated, but nothing can be amplified: its host took part in the carrier's own handshake.
+    Unlimited,
     /// The address is validated.
     Lifted,
 }
@@ -18,8 +22,9 @@ const PROBE_PACKET: usize = 41;
 const FACTOR: u64 = 3;
 
 impl Amplification {
-    pub(crate) fn limited() -> Self {
-        Self::Limited { received: 0, sent: 0 }
+    /// The limit of an unvalidated address: only the source of a datagram can be forged.
+    pub(crate) const fn unvalidated(carrier: Carrier) -> Self {
+        if carrier.is_datagram() { Self::Limited { received: 0, sent: 0 } } else { Self::Unlimited }
     }
 
     pub(crate) fn on_received(&mut self, bytes: usize) {
@@ -64,7 +69,7 @@ impl Amplification {
                 let left = received.saturating_mul(FACTOR).saturating_sub(*sent);
                 usize::try_from(left).unwrap_or(usize::MAX)
             }
-            Self::Lifted => usize::MAX,
+            Self::Unlimited | Self::Lifted => usize::MAX,
         }
     }
 }
@@ -72,10 +77,11 @@ impl Amplification {
 #[cfg(test)]
 mod tests {
     use super::Amplification;
+    use crate::Carrier;
 
     #[test]
     fn an_unvalidated_address_gets_three_bytes_for_one() {
-        let mut limit = Amplification::limited();
+        let mut limit = Amplification::unvalidated(Carrier::Udp);
         assert_eq!(limit.room(), 0);
         limit.on_received(100);
         limit.on_sent(200);
@@ -87,5 +93,12 @@ mod tests {
         assert!(!limit.has_room_for_probe());
         limit.lift();
         assert_eq!(limit.room(), usize::MAX);
+    }
+
+    #[test]
+    fn the_host_at_the_end_of_a_stream_is_not_validated_and_not_limited() {
+        let mut limit = Amplification::unvalidated(Carrier::Tcp);
+        limit.on_sent(1_000_000);
+        assert!(limit.has_room() && limit.has_room_for_probe() && !limit.is_lifted());
     }
 }

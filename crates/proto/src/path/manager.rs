@@ -373,6 +373,21 @@ impl PathManager {
         self.locals.iter().any(|candidate| candidate.address == *address && self.may_use(candidate))
     }
 
+    /// Whether an address is usable, at whatever port: each stream has its own.
+    pub(crate) fn has_host(&self, address: &LocalAddress) -> bool {
+        self.of_host(address).is_some_and(|candidate| self.may_use(candidate))
+    }
+
+    /// The role of an address, at whatever port.
+    pub(crate) fn role_of_host(&self, address: &LocalAddress) -> Role {
+        self.of_host(address).map_or(Role::Primary, |candidate| candidate.role)
+    }
+
+    fn of_host(&self, address: &LocalAddress) -> Option<&LocalCandidate> {
+        let host = |address: &LocalAddress| (address.interface, address.address.ip());
+        self.locals.iter().find(|candidate| host(&candidate.address) == host(address))
+    }
+
     pub(crate) fn role_of(&self, address: &LocalAddress) -> Role {
         self.locals
             .iter()

@@ -42,7 +42,7 @@ pub use selection::PairMode;
 pub(crate) use set::PathSet;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
-use crate::recovery::PathRecovery;
+use crate::recovery::{CarrierFigures, PathRecovery};
 use crate::scheduler::{PathRecord, PathView, RttView};
 use crate::{ByteCount, FourTuple, Instant};
 
@@ -78,6 +78,8 @@ pub(crate) struct Path {
     /// Most paths never die.
     flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
+    /// Whether the driver reports that its carrier takes nothing now.
+    is_blocked: bool,
     answers: Vec<Answer>,
     /// The availability that the peer reports, and the sequence number of that PATH-STATUS.
     peer_status: (u64, PathAvailability),
@@ -120,9 +122,14 @@ impl Path {
         id: PathId,
         tuple: FourTuple,
         role: Role,
-        recovery: PathRecovery,
+        mut recovery: PathRecovery,
         now: Instant,
     ) -> Self {
+        let mtu = MtuSearch::of(tuple.carrier);
+        if !tuple.is_datagram() {
+            recovery.use_stream();
+            recovery.set_max_datagram(mtu.current());
+        }
         Self {
             id,
             place: Place::new(tuple),
@@ -136,7 +143,8 @@ impl Path {
             pings: None,
             silence: SilenceDetector::default(),
             flaps: None,
-            mtu: MtuSearch::new(),
+            mtu,
+            is_blocked: false,
             answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
@@ -157,6 +165,32 @@ impl Path {
     /// Its addresses.
     pub(crate) fn tuple(&self) -> FourTuple {
         self.place.tuple()
+    }
+
+    /// Whether its packets are datagrams ([`Carrier::is_datagram`](crate::Carrier::is_datagram)).
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.tuple().is_datagram()
+    }
+
+    /// Sets whether the driver can pass nothing on to the carrier now.
+    pub(crate) fn set_blocked(&mut self, is_blocked: bool) {
+        self.is_blocked = is_blocked;
+    }
+
+    /// Whether the driver can pass nothing on to the carrier now.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// Bytes that may go out now, whatever congestion control says: none while the driver can pass nothing on, else
+    /// those of the amplification limit. Zero if too few for a packet.
+    pub(crate) fn room(&self) -> usize {
+        if self.is_blocked { 0 } else { self.place.amplification().room() }
+    }
+
+    /// Whether a packet may go out now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.room() > 0
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -512,20 +546,36 @@ impl Path {
         Some(self.since + (rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
     }
 
+    /// The round trip of what is sent now: on a stream carrier that of its system, since acknowledgements of the peer
+    /// also tell of the wait in the send buffer.
+    pub(crate) fn rtt(&self) -> RttView {
+        if let Some(figures) = self.recovery.figures() {
+            let CarrierFigures { rtt, rtt_variation, minimum_rtt, .. } = *figures;
+            return RttView {
+                smoothed: rtt,
+                variation: rtt_variation,
+                minimum: minimum_rtt,
+                base: minimum_rtt,
+            };
+        }
+        let rtt = self.recovery.rtt();
+        RttView {
+            smoothed: rtt.smoothed(),
+            variation: rtt.variation(),
+            minimum: rtt.minimum(),
+            base: rtt.base(),
+        }
+    }
+
     /// The scheduler's view of the path, without allowance and cost.
     pub(crate) fn view(&self, now: Instant) -> PathView {
         let recovery = &self.recovery;
-        let rtt = recovery.rtt();
+        let rtt = self.rtt();
         let mut view = PathView {
             state: self.state,
             role: self.joint_role(),
             peer_ready: self.peer_ready(),
-            rtt: RttView {
-                smoothed: rtt.smoothed(),
-                variation: rtt.variation(),
-                minimum: rtt.minimum(),
-                base: rtt.base(),
-            },
+            rtt,
             delivery_rate: recovery.delivery_rate(),
             window: recovery.window(),
             in_flight: recovery.bytes_in_flight(),
@@ -539,8 +589,8 @@ impl Path {
             },
             ..PathView::new(self.id)
         };
-        let queue = rtt.smoothed().saturating_sub(rtt.minimum()) / 2;
-        view.delay = rtt.minimum() / 2 + view.present_queue(queue, view.record.ack_age.unwrap_or_default());
+        let queue = rtt.smoothed.saturating_sub(rtt.minimum) / 2;
+        view.delay = rtt.minimum / 2 + view.present_queue(queue, view.record.ack_age.unwrap_or_default());
         view
     }
 }

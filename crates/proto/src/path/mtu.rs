@@ -7,10 +7,12 @@
 //!  3. a little above a rung that works                     nearly always the rung is exact
 //!  4. halves, until the gap is at most PRECISION
 //! ```
+//!
+//! A stream has no MTU: there the size is that of its records, and follows from the rate.
 
 use std::time::Duration;
 
-use crate::{FourTuple, Instant};
+use crate::{Carrier, FourTuple, Instant, Rate};
 
 /// The size that every path must carry (spec 6.33).
 pub(crate) const BASE: u16 = 1200;
@@ -30,6 +32,14 @@ const ETHERNET: u16 = 1500;
 
 /// The smallest IP packet that every IPv6 link carries: some tunnels carry no more.
 const IPV6_LEAST: u16 = 1280;
+/// Sizes of the records of a stream: the largest is about the 64 KiB that a record can have.
+const RECORDS: [u16; 4] = [LARGEST, 32_768, 16_384, 8192];
+const LEAST_RECORD: u16 = 4096;
+/// The size of records before anything is known about the rate.
+const FIRST_RECORD: u16 = 16_384;
+/// A record takes at most about this long to send: what is more urgent waits for its end, and only whole records can
+/// be read.
+const RECORD_TIME: Duration = Duration::from_millis(5);
 
 /// Bounds of a search: the largest payload that the interface and both ends take, and the size of the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +80,8 @@ pub(crate) struct MtuSearch {
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
+    /// The carrier takes records of any size: there is nothing to search.
+    Stream,
     /// The peer's limit is unknown yet, or the path died during the search.
     Off,
     /// `size` is to be tried; `waiting` while a PMTU probe is in flight.
@@ -88,14 +100,32 @@ enum Phase {
 }
 
 impl MtuSearch {
-    pub(crate) fn new() -> Self {
+    /// Nothing is known about a new path yet.
+    pub(crate) fn of(carrier: Carrier) -> Self {
         let limit = SizeLimit { most: BASE, headers: 28 };
-        Self { current: BASE, failing: BASE + 1, limit, after_black_hole: false, phase: Phase::Off }
+        let (current, phase) =
+            if carrier.is_datagram() { (BASE, Phase::Off) } else { (FIRST_RECORD, Phase::Stream) };
+        Self { current, failing: BASE + 1, limit, after_black_hole: false, phase }
     }
 
     /// Forgets all results: the path leads through another network.
     pub(crate) fn reset(&mut self) {
-        *self = Self::new();
+        if !self.is_stream() {
+            *self = Self::of(Carrier::Udp);
+        }
+    }
+
+    fn is_stream(&self) -> bool {
+        matches!(self.phase, Phase::Stream)
+    }
+
+    /// Chooses the size of records by the delivery rate of a stream; nothing changes on a path of datagrams.
+    pub(crate) fn set_stream_rate(&mut self, rate: Rate) {
+        if self.is_stream() {
+            let most = rate * RECORD_TIME;
+            let fits = |size: &u16| u64::from(*size) <= most.0;
+            self.current = RECORDS.into_iter().find(fits).unwrap_or(LEAST_RECORD);
+        }
     }
 
     /// Whether no search was started yet, or the last one was interrupted.
@@ -119,7 +149,7 @@ impl MtuSearch {
 
     /// The MTU of the interface changed. A size in use above the limit is given up at once.
     pub(crate) fn set_limit(&mut self, now: Instant, limit: SizeLimit) {
-        if limit != self.limit && !self.is_off() {
+        if limit != self.limit && !self.is_off() && !self.is_stream() {
             self.start(now, limit);
         }
     }
@@ -164,6 +194,7 @@ impl MtuSearch {
         match self.phase {
             Phase::Searching { size, waiting: false, .. } => Some(size),
             Phase::Searching { waiting: true, .. }
+            | Phase::Stream
             | Phase::Off
             | Phase::Doubted { .. }
             | Phase::Done { .. } => None,
@@ -199,7 +230,7 @@ impl MtuSearch {
             // A larger probe in flight may show more.
             Phase::Searching { size: tried, .. } if tried > size => {}
             Phase::Searching { .. } => self.go_on(now),
-            Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => {}
+            Phase::Stream | Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => {}
         }
     }
 
@@ -218,7 +249,7 @@ impl MtuSearch {
 
     /// The system of this host refuses datagrams of `size`: no other try is needed (spec 6.34).
     pub(crate) fn on_refused(&mut self, now: Instant, size: u16) {
-        if size <= BASE || self.is_off() {
+        if size <= BASE || self.is_off() || self.is_stream() {
             return;
         }
         self.failing = self.failing.min(size);
@@ -227,7 +258,7 @@ impl MtuSearch {
         }
         let tried = match self.phase {
             Phase::Searching { size, .. } => Some(size),
-            Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => None,
+            Phase::Stream | Phase::Off | Phase::Doubted { .. } | Phase::Done { .. } => None,
         };
         if tried.is_none_or(|tried| tried >= size) {
             self.go_on(now);
@@ -237,7 +268,7 @@ impl MtuSearch {
     /// `in_a_row` packets larger than [`BASE`] were lost in a row while smaller ones arrived. If that is rarely
     /// chance, falls back to the base size until a probe of the same size has arrived (spec 6.34).
     pub(crate) fn on_large_lost(&mut self, in_a_row: u32) {
-        if in_a_row >= BLACK_HOLE && self.current > BASE {
+        if in_a_row >= BLACK_HOLE && self.current > BASE && !self.is_stream() {
             self.phase = Phase::Searching { size: self.current, tries: 0, waiting: false };
             self.current = BASE;
             self.after_black_hole = true;
@@ -247,7 +278,7 @@ impl MtuSearch {
     /// Nothing arrives, large or small (spec 6.34): packets fall back to the base size, but the size may well be
     /// innocent.
     pub(crate) fn on_silence(&mut self) {
-        if self.current > BASE {
+        if self.current > BASE && !self.is_stream() {
             self.phase = Phase::Doubted { size: self.current };
             self.current = BASE;
         }
@@ -263,7 +294,11 @@ impl MtuSearch {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Done { again_at } if self.current < self.limit.most => Some(again_at),
-            Phase::Done { .. } | Phase::Off | Phase::Searching { .. } | Phase::Doubted { .. } => None,
+            Phase::Done { .. }
+            | Phase::Stream
+            | Phase::Off
+            | Phase::Searching { .. }
+            | Phase::Doubted { .. } => None,
         }
     }
 

@@ -32,7 +32,8 @@ pub(crate) enum Followed {
 impl Place {
     /// A path between unvalidated addresses.
     pub(crate) fn new(tuple: FourTuple) -> Self {
-        Self { tuple, amplification: Amplification::limited(), fallback: None, migrated_at: None }
+        let amplification = Amplification::unvalidated(tuple.carrier);
+        Self { tuple, amplification, fallback: None, migrated_at: None }
     }
 
     pub(crate) fn tuple(&self) -> FourTuple {
@@ -78,7 +79,7 @@ impl Place {
     /// The peer migrated before any of its addresses was validated.
     pub(crate) fn start_anew(&mut self, tuple: FourTuple, received: usize) {
         self.tuple = tuple;
-        self.amplification = Amplification::limited();
+        self.amplification = Amplification::unvalidated(tuple.carrier);
         self.amplification.on_received(received);
     }
 

@@ -196,6 +196,11 @@ impl Prober {
         self.run.as_ref().is_some_and(|run| run.targets.contains(tuple))
     }
 
+    /// A target other than `tuple`.
+    pub(crate) fn target_besides(&self, tuple: &FourTuple) -> Option<FourTuple> {
+        self.run.as_ref()?.targets.iter().find(|target| *target != tuple).copied()
+    }
+
     /// Whether a challenge should fill a datagram at once: most outages are short, and the response then counts
     /// without a second challenge.
     pub(crate) fn is_hopeful(&self) -> bool {

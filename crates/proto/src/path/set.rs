@@ -86,7 +86,7 @@ impl PathSet {
     pub(crate) fn best_live(&self, except: Option<PathId>) -> Option<&Path> {
         self.paths.iter().filter(|path| path.is_live() && Some(path.id) != except).min_by_key(|path| {
             let reserve = path.state() != PathState::Active || path.joint_role() >= Role::Backup;
-            (!path.place.amplification().has_room(), reserve, path.recovery.rtt().smoothed())
+            (!path.has_room(), reserve, path.recovery.rtt().smoothed())
         })
     }
 
@@ -180,7 +180,7 @@ impl PathSet {
 
     /// Whether a packet could go on a path: else no deadline that wants one may be waited for.
     pub(crate) fn can_send(&self, path: &Path) -> bool {
-        self.is_reachable(path.id) && path.place.amplification().has_room()
+        self.is_reachable(path.id) && path.has_room()
     }
 
     /// When an idle path sends its next keep-alive packet, if one goes out every `interval`.
@@ -209,7 +209,8 @@ impl PathSet {
     /// The other live paths, for the controller of a path.
     pub(crate) fn subflows(&mut self, now: Instant, id: PathId) -> SmallVec<[Subflow; 8]> {
         self.judge_bottlenecks(now);
-        let others = self.iter().filter(|path| path.id != id && path.is_live());
+        // The system controls the congestion of a stream.
+        let others = self.iter().filter(|path| path.id != id && path.is_live() && path.is_datagram());
         let subflow = |path: &Path| {
             // The window of an idle path takes no capacity from others.
             let bottleneck =

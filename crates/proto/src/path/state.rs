@@ -113,6 +113,8 @@ pub enum PathReason {
     Unreachable,
     /// The system refused to send on it: its address or route is gone.
     SendRefused,
+    /// Its carrier, a connection of its own, has ended.
+    CarrierClosed,
     /// A firewall of this host forbids sending on it.
     SendDenied,
     /// It worked for long enough.
@@ -170,6 +172,7 @@ impl fmt::Display for PathReason {
             Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
             Self::Unreachable => write!(f, "a router or host says that the peer is not reachable"),
             Self::SendRefused => write!(f, "the system refuses to send: its address or the route is gone"),
+            Self::CarrierClosed => write!(f, "its connection has ended"),
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "stable again"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),

@@ -131,7 +131,7 @@ impl PathRecovery {
         let lost_before = out.lost_bytes;
         self.detect_losses(now, latest.map(|(rtt, _)| rtt), out);
         let next = self.sent.next_number();
-        if is_newest && self.ecn.on_ack(arrivals.marked, largest, next, ack.ecn) {
+        if self.stream.is_none() && is_newest && self.ecn.on_ack(arrivals.marked, largest, next, ack.ecn) {
             let sent_at = arrivals.newest.map_or(now, |newest| newest.time_sent);
             self.on_mark(now, largest, sent_at);
         }
@@ -244,7 +244,7 @@ impl PathRecovery {
         newly_lost: ByteCount,
         subflows: &[Subflow],
     ) {
-        let Some(newest) = arrivals.newest else { return };
+        let Some(newest) = arrivals.newest.filter(|_| self.stream.is_none()) else { return };
         let is_measure = !self.suspect_period.covers(newest.packet_number);
         let delivery = self.rate.sample(now, newest.time_sent, &newest.delivery, &self.rtt, is_measure);
         // During a suspect period a round trip describes the path only if it is no longer than the minimum.
@@ -289,6 +289,10 @@ impl PathRecovery {
         latest_rtt: Option<Duration>,
         out: &mut Outcome,
     ) -> usize {
+        if self.stream.is_some() {
+            // Whatever is missing is on its way, or the carrier is broken: then the path dies.
+            return 0;
+        }
         let thresholds = self.reordering.thresholds(&self.rtt);
         let largest_acked = self.sent.largest_acked();
         let next = self.sent.next_number();

@@ -26,6 +26,8 @@ pub enum EcnState {
     Capable,
     /// Packets go unmarked.
     Failed(EcnFailure),
+    /// The carrier is a stream: its packets are not those of this end.
+    Absent,
 }
 
 /// Why packets on a path go unmarked.
@@ -41,11 +43,12 @@ pub enum EcnFailure {
 }
 
 impl fmt::Display for EcnState {
-    /// Writes `testing`, `capable`, or `failed: ` and the reason.
+    /// Writes `testing`, `capable`, `absent`, or `failed: ` and the reason.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Testing => f.pad("testing"),
             Self::Capable => f.pad("capable"),
+            Self::Absent => f.pad("absent"),
             Self::Failed(failure) => f.pad(&format!("failed: {failure}")),
         }
     }

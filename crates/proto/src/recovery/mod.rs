@@ -25,6 +25,7 @@ mod rounds;
 mod rtt;
 mod sent_packets;
 mod skipped_numbers;
+mod stream;
 mod suspect_period;
 
 use std::time::Duration;
@@ -39,10 +40,11 @@ pub(crate) use one_way::{OneWay, OneWayDelay, difference as one_way_difference};
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
+pub use stream::CarrierFigures;
 
 use crate::congestion::shared_bottleneck::DelayHistory;
 use crate::congestion::{CongestionController, ControllerConfig, SentSample, Subflow};
-use crate::{ByteCount, Instant, Rate, Rng};
+use crate::{ByteCount, Ecn, Instant, Rate, Rng};
 
 /// Loss recovery, congestion control and pacing of one path.
 ///
@@ -71,6 +73,8 @@ pub(crate) struct PathRecovery {
     resume: resume::Resume,
     suspect_period: suspect_period::SuspectPeriod,
     ecn: ecn::EcnPath,
+    /// On a stream carrier: it takes the place of controller, pacer, ECN and loss detection.
+    stream: Option<stream::StreamControl>,
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, unless it is acknowledged before.
     loss_time: Option<Instant>,
@@ -105,11 +109,29 @@ impl PathRecovery {
             resume: resume::Resume::default(),
             suspect_period: suspect_period::SuspectPeriod::default(),
             ecn: ecn::EcnPath::default(),
+            stream: None,
             last_progress: None,
             loss_time: None,
             woke_at: None,
             unused_from: None,
         }
+    }
+
+    /// The path is one over a stream carrier: the system below retransmits and controls congestion.
+    pub(crate) fn use_stream(&mut self) {
+        self.stream = Some(stream::StreamControl::default());
+    }
+
+    /// The system reports its figures of the stream carrier; they mean nothing on another one.
+    pub(crate) fn on_figures(&mut self, figures: CarrierFigures) {
+        if let Some(stream) = &mut self.stream {
+            stream.on_figures(figures);
+        }
+    }
+
+    /// The last figures of a stream carrier.
+    pub(crate) fn figures(&self) -> Option<&CarrierFigures> {
+        self.stream.as_ref()?.figures()
     }
 
     /// The number of the next packet.
@@ -148,8 +170,13 @@ impl PathRecovery {
     }
 
     /// The ECN state of the path.
-    pub(crate) fn ecn(&self) -> &ecn::EcnPath {
-        &self.ecn
+    pub(crate) fn ecn_state(&self) -> EcnState {
+        if self.stream.is_some() { EcnState::Absent } else { self.ecn.state() }
+    }
+
+    /// The ECN mark that 1-RTT packets carry now.
+    pub(crate) fn ecn_mark(&self) -> Ecn {
+        if self.stream.is_some() { Ecn::NotEct } else { self.ecn.mark() }
     }
 
     /// Recently lost packets per million.
@@ -207,6 +234,11 @@ impl PathRecovery {
 
     fn room(&mut self, now: Instant) -> Allowance {
         let datagram = self.config.max_datagram;
+        if let Some(stream) = &self.stream {
+            let bytes = stream.room(self.sent.bytes());
+            let has_room = bytes >= ByteCount(u64::from(datagram));
+            return if has_room { Allowance::Ready { bytes } } else { Allowance::Window };
+        }
         let room = self.controller.window() - self.sent.bytes();
         if room < ByteCount(u64::from(datagram)) {
             // Data that the window holds back is not late.
@@ -234,7 +266,9 @@ impl PathRecovery {
         let bytes = packet.bytes();
         packet.time_sent = now;
         packet.delivery = self.rate.on_sent(now, bytes, in_flight);
-        if packet.kind == PacketKind::Ordinary {
+        if let Some(stream) = &mut self.stream {
+            stream.on_sent(bytes);
+        } else if packet.kind == PacketKind::Ordinary {
             self.controller.on_sent(&SentSample {
                 now,
                 packet_number: packet.packet_number,
@@ -259,9 +293,11 @@ impl PathRecovery {
         self.ack_queries.may_query(now, self.rtt.smoothed())
     }
 
-    /// Bytes sent that are neither acknowledged nor lost.
+    /// Bytes sent that are neither acknowledged nor lost. On a stream carrier those acknowledged by its system count
+    /// no more, although the packets are remembered until the peer acknowledges them.
     pub(crate) fn bytes_in_flight(&self) -> ByteCount {
-        self.sent.bytes()
+        let unacknowledged = self.sent.bytes();
+        self.stream.as_ref().map_or(unacknowledged, |stream| stream.in_flight(unacknowledged))
     }
 
     /// Packets sent that are neither acknowledged nor lost.
@@ -271,16 +307,19 @@ impl PathRecovery {
 
     /// The congestion window.
     pub(crate) fn window(&self) -> ByteCount {
-        self.controller.window()
+        self.stream.as_ref().map_or_else(|| self.controller.window(), stream::StreamControl::window)
     }
 
     /// Whether the window still grows exponentially.
     pub(crate) fn is_in_slow_start(&self) -> bool {
-        self.controller.is_in_slow_start()
+        self.stream.is_none() && self.controller.is_in_slow_start()
     }
 
     /// The pacing rate.
     pub(crate) fn pacing_rate(&self) -> Rate {
+        if let Some(stream) = &self.stream {
+            return stream.delivery_rate();
+        }
         let rtt = self.rtt.smoothed();
         if self.resume.is_on_trial() {
             return self.controller.window().per(rtt);
@@ -295,7 +334,8 @@ impl PathRecovery {
 
     /// The largest delivery rate of the last 10 round trips and of at least the last 2 s.
     pub(crate) fn delivery_rate(&self) -> Rate {
-        self.rate.maximum()
+        let measured = self.stream.as_ref().map(stream::StreamControl::delivery_rate);
+        measured.filter(|rate| *rate > Rate::ZERO).unwrap_or_else(|| self.rate.maximum())
     }
 
     /// The figures that coupled controllers of other paths need.

@@ -138,7 +138,7 @@ impl Toy {
         carry: Carry,
     ) -> Option<usize> {
         let path = engine.paths.get_mut(id)?;
-        let size = size.min(path.place.amplification().room());
+        let size = size.min(path.room());
         if size < HEADER + AROUND_DATA || carry.mtu_probe.is_some_and(|probe| size < usize::from(probe)) {
             return None;
         }

@@ -30,7 +30,7 @@ fn run(search: &mut MtuSearch, carries: u16) -> Vec<u16> {
 }
 
 fn searched(limit: SizeLimit, carries: u16) -> (u16, Vec<u16>) {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     assert_eq!(search.wanted(), None);
     search.start(NOW, limit);
     let tried = run(&mut search, carries);
@@ -91,7 +91,7 @@ fn any_size_is_found_to_within_sixteen_bytes() {
 // spec 6.34
 #[test]
 fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(9000));
     run(&mut search, 8972);
     search.on_large_lost(BLACK_HOLE - 1);
@@ -109,7 +109,7 @@ fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later()
 // spec 6.34
 #[test]
 fn losses_that_only_look_like_a_black_hole_cost_one_probe() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(9000));
     run(&mut search, 8972);
     search.on_large_lost(BLACK_HOLE);
@@ -120,7 +120,7 @@ fn losses_that_only_look_like_a_black_hole_cost_one_probe() {
 // spec 6.34
 #[test]
 fn a_size_suspected_in_an_outage_is_restored_by_one_probe() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(1500));
     run(&mut search, 1372);
     let before = search.current();
@@ -140,7 +140,7 @@ fn a_size_suspected_in_an_outage_is_restored_by_one_probe() {
 // spec 6.34
 #[test]
 fn a_size_refused_by_the_system_is_not_tried_twice() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(9000));
     search.on_probe_sent();
     search.on_refused(NOW, 8972);
@@ -153,7 +153,7 @@ fn a_size_refused_by_the_system_is_not_tried_twice() {
 
 #[test]
 fn a_changed_interface_mtu_is_followed_up_and_down() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.set_limit(NOW, v4(9000));
     assert!(search.is_off(), "before the handshake nothing is searched");
     search.start(NOW, v4(1500));
@@ -168,7 +168,7 @@ fn a_changed_interface_mtu_is_followed_up_and_down() {
 
 #[test]
 fn a_late_probe_counts_although_it_was_declared_lost() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(1500));
     for _ in 0..TRIES {
         search.on_probe_sent();
@@ -184,7 +184,7 @@ fn a_late_probe_counts_although_it_was_declared_lost() {
 
 #[test]
 fn an_interrupted_search_restarts_and_a_finished_one_stays_finished() {
-    let mut search = MtuSearch::new();
+    let mut search = MtuSearch::of(Carrier::Udp);
     search.start(NOW, v4(1500));
     search.on_probe_sent();
     search.interrupt();

@@ -1,0 +1,57 @@
+//! What the driver reports about carriers: streams that it opened or lost, their figures, and back-pressure.
+
+use manyway_wire::PathId;
+
+use super::{Engine, Side};
+use crate::path::{Path, PathReason, PathState};
+use crate::recovery::CarrierFigures;
+use crate::{FourTuple, Instant};
+
+impl Engine {
+    /// Opens a path of a client over a stream that the driver has connected; `None` if that is not possible now.
+    pub(crate) fn open_stream_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
+        let is_known = self.paths.iter().any(|path| path.tuple() == tuple);
+        if self.side == Side::Server || !self.phase.is_established() || tuple.is_datagram() || is_known {
+            return None;
+        }
+        let id = self.limits.next_path;
+        let role = self.manager.role_of_host(&tuple.local);
+        self.open_path(now, vec![tuple], role).then_some(id)
+    }
+
+    /// A stream has ended. Its path closes, because no other stream has the same address, and what was in flight on it
+    /// is sent again elsewhere.
+    pub(crate) fn on_carrier_closed(&mut self, now: Instant, tuple: &FourTuple) {
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
+            if path.is_datagram() {
+                continue;
+            }
+            if path.state() == PathState::Validating
+                && let Some(other) = path.prober.target_besides(tuple)
+            {
+                // The stream that ended carried copies.
+                path.place.choose(other);
+                path.prober.set_targets(now, vec![other]);
+                continue;
+            }
+            self.close_own_path(now, id, PathReason::CarrierClosed);
+        }
+    }
+
+    /// The system reports its figures of a stream.
+    pub(crate) fn on_carrier_figures(&mut self, now: Instant, tuple: &FourTuple, figures: CarrierFigures) {
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
+            path.recovery.on_figures(figures);
+            path.mtu.set_stream_rate(figures.delivery_rate);
+            self.adopt_size(now, id);
+        }
+    }
+
+    /// The driver can pass nothing on to a carrier now, or can again.
+    pub(crate) fn set_blocked(&mut self, tuple: &FourTuple, is_blocked: bool) {
+        let on_it = |path: &&mut Path| path.tuple() == *tuple;
+        self.paths.iter_mut().filter(on_it).for_each(|path| path.set_blocked(is_blocked));
+    }
+}
