@@ -142,6 +142,17 @@ impl EndpointPeer {
             .collect()
     }
 
+    /// Starts the connection over a stream carrier alone, in place of [`Peer::connect`].
+    ///
+    /// # Errors
+    /// If this end does not connect, or has done so.
+    pub fn connect_over(&mut self, now: Instant, stream: FourTuple) -> Result<(), String> {
+        let client = self.client.take().ok_or("this end does not connect, or has done so")?;
+        let handle = self.endpoint.connect_over(now, &client, stream).map_err(|error| error.to_string())?;
+        self.handle = Some(handle);
+        Ok(())
+    }
+
     /// The endpoint.
     pub fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
@@ -248,7 +259,9 @@ impl Peer for EndpointPeer {
 
     fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
         let Some(connection) = self.connection() else { return };
-        out.extend(connection.statistics().paths.iter().map(|path| PathFigures {
+        // The system below a stream has the window.
+        let paths = connection.statistics().paths;
+        out.extend(paths.iter().filter(|path| path.tuple.is_datagram()).map(|path| PathFigures {
             path: path.id,
             sent: path.bytes_sent,
             received: path.bytes_received,

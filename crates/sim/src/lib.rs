@@ -6,6 +6,7 @@
 //! * [`Network`]: hosts with interfaces and addresses, links between them, [address translators](nat), and
 //!   [faults as rules](rule);
 //! * [`World`]: hosts with a protocol machine each, one virtual time, [laws](Law) checked after each event;
+//! * [`TcpPeer`]: a machine whose paths go over TCP connections too, by a model of TCP over these links;
 //! * [`Pair`]: a client with several interfaces and a server, with [traffic] and the [model](Reference) of what the
 //!   applications must see.
 //!
@@ -57,6 +58,7 @@ mod record;
 mod reference;
 mod rival;
 mod stripe;
+mod tcp;
 mod world;
 
 pub use clock::Clock;
@@ -74,4 +76,5 @@ pub use record::{Entry, Record, Series, What};
 pub use reference::{Half, Pattern, ReaderState, Reference, WriterState};
 pub use rival::Rival;
 pub use stripe::Stripe;
+pub use tcp::{TCP_SERVER_PORT, TcpPeer};
 pub use world::{Node, Step, World};

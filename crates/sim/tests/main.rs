@@ -35,4 +35,5 @@ mod slow_readers;
 mod standstill;
 mod streams;
 mod suspend;
+mod tcp_carrier;
 mod toy_wire;

@@ -101,9 +101,10 @@ impl Connection {
         }
     }
 
-    /// Opens a path over a stream carrier, such as a TCP connection, that the driver has connected from a client; `None`
-    /// if that is not possible now: the connection is not established, this end is a server or has a path there already,
-    /// or the limits of both ends allow no further path. A server's paths over streams begin with their first record.
+    /// Opens a path over a stream carrier, such as a TCP connection, that the driver has connected from a client;
+    /// `None` if that is not possible now: the connection is not established, this end is a server or has a path
+    /// there already, or the limits of both ends allow no further path. A server's paths over streams begin with
+    /// their first record.
     pub fn open_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
         let opened = self.engine.open_stream_path(now, tuple);
         self.carry_out(now);
@@ -123,22 +124,23 @@ impl Connection {
         self.carry_out(now);
     }
 
-    /// The system's figures of a stream carrier, for the scheduler and instead of the congestion window of this end. Best
-    /// reported before each turn of sending, and whenever the carrier has acknowledged something. On a datagram carrier
-    /// they are ignored. Costs O(paths).
+    /// The system's figures of a stream carrier, for the scheduler and instead of the congestion window of this end.
+    /// Best reported before each turn of sending, and whenever the carrier has acknowledged something. On a datagram
+    /// carrier they are ignored. Costs O(paths).
     pub fn on_carrier_figures(&mut self, now: Instant, tuple: FourTuple, figures: CarrierFigures) {
         self.engine.on_carrier_figures(now, &tuple, figures);
     }
 
     /// The driver can pass nothing on to the carrier of these addresses now: no packet is built for a path there until
-    /// [`on_writable`](Self::on_writable), while other paths go on. Costs O(paths).
-    pub fn on_blocked(&mut self, tuple: FourTuple) {
-        self.engine.set_blocked(&tuple, true);
+    /// [`on_writable`](Self::on_writable), while other paths go on. Data waits for it about a round trip, as for a full
+    /// window, and then goes elsewhere. Costs O(paths).
+    pub fn on_blocked(&mut self, now: Instant, tuple: FourTuple) {
+        self.engine.on_blocked(now, &tuple);
     }
 
     /// The carrier of these addresses takes packets again.
     pub fn on_writable(&mut self, tuple: FourTuple) {
-        self.engine.set_blocked(&tuple, false);
+        self.engine.on_writable(&tuple);
     }
 
     /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP

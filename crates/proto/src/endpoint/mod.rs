@@ -120,8 +120,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles one datagram, or one [record](crate::Records) of a stream; it is decrypted in place. The cost is independent of the number of connections, and a
-    /// datagram that cannot be decrypted leaves no state.
+    /// Handles one datagram, or one [record](crate::Records) of a stream; it is decrypted in place. The
+    /// cost is independent of the number of connections, and a datagram that cannot be decrypted leaves no state.
     pub fn handle_datagram(&mut self, now: Instant, tuple: FourTuple, ecn: Ecn, datagram: &mut [u8]) {
         let size = datagram.len();
         self.handle_datagrams(now, tuple, ecn, datagram, size);
@@ -276,10 +276,10 @@ impl Endpoint {
     }
 
     /// Reports that the driver can pass nothing on to the carrier between two addresses now: no packet is built for
-    /// paths there until [`on_writable`](Self::on_writable), while others go on. A driver that knows the connection calls
-    /// [`Connection::on_blocked`] instead. Costs O(connections).
-    pub fn on_blocked(&mut self, tuple: FourTuple) {
-        self.tell_users_of(&tuple, |connection| connection.on_blocked(tuple));
+    /// paths there until [`on_writable`](Self::on_writable), while others go on. A driver that knows the connection
+    /// calls [`Connection::on_blocked`] instead. Costs O(connections).
+    pub fn on_blocked(&mut self, now: Instant, tuple: FourTuple) {
+        self.tell_users_of(&tuple, |connection| connection.on_blocked(now, tuple));
     }
 
     /// Reports that the carrier between two addresses takes packets again. Costs O(connections).

@@ -49,9 +49,17 @@ impl Engine {
         }
     }
 
-    /// The driver can pass nothing on to a carrier now, or can again.
-    pub(crate) fn set_blocked(&mut self, tuple: &FourTuple, is_blocked: bool) {
-        let on_it = |path: &&mut Path| path.tuple() == *tuple;
-        self.paths.iter_mut().filter(on_it).for_each(|path| path.set_blocked(is_blocked));
+    /// The driver can pass nothing on to a carrier now.
+    pub(crate) fn on_blocked(&mut self, now: Instant, tuple: &FourTuple) {
+        self.on_tuple(tuple).for_each(|path| path.back_pressure.on_blocked(now));
+    }
+
+    /// The driver can pass packets on to a carrier again.
+    pub(crate) fn on_writable(&mut self, tuple: &FourTuple) {
+        self.on_tuple(tuple).for_each(|path| path.back_pressure.on_writable());
+    }
+
+    fn on_tuple(&mut self, tuple: &FourTuple) -> impl Iterator<Item = &mut Path> {
+        self.paths.iter_mut().filter(|path| path.tuple() == *tuple)
     }
 }

@@ -44,6 +44,7 @@ impl Deadlines<'_> {
         let may_challenge = paths.is_reachable(id) && !path.is_blocked();
         earliest.take(path.prober.deadline().filter(|_| may_challenge));
         earliest.take(path.mtu.deadline());
+        earliest.take(path.stalls_at());
         earliest.take(path.ping_deadline());
         earliest
             .take(self.engine.config.keep_alive.and_then(|interval| paths.keep_alive_deadline(id, interval)));
@@ -102,6 +103,7 @@ impl Engine {
         self.check_silence(now, id);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.mtu.on_timeout(now);
+        path.check_stall(now);
         path.on_ping_timeout(now);
         if path.recovery.deadline().is_some_and(|at| at <= now) {
             let mut outcome = std::mem::take(&mut self.shared.outcome);

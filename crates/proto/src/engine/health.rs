@@ -82,8 +82,11 @@ impl Engine {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                self.schedule_probes(id, 2);
-                self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
+                // A stream sends again by itself, and what is written to it now arrives after that.
+                if self.paths.get(id).is_some_and(Path::is_datagram) {
+                    self.schedule_probes(id, 2);
+                    self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
+                }
             }
             PathState::Validating | PathState::Dead | PathState::Closed => {}
         }

@@ -351,7 +351,7 @@ impl Engine {
 }
 
 /// Packets of a path over one stream arrived on another: the path stays where it is, but while neither stream has
-/// answered, both are challenged, because either may carry copies of the other's records (spec 6.80).
+/// answered, both are challenged, because either may carry copies of the other's records (spec 6.78).
 fn challenge_streams(heard: &Heard, path: &mut Path) {
     let both_are_streams = !path.is_datagram() && !heard.tuple.is_datagram();
     if both_are_streams && path.state() == PathState::Validating && !path.prober.is_target(&heard.tuple) {

@@ -51,6 +51,9 @@ impl Engine {
     /// ignored. Once no path works, the source address is challenged like any unverified address (spec 6.35); until
     /// then the path itself is probed.
     pub(crate) fn on_off_path_packet(&mut self, heard: &Heard) {
+        if !heard.tuple.is_datagram() {
+            return;
+        }
         let any_live = self.paths.iter().any(Path::is_live);
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         if any_live {

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod availability;
+mod back_pressure;
 pub(crate) mod crossing;
 mod flaps;
 mod health;
@@ -21,6 +22,7 @@ mod state;
 pub(crate) mod survey;
 #[cfg(test)]
 mod testing;
+mod view;
 
 use std::time::Duration;
 
@@ -28,6 +30,7 @@ use manyway_wire::PathId;
 
 pub(crate) use amplification::Amplification;
 pub use availability::PathAvailability;
+use back_pressure::BackPressure;
 use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
@@ -42,9 +45,8 @@ pub use selection::PairMode;
 pub(crate) use set::PathSet;
 pub use state::{PathReason, PathState, Role, SendRefusal};
 
-use crate::recovery::{CarrierFigures, PathRecovery};
-use crate::scheduler::{PathRecord, PathView, RttView};
-use crate::{ByteCount, FourTuple, Instant};
+use crate::recovery::PathRecovery;
+use crate::{FourTuple, Instant};
 
 /// Most PROBEs of the peer that await our PROBE-ACK on a path.
 const MAX_ANSWERS: usize = 4;
@@ -78,8 +80,7 @@ pub(crate) struct Path {
     /// Most paths never die.
     flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
-    /// Whether the driver reports that its carrier takes nothing now.
-    is_blocked: bool,
+    pub(crate) back_pressure: BackPressure,
     answers: Vec<Answer>,
     /// The availability that the peer reports, and the sequence number of that PATH-STATUS.
     peer_status: (u64, PathAvailability),
@@ -144,7 +145,7 @@ impl Path {
             silence: SilenceDetector::default(),
             flaps: None,
             mtu,
-            is_blocked: false,
+            back_pressure: BackPressure::None,
             answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
@@ -172,20 +173,27 @@ impl Path {
         self.tuple().is_datagram()
     }
 
-    /// Sets whether the driver can pass nothing on to the carrier now.
-    pub(crate) fn set_blocked(&mut self, is_blocked: bool) {
-        self.is_blocked = is_blocked;
-    }
-
     /// Whether the driver can pass nothing on to the carrier now.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.is_blocked
+        self.back_pressure.is_blocked()
+    }
+
+    /// When data no longer waits for the carrier, because it takes longer than a full window would.
+    pub(crate) fn stalls_at(&self) -> Option<Instant> {
+        self.back_pressure.stalls_at(self.rtt().smoothed)
+    }
+
+    /// Stops waiting for the carrier once it is time.
+    pub(crate) fn check_stall(&mut self, now: Instant) {
+        if self.stalls_at().is_some_and(|at| at <= now) {
+            self.back_pressure = BackPressure::Stalled;
+        }
     }
 
     /// Bytes that may go out now, whatever congestion control says: none while the driver can pass nothing on, else
     /// those of the amplification limit. Zero if too few for a packet.
     pub(crate) fn room(&self) -> usize {
-        if self.is_blocked { 0 } else { self.place.amplification().room() }
+        if self.is_blocked() { 0 } else { self.place.amplification().room() }
     }
 
     /// Whether a packet may go out now.
@@ -544,53 +552,5 @@ impl Path {
         }
         let rtt = self.recovery.rtt().smoothed();
         Some(self.since + (rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
-    }
-
-    /// The round trip of what is sent now: on a stream carrier that of its system, since acknowledgements of the peer
-    /// also tell of the wait in the send buffer.
-    pub(crate) fn rtt(&self) -> RttView {
-        if let Some(figures) = self.recovery.figures() {
-            let CarrierFigures { rtt, rtt_variation, minimum_rtt, .. } = *figures;
-            return RttView {
-                smoothed: rtt,
-                variation: rtt_variation,
-                minimum: minimum_rtt,
-                base: minimum_rtt,
-            };
-        }
-        let rtt = self.recovery.rtt();
-        RttView {
-            smoothed: rtt.smoothed(),
-            variation: rtt.variation(),
-            minimum: rtt.minimum(),
-            base: rtt.base(),
-        }
-    }
-
-    /// The scheduler's view of the path, without allowance and cost.
-    pub(crate) fn view(&self, now: Instant) -> PathView {
-        let recovery = &self.recovery;
-        let rtt = self.rtt();
-        let mut view = PathView {
-            state: self.state,
-            role: self.joint_role(),
-            peer_ready: self.peer_ready(),
-            rtt,
-            delivery_rate: recovery.delivery_rate(),
-            window: recovery.window(),
-            in_flight: recovery.bytes_in_flight(),
-            datagram: ByteCount(u64::from(self.mtu.current())),
-            in_slow_start: recovery.is_in_slow_start(),
-            record: PathRecord {
-                bytes_sent: ByteCount(self.counters.bytes_sent),
-                loss: recovery.loss_rate(),
-                rate_age: recovery.rate_measured_at().map(|at| now - at),
-                ack_age: recovery.last_progress().map(|at| now - at),
-            },
-            ..PathView::new(self.id)
-        };
-        let queue = rtt.smoothed.saturating_sub(rtt.minimum) / 2;
-        view.delay = rtt.minimum / 2 + view.present_queue(queue, view.record.ack_age.unwrap_or_default());
-        view
     }
 }

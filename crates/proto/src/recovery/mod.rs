@@ -307,7 +307,10 @@ impl PathRecovery {
 
     /// The congestion window.
     pub(crate) fn window(&self) -> ByteCount {
-        self.stream.as_ref().map_or_else(|| self.controller.window(), stream::StreamControl::window)
+        match &self.stream {
+            Some(stream) => stream.window().max(ByteCount(u64::from(self.config.max_datagram))),
+            None => self.controller.window(),
+        }
     }
 
     /// Whether the window still grows exponentially.

@@ -1,5 +1,6 @@
-//! Sending on a stream carrier, such as TCP: the system below retransmits and controls congestion, so this end neither
-//! declares packets lost nor has a window and a pacer of its own. The figures of the system take their place.
+//! Sending on a stream carrier, such as TCP (spec 6.79): the system below retransmits and controls congestion, so this
+//! end neither declares packets lost nor has a window and a pacer of its own. The figures of the system take their
+//! place.
 //!
 //! What is sent counts as delivered only when the peer acknowledges it: the system's own acknowledgement does not mean
 //! that the peer has read it.

@@ -130,7 +130,8 @@ pub struct PathView {
     pub state: PathState,
     /// The role of its interface, as both ends agree.
     pub role: Role,
-    /// Whether the peer accepts data on it: not if it reported the path as suspect or dead.
+    /// Whether data may go on it: not if the peer reported the path as suspect or dead, nor if its carrier has taken
+    /// nothing for longer than a round trip.
     pub peer_ready: bool,
     /// Round-trip time.
     pub rtt: RttView,

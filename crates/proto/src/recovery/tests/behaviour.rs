@@ -348,3 +348,23 @@ fn subflows_report_the_longest_interval_without_congestion() {
     // Five packets until the congestion event, one since.
     assert_eq!(path.as_subflow().loss_interval, ByteCount(5 * 1200));
 }
+
+#[test]
+fn on_a_stream_nothing_counts_as_lost_and_only_the_peer_frees_content() {
+    let mut path = path("cubic");
+    path.use_stream();
+    send(&mut path, at(0), 20);
+    // On datagrams 16 packets below the newest one that arrived would be lost, by number and soon by time.
+    let out = ack(&mut path, at(40), &[19..=19]);
+    assert_eq!((out.lost.len(), out.delivered.len()), (0, 1));
+    let mut out = Outcome::default();
+    let probe = path.deadline().unwrap();
+    assert_eq!(path.on_timeout(probe, &mut out), TimeoutKind::ProbeTimeout { count: 1 });
+    assert_eq!((out.lost.len(), path.packets_in_flight()), (0, 19));
+    // The carrier is empty: its window is free again, but the packets are still remembered.
+    path.on_figures(CarrierFigures::new(ms(40), ByteCount(30_000)));
+    assert_eq!((path.bytes_in_flight(), path.packets_in_flight()), (ByteCount::ZERO, 19));
+    assert_eq!(path.ecn_mark(), Ecn::NotEct);
+    let out = ack(&mut path, at(200), &[0..=18]);
+    assert_eq!((out.delivered.len(), path.packets_in_flight()), (19, 0));
+}
