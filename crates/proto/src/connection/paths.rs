@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::engine::{AddressPair, LinkNews};
+use crate::engine::{AddressPair, LinkNews, carriers};
 use crate::path::{LocalCandidate, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
@@ -106,7 +106,7 @@ impl Connection {
     /// there already, or the limits of both ends allow no further path. A server's paths over streams begin with
     /// their first record.
     pub fn open_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
-        let opened = self.engine.open_stream_path(now, tuple);
+        let opened = carriers::open_stream_path(&mut self.engine, now, tuple);
         self.carry_out(now);
         opened
     }
@@ -120,7 +120,7 @@ impl Connection {
             }
             return;
         }
-        self.engine.on_carrier_closed(now, &tuple);
+        carriers::on_carrier_closed(&mut self.engine, now, &tuple);
         self.carry_out(now);
     }
 
@@ -128,19 +128,19 @@ impl Connection {
     /// Best reported before each turn of sending, and whenever the carrier has acknowledged something. On a datagram
     /// carrier they are ignored. Costs O(paths).
     pub fn on_carrier_figures(&mut self, now: Instant, tuple: FourTuple, figures: CarrierFigures) {
-        self.engine.on_carrier_figures(now, &tuple, figures);
+        carriers::on_carrier_figures(&mut self.engine, now, &tuple, figures);
     }
 
     /// The driver can pass nothing on to the carrier of these addresses now: no packet is built for a path there until
     /// [`on_writable`](Self::on_writable), while other paths go on. Data waits for it about a round trip, as for a full
     /// window, and then goes elsewhere. Costs O(paths).
     pub fn on_blocked(&mut self, now: Instant, tuple: FourTuple) {
-        self.engine.on_blocked(now, &tuple);
+        carriers::on_blocked(&mut self.engine, now, &tuple);
     }
 
     /// The carrier of these addresses takes packets again.
     pub fn on_writable(&mut self, tuple: FourTuple) {
-        self.engine.on_writable(&tuple);
+        carriers::on_writable(&mut self.engine, &tuple);
     }
 
     /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP

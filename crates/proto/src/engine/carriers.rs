@@ -7,59 +7,62 @@ use crate::path::{Path, PathReason, PathState};
 use crate::recovery::CarrierFigures;
 use crate::{FourTuple, Instant};
 
-impl Engine {
-    /// Opens a path of a client over a stream that the driver has connected; `None` if that is not possible now.
-    pub(crate) fn open_stream_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
-        let is_known = self.paths.iter().any(|path| path.tuple() == tuple);
-        if self.side == Side::Server || !self.phase.is_established() || tuple.is_datagram() || is_known {
-            return None;
+/// Opens a path of a client over a stream that the driver has connected; `None` if that is not possible now.
+pub(crate) fn open_stream_path(engine: &mut Engine, now: Instant, tuple: FourTuple) -> Option<PathId> {
+    let is_known = engine.paths.iter().any(|path| path.tuple() == tuple);
+    if engine.side == Side::Server || !engine.phase.is_established() || tuple.is_datagram() || is_known {
+        return None;
+    }
+    let id = engine.limits.next_path;
+    let role = engine.manager.role_of_host(&tuple.local);
+    engine.open_path(now, vec![tuple], role).then_some(id)
+}
+
+/// A stream has ended. Its path closes, because no other stream has the same address, and what was in flight on it
+/// is sent again elsewhere.
+pub(crate) fn on_carrier_closed(engine: &mut Engine, now: Instant, tuple: &FourTuple) {
+    for id in engine.paths.ids() {
+        let Some(path) = engine.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
+        if path.is_datagram() {
+            continue;
         }
-        let id = self.limits.next_path;
-        let role = self.manager.role_of_host(&tuple.local);
-        self.open_path(now, vec![tuple], role).then_some(id)
-    }
-
-    /// A stream has ended. Its path closes, because no other stream has the same address, and what was in flight on it
-    /// is sent again elsewhere.
-    pub(crate) fn on_carrier_closed(&mut self, now: Instant, tuple: &FourTuple) {
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
-            if path.is_datagram() {
-                continue;
-            }
-            if path.state() == PathState::Validating
-                && let Some(other) = path.prober.target_besides(tuple)
-            {
-                // The stream that ended carried copies.
-                path.place.choose(other);
-                path.prober.set_targets(now, vec![other]);
-                continue;
-            }
-            self.close_own_path(now, id, PathReason::CarrierClosed);
+        if path.state() == PathState::Validating
+            && let Some(other) = path.prober.target_besides(tuple)
+        {
+            // The stream that ended carried copies.
+            path.place.choose(other);
+            path.prober.set_targets(now, vec![other]);
+            continue;
         }
+        engine.close_own_path(now, id, PathReason::CarrierClosed);
     }
+}
 
-    /// The system reports its figures of a stream.
-    pub(crate) fn on_carrier_figures(&mut self, now: Instant, tuple: &FourTuple, figures: CarrierFigures) {
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
-            path.recovery.on_figures(figures);
-            path.mtu.set_stream_rate(figures.delivery_rate);
-            self.adopt_size(now, id);
-        }
+/// The system reports its figures of a stream.
+pub(crate) fn on_carrier_figures(
+    engine: &mut Engine,
+    now: Instant,
+    tuple: &FourTuple,
+    figures: CarrierFigures,
+) {
+    for id in engine.paths.ids() {
+        let Some(path) = engine.paths.get_mut(id).filter(|path| path.tuple() == *tuple) else { continue };
+        path.recovery.on_figures(figures);
+        path.mtu.set_stream_rate(figures.delivery_rate);
+        engine.adopt_size(now, id);
     }
+}
 
-    /// The driver can pass nothing on to a carrier now.
-    pub(crate) fn on_blocked(&mut self, now: Instant, tuple: &FourTuple) {
-        self.on_tuple(tuple).for_each(|path| path.back_pressure.on_blocked(now));
-    }
+/// The driver can pass nothing on to a carrier now.
+pub(crate) fn on_blocked(engine: &mut Engine, now: Instant, tuple: &FourTuple) {
+    on_tuple(engine, tuple).for_each(|path| path.back_pressure.on_blocked(now));
+}
 
-    /// The driver can pass packets on to a carrier again.
-    pub(crate) fn on_writable(&mut self, tuple: &FourTuple) {
-        self.on_tuple(tuple).for_each(|path| path.back_pressure.on_writable());
-    }
+/// The driver can pass packets on to a carrier again.
+pub(crate) fn on_writable(engine: &mut Engine, tuple: &FourTuple) {
+    on_tuple(engine, tuple).for_each(|path| path.back_pressure.on_writable());
+}
 
-    fn on_tuple(&mut self, tuple: &FourTuple) -> impl Iterator<Item = &mut Path> {
-        self.paths.iter_mut().filter(|path| path.tuple() == *tuple)
-    }
+fn on_tuple<'a>(engine: &'a mut Engine, tuple: &'a FourTuple) -> impl Iterator<Item = &'a mut Path> {
+    engine.paths.iter_mut().filter(|path| path.tuple() == *tuple)
 }
