@@ -157,16 +157,16 @@ pub(crate) struct EcnCounts {
 
 /// What to send in one call; its bytes are in the buffer passed to [`poll_transmit`](crate::Endpoint::poll_transmit).
 ///
-/// On a datagram carrier these are one or more datagrams of equal size, on a stream carrier one or more records of any
-/// sizes, each with its length before it: the driver writes them to the stream as they are, all or nothing.
+/// On a datagram carrier these are one or more datagrams of equal size, on a stream carrier one record: the driver writes
+/// its length ([`Records::prefix`](crate::Records::prefix)) and the record to the stream, all or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
     /// Source and destination.
     pub tuple: FourTuple,
     /// Bytes in the buffer.
     pub length: usize,
-    /// Size of every datagram except the last, which may be shorter. Equal to `length` for a single one, and on a
-    /// stream carrier.
+    /// Size of every datagram except the last, which may be shorter. Equal to `length` for a single one, and
+    /// for a record.
     pub segment: usize,
     /// The ECN mark for the IP header.
     pub ecn: Ecn,

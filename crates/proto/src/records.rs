@@ -1,7 +1,5 @@
 //! Records: what a datagram would hold, on a stream carrier, after its length (spec 4.24).
 
-use crate::FourTuple;
-
 /// Bytes of the length before each record.
 const PREFIX: usize = 2;
 
@@ -33,6 +31,11 @@ impl Records {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// What goes before the `length` bytes of a record on the stream; `None` if a record cannot have so many.
+    pub fn prefix(length: usize) -> Option<[u8; 2]> {
+        u16::try_from(length).ok().map(u16::to_be_bytes)
+    }
+
     /// The next complete record, for [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram). Costs O(1).
     pub fn next_record(&mut self) -> Option<&mut [u8]> {
         let length = usize::from(u16::from_be_bytes(*self.bytes.get(self.at..)?.first_chunk::<PREFIX>()?));
@@ -43,62 +46,18 @@ impl Records {
     }
 }
 
-/// Leaves space for the length of a record at the end of `buffer`; nothing if packets are datagrams there.
-pub(crate) fn begin(tuple: &FourTuple, buffer: &mut Vec<u8>) -> Option<usize> {
-    (!tuple.is_datagram()).then(|| {
-        buffer.extend_from_slice(&[0; PREFIX]);
-        buffer.len()
-    })
-}
-
-/// Fills in the length of the record that [`begin`] began, or takes the space back if nothing follows it.
-pub(crate) fn end(buffer: &mut Vec<u8>, begun: Option<usize>) {
-    let Some(at) = begun else { return };
-    let Some(length) = length_of(buffer.len().saturating_sub(at)) else {
-        return buffer.truncate(at - PREFIX);
-    };
-    if let Some(prefix) = buffer.get_mut(at - PREFIX..at) {
-        prefix.copy_from_slice(&length);
-    }
-}
-
-/// Makes a record of the whole `buffer`, unless packets are datagrams there.
-pub(crate) fn frame(tuple: &FourTuple, buffer: &mut Vec<u8>) {
-    if !tuple.is_datagram()
-        && let Some(length) = length_of(buffer.len())
-    {
-        drop(buffer.splice(..0, length));
-    }
-}
-
-/// The encoded length of a record; `None` if it is empty. No packet exceeds the largest record.
-fn length_of(bytes: usize) -> Option<[u8; PREFIX]> {
-    debug_assert!(bytes <= u16::MAX.into(), "{bytes} bytes are more than a record can have");
-    u16::try_from(bytes).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LocalAddress;
-
-    fn tcp() -> FourTuple {
-        let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
-        FourTuple::tcp(local, "10.0.0.2:1".parse().unwrap())
-    }
 
     #[test]
     fn records_of_any_size_are_split_again_however_the_bytes_arrive() {
         let mut stream = Vec::new();
         let sizes = [1, 0, 1200, 65_535, 3];
         for size in sizes {
-            let begun = begin(&tcp(), &mut stream);
+            stream.extend(Records::prefix(size).unwrap());
             stream.extend(std::iter::repeat_n(7, size));
-            end(&mut stream, begun);
         }
-        let mut last = vec![9; 40];
-        frame(&tcp(), &mut last);
-        stream.append(&mut last);
         for step in [1, 2, 3, 1000, 1_000_000] {
             let mut records = Records::default();
             let mut found = Vec::new();
@@ -108,9 +67,14 @@ mod tests {
                     found.push(record.len());
                 }
             }
-            // Nothing was written for the empty one.
-            assert_eq!(found, [1, 1200, 65_535, 3, 40]);
+            assert_eq!(found, sizes);
         }
+    }
+
+    #[test]
+    fn a_record_has_at_most_65_535_bytes() {
+        assert_eq!(Records::prefix(65_535), Some([0xff, 0xff]));
+        assert_eq!(Records::prefix(65_536), None);
     }
 
     #[test]
@@ -125,15 +89,5 @@ mod tests {
             }
         }
         assert!(records.bytes.len() <= 65_537 + 1000);
-    }
-
-    #[test]
-    fn datagrams_have_no_length_before_them() {
-        let udp = FourTuple { carrier: crate::Carrier::Udp, ..tcp() };
-        let mut buffer = vec![1, 2];
-        let begun = begin(&udp, &mut buffer);
-        end(&mut buffer, begun);
-        frame(&udp, &mut buffer);
-        assert_eq!(buffer, [1, 2]);
     }
 }

@@ -17,7 +17,7 @@ use crate::handshake::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
 use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
-use crate::{ConnectionError, Ecn, FourTuple, Instant, Side};
+use crate::{ConnectionError, FourTuple, Instant, Side};
 
 /// Least size of datagrams that start a handshake (spec 7.7).
 const FIRST_FLIGHT: usize = 1200;
@@ -248,9 +248,9 @@ impl Endpoint {
         }
     }
 
-    fn push_answer(&mut self, tuple: FourTuple, mut bytes: Vec<u8>) {
+    fn push_answer(&mut self, tuple: FourTuple, bytes: Vec<u8>) {
         if self.outbox.len() < MAX_OUTBOX {
-            let transmit = single(tuple, &mut bytes);
+            let transmit = single(tuple, bytes.len());
             self.outbox.push_back((transmit, bytes));
         }
     }

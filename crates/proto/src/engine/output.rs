@@ -7,7 +7,6 @@ use super::{Engine, Side};
 use crate::observe::Fact;
 use crate::packet::built::Built;
 use crate::path::{BASE_DATAGRAM, Path, PathState};
-use crate::records;
 use crate::recovery::PacketKind;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
@@ -211,7 +210,7 @@ impl Transmitter<'_> {
         self.transmit_one((id, datagram), carry)
     }
 
-    /// Writes up to `quantum` bytes of packets for a path: datagrams, all of one size except the last, or records.
+    /// Writes up to `quantum` bytes of packets for a path: datagrams, all of one size except the last, or one record.
     pub(super) fn transmit_batch(
         &mut self,
         (id, quantum): (PathId, ByteCount),
@@ -227,21 +226,20 @@ impl Transmitter<'_> {
             if left == 0 || (!self.buffer.is_empty() && self.buffer.len() + datagram > MAX_BATCH) {
                 break;
             }
-            let record = records::begin(&tuple, self.buffer);
-            let built = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry);
-            records::end(self.buffer, record);
-            let Some(size) = built else { break };
+            let Some(size) = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry)
+            else {
+                break;
+            };
             left = left.saturating_sub(size);
-            // All datagrams of a batch have the same size; only the last may be shorter. Records have any size.
-            let is_last = size < *segment.get_or_insert(size) || size < datagram;
-            if is_last && tuple.is_datagram() {
+            // All datagrams of a batch have the same size; only the last may be shorter. A record is as large as many
+            // datagrams, and goes alone.
+            if size < *segment.get_or_insert(size) || size < datagram || !tuple.is_datagram() {
                 break;
             }
         }
-        let (segment, length) = (segment?, self.buffer.len());
-        self.engine.sending.on_sent(self.now, ByteCount::of(length));
-        let segment = if tuple.is_datagram() { segment } else { length };
-        Some(Transmit { tuple, length, segment, ecn: carry.ecn })
+        let segment = segment?;
+        self.engine.sending.on_sent(self.now, ByteCount::of(self.buffer.len()));
+        Some(Transmit { tuple, length: self.buffer.len(), segment, ecn: carry.ecn })
     }
 
     fn transmit_mtu_probe(&mut self) -> Option<Transmit> {
@@ -280,13 +278,11 @@ impl Transmitter<'_> {
     fn transmit_one(&mut self, (id, size): (PathId, usize), carry: Carry) -> Option<Transmit> {
         let tuple = self.engine.paths.get(id)?.tuple();
         self.wire.build(self.engine, self.now, self.buffer, (id, size), carry)?;
-        Some(single(tuple, self.buffer))
+        Some(single(tuple, self.buffer.len()))
     }
 }
 
 /// A batch of one datagram, or of one record.
-pub(crate) fn single(tuple: FourTuple, buffer: &mut Vec<u8>) -> Transmit {
-    records::frame(&tuple, buffer);
-    let length = buffer.len();
+pub(crate) fn single(tuple: FourTuple, length: usize) -> Transmit {
     Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
 }

@@ -64,7 +64,7 @@ impl Mmsp2 {
             }
             path.place.on_sent(buffer.len());
         }
-        (!buffer.is_empty()).then(|| single(tuple, buffer))
+        (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
     }
 
     /// Handshake packets: Initial and Handshake packets share a datagram.
@@ -103,7 +103,7 @@ impl Mmsp2 {
             path.place.on_sent(buffer.len());
             path.count_sent_bytes(buffer.len());
         }
-        Some(single(tuple, buffer))
+        Some(single(tuple, buffer.len()))
     }
 
     fn wants_handshake(&self, now: Instant, level: EncryptionLevel) -> bool {

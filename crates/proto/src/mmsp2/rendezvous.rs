@@ -73,7 +73,7 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let tuple = self.rendezvous.as_mut()?.poll_transmit(now, &mut engine.shared.rng, buffer)?;
-        Some(single(tuple, buffer))
+        Some(single(tuple, buffer.len()))
     }
 
     /// A datagram with the token of this connection arrived from `from`.

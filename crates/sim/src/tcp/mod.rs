@@ -4,7 +4,7 @@ mod socket;
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ConnectionError, Ecn, FourTuple, Instant, LocalAddress, Transmit};
+use manyway_proto::{ConnectionError, Ecn, FourTuple, Instant, LocalAddress, Records, Transmit};
 
 use crate::endpoint::EndpointPeer;
 use crate::invariants::PathFigures;
@@ -145,6 +145,7 @@ impl Node for TcpPeer {
             }
             let at = self.sockets.iter().position(|socket| socket.tuple == transmit.tuple);
             if let Some(socket) = at.and_then(|at| self.sockets.get_mut(at)) {
+                socket.write(&Records::prefix(buffer.len()).unwrap_or_default());
                 socket.write(buffer);
             }
             buffer.clear();
