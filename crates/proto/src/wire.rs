@@ -7,6 +7,7 @@ use manyway_wire::PathId;
 
 use crate::engine::{Carry, Engine, Probing};
 use crate::mmsp2::Mmsp2;
+use crate::packet::built::Built;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream};
 use crate::stream::priority::ClassFilter;
@@ -48,8 +49,7 @@ impl Wire {
         ask!(self, wire => wire.poll_transmit(engine, now, buffer))
     }
 
-    /// Appends one packet of at most this size for a path, and returns its size; `None` if it would be empty, or may
-    /// not be sent.
+    /// Appends one packet of at most this size for a path; `None` if it would be empty, or may not be sent.
     pub(crate) fn build(
         &mut self,
         engine: &mut Engine,
@@ -57,7 +57,7 @@ impl Wire {
         buffer: &mut Vec<u8>,
         place: (PathId, usize),
         carry: Carry,
-    ) -> Option<usize> {
+    ) -> Option<Built> {
         ask!(self, wire => wire.build(engine, now, buffer, place, carry))
     }
 
@@ -69,7 +69,7 @@ impl Wire {
         buffer: &mut Vec<u8>,
         path: PathId,
         probing: &Probing,
-    ) -> Option<Transmit> {
+    ) -> Option<Built> {
         ask!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
     }
 

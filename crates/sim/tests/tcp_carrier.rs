@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_proto::{
     ByteCount, CarrierFigures, ConnectionConfig, Ecn, EcnState, Event, FourTuple, LocalAddress, PathReason,
-    PathState, PathStatistics, Records, Rng,
+    PathState, PathStatistics, Rng,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
@@ -300,12 +300,10 @@ fn a_tcp_path_moves_to_no_address_from_which_copies_of_its_records_come() {
     client.connection().unwrap().write(stream, Bytes::from_static(&[7; 100])).unwrap();
     let transmit = client.endpoint().poll_transmit(now, &mut buffer).unwrap();
     assert_eq!(transmit.tuple, tuple);
-    let mut records = Records::default();
-    records.push(&buffer);
-    let (record, server) = (records.next_record().unwrap(), pair.servers()[0]);
+    let server = pair.servers()[0];
     let elsewhere = ([192, 0, 2, 7], 7).into();
     let server_peer = pair.peer(Side::Server).unwrap().peer();
-    server_peer.endpoint().handle_datagram(now, FourTuple::udp(server, elsewhere), Ecn::NotEct, record);
+    server_peer.endpoint().handle_datagram(now, FourTuple::udp(server, elsewhere), Ecn::NotEct, &mut buffer);
     let path = server_peer.connection().unwrap().statistics().paths[0];
     assert_eq!((path.tuple.remote, path.tuple.is_datagram()), (tuple.local.address, false));
 }

@@ -117,7 +117,7 @@ impl Endpoint {
             size: FIRST_FLIGHT,
         };
         let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
-        let mut builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
+        let builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
         SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
         if builder.finish(&mut buffer, &mut protector).is_some() {
             protector.run_jobs(&mut buffer);
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use crate::endpoint::{ClientConfig, ServerConfig};
     use crate::handshake::testing;
-    use crate::{ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Role};
+    use crate::{ConnectionConfig, Ecn, EndpointConfig, LocalAddress, LocalCandidate, Role};
 
     #[test]
     fn small_initial_packets_from_foreign_addresses_get_no_answer() {
@@ -321,7 +321,7 @@ mod tests {
             let mut protector = Protector::new(Side::Client, KeyLimits::default());
             protector.set_initial_keys(&destination);
             let mut bytes = Vec::new();
-            let mut builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Initial, source);
+            let builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Initial, source);
             manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));
             builder.finish(&mut bytes, &mut protector).unwrap();
             protector.run_jobs(&mut bytes);

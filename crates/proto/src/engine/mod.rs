@@ -5,6 +5,7 @@
 //! ([`Wire`](crate::wire::Wire)) in two ways: it asks the wire to build a packet, and it queues [`notices`]
 //! for the wire to carry out.
 
+mod built;
 pub(crate) mod carriers;
 mod data;
 mod datagram_size;

@@ -4,10 +4,7 @@ use manyway_wire::PathId;
 
 use super::probing::next_probing;
 use super::{Engine, Side};
-use crate::observe::Fact;
-use crate::packet::built::Built;
 use crate::path::{BASE_DATAGRAM, Path, PathState};
-use crate::recovery::PacketKind;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
@@ -64,60 +61,6 @@ impl Engine {
         wire.carry_out(self, now);
         Transmitter { engine: self, wire, now, buffer }.run()
     }
-
-    /// A wire has built a packet, which leaves on its path. It takes the next packet number of the path.
-    pub(crate) fn on_built(&mut self, now: Instant, id: PathId, carry: Carry, built: Built) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        if built.carries_data {
-            path.on_data_sent(now);
-            self.persist.on_data(now);
-        }
-        path.recovery.take_packet_number();
-        let ack_eliciting = matches!(built.kind, PacketKind::Ordinary | PacketKind::MtuProbe);
-        let (number, size) = (built.packet_number, built.size);
-        let mut packet = built.into_sent();
-        packet.reinjected = carry.load == Load::Copies;
-        packet.marked = carry.ecn == Ecn::Ect0;
-        path.recovery.on_sent(now, packet);
-        path.place.on_sent(size);
-        path.count_sent(size);
-        self.on_packet_out(now, id, (number, size), ack_eliciting);
-    }
-
-    /// A wire has built a packet with a path challenge, a response, or both, for the address pair `tuple`. It took its
-    /// number before.
-    pub(crate) fn on_probe_built(&mut self, now: Instant, id: PathId, tuple: &FourTuple, built: Built) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let (number, size) = (built.packet_number, built.size);
-        if path.tuple() == *tuple {
-            path.place.on_sent(size);
-        } else {
-            path.recovery.on_sent_off_path(number);
-        }
-        path.count_sent(size);
-        // Not in flight: the response confirms it, and a dead path has nothing in flight.
-        path.recovery.on_sent(now, Built { kind: PacketKind::AckOnly, ..built }.into_sent());
-        self.on_packet_out(now, id, (number, size), true);
-    }
-
-    fn on_packet_out(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        (packet_number, size): (u64, usize),
-        ack_eliciting: bool,
-    ) {
-        self.note_packet(now);
-        if ack_eliciting && !self.clock.ack_eliciting_since_heard {
-            self.clock.ack_eliciting_since_heard = true;
-            self.clock.last_activity = now;
-        }
-        if let Some(path) = self.paths.get_mut(path).filter(|_| ack_eliciting) {
-            path.on_ack_eliciting_sent(now);
-        }
-        let size = u16::try_from(size).unwrap_or(u16::MAX);
-        self.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
-    }
 }
 
 /// One call of [`Engine::poll_transmit`], with all that its steps need.
@@ -163,7 +106,7 @@ impl Transmitter<'_> {
                 is_client,
             );
             if let Some(probing) = probing {
-                return self.wire.build_probe(self.engine, self.now, self.buffer, id, &probing);
+                return self.build_probe(id, &probing);
             }
         }
         None
@@ -226,10 +169,7 @@ impl Transmitter<'_> {
             if left == 0 || (!self.buffer.is_empty() && self.buffer.len() + datagram > MAX_BATCH) {
                 break;
             }
-            let Some(size) = self.wire.build(self.engine, self.now, self.buffer, (id, datagram), carry)
-            else {
-                break;
-            };
+            let Some(size) = self.build((id, datagram), carry) else { break };
             left = left.saturating_sub(size);
             // All datagrams of a batch have the same size; only the last may be shorter. A record is as large as many
             // datagrams, and goes alone.
@@ -277,7 +217,7 @@ impl Transmitter<'_> {
 
     fn transmit_one(&mut self, (id, size): (PathId, usize), carry: Carry) -> Option<Transmit> {
         let tuple = self.engine.paths.get(id)?.tuple();
-        self.wire.build(self.engine, self.now, self.buffer, (id, size), carry)?;
+        self.build((id, size), carry)?;
         Some(single(tuple, self.buffer.len()))
     }
 }

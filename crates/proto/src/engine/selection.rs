@@ -179,7 +179,7 @@ impl Transmitter<'_> {
         self.engine.manager.selection = Some(selection);
         let (tuple, nonce) = question?;
         let probing = Probing { tuple, answer: None, challenge: Some(nonce), is_full: false };
-        self.wire.build_probe(self.engine, self.now, self.buffer, id, &probing)
+        self.build_probe(id, &probing)
     }
 }
 

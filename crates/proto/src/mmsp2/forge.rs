@@ -61,7 +61,7 @@ impl Mmsp2 {
             size: payload.len() + AROUND,
         };
         let mut packet = Vec::new();
-        let mut builder = match long {
+        let builder = match long {
             None => PacketBuilder::short(&mut packet, &facts, self.protector.key_phase()),
             Some((kind, source)) => PacketBuilder::long(&mut packet, &facts, kind, source),
         };

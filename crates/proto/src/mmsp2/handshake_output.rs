@@ -4,7 +4,7 @@ use manyway_wire::mmsp2::{AckNow, Close, LongKind, Ping, Syn, SynAck};
 use manyway_wire::{PathId, Writer};
 
 use super::Mmsp2;
-use super::output::{observe, write_ack};
+use super::output::write_ack;
 use super::state::DueClose;
 use crate::engine::{Engine, single};
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
@@ -51,11 +51,11 @@ impl Mmsp2 {
             if engine.shared.observer.is_some() {
                 builder.keep_clear(buffer);
             }
-            let built = builder.finish(buffer, &mut self.protector)?;
-            let size = built.size;
-            path.recovery.on_sent(now, Built { kind: PacketKind::AckOnly, ..built }.into_sent());
-            path.count_sent_bytes(size);
-            observe(engine, now, &builder, size);
+            let mut built = builder.finish(buffer, &mut self.protector)?;
+            built.kind = PacketKind::AckOnly;
+            path.recovery.on_sent(now, built.take_sent());
+            path.count_sent_bytes(built.size);
+            observe(engine, now, &built);
         }
         if let Some(path) = engine.paths.get_mut(id) {
             if path.room() < buffer.len() {
@@ -182,11 +182,17 @@ impl Mmsp2 {
         if engine.shared.observer.is_some() {
             builder.keep_clear(buffer);
         }
-        if let Some(built) = builder.finish(buffer, &mut self.protector) {
-            let size = built.size;
-            space.recovery.on_sent(now, built.into_sent());
-            observe(engine, now, &builder, size);
+        if let Some(mut built) = builder.finish(buffer, &mut self.protector) {
+            space.recovery.on_sent(now, built.take_sent());
+            observe(engine, now, &built);
         }
+    }
+}
+
+/// Shows a packet to the observer, if there is one.
+fn observe(engine: &mut Engine, now: Instant, built: &Built) {
+    if let Some(packet) = built.observed() {
+        engine.observe_packet(now, &packet);
     }
 }
 

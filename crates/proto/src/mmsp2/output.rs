@@ -4,13 +4,14 @@ use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
 use manyway_wire::{PathId, Writer, mmsp2};
 
 use super::Mmsp2;
-use crate::engine::{Carry, Engine, Load, Probing, single};
+use crate::Instant;
+use crate::engine::{Carry, Engine, Load, Probing};
 use crate::io::EcnCounts;
 use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::recovery::PacketKind;
-use crate::{Instant, Transmit};
 
 impl Mmsp2 {
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate. Between addresses without a path
@@ -23,7 +24,7 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
         id: PathId,
         probing: &Probing,
-    ) -> Option<Transmit> {
+    ) -> Option<Built> {
         let Probing { tuple, answer, challenge, is_full } = *probing;
         let carries_own_acks =
             engine.paths.get(id).and_then(|path| engine.paths.ack_carrier(path)) == Some(id);
@@ -54,11 +55,7 @@ impl Mmsp2 {
         if engine.shared.observer.is_some() {
             builder.keep_clear(buffer);
         }
-        let built = builder.finish(buffer, &mut self.protector)?;
-        let size = built.size;
-        engine.on_probe_built(now, id, &tuple, built);
-        observe(engine, now, &builder, size);
-        Some(single(tuple, buffer.len()))
+        builder.finish(buffer, &mut self.protector)
     }
 
     /// Runs the jobs that seal the packets in `buffer`.
@@ -74,7 +71,7 @@ impl Mmsp2 {
             || self.streams.wants_control()
     }
 
-    /// Appends one packet; `None` if it would be empty, or may not be sent.
+    /// Appends one packet; `None` if it would be empty, or may not be sent. The engine records it.
     pub(crate) fn build(
         &mut self,
         engine: &mut Engine,
@@ -82,7 +79,7 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
         (id, size): (PathId, usize),
         carry: Carry,
-    ) -> Option<usize> {
+    ) -> Option<Built> {
         let path = engine.paths.get_mut(id)?;
         let room = path.room();
         if room == 0 || carry.mtu_probe.is_some_and(|size| room < usize::from(size)) {
@@ -128,10 +125,7 @@ impl Mmsp2 {
         if carry.mtu_probe.is_some() {
             built.kind = PacketKind::MtuProbe;
         }
-        let size = built.size;
-        engine.on_built(now, id, carry, built);
-        observe(engine, now, &builder, size);
-        Some(size)
+        Some(built)
     }
 
     /// Writes control blocks and stream data as far as they fit; true if any stream data was written.
@@ -193,13 +187,6 @@ fn is_ack_query(engine: &Engine, now: Instant, carrier: PathId, contents: &Conte
     });
     acked.any(|path| path.receiving.numbers.has_gaps())
         && engine.paths.get(carrier).is_some_and(|path| path.recovery.may_query_acks(now))
-}
-
-/// Shows a packet of `size` bytes to the observer, if there is one.
-pub(super) fn observe(engine: &mut Engine, now: Instant, builder: &PacketBuilder, size: usize) {
-    if let Some(packet) = builder.observed(size) {
-        engine.observe_packet(now, &packet);
-    }
 }
 
 pub(crate) fn write_ack(

@@ -3,7 +3,6 @@
 use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Padding, packet_number};
 use manyway_wire::{ConnectionId, PathId, Writer};
 
-use crate::observe::{Direction, ObservedPacket};
 use crate::packet::built::Built;
 use crate::packet::content::Contents;
 use crate::protection::{EncryptionLevel, Outgoing, Protector};
@@ -146,21 +145,9 @@ impl PacketBuilder {
         self.clear = buffer.get(self.payload..).map(<[u8]>::to_vec);
     }
 
-    /// The packet for observers, if its payload was kept.
-    pub(crate) fn observed(&self, size: usize) -> Option<ObservedPacket<'_>> {
-        Some(ObservedPacket {
-            direction: Direction::Sent,
-            level: self.level,
-            path: self.path,
-            packet_number: self.packet_number,
-            size,
-            payload: self.clear.as_deref()?,
-        })
-    }
-
     /// Completes the packet and leaves its seal to a job of `protector`; `None` if the keys can no
     /// longer be used.
-    pub(crate) fn finish(&mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<Built> {
+    pub(crate) fn finish(mut self, buffer: &mut Vec<u8>, protector: &mut Protector) -> Option<Built> {
         debug_assert!(buffer.len() <= self.end, "the packet has {} bytes too many", buffer.len() - self.end);
         if let Some(field) = self.length_field.take() {
             let end = buffer.len() + Protector::TAG_LENGTH;
@@ -179,11 +166,14 @@ impl PacketBuilder {
             return None;
         }
         Some(Built {
+            level: self.level,
+            path: self.path,
             packet_number: self.packet_number,
             size: buffer.len() - self.start,
             kind: self.kind(),
             contents: std::mem::take(&mut self.contents),
             carries_data: false,
+            clear: self.clear.take(),
         })
     }
 }

@@ -1,11 +1,17 @@
 //! A packet that a wire has built: what the engine records of it.
 
+use manyway_wire::PathId;
+
+use crate::observe::{Direction, ObservedPacket};
 use crate::packet::content::Contents;
+use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, SentPacket};
 
 /// A complete packet.
 #[derive(Debug)]
 pub(crate) struct Built {
+    pub(crate) level: EncryptionLevel,
+    pub(crate) path: PathId,
     pub(crate) packet_number: u64,
     /// Bytes of the whole packet.
     pub(crate) size: usize,
@@ -13,12 +19,26 @@ pub(crate) struct Built {
     pub(crate) contents: Contents,
     /// Whether it carries stream data.
     pub(crate) carries_data: bool,
+    /// The payload before it was sealed, if there is an observer.
+    pub(crate) clear: Option<Vec<u8>>,
 }
 
 impl Built {
-    /// The packet for loss recovery.
-    pub(crate) fn into_sent(self) -> SentPacket {
+    /// The packet for loss recovery, which takes its contents.
+    pub(crate) fn take_sent(&mut self) -> SentPacket {
         let size = u16::try_from(self.size).unwrap_or(u16::MAX);
-        SentPacket::new(self.packet_number, size, self.kind, self.contents)
+        SentPacket::new(self.packet_number, size, self.kind, std::mem::take(&mut self.contents))
+    }
+
+    /// The packet for observers, if its payload was kept.
+    pub(crate) fn observed(&self) -> Option<ObservedPacket<'_>> {
+        Some(ObservedPacket {
+            direction: Direction::Sent,
+            level: self.level,
+            path: self.path,
+            packet_number: self.packet_number,
+            size: self.size,
+            payload: self.clear.as_deref()?,
+        })
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use rustls::quic::{HeaderProtectionKey, Keys, PacketKey, PacketKeySet, Secrets};
 
+use super::job::SealKey;
 use super::phase::Phase;
-use super::seal::SealKey;
 use super::usage::KeyLimits;
 use crate::Instant;
 

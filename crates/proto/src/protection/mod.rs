@@ -8,6 +8,7 @@
 //! of draft-ietf-quic-multipath (spec 4.7, 4.8, 4.15, 4.16).
 
 mod data_keys;
+mod job;
 mod open;
 mod phase;
 mod replay;
@@ -26,10 +27,10 @@ use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{DirectionalKeys, Keys, Secrets, Version};
 
 use self::data_keys::DataKeys;
+use self::job::{SealJob, SealKey};
 pub(crate) use self::open::{Incoming, OpenError};
 pub(crate) use self::replay::ReplayWindow;
 pub(crate) use self::seal::Outgoing;
-use self::seal::{SealJob, SealKey};
 pub use self::usage::KeyLimits;
 use self::usage::Usage;
 use crate::Instant;
@@ -74,7 +75,7 @@ impl LevelKeys {
 
 impl Protector {
     /// Length of the tag behind every sealed payload, in bytes.
-    pub(crate) const TAG_LENGTH: usize = 16;
+    pub(crate) const TAG_LENGTH: usize = job::TAG_LENGTH;
 
     /// Starts without any keys.
     pub(crate) fn new(side: Side, limits: KeyLimits) -> Self {

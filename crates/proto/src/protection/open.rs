@@ -7,8 +7,8 @@ use manyway_wire::PathId;
 use rustls::quic::{HeaderProtectionKey, PacketKey};
 
 use super::data_keys::{KeyAge, TooEarly};
+use super::job::mask;
 use super::replay::ReplayWindow;
-use super::seal::mask;
 use super::{EncryptionLevel, Protector};
 
 const LONG_FORM: u8 = 0x80;

@@ -1,8 +1,8 @@
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{LongHeader, LongKind, decode_protected, encode_short, patch_length};
 
+use super::job::SealError;
 use super::open::Opened;
-use super::seal::SealError;
 use super::*;
 use crate::Rng;
 use crate::handshake::testing;
@@ -14,14 +14,6 @@ struct End {
     protector: Protector,
     windows: Vec<ReplayWindow>,
     sent: Vec<u64>,
-}
-
-impl Protector {
-    fn seal_now(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
-        self.seal(packet, buffer)?;
-        self.run_jobs(buffer);
-        Ok(())
-    }
 }
 
 impl End {

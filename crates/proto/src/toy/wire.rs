@@ -7,10 +7,11 @@ use manyway_wire::{DecodeError, PathId, Reader, Writer};
 use super::row::{AROUND_DATA, DATA, Row};
 
 use crate::engine::notices::{Fates, Notice};
-use crate::engine::{Carry, Engine, Heard, Load, Probing, single};
+use crate::engine::{Carry, Engine, Heard, Load, Probing};
 use crate::packet::ack_policy::Demand;
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
+use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, ReceivedAck};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Side, Transmit};
 
@@ -136,7 +137,7 @@ impl Toy {
         buffer: &mut Vec<u8>,
         (id, size): (PathId, usize),
         carry: Carry,
-    ) -> Option<usize> {
+    ) -> Option<Built> {
         let path = engine.paths.get_mut(id)?;
         let size = size.min(path.room());
         if size < HEADER + AROUND_DATA || carry.mtu_probe.is_some_and(|probe| size < usize::from(probe)) {
@@ -177,19 +178,18 @@ impl Toy {
             (None, true) => PacketKind::Ordinary,
             (None, false) => PacketKind::AckOnly,
         };
-        let built = Built { packet_number: number, size, kind, contents, carries_data };
-        engine.on_built(now, id, carry, built);
-        Some(size)
+        let (level, clear) = (EncryptionLevel::OneRtt, None);
+        Some(Built { level, path: id, packet_number: number, size, kind, contents, carries_data, clear })
     }
 
     pub(crate) fn build_probe(
         &self,
         engine: &mut Engine,
-        now: Instant,
+        _now: Instant,
         buffer: &mut Vec<u8>,
         id: PathId,
         probing: &Probing,
-    ) -> Option<Transmit> {
+    ) -> Option<Built> {
         let path = engine.paths.get_mut(id)?;
         let number = path.recovery.take_packet_number();
         let mut writer = Writer::new(buffer, usize::from(crate::path::BASE_DATAGRAM));
@@ -204,11 +204,9 @@ impl Toy {
             writer.zeros(writer.remaining());
         }
         let size = buffer.len();
-        let kind = PacketKind::AckOnly;
-        let built =
-            Built { packet_number: number, size, kind, contents: Contents::new(), carries_data: false };
-        engine.on_probe_built(now, id, &probing.tuple, built);
-        Some(single(probing.tuple, size))
+        let (level, kind, contents) = (EncryptionLevel::OneRtt, PacketKind::AckOnly, Contents::new());
+        let (carries_data, clear) = (false, None);
+        Some(Built { level, path: id, packet_number: number, size, kind, contents, carries_data, clear })
     }
 
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
