@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod block_list;
 mod decode_error;
 pub mod frame;
 mod ids;
 pub mod mmsp2;
+mod parameter;
 mod reader;
 pub mod rendezvous;
 mod varint;

@@ -5,62 +5,14 @@ use super::{
     NewCid, Padding, PathAck, PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress,
     ResetStream, RetireCid, Skip, StopSending, StreamData, Syn, SynAck,
 };
+use crate::block_list::block_list;
 use crate::decode_error::DecodeError;
 use crate::frame::{RawBlock, RawBlocks};
-use crate::writer::Writer;
 
-/// Lists the blocks once: those with a body, and those that consist of their type alone.
-macro_rules! blocks {
-    (
-        $($(#[$doc:meta])* $name:ident($body:ty),)+
-        ---
-        $($(#[$empty_doc:meta])* $empty:ident,)+
-    ) => {
-        /// One block of an MMSP/2 packet.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Block<'a> {
-            $($(#[$doc])* $name($body),)+
-            $($(#[$empty_doc])* $empty,)+
-        }
+block_list! {
+    /// One block of an MMSP/2 packet. PADDING is encoded in its shortest form (for more see [`Padding`]).
+    pub enum Block;
 
-        impl<'a> Block<'a> {
-            /// Type of the block on the wire.
-            pub fn kind(&self) -> u8 {
-                match self {
-                    $(Self::$name(_) => <$body>::KIND,)+
-                    $(Self::$empty => $empty::KIND,)+
-                }
-            }
-
-            /// Bytes on the wire, with header and padding.
-            pub fn encoded_len(&self) -> usize {
-                match self {
-                    $(Self::$name(block) => block.encoded_len(),)+
-                    $(Self::$empty => $empty::default().encoded_len(),)+
-                }
-            }
-
-            /// Appends the block. PADDING is written in its shortest form (for more see [`Padding`]).
-            pub fn encode(&self, w: &mut Writer<'_>) {
-                match self {
-                    $(Self::$name(block) => block.encode(w),)+
-                    $(Self::$empty => $empty::default().encode(w),)+
-                }
-            }
-
-            fn decode(frame: RawBlock<'a>) -> Result<Self, DecodeError> {
-                let RawBlock { kind, flags, offset, body } = frame;
-                Ok(match kind {
-                    $(<$body>::KIND => Self::$name(<$body>::decode(flags, body)?),)+
-                    $($empty::KIND => $empty::decode(flags, body).map(|_| Self::$empty)?,)+
-                    _ => return Err(DecodeError::UnknownBlock { kind, offset }),
-                })
-            }
-        }
-    };
-}
-
-blocks! {
     /// Requests a connection.
     Syn(Syn<'a>),
     /// Answers SYN.
@@ -120,7 +72,12 @@ blocks! {
     Padding,
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
+    fn decode(frame: RawBlock<'a>) -> Result<Self, DecodeError> {
+        let (kind, offset) = (frame.kind, frame.offset);
+        Self::decode_known(frame)?.ok_or(DecodeError::UnknownBlock { kind, offset })
+    }
+
     /// Whether the block is ack-eliciting.
     pub fn is_ack_eliciting(&self) -> bool {
         // spec 2.8

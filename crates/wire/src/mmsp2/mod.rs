@@ -23,7 +23,6 @@ mod message;
 mod new_cid;
 pub mod packet_number;
 mod padding;
-mod parameter;
 mod parameters;
 mod path_ack;
 mod path_close;

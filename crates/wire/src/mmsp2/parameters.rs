@@ -10,7 +10,7 @@ use crate::decode_error::{DecodeError, Part};
 use crate::ids::ConnectionId;
 use crate::mmsp2::MaxStreams;
 use crate::mmsp2::header::VERSION;
-use crate::mmsp2::parameter::{check_skippable, encode_unpadded, next_parameter};
+use crate::parameter::{check_skippable, encode_unpadded, next_parameter};
 use crate::reader::Reader;
 use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;

@@ -7,7 +7,7 @@
 
 use crate::decode_error::DecodeError;
 use crate::frame::{check_flags, encode_block, padded_block_len};
-use crate::mmsp2::parameter::{decode_info, encode_info, info_len};
+use crate::parameter::{decode_info, encode_info, info_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 

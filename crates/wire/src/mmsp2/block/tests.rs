@@ -2,6 +2,7 @@ use super::*;
 use crate::decode_error::Part;
 use crate::ids::{PathId, StreamId};
 use crate::testing;
+use crate::writer::Writer;
 
 // spec 2.4
 #[test]
