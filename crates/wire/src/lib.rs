@@ -4,6 +4,7 @@
 //! `docs/specification`; a comment such as `spec 5.80` cites one.
 //!
 //! - [`frame`]: the frame around each block, the same in every version of MMSP.
+//! - [`mmsp1`]: packets and blocks of MMSP/1.
 //! - [`mmsp2`]: packets, blocks and parameters of MMSP/2.
 //! - [`rendezvous`]: messages to and from a rendezvous server.
 #![forbid(unsafe_code)]
@@ -13,6 +14,7 @@ mod block_list;
 mod decode_error;
 pub mod frame;
 mod ids;
+pub mod mmsp1;
 pub mod mmsp2;
 mod parameter;
 mod reader;

@@ -1,0 +1,44 @@
+//! MMSP/1 on the wire: the protocol of the thesis in clear text, with the gaps closed by chapter 3 of the specification.
+//!
+//! - A datagram is one packet: [`Packet::decode`] checks ports, checksum and bundling, [`Blocks`] iterates over it.
+//! - A packet to send: [`Header::encode`] into a [`Writer`](crate::Writer), then blocks, then [`seal`].
+//! - A block that cannot be read: [`Response::to`] tells what the receiver does about it.
+//! - [`Info`] is what this server puts into SYN-ACK instead of keeping it.
+
+mod addresses;
+mod block;
+mod byte_stream;
+mod data;
+mod error_code;
+mod fields;
+mod fin;
+mod info;
+mod packet;
+mod parameters;
+mod ping;
+mod probe;
+mod report;
+mod sack;
+mod serial;
+mod syn;
+mod syn_ack;
+
+#[cfg(test)]
+mod testing;
+
+pub use addresses::Addresses;
+pub use block::{Block, Blocks, SKIPPABLE};
+pub use byte_stream::{BYTES, BYTES_END, StreamEnd};
+pub use data::{DATA_OVERHEAD, Data, Fragment, encode_data_header};
+pub use error_code::{ErrorCode, Response};
+pub use fields::Field;
+pub use fin::{Fin, FinAck, FinDone};
+pub use info::{Info, InfoMac};
+pub use packet::{HEADER_LEN, Header, MAX_PORT, Packet, PacketError, Tag, checksum, seal, travels_alone};
+pub use ping::{Ping, Pong};
+pub use probe::{Probe, ProbeAck, ProbeData};
+pub use report::{Cause, Causes, ErrorReport, Rst, encode_error, encode_rst};
+pub use sack::{Duplicates, Sack, SackRanges, encode_sack};
+pub use serial::{Sseq, Tseq};
+pub use syn::{Opening, Syn};
+pub use syn_ack::SynAck;
