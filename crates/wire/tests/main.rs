@@ -2,5 +2,6 @@
 
 mod common;
 mod golden;
+mod mmsp1;
 mod never_panics;
 mod round_trip;

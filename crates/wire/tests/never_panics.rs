@@ -11,9 +11,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// A mutation of valid bytes: position, kind, value.
-type Change = (prop::sample::Index, u8, u8);
+pub(crate) type Change = (prop::sample::Index, u8, u8);
 
-fn change(bytes: &mut Vec<u8>, changes: &[Change]) {
+pub(crate) fn change(bytes: &mut Vec<u8>, changes: &[Change]) {
     for (place, how, value) in changes {
         if bytes.is_empty() {
             return;
@@ -29,7 +29,7 @@ fn change(bytes: &mut Vec<u8>, changes: &[Change]) {
     }
 }
 
-fn any_changes() -> impl Strategy<Value = Vec<Change>> {
+pub(crate) fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     vec(any::<Change>(), 1..6)
 }
 

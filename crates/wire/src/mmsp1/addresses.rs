@@ -8,10 +8,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::parameters::{IPV4_LIST, IPV6_LIST, Parameters, encode_parameter, parameter_len};
+use super::parameters::{IPV4_LIST, IPV6_LIST, Parameters};
 use crate::decode_error::DecodeError;
 use crate::reader::Reader;
-use crate::writer::Writer;
 
 const FILLER: [u8; 4] = [0; 4];
 
@@ -66,43 +65,18 @@ impl<'a> Addresses<'a> {
         Err(error)
     }
 
-    /// Entries of the thesis's list on the wire. Whoever sends parameters sends the whole list before them, so that
-    /// they are not taken for addresses.
-    fn entries(&self, outgoing: u16, has_parameters: bool) -> usize {
+    /// The entries of the thesis's list on the wire: none if there is nothing to say and `always` does not ask for it.
+    pub(super) fn entries(&self, outgoing: u16, always: bool) -> impl Iterator<Item = &'a [u8; 4]> + use<'a> {
         let entries = usize::from(outgoing);
-        let wanted = has_parameters || !self.listed.is_empty();
-        if wanted && entries <= Self::MAX_LISTED { entries } else { 0 }
+        let is_wanted = always || !self.listed.is_empty();
+        let count = if is_wanted && entries <= Self::MAX_LISTED { entries } else { 0 };
+        self.listed.iter().chain(std::iter::repeat(&FILLER)).take(count)
     }
 
-    /// Bytes of the thesis's list.
-    pub(super) fn list_len(&self, outgoing: u16, has_parameters: bool) -> usize {
-        FILLER.len() * self.entries(outgoing, has_parameters)
-    }
-
-    /// Appends the thesis's list.
-    pub(super) fn encode_list(&self, w: &mut Writer<'_>, outgoing: u16, has_parameters: bool) {
-        let entries = self.listed.iter().chain(std::iter::repeat(&FILLER));
-        entries.take(self.entries(outgoing, has_parameters)).for_each(|octets| w.bytes(octets));
-    }
-
-    /// Whether there are lists in parameters.
-    pub(super) fn has_parameters(&self) -> bool {
-        !self.ipv4.is_empty() || !self.ipv6.is_empty()
-    }
-
-    /// Bytes of the parameters.
-    pub(super) fn parameters_len(&self) -> usize {
-        let len = |bytes: usize| if bytes == 0 { 0 } else { parameter_len(bytes) };
-        len(4 * self.ipv4.len()) + len(16 * self.ipv6.len())
-    }
-
-    /// Appends the parameters.
-    pub(super) fn encode_parameters(&self, w: &mut Writer<'_>) {
-        for (kind, bytes) in [(IPV4_LIST, self.ipv4.as_flattened()), (IPV6_LIST, self.ipv6.as_flattened())] {
-            if !bytes.is_empty() {
-                encode_parameter(w, kind, bytes);
-            }
-        }
+    /// The lists in parameters, with the types of the parameters.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (u16, &'a [u8])> + Clone + use<'a> {
+        let lists = [(IPV4_LIST, self.ipv4.as_flattened()), (IPV6_LIST, self.ipv6.as_flattened())];
+        lists.into_iter().filter(|(_, bytes)| !bytes.is_empty())
     }
 }
 

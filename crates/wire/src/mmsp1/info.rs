@@ -6,7 +6,7 @@
 //! | made at, ms 64 | lifetime, ms 32 |
 //! | client: tag 32 | AWS 32 | outgoing 16 | incoming 16 | initial TSEQ 32 |
 //! | server: tag 32 | AWS 32 | outgoing 16 | incoming 16 | initial TSEQ 32 |
-//! | client's inner port 16 | server's inner port 16 | client's UDP port 16 | client's address 128 |
+//! | client's inner port 16 | server's inner port 16 | 0 16 | client's UDP port 16 | client's address 128 |
 //! | IPv4 address 32 | … | IPv6 address 128 | … |            those that SYN named
 //! | MAC 128 |
 //! ```
@@ -23,7 +23,7 @@ use crate::reader::Reader;
 use crate::writer::Writer;
 
 const VERSION: u8 = 1;
-const FIXED: usize = 4 + 8 + 4 + 2 * Opening::LEN + 2 * 2 + SOCKET_ADDRESS_LEN;
+const FIXED: usize = 4 + 8 + 4 + 2 * Opening::LEN + 3 * 2 + SOCKET_ADDRESS_LEN;
 
 /// Message authentication code of an INFO.
 pub type InfoMac = [u8; Info::MAC_LEN];
@@ -73,6 +73,7 @@ impl<'a> Info<'a> {
         self.client.encode(w);
         self.server.encode(w);
         self.ports.into_iter().for_each(|port| w.u16(port));
+        w.u16(0);
         encode_socket_address(w, self.address);
         w.bytes(ipv4.as_flattened());
         w.bytes(ipv6.as_flattened());
@@ -100,6 +101,7 @@ impl<'a> Info<'a> {
         let client = Opening::decode(&mut reader)?;
         let server = Opening::decode(&mut reader)?;
         let ports = [reader.u16()?, reader.u16()?];
+        reader.u16()?;
         let address = decode_socket_address(&mut reader)?;
         let (ipv4, _) = reader.bytes(4 * usize::from(counts[0]))?.as_chunks();
         let (ipv6, _) = reader.bytes(16 * usize::from(counts[1]))?.as_chunks();

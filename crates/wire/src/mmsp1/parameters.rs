@@ -71,13 +71,23 @@ fn take_addresses<'a, const N: usize>(value: &mut Reader<'a>) -> Result<&'a [[u8
     Err(value.out_of_range(offset, "address list length", length as u64))
 }
 
-/// Bytes of a parameter whose value has `value_len`, with padding.
-pub(super) fn parameter_len(value_len: usize) -> usize {
-    padded(HEADER_LEN + value_len)
+/// Bytes of a list of parameters or causes whose values have these lengths. The last one lacks its padding: that of the
+/// block follows.
+pub(super) fn list_len(values: impl Iterator<Item = usize>) -> usize {
+    values.fold(0, longer)
 }
 
-/// Appends a parameter with its padding.
-pub(super) fn encode_parameter(w: &mut Writer<'_>, kind: u16, value: &[u8]) {
-    encode_unpadded(w, kind, value);
-    w.zeros(padded(value.len()) - value.len());
+/// Bytes of a list of `list_len` bytes with one more value of `value_len`.
+pub(super) fn longer(list_len: usize, value_len: usize) -> usize {
+    padded(list_len) + HEADER_LEN + value_len
+}
+
+/// Appends a list of parameters or causes.
+pub(super) fn encode_list<'v>(w: &mut Writer<'_>, list: impl Iterator<Item = (u16, &'v [u8])>) {
+    let mut len = 0;
+    for (kind, value) in list {
+        w.zeros(padded(len) - len);
+        encode_unpadded(w, kind, value);
+        len = longer(len, value.len());
+    }
 }

@@ -5,7 +5,7 @@
 //! | type 5 | flags 0 | length 16 |
 //! ```
 
-use super::parameters::{Parameters, encode_parameter, parameter_len};
+use super::parameters::{Parameters, encode_list, list_len};
 use crate::decode_error::DecodeError;
 use crate::frame::{encode_block, padded_block_len};
 use crate::parameter::INFO;
@@ -37,14 +37,18 @@ impl<'a> Ping<'a> {
 
     /// Bytes on the wire, with header and padding.
     pub fn encoded_len(&self) -> usize {
-        padded_block_len(parameter_len(self.info.len()))
+        padded_block_len(self.body_len())
     }
 
-    /// Appends the block. INFO longer than 65 524 bytes does not fit a block.
+    /// Appends the block. INFO longer than 65 527 bytes does not fit a block.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        encode_block(w, Self::KIND, 0, parameter_len(self.info.len()), |w| {
-            encode_parameter(w, INFO, self.info);
+        encode_block(w, Self::KIND, 0, self.body_len(), |w| {
+            encode_list(w, std::iter::once((INFO, self.info)));
         });
+    }
+
+    fn body_len(&self) -> usize {
+        list_len(std::iter::once(self.info.len()))
     }
 }
 
@@ -86,7 +90,7 @@ mod tests {
     // spec 3.22
     #[test]
     fn ping_carries_info_of_any_length() {
-        for length in [0, 1, 3, 4, 88, 65_524] {
+        for length in [0, 1, 3, 4, 88, 65_527] {
             let info = &vec![0xa5; length];
             round_trip(Block::Ping(Ping { info, unrecognised: None }));
         }

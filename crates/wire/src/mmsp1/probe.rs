@@ -8,11 +8,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::parameters::{PROBE_DATA, PROBE_ECHO, Parameters, encode_parameter, parameter_len};
+use super::parameters::{PROBE_DATA, PROBE_ECHO, Parameters, encode_list};
 use crate::decode_error::DecodeError;
 use crate::frame::{encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
+
+/// Bytes of the bodies: parameters of 4 + 44 bytes.
+const PROBE_LEN: usize = 48;
+const PROBE_ACK_LEN: usize = 2 * PROBE_LEN;
 
 const V4: u16 = 4;
 const V6: u16 = 6;
@@ -103,13 +107,13 @@ impl Probe {
 
     /// Bytes on the wire.
     pub fn encoded_len(&self) -> usize {
-        padded_block_len(parameter_len(ProbeData::LEN))
+        padded_block_len(PROBE_LEN)
     }
 
     /// Appends the block.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        encode_block(w, Self::KIND, 0, parameter_len(ProbeData::LEN), |w| {
-            encode_parameter(w, PROBE_DATA, &self.data.to_bytes());
+        encode_block(w, Self::KIND, 0, PROBE_LEN, |w| {
+            encode_list(w, [(PROBE_DATA, &self.data.to_bytes()[..])].into_iter());
         });
     }
 }
@@ -142,14 +146,14 @@ impl ProbeAck {
 
     /// Bytes on the wire.
     pub fn encoded_len(&self) -> usize {
-        padded_block_len(2 * parameter_len(ProbeData::LEN))
+        padded_block_len(PROBE_ACK_LEN)
     }
 
     /// Appends the block.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        encode_block(w, Self::KIND, 0, 2 * parameter_len(ProbeData::LEN), |w| {
-            encode_parameter(w, PROBE_ECHO, &self.echo.to_bytes());
-            encode_parameter(w, PROBE_DATA, &self.data.to_bytes());
+        encode_block(w, Self::KIND, 0, PROBE_ACK_LEN, |w| {
+            let (echo, data) = (self.echo.to_bytes(), self.data.to_bytes());
+            encode_list(w, [(PROBE_ECHO, &echo[..]), (PROBE_DATA, &data[..])].into_iter());
         });
     }
 }

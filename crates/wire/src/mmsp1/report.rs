@@ -8,13 +8,12 @@
 
 use super::ErrorCode;
 use super::fin::REFLECTED;
+use super::parameters::{encode_list, list_len, longer};
 use crate::decode_error::DecodeError;
-use crate::frame::{BLOCK_HEADER_LEN, encode_block, padded, padded_block_len};
-use crate::parameter::{encode_unpadded, next_parameter};
+use crate::frame::{BLOCK_HEADER_LEN, encode_block, padded_block_len};
+use crate::parameter::next_parameter;
 use crate::reader::Reader;
 use crate::writer::Writer;
-
-const CAUSE_HEADER: usize = 4;
 
 /// Why something was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +63,11 @@ impl<'a> Causes<'a> {
     }
 
     fn encoded_len(&self) -> usize {
-        self.iter().map(|cause| padded(CAUSE_HEADER + cause.information.len())).sum()
+        list_len(self.iter().map(|cause| cause.information.len()))
     }
 
     fn encode(&self, w: &mut Writer<'_>) {
-        self.iter().for_each(|cause| encode_cause(w, cause));
+        encode_causes(w, self.iter());
     }
 }
 
@@ -80,9 +79,8 @@ impl PartialEq for Causes<'_> {
 
 impl Eq for Causes<'_> {}
 
-fn encode_cause(w: &mut Writer<'_>, cause: Cause<'_>) {
-    encode_unpadded(w, cause.code.0, cause.information);
-    w.zeros(padded(cause.information.len()) - cause.information.len());
+fn encode_causes<'c>(w: &mut Writer<'_>, causes: impl Iterator<Item = Cause<'c>>) {
+    encode_list(w, causes.map(|cause| (cause.code.0, cause.information)));
 }
 
 /// Ends the connection at once. Nothing answers it.
@@ -163,8 +161,8 @@ pub fn encode_rst<'c>(
 /// Appends an ERROR with as many of `causes` as fit, and returns their number; nothing if not even one fits. Allocates
 /// nothing.
 pub fn encode_error<'c>(w: &mut Writer<'_>, causes: impl Iterator<Item = Cause<'c>> + Clone) -> usize {
-    let len = causes.clone().next().map(|cause| padded(CAUSE_HEADER + cause.information.len()));
-    if len.is_none_or(|len| BLOCK_HEADER_LEN + len > w.remaining()) {
+    let first = causes.clone().next().map(|cause| BLOCK_HEADER_LEN + longer(0, cause.information.len()));
+    if first.is_none_or(|len| len > w.remaining()) {
         return 0;
     }
     encode_report(w, ErrorReport::KIND, 0, causes)
@@ -179,16 +177,14 @@ fn encode_report<'c>(
     let room = w.remaining().min(usize::from(u16::MAX)).saturating_sub(BLOCK_HEADER_LEN);
     let (mut body_len, mut count) = (0, 0);
     for cause in causes.clone() {
-        let longer = body_len + padded(CAUSE_HEADER + cause.information.len());
-        if longer > room {
+        let with_cause = longer(body_len, cause.information.len());
+        if with_cause > room {
             break;
         }
-        body_len = longer;
+        body_len = with_cause;
         count += 1;
     }
-    encode_block(w, kind, flags, body_len, |w| {
-        causes.take(count).for_each(|cause| encode_cause(w, cause));
-    });
+    encode_block(w, kind, flags, body_len, |w| encode_causes(w, causes.take(count)));
     count
 }
 

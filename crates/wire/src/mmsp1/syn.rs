@@ -6,7 +6,7 @@
 //! ```
 
 use super::addresses::Addresses;
-use super::parameters::{IPV4_LIST, IPV6_LIST};
+use super::parameters::{IPV4_LIST, IPV6_LIST, encode_list, list_len};
 use super::{Tag, Tseq};
 use crate::decode_error::DecodeError;
 use crate::frame::{encode_block, padded_block_len};
@@ -98,14 +98,21 @@ impl<'a> Syn<'a> {
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_block(w, Self::KIND, 0, self.body_len(), |w| {
             self.opening.encode(w);
-            self.addresses.encode_list(w, self.opening.outgoing, self.addresses.has_parameters());
-            self.addresses.encode_parameters(w);
+            self.entries().for_each(|octets| w.bytes(octets));
+            encode_list(w, self.addresses.parameters());
         });
     }
 
     fn body_len(&self) -> usize {
-        let list = self.addresses.list_len(self.opening.outgoing, self.addresses.has_parameters());
-        Opening::LEN + list + self.addresses.parameters_len()
+        let parameters = self.addresses.parameters().map(|(_, value)| value.len());
+        Opening::LEN + 4 * self.entries().count() + list_len(parameters)
+    }
+
+    /// The thesis's list. Whoever sends parameters sends the whole list before them, so that they are not taken for
+    /// addresses.
+    fn entries(&self) -> impl Iterator<Item = &'a [u8; 4]> + use<'a> {
+        let has_parameters = self.addresses.parameters().next().is_some();
+        self.addresses.entries(self.opening.outgoing, has_parameters)
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use super::addresses::Addresses;
-use super::parameters::{IPV4_LIST, IPV6_LIST, encode_parameter, parameter_len};
+use super::parameters::{IPV4_LIST, IPV6_LIST, encode_list, list_len};
 use super::syn::Opening;
 use crate::decode_error::DecodeError;
 use crate::frame::{encode_block, padded_block_len};
@@ -53,15 +53,22 @@ impl<'a> SynAck<'a> {
     pub fn encode(&self, w: &mut Writer<'_>) {
         encode_block(w, Self::KIND, 0, self.body_len(), |w| {
             self.opening.encode(w);
-            self.addresses.encode_list(w, self.opening.outgoing, false);
-            encode_parameter(w, INFO, self.info);
-            self.addresses.encode_parameters(w);
+            self.entries().for_each(|octets| w.bytes(octets));
+            encode_list(w, self.parameters());
         });
     }
 
     fn body_len(&self) -> usize {
-        let list = self.addresses.list_len(self.opening.outgoing, false);
-        Opening::LEN + list + parameter_len(self.info.len()) + self.addresses.parameters_len()
+        let parameters = self.parameters().map(|(_, value)| value.len());
+        Opening::LEN + 4 * self.entries().count() + list_len(parameters)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &'a [u8; 4]> + use<'a> {
+        self.addresses.entries(self.opening.outgoing, false)
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+        std::iter::once((INFO, self.info)).chain(self.addresses.parameters())
     }
 }
 
