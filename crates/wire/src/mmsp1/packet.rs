@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::block::Blocks;
-use super::{Fin, FinAck, FinDone, Rst, Syn, SynAck};
+use super::{Fin, FinAck, FinDone, Rst, Syn, SynAck, Tag};
 use crate::decode_error::{DecodeError, Part};
 use crate::frame::RawBlocks;
 use crate::reader::Reader;
@@ -21,16 +21,6 @@ pub const MAX_PORT: u16 = 16_383;
 
 const CHECKSUM_AT: usize = 4;
 const CHECKSUM_LEN: usize = 4;
-
-/// Connection id and verification tag: chosen by the endpoint that receives packets under it. 0 is no tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub u32);
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:08x}", self.0)
-    }
-}
 
 /// The common header without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
