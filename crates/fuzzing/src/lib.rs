@@ -19,6 +19,7 @@ pub mod datagram_sealed;
 pub mod decode;
 pub mod egress;
 pub mod headers;
+pub mod mmsp1;
 pub mod parameters;
 pub mod rendezvous;
 pub mod script;
@@ -35,7 +36,7 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
@@ -44,6 +45,7 @@ pub const TARGETS: [Target; 14] = [
     ("decode", decode::run),
     ("egress", egress::run),
     ("headers", headers::run),
+    ("mmsp1", mmsp1::run),
     ("parameters", parameters::run),
     ("rendezvous", rendezvous::run),
     ("setup", setup::run),

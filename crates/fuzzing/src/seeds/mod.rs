@@ -2,6 +2,7 @@
 //! connections.
 
 mod egress;
+mod mmsp1;
 mod network;
 mod seed;
 mod transfer;
@@ -12,6 +13,7 @@ pub use seed::Seed;
 /// Makes all seeds.
 pub fn all() -> Vec<Seed> {
     let mut seeds = wire::seeds();
+    seeds.extend(mmsp1::seeds());
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());
