@@ -10,7 +10,7 @@
 //! | IPv4 address 32 | … | IPv6 address 128 | … |            those that SYN named
 //! | MAC 128 |
 //! ```
-//! The MAC covers everything before it. Who has the key makes and checks it; this module knows only where it stands.
+//! The MAC covers everything before it. The server makes and checks it; this module only knows its position.
 
 use std::net::SocketAddr;
 use std::time::Duration;

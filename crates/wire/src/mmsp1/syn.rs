@@ -108,7 +108,7 @@ impl<'a> Syn<'a> {
         Opening::LEN + 4 * self.entries().count() + list_len(parameters)
     }
 
-    /// The thesis's list. Whoever sends parameters sends the whole list before them, so that they are not taken for
+    /// The thesis's list. A SYN with parameters has the whole list before them, so that they are not taken for
     /// addresses.
     fn entries(&self) -> impl Iterator<Item = &'a [u8; 4]> + use<'a> {
         let has_parameters = self.addresses.parameters().next().is_some();
