@@ -8,15 +8,14 @@ use manyway_wire::mmsp1::{
     ProbeAck, ProbeData, Sseq, Syn, SynAck, Tag, Tseq, encode_error, encode_rst, encode_sack, seal,
 };
 
-use super::Seed;
-
 const CLIENT: Opening = Opening { tag: Tag(7), window: 1 << 16, outgoing: 3, incoming: 4, tseq: Tseq(1000) };
 const SERVER: Opening =
     Opening { tag: Tag(9), window: 1 << 16, outgoing: 2, incoming: 4, tseq: Tseq(u32::MAX) };
 const V4: [[u8; 4]; 2] = [[192, 0, 2, 1], [198, 51, 100, 1]];
 const V6: [[u8; 16]; 1] = [[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]];
 
-pub(super) fn seeds() -> Vec<Seed> {
+/// Inputs with their names.
+pub(super) fn inputs() -> Vec<(&'static str, Vec<u8>)> {
     let mut payloads = opening();
     payloads.extend(running());
     payloads.extend(reports());
@@ -27,10 +26,9 @@ pub(super) fn seeds() -> Vec<Seed> {
     let together = together.collect();
     payloads.push(("several", together));
     payloads.push(("unknown", [&[0xee, 0, 0, 5, 1, 0, 0, 0][..], &[0x2a, 0, 0, 4], &[5, 0, 0, 4]].concat()));
-    let mut seeds: Vec<_> =
-        payloads.into_iter().map(|(name, payload)| Seed::new("mmsp1", name, packet(&payload))).collect();
-    seeds.push(Seed::new("mmsp1", "info", info()));
-    seeds
+    let mut inputs: Vec<_> = payloads.into_iter().map(|(name, payload)| (name, packet(&payload))).collect();
+    inputs.push(("info", info()));
+    inputs
 }
 
 fn opening() -> Vec<(&'static str, Vec<u8>)> {

@@ -13,7 +13,7 @@ pub use seed::Seed;
 /// Makes all seeds.
 pub fn all() -> Vec<Seed> {
     let mut seeds = wire::seeds();
-    seeds.extend(mmsp1::seeds());
+    seeds.extend(mmsp1::inputs().into_iter().map(|(name, bytes)| Seed::new("mmsp1", name, bytes)));
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());
