@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use manyway_inspect::capture::{self, Item};
-use manyway_inspect::{Inside, Inspector, KeyLog, Packet};
+use manyway_inspect::{ClearPacket, Inside, Inspector, KeyLog, Packet, clear_packet};
 
 /// Reads the input as a capture, and if it is none as a datagram.
 pub fn run(data: &[u8]) {
@@ -31,6 +31,9 @@ pub fn run(data: &[u8]) {
 }
 
 fn look_at(inspector: &mut Inspector, datagram: &[u8]) {
+    if let Some(packet) = clear_packet(datagram) {
+        check_clear(&packet);
+    }
     let packets = inspector.datagram(datagram);
     assert_eq!(packets.is_empty(), datagram.is_empty());
     let mut end = 0;
@@ -40,6 +43,21 @@ fn look_at(inspector: &mut Inspector, datagram: &[u8]) {
         check(packet);
     }
     assert!(end <= datagram.len());
+}
+
+fn check_clear(packet: &ClearPacket<'_>) {
+    let mut end = 0;
+    for at in packet.blocks() {
+        assert!(at.offset == end && at.length > 0, "blocks follow each other");
+        end = at.offset + at.length;
+        let words = match &at.block {
+            Ok(Some(block)) => block.to_string(),
+            Ok(None) => continue,
+            Err(error) => error.to_string(),
+        };
+        assert!(!words.is_empty() && !words.contains(char::is_control), "{words:?}");
+    }
+    assert!(end <= packet.payload.len());
 }
 
 fn check(packet: &Packet) {

@@ -13,7 +13,11 @@ pub use seed::Seed;
 /// Makes all seeds.
 pub fn all() -> Vec<Seed> {
     let mut seeds = wire::seeds();
-    seeds.extend(mmsp1::inputs().into_iter().map(|(name, bytes)| Seed::new("mmsp1", name, bytes)));
+    for (name, bytes) in mmsp1::inputs() {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        seeds.push(Seed::new("decode", format!("mmsp1-{name}"), hex.into_bytes()));
+        seeds.push(Seed::new("mmsp1", name, bytes));
+    }
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());

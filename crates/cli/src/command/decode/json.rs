@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use manyway_inspect::capture::Skip;
-use manyway_inspect::{BlockAt, Inside, Packet, blocks, handshake_message};
+use manyway_inspect::{BlockAt, ClearBlockAt, ClearPacket, Inside, Packet, blocks, handshake_message};
+use manyway_wire::mmsp1::{self, HEADER_LEN};
 use manyway_wire::mmsp2::{Block, Field, HeaderForm};
 use manyway_wire::{ConnectionId, Side};
 use serde_json::{Map, Value, json};
@@ -49,6 +50,20 @@ impl<W: Write> Show for Json<W> {
                 object.insert("bytes".into(), json!(hex(bytes)));
             }
         }
+        self.line(object)
+    }
+
+    fn clear_packet(&mut self, place: &Place, packet: &ClearPacket<'_>) -> io::Result<()> {
+        let mut object = at(place);
+        object.insert("size".into(), json!(HEADER_LEN + packet.payload.len()));
+        object.insert("form".into(), json!("mmsp1"));
+        object.insert("destination".into(), json!(packet.header.connection.to_string()));
+        object.insert("source_port".into(), json!(packet.header.source_port));
+        object.insert("destination_port".into(), json!(packet.header.destination_port));
+        if let Some(fault) = &packet.fault {
+            object.insert("malformed".into(), json!(fault.to_string()));
+        }
+        object.insert("blocks".into(), packet.blocks().map(|at| clear_block(&at)).collect());
         self.line(object)
     }
 
@@ -158,6 +173,50 @@ fn block(at: &BlockAt<'_>) -> Value {
     Value::Object(object)
 }
 
+fn clear_block(at: &ClearBlockAt<'_>) -> Value {
+    let mut object = Map::new();
+    object.insert("offset".into(), json!(at.offset));
+    object.insert("size".into(), json!(at.length));
+    match &at.block {
+        Ok(Some(block)) => {
+            object.insert("block".into(), json!(block.name()));
+            block.fields(&mut |name, field| {
+                object.insert(key(name), clear_value(field));
+            });
+        }
+        Ok(None) => {
+            object.insert("skipped".into(), json!(at.kind));
+        }
+        Err(error) => {
+            object.insert("malformed".into(), json!(error.to_string()));
+        }
+    }
+    Value::Object(object)
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list of the wire crate is open; words do for the rest"
+)]
+fn clear_value(field: mmsp1::Field<'_>) -> Value {
+    use mmsp1::Field;
+    match field {
+        Field::Number(number) => json!(number),
+        // In µs, as on the wire.
+        Field::Duration(duration) => json!(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
+        Field::Flag(flag) => json!(flag),
+        Field::Data(bytes) | Field::Bytes(bytes) => json!(hex(bytes)),
+        Field::Addresses(addresses) => addresses.iter().map(|address| json!(address.to_string())).collect(),
+        Field::Ranges(ranges) => ranges.iter().map(|(first, last)| json!([first.0, last.0])).collect(),
+        Field::Duplicates(tseqs) => tseqs.iter().map(|tseq| json!(tseq.0)).collect(),
+        Field::Causes(causes) => causes
+            .iter()
+            .map(|cause| json!({"code": cause.code.0, "information": hex(cause.information)}))
+            .collect(),
+        other => json!(other.to_string()),
+    }
+}
+
 /// `final size` becomes `final_size`, `ECT(0)` becomes `ect0`.
 fn key(name: &str) -> String {
     name.chars()
@@ -197,6 +256,27 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packet_of_mmsp1_has_its_ports_its_tag_and_its_blocks() {
+        let mut packet = vec![0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7];
+        packet.extend([0x90, 0, 0, 4, 1, 0, 0, 20, 0, 0, 0, 9, 0, 0, 1, 0, 0, 1, 0, 0, 0, 2, 0, 3]);
+        mmsp1::seal(&mut packet);
+        let mut out = Vec::new();
+        let place = Place { number: 1, time: None, elapsed: None, addresses: None, missing: 0 };
+        let packet = manyway_inspect::clear_packet(&packet).unwrap();
+        Json::new(&mut out).clear_packet(&place, &packet).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        let expected = json!({
+            "number": 1, "size": 36, "form": "mmsp1", "destination": "00000007", "source_port": 1,
+            "destination_port": 2,
+            "blocks": [
+                {"offset": 0, "size": 4, "skipped": 0x90},
+                {"offset": 4, "size": 20, "block": "SACK", "ack": 9, "window": 256, "ranges": [[11, 12]]},
+            ],
+        });
+        assert_eq!(value, expected);
+    }
 
     #[test]
     fn every_field_of_a_block_has_a_key_and_malformed_ones_a_reason() {

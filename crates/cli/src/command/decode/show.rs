@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_inspect::Packet;
 use manyway_inspect::capture::Skip;
+use manyway_inspect::{ClearPacket, Packet};
 
 /// The context of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,8 @@ pub(super) struct Place {
 /// An output format.
 pub(super) trait Show {
     fn packet(&mut self, place: &Place, packet: &Packet, bytes: &[u8]) -> io::Result<()>;
+    /// Prints a packet of MMSP/1.
+    fn clear_packet(&mut self, place: &Place, packet: &ClearPacket<'_>) -> io::Result<()>;
     fn skipped(&mut self, place: &Place, why: Skip) -> io::Result<()>;
     /// Prints bare blocks.
     fn blocks(&mut self, payload: &[u8]) -> io::Result<()>;

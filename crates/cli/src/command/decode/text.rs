@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use manyway_inspect::capture::Skip;
-use manyway_inspect::{BlockAt, Inside, Opened, Packet, blocks, handshake_message};
+use manyway_inspect::{
+    BlockAt, ClearBlockAt, ClearPacket, Inside, Opened, Packet, blocks, handshake_message,
+};
 use manyway_terminal::note;
 use manyway_wire::Side;
+use manyway_wire::mmsp1::HEADER_LEN;
 use manyway_wire::mmsp2::{Block, HeaderForm};
 
 use super::show::{Place, Show, Summary};
@@ -100,6 +103,25 @@ impl<W: Write> Show for Text<W> {
             Inside::Nothing if self.shows_bytes() => self.dump(bytes, 0),
             Inside::Nothing => Ok(()),
         }
+    }
+
+    fn clear_packet(&mut self, place: &Place, packet: &ClearPacket<'_>) -> io::Result<()> {
+        let ClearPacket { header, payload, fault } = packet;
+        let (from, to) = (header.source_port, header.destination_port);
+        let length = HEADER_LEN + payload.len();
+        let tag = header.connection;
+        writeln!(self.out, "{}  MMSP/1 {from} > {to}, {length} bytes, to {tag}", head(place))?;
+        if let Some(fault) = fault {
+            writeln!(self.out, "{INDENT}malformed: {fault}")?;
+        }
+        for at in packet.blocks() {
+            writeln!(self.out, "{INDENT}{}", clear_words(&at))?;
+            if self.shows_bytes() {
+                let bytes = payload.get(at.offset..at.offset + at.length).unwrap_or_default();
+                self.dump(bytes, at.offset)?;
+            }
+        }
+        Ok(())
     }
 
     fn skipped(&mut self, place: &Place, why: Skip) -> io::Result<()> {
@@ -212,6 +234,15 @@ fn words(at: &BlockAt<'_>) -> String {
     }
 }
 
+/// A block of MMSP/1 as one line.
+fn clear_words(at: &ClearBlockAt<'_>) -> String {
+    match (&at.block, at.kind) {
+        (Ok(Some(block)), _) => block.to_string(),
+        (Ok(None), kind) => format!("skipped: unknown block {:#04x}", kind.unwrap_or_default()),
+        (Err(error), _) => format!("malformed: {error}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
@@ -254,6 +285,39 @@ mod tests {
                 text.blocks(&bytes).unwrap();
             }
             for line in String::from_utf8(out).unwrap().lines() {
+                let _ = writeln!(all, "{name}: {}", line.trim());
+            }
+        }
+        assert!(!all.contains("malformed"), "{all}");
+        insta::assert_snapshot!(all);
+    }
+
+    /// The same of MMSP/1, each block in a packet of its own.
+    #[test]
+    fn the_examples_of_mmsp1_read_as_words() {
+        use manyway_wire::mmsp1::{Header, Tag, seal};
+
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/specification/golden");
+        let mut files: Vec<_> = fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let mut all = String::new();
+        for file in files {
+            let name = file.file_stem().unwrap().to_str().unwrap();
+            let Some(name) = name.strip_prefix("mmsp1_").filter(|name| *name != "info") else { continue };
+            let bytes = manyway_inspect::capture::parse_bytes(&fs::read(&file).unwrap()).unwrap();
+            let mut packet = Vec::new();
+            if name != "packet" {
+                let header = Header { source_port: 5001, destination_port: 4000, connection: Tag(7) };
+                header.encode(&mut manyway_wire::Writer::new(&mut packet, HEADER_LEN));
+            }
+            packet.extend(bytes);
+            seal(&mut packet);
+            let place = Place { number: 1, time: None, elapsed: None, addresses: None, missing: 0 };
+            let mut out = Vec::new();
+            let packet = manyway_inspect::clear_packet(&packet).unwrap();
+            Text::new(&mut out, Detail::Quiet).clear_packet(&place, &packet).unwrap();
+            let from = usize::from(name != "packet");
+            for line in String::from_utf8(out).unwrap().lines().skip(from) {
                 let _ = writeln!(all, "{name}: {}", line.trim());
             }
         }
