@@ -82,7 +82,7 @@ fn hex_on_standard_input_is_shown_in_words() {
     assert_eq!(String::from_utf8(text.stdout).unwrap(), "        MAX-DATA credit 512\n        ACK-NOW\n");
     let text = output(&["decode", "-"], "46010203040506070801020300112233445566778899aabbccddeeff00");
     assert_eq!(text.status.code(), Some(0));
-    assert!(String::from_utf8(text.stdout).unwrap().contains("data, 29 bytes, to 0102030405060708"));
+    assert!(String::from_utf8(text.stdout).unwrap().contains("1-RTT, 29 bytes, to 0102030405060708"));
     let json = output(&["decode", "--json", "--blocks"], "9b000004");
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(value["blocks"][0]["malformed"].as_str().unwrap().contains("block 0x9b is cut at byte 4"));

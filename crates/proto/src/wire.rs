@@ -61,7 +61,8 @@ impl Wire {
         ask!(self, wire => wire.build(engine, now, buffer, place, carry))
     }
 
-    /// Writes a path challenge, a response, or both, into the empty `buffer`.
+    /// Writes a path challenge, a response, or both, into the empty `buffer`. The wire takes the packet number itself: a
+    /// challenge is sent whatever else is.
     pub(crate) fn build_probe(
         &mut self,
         engine: &mut Engine,
@@ -73,9 +74,10 @@ impl Wire {
         ask!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
     }
 
-    /// Seals the packets of a batch. They are complete but for that: it may happen at any time before they leave.
-    pub(crate) fn seal(&mut self, buffer: &mut [u8]) {
-        ask!(self, wire => wire.seal(buffer));
+    /// Seals the packets of a batch, which are complete but for that, before the next batch is built; false if that
+    /// fails, so that nothing of the batch may leave.
+    pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
+        ask!(self, wire => wire.seal(buffer))
     }
 
     /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.

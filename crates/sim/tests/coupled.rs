@@ -99,7 +99,8 @@ fn share(ours: &str, theirs: &str, delays: &[Duration], link: &LinkConfig) -> u6
 
 #[test]
 fn two_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
-    for (delays, queue) in [([5 * MS; 2], 40 * MS), ([5 * MS; 2], 100 * MS), ([5 * MS, 15 * MS], 40 * MS)] {
+    let cases = [([5 * MS; 2], 100 * MS), ([5 * MS, 15 * MS], 40 * MS), ([5 * MS; 2], 40 * MS)];
+    for (delays, queue) in cases.into_iter().take(few_or_many(2, 3)) {
         let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(queue);
         let share = share("coupled-cubic", "cubic", &delays, &link);
         assert!((70..=140).contains(&share), "{delays:?} {queue:?}: {share}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, PathState, Rate};
 use manyway_sim::link::LinkState;
+use manyway_sim::nightly::few_or_many;
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, count_in, mbit, megabytes, path_events, path_figures,
@@ -54,7 +55,7 @@ fn returns(pair: &mut EndpointPair, from: Side) -> usize {
 
 #[test]
 fn a_path_that_flaps_is_used_less_and_less_until_it_has_settled() {
-    for from in SIDES {
+    for from in SIDES.into_iter().take(few_or_many(1, 2)) {
         let mut pair = sending(from);
         let (start, before) = (pair.now(), pair.delivered(from));
         let mut carried = Vec::new();

@@ -147,7 +147,7 @@ fn one_direction_of_a_path_dies_while_both_ends_send() {
 fn an_outage_of_50_ms_raises_a_suspicion_and_nothing_worse() {
     let (mut doubted, mut outages) = (0, 0);
     for from in [Side::Client, Side::Server] {
-        for seed in seeds(6, 20) {
+        for seed in seeds(4, 20) {
             let outage = outage(seed, from, Direction::Both, 50 * MS);
             let states: Vec<_> = outage.states.iter().map(|(_, state, _)| *state).collect();
             assert!(
@@ -172,7 +172,7 @@ fn the_end_of_a_long_outage_is_noticed_within_two_seconds() {
 
 /// Lets this many minutes pass in which an occasional byte keeps the connection open; returns how many datagrams the
 /// client sends on the first path in each.
-fn questions(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
+fn challenges(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
     let offered = |pair: &mut EndpointPair| {
         let mut packets = 0;
         pair.with_links(0, Direction::Up, |_, link| packets = link.counters().offered.packets);
@@ -200,7 +200,7 @@ fn a_dead_path_is_probed_ever_more_rarely_and_at_once_on_news() {
         pair
     };
     let mut pair = silently_dead();
-    let asked = questions(&mut pair, 20);
+    let asked = challenges(&mut pair, 20);
     assert!((60..=130).contains(&asked[0]), "{asked:?}");
     assert!(asked[2..9].iter().all(|asked| (11..=13).contains(asked)), "every 5 s: {asked:?}");
     assert!(asked[12..].iter().all(|asked| (4..=5).contains(asked)), "every 15 s: {asked:?}");
@@ -210,7 +210,7 @@ fn a_dead_path_is_probed_ever_more_rarely_and_at_once_on_news() {
     assert_eq!(path_figures(&mut pair, Side::Client)[0].state, PathState::Active);
 
     let mut pair = silently_dead();
-    questions(&mut pair, 12);
+    challenges(&mut pair, 12);
     pair.restore(0, Direction::Both);
     pair.set_interface(0, LinkState::Down);
     pair.set_interface(0, LinkState::Up);

@@ -90,7 +90,7 @@ impl Lab {
             [(&self.client, format!("va{link}")), (&self.server, format!("vb{link}"))]
         {
             wait_until("the carrier", || {
-                namespace.ip(&format!("link show {interface}")).contains("LOWER_UP")
+                namespace.ip(&format!("link show {interface}")).contains("state UP")
             });
         }
     }

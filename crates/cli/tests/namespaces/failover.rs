@@ -135,6 +135,7 @@ fn an_interface_that_appears_is_used() {
     let sending = Sending::start(&lab, 30, &[]);
     sending.until_both_carry();
     lab.add_link(3);
+    lab.limit(3, 20);
     lab.client.ip("route add default via 10.7.3.2");
     sending.until_more_over("va3", 2 * MB);
     sending.end();

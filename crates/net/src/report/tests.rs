@@ -61,7 +61,7 @@ async fn a_working_path_has_the_reason_of_the_scheduler() {
     // Without load both would carry data.
     let idle = why(&paths, purposes);
     assert_eq!(idle[0], "used lowest-rtt: has the lowest RTT");
-    assert_eq!(idle[1], "used dearer: costs more: carries what cheaper paths cannot");
+    assert_eq!(idle[1], "used more-costly: costs more: carries what cheaper paths cannot");
     // The second path would not.
     let idle = why(&paths, [Purpose::Primary, Purpose::Retransmissions]);
     assert_eq!(
@@ -72,7 +72,7 @@ async fn a_working_path_has_the_reason_of_the_scheduler() {
     sent(&mut paths[1], 3200 * MS);
     let busy = why(&paths, purposes);
     assert_eq!(busy[0], idle_words(Purpose::LowestRtt));
-    assert_eq!(busy[1], "unused dearer: costs more: cheaper paths suffice; no data for 3 s");
+    assert_eq!(busy[1], "unused more-costly: costs more: cheaper paths suffice; no data for 3 s");
     sent(&mut paths[1], 20 * MS);
     assert_eq!(why(&paths, purposes)[1], idle_words(Purpose::MoreCostly));
 }

@@ -53,7 +53,8 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// The content of each datagram.
     pub fn datagrams(&mut self) -> ChunksMut<'_, u8> {
-        self.payload.chunks_mut(self.size.max(1))
+        let size = if self.size == 0 { self.payload.len() } else { self.size };
+        self.payload.chunks_mut(size.max(1))
     }
 }
 

@@ -167,9 +167,7 @@ impl Connection {
 
     /// Writes the next batch of datagrams into the empty `buffer`.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let transmit = self.engine.poll_transmit(&mut self.wire, now, buffer);
-        self.wire.seal(buffer);
-        transmit
+        self.engine.poll_transmit(&mut self.wire, now, buffer)
     }
 
     /// When [`Self::handle_timeout`] has to be called next; costs O(paths).

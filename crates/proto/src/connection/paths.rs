@@ -103,7 +103,8 @@ impl Connection {
 
     /// Opens a path over a stream carrier, such as a TCP connection, that the driver has connected from a client;
     /// `None` if that is not possible now: the connection is not established, this end is a server or has a path
-    /// there already, or the limits of both ends allow no further path. A server's paths over streams begin with
+    /// there already, or the limits of both ends allow no further path, or the peer has issued no ID for one yet: then
+    /// a later call may succeed. A server's paths over streams begin with
     /// their first record.
     pub fn open_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
         let opened = carriers::open_stream_path(&mut self.engine, now, tuple);

@@ -64,13 +64,13 @@ impl Endpoint {
             return;
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
-        let Some(mut first) = self.look_into(now, &facts, &arrival) else { return };
-        // spec 4.24: the host at the other end of a stream is the one that it seems to be.
-        first.proven |= !tuple.is_datagram();
-        if self.admission.is_under_load() && !first.proven {
+        let Some(first) = self.look_into(now, &facts, &arrival) else { return };
+        // spec 4.24: the handshake of a stream has shown that its other end is there, so no INFO is asked of it.
+        let is_there = first.proven || !tuple.is_datagram();
+        if self.admission.is_under_load() && !is_there {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
         }
-        if first.proven && self.admission.has_its_share(prefix) {
+        if is_there && self.admission.has_its_share(prefix) {
             return;
         }
         self.accept(now, arrival, &facts, first.proven);
@@ -119,8 +119,7 @@ impl Endpoint {
         let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
         let builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
         SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
-        if builder.finish(&mut buffer, &mut protector).is_some() {
-            protector.run_jobs(&mut buffer);
+        if builder.finish(&mut buffer, &mut protector).is_some() && protector.run_jobs(&mut buffer) {
             self.push_answer(tuple, buffer);
         }
     }
@@ -139,7 +138,8 @@ impl Endpoint {
     fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
-        let prefix = Prefix::of(arrival.tuple.remote);
+        let tuple = arrival.tuple;
+        let prefix = Prefix::of(tuple.remote);
         let info = self.make_info(now, facts);
         let config = server.connection;
         let parameters =
@@ -166,7 +166,7 @@ impl Endpoint {
             local_id,
             tls: handshake,
         };
-        let mut connection = Connection::server(start, arrival.tuple, facts.source, info, proven);
+        let mut connection = Connection::server(start, tuple, facts.source, info, proven);
         connection.handle_datagram(now, arrival);
         if !connection.has_heard() {
             return;
@@ -176,7 +176,8 @@ impl Endpoint {
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id);
-        let (place, gives_way) = self.admission.admit(handle, proven.then_some(prefix));
+        let is_there = proven || !tuple.is_datagram();
+        let (place, gives_way) = self.admission.admit(handle, is_there.then_some(prefix));
         self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
@@ -236,7 +237,7 @@ impl Endpoint {
     /// handshake without any other response.
     pub(super) fn take_version_list(&mut self, now: Instant, form: &HeaderForm) {
         let HeaderForm::VersionList { destination, versions, .. } = form else { return };
-        let Some((_, handle, _)) = self.find(destination) else { return };
+        let Some((handle, _)) = self.find(destination) else { return };
         if let Some(connection) = self.slots.get_mut(handle)
             && connection.is_handshaking()
             && connection.side() == Side::Client
@@ -324,7 +325,7 @@ mod tests {
             let builder = PacketBuilder::long(&mut bytes, &facts, LongKind::Initial, source);
             manyway_wire::mmsp2::AckNow.encode(&mut builder.writer(&mut bytes));
             builder.finish(&mut bytes, &mut protector).unwrap();
-            protector.run_jobs(&mut bytes);
+            assert!(protector.run_jobs(&mut bytes));
             let victim = at(if number % 2 == 0 { "203.0.113.1:53" } else { "203.0.113.1:54" });
             server.handle_datagram(now, from(victim.address), Ecn::NotEct, &mut bytes);
             assert!(server.poll_transmit(now, &mut buffer).is_none());

@@ -138,7 +138,8 @@ impl Endpoint {
         row: &mut [u8],
         size: usize,
     ) {
-        let mut found: Option<(ConnectionId, ConnectionHandle, PathId)> = None;
+        let mut known = None;
+        let size = if size == 0 { row.len() } else { size };
         for datagram in row.chunks_mut(size.max(1)) {
             if Message::is_meant(datagram) {
                 self.handle_rendezvous(now, tuple, datagram);
@@ -156,9 +157,9 @@ impl Endpoint {
                     continue;
                 }
             };
-            found = found.filter(|(known, ..)| *known == id).or_else(|| self.find(&id));
-            match found {
-                Some((_, handle, path)) => {
+            known = known.filter(|(known, _)| *known == id).or_else(|| Some((id, self.find(&id)?)));
+            match known {
+                Some((_, (handle, path))) => {
                     self.deliver(now, handle, Arrival { tuple, ecn, path, header, datagram });
                 }
                 None => {
@@ -173,17 +174,17 @@ impl Endpoint {
     fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
         let Ok(message) = Message::decode(datagram) else { return };
         let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
-        let Some((_, handle, _)) = found else { return };
+        let Some((handle, _)) = found else { return };
         if let Some(connection) = self.slots.get_mut(handle) {
             connection.on_rendezvous(now, tuple.remote, &message.body);
         }
         self.touch(handle);
     }
 
-    /// The connection and path of an id, with the id.
-    fn find(&self, id: &ConnectionId) -> Option<(ConnectionId, ConnectionHandle, PathId)> {
+    /// The connection and path of an id.
+    fn find(&self, id: &ConnectionId) -> Option<(ConnectionHandle, PathId)> {
         let route = self.demux.get(id)?;
-        Some((*id, self.slots.handle_at(route.slot)?, route.path))
+        Some((self.slots.handle_at(route.slot)?, route.path))
     }
 
     fn deliver(&mut self, now: Instant, handle: ConnectionHandle, arrival: Arrival<'_>) {

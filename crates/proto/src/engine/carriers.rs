@@ -55,7 +55,7 @@ pub(crate) fn on_carrier_figures(
 
 /// The driver can pass nothing on to a carrier now.
 pub(crate) fn on_blocked(engine: &mut Engine, now: Instant, tuple: &FourTuple) {
-    on_tuple(engine, tuple).for_each(|path| path.back_pressure.on_blocked(now));
+    on_tuple(engine, tuple).for_each(|path| path.back_pressure.on_blocked(now, *tuple));
 }
 
 /// The driver can pass packets on to a carrier again.

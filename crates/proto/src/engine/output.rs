@@ -43,13 +43,22 @@ pub(crate) enum Load {
 }
 
 impl Engine {
-    /// Writes the next batch of datagrams into the empty `buffer`.
+    /// Writes the next batch of sealed packets into the empty `buffer`.
     pub(crate) fn poll_transmit(
         &mut self,
         wire: &mut Wire,
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let transmit = self.next_transmit(wire, now, buffer);
+        if !wire.seal(buffer) {
+            buffer.clear();
+            return None;
+        }
+        transmit
+    }
+
+    fn next_transmit(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if let Some(transmit) = wire.poll_transmit(self, now, buffer) {
             return Some(transmit);
         }

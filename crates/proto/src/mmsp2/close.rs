@@ -245,8 +245,8 @@ impl Mmsp2 {
         }
     }
 
-    /// The CLOSE to send now, if one is due.
-    pub(crate) fn take_due_close(&mut self, now: Instant) -> Option<DueClose> {
+    /// The CLOSE to send now, if one is due. The final one waits until a path takes packets.
+    pub(crate) fn take_due_close(&mut self, engine: &Engine, now: Instant) -> Option<DueClose> {
         match &mut self.life {
             Life::FinSent { repeat, given, .. } => {
                 let (code, reason) = (wire_code(given.code), given.reason.clone());
@@ -256,7 +256,10 @@ impl Mmsp2 {
                 let (code, reason) = (wire_code(given.code), String::new());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }
-            Life::Draining { final_close: Some(word), .. } => word.take_due(),
+            Life::Draining { final_close: Some(word), .. } => {
+                let may_send = engine.paths.by_turn(0).is_some_and(|path| path.has_room());
+                if may_send { word.take_due() } else { None }
+            }
             Life::Handshaking
             | Life::Established
             | Life::Flushing { .. }

@@ -67,8 +67,7 @@ impl Mmsp2 {
         };
         builder.writer(&mut packet).bytes(payload);
         builder.finish(&mut packet, &mut self.protector)?;
-        self.protector.run_jobs(&mut packet);
-        Some(packet)
+        self.protector.run_jobs(&mut packet).then_some(packet)
     }
 
     /// Completes the handshake without TLS: with these keys, as if TLS had delivered these parameters.

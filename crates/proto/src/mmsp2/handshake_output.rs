@@ -26,13 +26,17 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
         due: &DueClose,
     ) -> Option<Transmit> {
+        let (id, tuple) = engine
+            .paths
+            .by_turn(due.turn)
+            .filter(|path| path.has_room())
+            .map(|path| (path.id, path.tuple()))?;
         let close = Close { step: due.step, code: due.code, text: due.reason.as_bytes() };
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
             if self.handshake.is_some() && self.protector.has(level) {
                 self.build_handshake_packet(engine, now, buffer, level, Some(&close));
             }
         }
-        let (id, tuple) = engine.paths.by_turn(due.turn).map(|path| (path.id, path.tuple()))?;
         if self.protector.has(EncryptionLevel::OneRtt)
             && let Some(destination) = self.ids.remote.use_current(id)
             && let Some(path) = engine.paths.get_mut(id)
@@ -51,14 +55,16 @@ impl Mmsp2 {
             if engine.shared.observer.is_some() {
                 builder.keep_clear(buffer);
             }
-            let mut built = builder.finish(buffer, &mut self.protector)?;
-            built.kind = PacketKind::AckOnly;
-            path.recovery.on_sent(now, built.take_sent());
-            path.count_sent_bytes(built.size);
-            observe(engine, now, &built);
+            if let Some(mut built) = builder.finish(buffer, &mut self.protector) {
+                built.kind = PacketKind::AckOnly;
+                path.recovery.on_sent(now, built.take_sent());
+                path.count_sent_bytes(built.size);
+                observe(engine, now, &built);
+            }
         }
         if let Some(path) = engine.paths.get_mut(id) {
             if path.room() < buffer.len() {
+                self.protector.drop_jobs();
                 buffer.clear();
                 return None;
             }

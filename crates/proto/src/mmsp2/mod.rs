@@ -126,7 +126,7 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.drive_close(engine, now);
-        if let Some(word) = self.take_due_close(now) {
+        if let Some(word) = self.take_due_close(engine, now) {
             return self.transmit_close(engine, now, buffer, &word);
         }
         if !engine.phase.is_open() {
@@ -144,7 +144,7 @@ impl Mmsp2 {
         }
         if self.protector.limit_reached() {
             self.fail(engine, now, Violation::KeyLimitReached);
-            let word = self.take_due_close(now)?;
+            let word = self.take_due_close(engine, now)?;
             return self.transmit_close(engine, now, buffer, &word);
         }
         self.transmit_rendezvous(engine, now, buffer)

@@ -58,9 +58,9 @@ impl Mmsp2 {
         builder.finish(buffer, &mut self.protector)
     }
 
-    /// Runs the jobs that seal the packets in `buffer`.
-    pub(crate) fn seal(&mut self, buffer: &mut [u8]) {
-        self.protector.run_jobs(buffer);
+    /// Runs the jobs that seal the packets in `buffer`; false if one fails.
+    pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
+        self.protector.run_jobs(buffer)
     }
 
     /// Whether control blocks wait.

@@ -145,7 +145,7 @@ impl Path {
             silence: SilenceDetector::default(),
             flaps: None,
             mtu,
-            back_pressure: BackPressure::None,
+            back_pressure: BackPressure::default(),
             answers: Vec::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
@@ -175,18 +175,18 @@ impl Path {
 
     /// Whether the driver can pass nothing on to the carrier now.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.back_pressure.is_blocked()
+        self.back_pressure.is_blocked(&self.tuple())
     }
 
     /// When data no longer waits for the carrier, because it takes longer than a full window would.
     pub(crate) fn stalls_at(&self) -> Option<Instant> {
-        self.back_pressure.stalls_at(self.rtt().smoothed)
+        self.back_pressure.stalls_at(&self.tuple(), self.rtt().smoothed)
     }
 
     /// Stops waiting for the carrier once it is time.
     pub(crate) fn check_stall(&mut self, now: Instant) {
         if self.stalls_at().is_some_and(|at| at <= now) {
-            self.back_pressure = BackPressure::Stalled;
+            self.back_pressure.on_stalled();
         }
     }
 

@@ -73,10 +73,11 @@ impl PathSet {
         self.paths.iter().map(|path| path.id).collect()
     }
 
-    /// The best live path at turn 0, then the others in their order, and so on in a cycle; any path if none is live.
+    /// The best live path at turn 0, then the others on which a packet may go out, in their order, and so on in a cycle;
+    /// any path if none is live.
     pub(crate) fn by_turn(&self, turn: u32) -> Option<&Path> {
         let best = self.best_live(None).or_else(|| self.paths.first())?;
-        let others = self.paths.iter().filter(|path| path.is_live() && path.id != best.id);
+        let others = self.paths.iter().filter(|path| path.is_live() && path.has_room() && path.id != best.id);
         let count = 1 + others.clone().count();
         let at = usize::try_from(turn).unwrap_or(0) % count;
         std::iter::once(best).chain(others).nth(at)

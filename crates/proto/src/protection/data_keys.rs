@@ -80,8 +80,9 @@ impl DataKeys {
         self.remote_header.as_ref()
     }
 
-    /// The key to seal the next packet with, and its key phase bit; `None` if the current one has reached its AEAD limit and the peer has
-    /// not acknowledged any packet of it, so that it would treat an update as a violation (RFC 9001, section 6.2).
+    /// The key to seal the next packet with, and its key phase bit; `None` if the current one has reached its AEAD limit
+    /// and the peer has not acknowledged any packet of it, so that it would treat an update as a violation (RFC 9001,
+    /// section 6.2).
     pub(super) fn sealing(&mut self, limits: &KeyLimits) -> Option<(Arc<SealKey>, bool)> {
         let of_cipher = self.sealing.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {

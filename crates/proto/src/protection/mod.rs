@@ -144,6 +144,12 @@ impl Protector {
         }
     }
 
+    /// The waiting jobs, to be run elsewhere.
+    #[cfg(test)]
+    fn take_jobs(&mut self) -> Vec<SealJob> {
+        std::mem::take(&mut self.jobs)
+    }
+
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.jobs.shrink_to_fit();

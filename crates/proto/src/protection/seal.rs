@@ -70,17 +70,21 @@ impl Protector {
     #[cfg(test)]
     pub(super) fn seal_now(&mut self, packet: &Outgoing, buffer: &mut Vec<u8>) -> Result<(), SealError> {
         self.seal(packet, buffer)?;
-        self.run_jobs(buffer);
-        Ok(())
+        if self.run_jobs(buffer) { Ok(()) } else { Err(SealError::Malformed) }
     }
 
-    /// Runs the jobs of all packets in `buffer`, and forgets those of packets that were removed from it again.
-    pub(crate) fn run_jobs(&mut self, buffer: &mut [u8]) {
-        let length = buffer.len();
-        for job in self.jobs.drain(..).filter(|job| job.end <= length) {
-            let sealed = job.run(buffer);
-            debug_assert_eq!(sealed, Ok(()), "the packet was checked when it was built");
-        }
+    /// Runs the jobs of all packets in `buffer`; false if one fails: then nothing of the buffer may leave, because it
+    /// would leave in clear text. No packet that passed [`Self::seal`] is known to fail.
+    #[must_use = "what is not sealed must not leave"]
+    pub(crate) fn run_jobs(&mut self, buffer: &mut [u8]) -> bool {
+        let is_sealed = self.jobs.drain(..).fold(true, |all, job| all & job.run(buffer).is_ok());
+        debug_assert!(is_sealed, "the packets were checked when they were built");
+        is_sealed
+    }
+
+    /// All packets that were built since the last call of [`Self::run_jobs`] were removed from their buffer.
+    pub(crate) fn drop_jobs(&mut self) {
+        self.jobs.clear();
     }
 }
 

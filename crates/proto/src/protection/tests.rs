@@ -1,6 +1,8 @@
 use manyway_wire::Writer;
 use manyway_wire::mmsp2::{LongHeader, LongKind, decode_protected, encode_short, patch_length};
 
+mod jobs;
+
 use super::job::SealError;
 use super::open::Opened;
 use super::*;
@@ -456,33 +458,6 @@ fn failed_openings_count_over_all_levels_and_end_the_connection_at_the_limit() {
         assert_eq!(server.open_as(level, 0, &[0x40; 60]).map(|_| ()), Err(OpenError::Failed));
         assert_eq!(server.protector.integrity_exhausted(), exhausted);
     }
-}
-
-#[test]
-fn sealing_and_opening_do_not_move_a_buffer_with_enough_capacity() {
-    let (mut client, mut server) = ends(KeyLimits::default());
-    let mut buffer = Vec::with_capacity(1200);
-    buffer.push(0x40);
-    buffer.extend_from_slice(&[0; 99]);
-    let before = buffer.as_ptr();
-    let at = Outgoing {
-        level: EncryptionLevel::OneRtt,
-        path: PathId(0),
-        packet_number: 0,
-        start: 0,
-        number_offset: 9,
-        number_length: 1,
-    };
-    client.protector.seal_now(&at, &mut buffer).unwrap();
-    assert_eq!(buffer.as_ptr(), before);
-    let at = Incoming {
-        level: EncryptionLevel::OneRtt,
-        path: PathId(0),
-        number_offset: 9,
-        expected: server.windows[0].next(),
-    };
-    let opened = server.protector.open(&at, &mut buffer, &server.windows[0]).unwrap();
-    assert_eq!(opened.payload, 10..100);
 }
 
 #[test]

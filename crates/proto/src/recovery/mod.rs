@@ -74,7 +74,7 @@ pub(crate) struct PathRecovery {
     suspect_period: suspect_period::SuspectPeriod,
     ecn: ecn::EcnPath,
     /// On a stream carrier: it takes the place of controller, pacer, ECN and loss detection.
-    stream: Option<stream::StreamControl>,
+    stream: Option<Box<stream::StreamControl>>,
     last_progress: Option<Instant>,
     /// When the oldest packet in flight counts as lost, unless it is acknowledged before.
     loss_time: Option<Instant>,
@@ -119,7 +119,7 @@ impl PathRecovery {
 
     /// The path is one over a stream carrier: the system below retransmits and controls congestion.
     pub(crate) fn use_stream(&mut self) {
-        self.stream = Some(stream::StreamControl::default());
+        self.stream = Some(Box::default());
     }
 
     /// The system reports its figures of the stream carrier; they mean nothing on another one.
@@ -337,7 +337,7 @@ impl PathRecovery {
 
     /// The largest delivery rate of the last 10 round trips and of at least the last 2 s.
     pub(crate) fn delivery_rate(&self) -> Rate {
-        let measured = self.stream.as_ref().map(stream::StreamControl::delivery_rate);
+        let measured = self.stream.as_deref().map(stream::StreamControl::delivery_rate);
         measured.filter(|rate| *rate > Rate::ZERO).unwrap_or_else(|| self.rate.maximum())
     }
 

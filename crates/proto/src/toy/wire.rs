@@ -49,7 +49,10 @@ impl Toy {
 
     pub(crate) fn on_wake(&self, _engine: &Engine, _now: Instant) {}
 
-    pub(crate) fn seal(&self, _buffer: &mut [u8]) {}
+    /// Leaves the packets as they are.
+    pub(crate) fn seal(&self, _buffer: &mut [u8]) -> bool {
+        true
+    }
 
     pub(crate) fn shrink_to_fit(&self) {}
 

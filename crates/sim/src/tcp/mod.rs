@@ -145,7 +145,7 @@ impl Node for TcpPeer {
             }
             let at = self.sockets.iter().position(|socket| socket.tuple == transmit.tuple);
             if let Some(socket) = at.and_then(|at| self.sockets.get_mut(at)) {
-                socket.write(&Records::prefix(buffer.len()).unwrap_or_default());
+                socket.write(&Records::prefix(buffer.len()).expect("a record has at most 65 535 bytes"));
                 socket.write(buffer);
             }
             buffer.clear();
