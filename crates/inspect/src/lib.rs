@@ -1,8 +1,8 @@
 //! Describes captured packets of MMSP.
 //!
 //! - [`capture::read`] finds the UDP datagrams in a pcap or pcapng file, or in hex text.
-//! - [`Inspector`] follows the connections in them and decrypts what it can: Initial packets always, all others with the
-//!   secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
+//! - [`Inspector`] follows the connections in them and decrypts what it can: Initial packets always, all others with
+//!   the secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
 //! - [`clear_packet`] describes a packet of MMSP/1, which is in clear text.
 //! - [`blocks`] lists the blocks of a decrypted packet with their offsets.
 //!

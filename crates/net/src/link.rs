@@ -265,7 +265,8 @@ pub(crate) fn halves(link: &Arc<Link>, pipes: &Arc<Pipes>) -> (SendHalf, Receive
     (SendHalf { link: Arc::clone(&link), pipes: Arc::clone(&pipes) }, ReceiveHalf { link, pipes })
 }
 
-/// The application's side of the sending half of a stream. If it is dropped unfinished, the stream is reset with code 0.
+/// The application's side of the sending half of a stream. If it is dropped unfinished, the stream is reset with
+/// code 0.
 #[derive(Debug)]
 pub(crate) struct SendHalf {
     pub(crate) link: Arc<Link>,

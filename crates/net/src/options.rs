@@ -39,8 +39,9 @@ pub struct ServerOptions {
     pub certificate: Option<ServerCertificate>,
     /// Decides which clients may connect.
     pub authoriser: Arc<dyn Authoriser>,
-    /// Addresses advertised to clients beside the one they know; at most 8. Empty: those of [`reachable_addresses`](crate::reachable_addresses),
-    /// kept up to date: one of each family and interface first, then the second ones, up to 8.
+    /// Addresses advertised to clients beside the one they know; at most 8. Empty: those of
+    /// [`reachable_addresses`](crate::reachable_addresses), kept up to date: one of each family and interface first,
+    /// then the second ones, up to 8.
     pub advertise: Vec<SocketAddr>,
 }
 
@@ -74,7 +75,8 @@ pub struct EndpointOptions {
     /// names, if it is set. Default false. With them, anyone who captured the packets can decrypt them: for `manyway
     /// decode` and other diagnostic tools.
     pub key_log: bool,
-    /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`](crate::Endpoint::advice) reports if it granted less.
+    /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`](crate::Endpoint::advice) reports
+    /// if it granted less.
     pub buffers: BufferSizes,
     /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.
     pub ledger: Option<Arc<dyn Ledger>>,

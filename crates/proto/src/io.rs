@@ -157,8 +157,8 @@ pub(crate) struct EcnCounts {
 
 /// What to send in one call; its bytes are in the buffer passed to [`poll_transmit`](crate::Endpoint::poll_transmit).
 ///
-/// On a datagram carrier these are one or more datagrams of equal size, on a stream carrier one record: the driver writes
-/// its length ([`Records::prefix`](crate::Records::prefix)) and the record to the stream, all or nothing.
+/// On a datagram carrier these are one or more datagrams of equal size, on a stream carrier one record: the driver
+/// writes its length ([`Records::prefix`](crate::Records::prefix)) and the record to the stream, all or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
     /// Source and destination.

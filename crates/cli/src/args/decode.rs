@@ -9,8 +9,8 @@ use clap::Args;
 #[command(
     after_help = EXAMPLES,
     long_about = "Show packets and their blocks in words.\n\nFILE is a capture (pcap or pcapng) or hex text: one UDP \
-    payload a line, or a dump of xxd, hexdump -C or tcpdump -x. Open packets are always opened, all others with the \
-    secrets of a TLS key log, which a program writes that runs with SSLKEYLOGFILE=FILE. The capture must hold the \
+    payload a line, or a dump of xxd, hexdump -C or tcpdump -x. Initial packets are always decrypted, all others with \
+    the secrets of a TLS key log, which a program writes that runs with SSLKEYLOGFILE=FILE. The capture must hold the \
     connection from its first packet on. With -v the bytes are shown too.\n\nThe exit status is 1 if something was \
     malformed, or could not be read."
 )]

@@ -34,8 +34,8 @@ pub struct GlobalArgs {
     #[arg(long_help = "Use this interface, and only those named so; may be given several times. In full: \
         IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the \
         default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
-        never. The cost is 0 for an interface that costs nothing (the default), more for dearer ones, which the schedulers \
-        cost and primary of this end avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with \
+        never. The cost is 0 for an interface that costs nothing (the default), more for costlier ones, which the \
+        schedulers cost and primary of this end avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with \
         --scheduler weighted=fixed. The role holds in both directions, cost and weight for what this end sends. SIZE is as \
         of --cap. Without this option every usable interface is used.")]
     pub interfaces: Vec<InterfaceWish>,
@@ -55,7 +55,7 @@ pub struct GlobalArgs {
     #[arg(
         long_help = "How to distribute across paths what this end sends; for what it receives, as with get, the \
         scheduler of the other end decides. earliest (each byte goes where it arrives first; the \
-        default), min-rtt (the nearest path that has room), round-robin, \
+        default), min-rtt (the path with the lowest RTT that has room), round-robin, \
         weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), \
         outstanding-ratio (the emptiest window), blest and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
         stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \

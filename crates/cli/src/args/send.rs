@@ -13,7 +13,8 @@ use crate::command::target::{is_ticket, names_ticket};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories ("-" is standard input), then the ticket or @FILE with it; without one they are offered for `manyway get`
+    /// Files and directories ("-" is standard input), then the ticket or @FILE with it; without one they are offered
+    /// for `manyway get`
     #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
     /// Send to this server: a name, @FILE or HOST

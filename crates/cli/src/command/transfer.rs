@@ -141,7 +141,7 @@ impl Transfer<'_> {
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
         let session = GuestSession::new(connection.clone(), limits);
-        // The work ends with this block, and its streams with it: only before can the connection tell what waits in them.
+        // The work and its streams end with this block: only before can the connection tell what waits in them.
         let (result, waiting) = {
             let transfer = async {
                 let progress = Arc::clone(tally) as Arc<dyn Progress>;

@@ -76,8 +76,8 @@ impl Cutter {
         Self { index, link, total, phase: Phase::Before }
     }
 
-    /// Runs the step that is due at `now` after `received` bytes. `is_used` says whether the connection counts the link's path
-    /// among those that carry data.
+    /// Runs the step that is due at `now` after `received` bytes. `is_used` says whether the connection counts the
+    /// link's path among those that carry data.
     pub fn step(&mut self, now: Duration, received: u64, is_used: bool) -> Option<CutEvent> {
         match self.phase {
             Phase::Before if received >= self.total / 4 => {

@@ -1,4 +1,5 @@
-//! Writes the seeds of all targets into a directory, by target: `cargo run -p manyway-fuzzing --bin seeds -- fuzz/seeds`.
+//! Writes the seeds of all targets into a directory, by target:
+//! `cargo run -p manyway-fuzzing --bin seeds -- fuzz/seeds`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -44,7 +44,8 @@ pub enum LabAction {
     /// Let several contenders run at the same time over the same links, and compare what each gets
     #[command(after_help = SHARE_EXAMPLES)]
     Share(ShareArgs),
-    /// Measure what the emulated links do against what their settings say, and end with status 6 if something falls short
+    /// Measure what the emulated links do against what their settings say, and end with status 6 if something falls
+    /// short
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate(ValidateArgs),
     /// Measure what a byte costs in processor time, without emulated links

@@ -357,7 +357,7 @@ impl Driver {
             self.keep_out_spent();
         }
         if woke {
-            tracing::info!("time was slept through: asking every path");
+            tracing::info!("this host slept: challenging every path");
             for handle in self.endpoint.handles() {
                 if let Some(connection) = self.endpoint.connection(handle) {
                     connection.on_wake(now);

@@ -238,8 +238,8 @@ impl Prober {
         Some(run.held_until.filter(|_| !run.due.is_empty()).unwrap_or(run.next_at))
     }
 
-    /// The next challenge to send, if one is due: an address pair and its nonce. `may_challenge` tells whether an address
-    /// may be challenged now, or else when; addresses that may go first.
+    /// The next challenge to send, if one is due: an address pair and its nonce. `may_challenge` tells whether an
+    /// address may be challenged now, or else when; addresses that may go first.
     pub(crate) fn next_challenge(
         &mut self,
         now: Instant,

@@ -162,9 +162,9 @@ impl PathSet {
         usable.then_some(path.id)
     }
 
-    /// The paths whose acknowledgements go into a packet on `carrier`: its own if anything waits, those of others once they
-    /// are due and no path is better for them. With each stands whether it may not arrive there, as the path is suspect:
-    /// then another one has to bring it too.
+    /// The paths whose acknowledgements go into a packet on `carrier`: its own if any waits, those of others once they
+    /// are due and no path is better for them. Each comes with whether it may get lost there because the path is
+    /// suspect: another path must carry it too then.
     pub(crate) fn due_acks(&self, now: Instant, carrier: PathId) -> SmallVec<[(PathId, bool); 8]> {
         let due = |path: &Path| {
             let is_own = path.id == carrier;
@@ -199,8 +199,8 @@ impl PathSet {
         others.filter(shares).map(|other| other.id).next().unwrap_or(path.id)
     }
 
-    /// Whether nothing arrived on any live path within its round trip, so that the peer of this path, which is proven, may
-    /// have moved.
+    /// Whether nothing arrived on any live path within its round trip, so that the peer of this path, which is proven,
+    /// may have moved.
     pub(crate) fn may_have_moved(&self, id: PathId, now: Instant) -> bool {
         let is_heard =
             |path: &Path| path.is_live() && now < path.last_heard() + path.recovery.rtt().smoothed();

@@ -35,7 +35,7 @@ block_list! {
     /// Answers PROBE.
     ProbeAck(ProbeAck),
     ---
-    /// Confirms the set-up.
+    /// Confirms the handshake.
     Pong,
     /// Answers FIN.
     FinAck,

@@ -51,7 +51,7 @@ impl Fragment {
         matches!(self, Self::Whole | Self::Last)
     }
 
-    /// Whether a fragment with the next TSEQ may be `next`: a message that has not ended goes on, and nothing else does.
+    /// Whether a fragment with the next TSEQ may be `next`: only a message that has not ended goes on.
     ///
     /// ```
     /// use manyway_wire::mmsp1::Fragment;

@@ -79,8 +79,8 @@ impl<'a> Info<'a> {
         w.bytes(ipv6.as_flattened());
     }
 
-    /// Reads an INFO, and also returns what its MAC covers, and the MAC. Until the caller has checked the MAC, nothing of
-    /// it is true.
+    /// Reads an INFO, and also returns the bytes that its MAC covers, and the MAC. The caller must check the MAC before
+    /// it trusts any value.
     ///
     /// # Errors
     /// [`DecodeError`] if no server of this kind can have made it: it is as invalid as one with a wrong MAC.

@@ -1,4 +1,4 @@
-//! MMSP/1 on the wire: the protocol of the thesis in clear text, with the gaps closed by chapter 3 of the specification.
+//! MMSP/1 on the wire: the protocol of the thesis in clear text, completed by chapter 3 of the specification.
 //!
 //! - A datagram is one packet: [`Packet::decode`] checks ports, checksum and bundling, [`Blocks`] iterates over it.
 //! - A packet to send: [`Header::encode`] into a [`Writer`](crate::Writer), then blocks, then [`seal`].

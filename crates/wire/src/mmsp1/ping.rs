@@ -1,4 +1,4 @@
-//! PING and PONG (spec 3.22, 3.23): return the server's INFO, and confirm the set-up.
+//! PING and PONG (spec 3.22, 3.23): return the server's INFO, and confirm the handshake.
 //!
 //! ```text
 //! | type 4 | flags 0 | length 16 | parameter INFO |
@@ -52,7 +52,7 @@ impl<'a> Ping<'a> {
     }
 }
 
-/// Confirms the set-up.
+/// Confirms the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pong;
 
