@@ -49,9 +49,9 @@ pub(crate) struct Learnt {
 /// One connection.
 #[derive(Default)]
 pub(crate) struct Session {
-    open: Both<Option<DirectionKeys>>,
-    set_up: Both<Option<DirectionKeys>>,
-    data: Both<Option<DirectionKeys>>,
+    initial: Both<Option<DirectionKeys>>,
+    handshake: Both<Option<DirectionKeys>>,
+    one_rtt: Both<Option<DirectionKeys>>,
     hellos: Both<Hello>,
     numbers: Numbers,
     /// IDs of this connection that the inspector knows.
@@ -64,7 +64,7 @@ impl Session {
         let mut session = Self::default();
         for side in [Side::Client, Side::Server] {
             let secret = Secret::initial(original_destination, side);
-            *session.open.of(side) = secret.and_then(DirectionKeys::new);
+            *session.initial.of(side) = secret.and_then(DirectionKeys::new);
         }
         session
     }
@@ -80,9 +80,9 @@ impl Session {
             self.derive(level, sender, log)?;
         }
         let keys = match level {
-            Level::Initial => self.open.of(sender),
-            Level::Handshake => self.set_up.of(sender),
-            Level::OneRtt => self.data.of(sender),
+            Level::Initial => self.initial.of(sender),
+            Level::Handshake => self.handshake.of(sender),
+            Level::OneRtt => self.one_rtt.of(sender),
         };
         let keys = keys.as_mut().ok_or(Sealed::NoHello)?;
         let header = keys.unmask(bytes, number_offset).ok_or(Sealed::Refused)?;
@@ -107,8 +107,8 @@ impl Session {
     fn derive(&mut self, level: Level, sender: Side, log: &KeyLog) -> Result<(), Sealed> {
         let (keys, label) = match level {
             Level::Initial => return Ok(()),
-            Level::Handshake => (self.set_up.of(sender), Label::Handshake(sender)),
-            Level::OneRtt => (self.data.of(sender), Label::Traffic(sender)),
+            Level::Handshake => (self.handshake.of(sender), Label::Handshake(sender)),
+            Level::OneRtt => (self.one_rtt.of(sender), Label::Traffic(sender)),
         };
         if keys.is_some() {
             return Ok(());

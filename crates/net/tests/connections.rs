@@ -163,13 +163,13 @@ async fn an_endpoint_that_closes_without_patience_aborts_and_gives_the_reason() 
     // Until the peer's credit and this end's queue are used up.
     let second = Duration::from_secs(1);
     while tokio::time::timeout(second, send.write_chunk(pattern(100_000).into())).await.is_ok() {}
-    let patient = pair.client.close(0, "in time");
-    let impatient = async {
+    let in_order = pair.client.close(0, "in time");
+    let at_once = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         pair.client.close_within(7, "now", Duration::ZERO).await;
     };
     // The peer does not read, so closing in order would take 30 s.
-    within(5, async { tokio::join!(patient, impatient) }).await;
+    within(5, async { tokio::join!(in_order, at_once) }).await;
     let end = soon(pair.accepted.closed()).await;
     assert_eq!(end, ConnectionError::AbortedByPeer { code: 0x1007, reason: "now".to_owned() });
 }

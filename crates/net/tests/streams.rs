@@ -105,8 +105,8 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
 #[tokio::test]
 async fn an_unread_stream_does_not_stop_the_others() {
     let pair = Pair::new().await;
-    let ((mut stuck, _a), (_b, _unread)) = pair.stream().await;
-    let fill = tokio::spawn(async move { while stuck.write_all(&[1; 65_536]).await.is_ok() {} });
+    let ((mut blocked, _a), (_b, _unread)) = pair.stream().await;
+    let fill = tokio::spawn(async move { while blocked.write_all(&[1; 65_536]).await.is_ok() {} });
     let ((mut send, _c), (_d, mut receive)) = pair.stream().await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let data = pattern(8_000_000);

@@ -125,11 +125,11 @@ proptest! {
     fn any_long_header_comes_back(
         destination in crate::common::any_id(),
         source in crate::common::any_id(),
-        set_up in any::<bool>(),
+        is_handshake in any::<bool>(),
         (number, number_len) in (crate::common::any_number(), 1_usize..=4),
         sealed in 19_usize..1400,
     ) {
-        let kind = if set_up { LongKind::Handshake } else { LongKind::Initial };
+        let kind = if is_handshake { LongKind::Handshake } else { LongKind::Initial };
         let header = LongHeader { kind, destination, source };
         let mut packet = vec![0xaa; 3];
         let field = header.encode(&mut Writer::new(&mut packet, 3000), number, number_len);
@@ -181,8 +181,8 @@ proptest! {
     ) {
         let mut datagram = Vec::new();
         let mut ends = Vec::new();
-        for (set_up, length) in sealed {
-            let kind = if set_up { LongKind::Handshake } else { LongKind::Initial };
+        for (is_handshake, length) in sealed {
+            let kind = if is_handshake { LongKind::Handshake } else { LongKind::Initial };
             let header = LongHeader { kind, destination: id, source: id };
             let field = header.encode(&mut Writer::new(&mut datagram, 3000), 0, 1);
             datagram.resize(datagram.len() + length, 0);

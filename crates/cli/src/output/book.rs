@@ -69,7 +69,7 @@ pub fn rtt_of(figures: &PathStatistics) -> Option<Duration> {
     (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt)
 }
 
-/// The traffic of a path, in UDP payload: headers of the protocol and repeats included.
+/// The traffic of a path, in UDP payload: headers of the protocol and retransmissions included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Bytes sent.
@@ -257,7 +257,7 @@ pub fn live_table(rows: &[PathRow]) -> Grid {
     grid
 }
 
-/// The table of paths at the end: the total traffic of each, headers and repeats included.
+/// The table of paths at the end: the total traffic of each, headers and retransmissions included.
 pub fn final_table(rows: &[PathRow]) -> Grid {
     let mut grid = Grid::new()
         .words("path")

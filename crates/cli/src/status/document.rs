@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A running command. Times in seconds, rates in bits a second of UDP payload: with headers and repeats.
+/// A running command. Times in seconds, rates in bits a second of UDP payload: with headers and retransmissions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Its process ID.

@@ -8,7 +8,7 @@ use crate::output::tint::{Line, Tint};
 use crate::output::units::{megabits, size};
 
 /// Every command with its peers and paths, for a terminal of that width. Rates are those of the last two seconds, with
-/// headers and repeats; those of the paths add up to those of their peer.
+/// headers and retransmissions; those of the paths add up to those of their peer.
 pub fn lines(documents: &[Document], width: usize) -> Vec<Line> {
     if documents.is_empty() {
         return vec![Line::from("no command of this user is running")];

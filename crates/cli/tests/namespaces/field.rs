@@ -75,7 +75,7 @@ fn a_client_that_is_stopped_in_the_middle_goes_on_although_its_translator_forgot
     let client = lab.start_client(&["-v", "send", "big", &server.ticket]);
     client.wait_until("data", || lab.client.sent("wwan1") > 2_000_000);
     stop_for(&client, Duration::from_secs(4));
-    client.wait_for("time was slept through");
+    client.wait_for("this host slept");
     modem.unlimit();
     client.end().expect(0);
     assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
@@ -98,10 +98,10 @@ fn either_end_may_be_stopped_for_a_while_in_the_middle_of_a_transfer() {
     };
     until_more_over_both(500_000);
     stop_for(&client, Duration::from_secs(3));
-    client.wait_for("time was slept through");
+    client.wait_for("this host slept");
     until_more_over_both(500_000);
     stop_for(&server.running, Duration::from_secs(3));
-    server.running.wait_for("time was slept through");
+    server.running.wait_for("this host slept");
     until_more_over_both(500_000);
     lab.unlimit();
     client.end().expect(0);
@@ -178,7 +178,7 @@ fn a_server_that_moves_is_found_by_its_name_though_other_addresses_of_the_name_a
 }
 
 #[test]
-fn a_broken_address_family_delays_the_set_up_by_less_than_a_second() {
+fn a_broken_address_family_delays_the_handshake_by_less_than_a_second() {
     for broken in [Family::V6, Family::V4] {
         let Some(lab) = Lab::start(2, Family::Both) else { return };
         let server = lab.serve(&[]);
@@ -248,7 +248,7 @@ fn assert_paths_avoid(summary: &serde_json::Value, broken: Family) {
 
 /// The client's packets arrive, and no packet comes back.
 #[test]
-fn a_link_that_carries_one_direction_only_is_not_taken_for_the_set_up() {
+fn a_link_that_carries_one_direction_only_is_not_chosen_for_the_handshake() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let server = lab.serve(&[]);
     make_file(&lab.here().join("file"), MB);

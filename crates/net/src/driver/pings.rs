@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn each_response_reaches_its_caller_and_a_closed_path_ends_all_waits() {
         let mut pings = Pings::default();
-        let mut ask = |path, token| {
+        let mut ping = |path, token| {
             let (reply, answer) = oneshot::channel();
             pings.add(PathId(path), PingToken(token), reply);
             answer
         };
-        let (mut first, mut second, mut other) = (ask(0, 0), ask(0, 1), ask(1, 0));
-        drop(ask(1, 1));
+        let (mut first, mut second, mut other) = (ping(0, 0), ping(0, 1), ping(1, 0));
+        drop(ping(1, 1));
         pings.answer(PathId(0), PingToken(1), Duration::from_millis(7));
         assert_eq!(second.try_recv(), Ok(Some(Duration::from_millis(7))));
         pings.forget(PathId(0));

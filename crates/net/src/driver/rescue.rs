@@ -27,12 +27,12 @@ type Lookup = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
 
 /// The connections without a working path, and the look-ups in progress.
 pub(super) struct Rescue {
-    patients: BTreeMap<ConnectionHandle, Patient>,
+    retries: BTreeMap<ConnectionHandle, Retry>,
     lookups: JoinSet<(ConnectionHandle, Vec<SocketAddr>)>,
     resolve: fn(Vec<HostPort>) -> Lookup,
 }
 
-struct Patient {
+struct Retry {
     tries: usize,
     /// `None` while a look-up is in progress.
     next_at: Option<Instant>,
@@ -44,22 +44,22 @@ impl Rescue {
     }
 
     fn with(resolve: fn(Vec<HostPort>) -> Lookup) -> Self {
-        Self { patients: BTreeMap::new(), lookups: JoinSet::new(), resolve }
+        Self { retries: BTreeMap::new(), lookups: JoinSet::new(), resolve }
     }
 
     /// Records whether the connection has a working path.
     pub(super) fn update(&mut self, handle: ConnectionHandle, pathless: bool) {
         if pathless {
             let next_at = || Some(Instant::now() + WAITS[0]);
-            self.patients.entry(handle).or_insert_with(|| Patient { tries: 0, next_at: next_at() });
+            self.retries.entry(handle).or_insert_with(|| Retry { tries: 0, next_at: next_at() });
         } else {
-            self.patients.remove(&handle);
+            self.retries.remove(&handle);
         }
     }
 
     /// When [`Self::poll`] is due at the latest.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.patients.values().filter_map(|patient| patient.next_at).min()
+        self.retries.values().filter_map(|retry| retry.next_at).min()
     }
 
     /// Starts the look-ups that are due, and returns the next result. `hosts_of` returns the names of a connection's
@@ -69,34 +69,34 @@ impl Rescue {
         context: &mut Context<'_>,
         mut hosts_of: impl FnMut(ConnectionHandle) -> Option<Vec<HostPort>>,
     ) -> Option<(ConnectionHandle, Vec<SocketAddr>)> {
-        if self.patients.is_empty() {
+        if self.retries.is_empty() {
             // Late results are of no use to any connection.
             self.lookups.abort_all();
             while let Poll::Ready(Some(_)) = self.lookups.poll_join_next(context) {}
             return None;
         }
         let now = Instant::now();
-        let due = |patient: &Patient| patient.next_at.is_some_and(|at| at <= now);
-        let handles: Vec<_> = self.patients.iter().filter(|(_, p)| due(p)).map(|(h, _)| *h).collect();
+        let due = |retry: &Retry| retry.next_at.is_some_and(|at| at <= now);
+        let handles: Vec<_> = self.retries.iter().filter(|(_, p)| due(p)).map(|(h, _)| *h).collect();
         for handle in handles {
             // A literal address does not change.
             let hosts = hosts_of(handle).filter(|h| h.iter().any(|h| matches!(h.host(), Host::Name(_))));
             let Some(hosts) = hosts else {
-                self.patients.remove(&handle);
+                self.retries.remove(&handle);
                 continue;
             };
-            if let Some(patient) = self.patients.get_mut(&handle) {
-                patient.next_at = None;
-                patient.tries += 1;
+            if let Some(retry) = self.retries.get_mut(&handle) {
+                retry.next_at = None;
+                retry.tries += 1;
                 let lookup = (self.resolve)(hosts);
                 self.lookups.spawn(async move { (handle, lookup.await) });
             }
         }
         while let Poll::Ready(Some(finished)) = self.lookups.poll_join_next(context) {
             let Ok((handle, addresses)) = finished else { continue };
-            if let Some(patient) = self.patients.get_mut(&handle) {
-                let wait = WAITS.get(patient.tries).or(WAITS.last()).copied().unwrap_or_default();
-                patient.next_at = Some(Instant::now() + wait);
+            if let Some(retry) = self.retries.get_mut(&handle) {
+                let wait = WAITS.get(retry.tries).or(WAITS.last()).copied().unwrap_or_default();
+                retry.next_at = Some(Instant::now() + wait);
                 return Some((handle, addresses));
             }
         }
@@ -132,7 +132,7 @@ mod tests {
         let hosts: Vec<HostPort> = vec![host.parse().unwrap()];
         poll_fn(|context| match rescue.poll(context, |_| Some(hosts.clone())) {
             Some((_, addresses)) => Poll::Ready(Some(addresses)),
-            None if rescue.patients.is_empty() => Poll::Ready(None),
+            None if rescue.retries.is_empty() => Poll::Ready(None),
             None => Poll::Pending,
         })
         .await

@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_server_answers_over_the_interface_of_the_request() {
-        let (asked, other) = (tuple(0, "10.0.0.1:1", "10.0.0.2:2"), tuple(0, "10.0.0.1:1", "10.0.0.3:2"));
+        let (requester, other) = (tuple(0, "10.0.0.1:1", "10.0.0.2:2"), tuple(0, "10.0.0.1:1", "10.0.0.3:2"));
         let mut traffic = Traffic::new(true);
-        traffic.on_received(&asked, (100, 100), Some(7));
-        traffic.on_sent(&asked, 100, 100);
+        traffic.on_received(&requester, (100, 100), Some(7));
+        traffic.on_sent(&requester, 100, 100);
         traffic.on_sent(&other, 100, 100);
-        assert_eq!((traffic.interface(&asked), traffic.interface(&other)), (7, 0));
+        assert_eq!((traffic.interface(&requester), traffic.interface(&other)), (7, 0));
         assert_eq!(taken(&mut traffic), [(0, 128), (7, 256)]);
     }
 

@@ -240,22 +240,22 @@ async fn batch_arrives(address: &str, segmentation: Segmentation) {
     assert_eq!(received.concat(), payload);
 }
 
-async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
+async fn wildcard_answers(wildcard: &str, target: &str, client: &str) {
     let mut server = bound(wildcard);
     let mut client = bound(client);
-    let asked_at = SocketAddr::new(asked_at.parse().unwrap(), server.local().address.port());
-    let tuple = FourTuple::udp(client.local(), asked_at);
+    let target = SocketAddr::new(target.parse().unwrap(), server.local().address.port());
+    let tuple = FourTuple::udp(client.local(), target);
     client.try_send(&Transmit { tuple, length: 4, segment: 4, ecn: Ecn::NotEct }, b"ask?").unwrap();
 
     let mut buffer = ReceiveBuffer::new();
-    let asked = loop {
+    let request = loop {
         wait_readable(&server).await;
         if let Some(mut rows) = ready(server.try_receive(&mut buffer)) {
             break rows.next().unwrap().tuple;
         }
     };
-    assert_eq!(asked.local.address, asked_at);
-    server.try_send(&Transmit { tuple: asked, length: 4, segment: 4, ecn: Ecn::Ce }, b"tell").unwrap();
+    assert_eq!(request.local.address, target);
+    server.try_send(&Transmit { tuple: request, length: 4, segment: 4, ecn: Ecn::Ce }, b"tell").unwrap();
 
     let (tuple, ecn) = loop {
         wait_readable(&client).await;
@@ -265,7 +265,7 @@ async fn wildcard_answers(wildcard: &str, asked_at: &str, client: &str) {
             break (row.tuple, row.ecn);
         }
     };
-    assert_eq!((tuple.remote, ecn), (asked_at, Ecn::Ce));
+    assert_eq!((tuple.remote, ecn), (target, Ecn::Ce));
 }
 
 fn options(address: &str) -> BindOptions {

@@ -53,7 +53,7 @@ pub(super) fn keep(socket: &impl std::os::fd::AsFd, is_ipv4: bool) {
         setsockopt(socket, sockopt::Ipv6RecvErr, &true)
     };
     if let Err(error) = kept {
-        tracing::debug!(%error, "nobody tells of undelivered datagrams");
+        tracing::debug!(%error, "undelivered datagrams will not be reported");
     }
 }
 

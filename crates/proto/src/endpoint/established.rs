@@ -15,7 +15,7 @@ use crate::path::manager::PathManager;
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
 
 /// The ids of both ends; every connection created here has the same.
-const FIRST_DESTINATION: u64 = 0xF1F1_F1F1_F1F1_F1F1;
+const ORIGINAL_DESTINATION: u64 = 0xF1F1_F1F1_F1F1_F1F1;
 const CLIENT: u64 = 0xC1C1_C1C1_C1C1_C1C1;
 const SERVER: u64 = 0x5151_5151_5151_5151;
 
@@ -49,7 +49,7 @@ impl Endpoint {
         keys: &SharedKeys,
     ) -> Result<ConnectionHandle, ConnectError> {
         let no_pair = ConnectError::NoAddressPair;
-        let original_destination = ConnectionId::from_u64(FIRST_DESTINATION);
+        let original_destination = ConnectionId::from_u64(ORIGINAL_DESTINATION);
         let (local_id, remote_id) = match end.side {
             Side::Client => (CLIENT, SERVER),
             Side::Server => (SERVER, CLIENT),

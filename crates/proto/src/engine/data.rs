@@ -30,12 +30,12 @@ impl Transmitter<'_> {
             Err(paced_until) => self.engine.clock.paced_until = paced_until,
         }
         let wants = self.wire.wants_data(filter);
-        let mut stuck =
+        let mut head_of_line =
             if self.engine.sending.scheduler.sends_copies() { self.find_head_of_line() } else { None };
         if !wants && filter == ClassFilter::All {
             self.note_idle();
         }
-        if !wants && stuck.is_none() {
+        if !wants && head_of_line.is_none() {
             self.note_unused();
             return None;
         }
@@ -44,7 +44,7 @@ impl Transmitter<'_> {
             self.wire.ready_streams(filter, &mut self.engine.sending.ready);
         }
         let until = loop {
-            let (paths, quantum, source) = match self.ask(stuck, filter) {
+            let (paths, quantum, source) = match self.ask(head_of_line, filter) {
                 Decision::Wait { until } => break until.filter(|at| *at > self.now),
                 Decision::Send { path, quantum, source } => (PathList::from_iter([path]), quantum, source),
                 Decision::Copy { paths, quantum, source } => (paths, quantum, source),
@@ -52,8 +52,8 @@ impl Transmitter<'_> {
             let Some(path) = paths.as_slice().first().copied() else { break None };
             if source == Source::Reinject {
                 // Data that this path cannot carry after all stays among the retransmissions.
-                let stuck = stuck.take().filter(|stuck| stuck.path != path);
-                self.reinject_head_of_line(stuck, quantum);
+                let head_of_line = head_of_line.take().filter(|found| found.path != path);
+                self.reinject_head_of_line(head_of_line, quantum);
                 self.wire.carry_out(self.engine, self.now);
             }
             let carry = Carry { load: Load::Data, source, filter, ..Carry::default() };
@@ -76,7 +76,7 @@ impl Transmitter<'_> {
         None
     }
 
-    fn ask(&mut self, stuck: Option<HeadOfLine>, filter: ClassFilter) -> Decision {
+    fn ask(&mut self, head_of_line: Option<HeadOfLine>, filter: ClassFilter) -> Decision {
         let backlog = self.wire.backlog_of(filter);
         let sending = &mut self.engine.sending;
         let bounded: SmallVec<[PathView; 8]>;
@@ -90,7 +90,7 @@ impl Transmitter<'_> {
         view.copy_budget = sending.head_of_line_budget.left(self.now);
         view.next = backlog.next;
         view.ready = &sending.ready;
-        view.stuck = stuck;
+        view.stuck = head_of_line;
         if background::is_next(&view) {
             bounded = view.paths.iter().map(background::bounded).collect();
             view.paths = &bounded;
@@ -216,24 +216,25 @@ impl Transmitter<'_> {
                 let SentContent::Stream { stream, length, .. } = *content else { continue };
                 if packet.reinjected {
                     copies += 1;
-                } else if oldest.is_none_or(|stuck| packet.time_sent() < stuck.sent_at) {
+                } else if oldest.is_none_or(|found| packet.time_sent() < found.sent_at) {
                     let bytes = ByteCount(u64::from(length));
                     let sent_at = packet.time_sent();
                     oldest = Some(HeadOfLine { stream, path: path.id, bytes, sent_at, copies: 0 });
                 }
             }
         }
-        oldest.map(|stuck| HeadOfLine { copies, ..stuck })
+        oldest.map(|found| HeadOfLine { copies, ..found })
     }
 
     /// Reinjects the packet that blocks the head of line, and its successors on the path, within the budget.
-    fn reinject_head_of_line(&mut self, stuck: Option<HeadOfLine>, most: ByteCount) {
-        let Some(stuck) = stuck else { return };
-        let Some(path) = self.engine.paths.get(stuck.path) else { return };
+    fn reinject_head_of_line(&mut self, head_of_line: Option<HeadOfLine>, most: ByteCount) {
+        let Some(head_of_line) = head_of_line else { return };
+        let Some(path) = self.engine.paths.get(head_of_line.path) else { return };
         let before = path.recovery.oldest().take(LOOKED_AT);
-        let skip = before.take_while(|packet| packet.time_sent() < stuck.sent_at).count();
+        let skip = before.take_while(|packet| packet.time_sent() < head_of_line.sent_at).count();
         let bytes = self.engine.sending.head_of_line_budget.left(self.now).min(most);
-        let reinjected = self.engine.reinject(self.now, stuck.path, Portion { skip, bytes, ..Portion::ALL });
+        let reinjected =
+            self.engine.reinject(self.now, head_of_line.path, Portion { skip, bytes, ..Portion::ALL });
         self.engine.sending.head_of_line_budget.on_copied(self.now, reinjected);
     }
 

@@ -91,8 +91,8 @@ impl Pairs<'_> {
         }
         let mut targets = self.manager.targets(path.tuple().local);
         if self.manager.selection.is_some() {
-            let stuck = !self.paths.iter().any(Path::is_live);
-            targets.retain(|tuple| *tuple == path.tuple() || (stuck && !self.is_taken(id, tuple)));
+            let none_live = !self.paths.iter().any(Path::is_live);
+            targets.retain(|tuple| *tuple == path.tuple() || (none_live && !self.is_taken(id, tuple)));
         }
         targets
     }

@@ -140,9 +140,9 @@ impl Engine {
         let closes = leaving.map(closes_at).min();
         let is_used = |tuple: &FourTuple| pairs.has_path(tuple);
         let survey = &selection.survey;
-        let asks = self.survey_carrier().and_then(|_| survey.deadline(pairs.carried_at(), is_used));
+        let next_check = self.survey_carrier().and_then(|_| survey.deadline(pairs.carried_at(), is_used));
         let rates = [pairs.trial_ends(selection), pairs.rate_news(selection)];
-        [lost_at, closes, asks, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
+        [lost_at, closes, next_check, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
     }
 
     /// Handles the passing of time.
@@ -168,16 +168,16 @@ impl Transmitter<'_> {
         let carried_at = self.engine.pairs().carried_at();
         let mut selection = self.engine.manager.selection.take()?;
         let used: SmallVec<[FourTuple; 8]> = self.engine.paths.iter().map(|path| path.tuple()).collect();
-        let question = selection.survey.next_challenge(
+        let challenge = selection.survey.next_challenge(
             self.now,
             &mut self.engine.shared.rng,
             (carried_at, |tuple: &FourTuple| used.contains(tuple)),
             |address| self.engine.manager.may_challenge(self.now, address),
         );
         // The choice may have waited for the second check of a pair.
-        selection.is_due |= question.is_some();
+        selection.is_due |= challenge.is_some();
         self.engine.manager.selection = Some(selection);
-        let (tuple, nonce) = question?;
+        let (tuple, nonce) = challenge?;
         let probing = Probing { tuple, answer: None, challenge: Some(nonce), is_full: false };
         self.build_probe(id, &probing)
     }

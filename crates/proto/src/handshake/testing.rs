@@ -219,7 +219,7 @@ pub(crate) fn run(client: &mut Handshake, server: &mut Handshake) -> Result<(), 
 
 /// The keys of a finished handshake: Handshake and 1-RTT keys.
 pub(crate) fn keys(handshake: &mut Handshake) -> (Keys, (Keys, Secrets)) {
-    let Some(NewKeys::Handshake(set_up)) = handshake.poll_keys() else { panic!("no keys of the handshake") };
-    let Some(NewKeys::OneRtt(data, secrets)) = handshake.poll_keys() else { panic!("no keys of data") };
-    (set_up, (data, secrets))
+    let Some(NewKeys::Handshake(handshake_keys)) = handshake.poll_keys() else { panic!("no Handshake keys") };
+    let Some(NewKeys::OneRtt(one_rtt, secrets)) = handshake.poll_keys() else { panic!("no 1-RTT keys") };
+    (handshake_keys, (one_rtt, secrets))
 }

@@ -95,10 +95,10 @@ impl Reception<'_> {
     fn on_liveness(&mut self, facts: &PacketFacts, block: &Liveness) {
         match *block {
             Liveness::Query { path } => {
-                let Some(asked) = self.engine.paths.get_mut(path) else { return };
+                let Some(queried) = self.engine.paths.get_mut(path) else { return };
                 // The reply carries the newest acknowledgement of that path with it.
-                asked.receiving.acks.force();
-                let received = &asked.receiving.numbers;
+                queried.receiving.acks.force();
+                let received = &queried.receiving.numbers;
                 let age = received.largest_time().map_or_else(Default::default, |at| facts.now - at);
                 let answer = Liveness::Answer { path, largest: received.largest(), age };
                 self.wire.control.send_liveness(answer);

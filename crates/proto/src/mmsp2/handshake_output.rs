@@ -15,7 +15,7 @@ use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 
 /// A server under the amplification limit waits until it may send a whole datagram.
-const LEAST_SETUP_PACKET: usize = BASE_DATAGRAM as usize;
+const LEAST_HANDSHAKE_PACKET: usize = BASE_DATAGRAM as usize;
 
 impl Mmsp2 {
     /// Sends CLOSE at every level that the peer may be able to decrypt.
@@ -84,15 +84,15 @@ impl Mmsp2 {
         let handshake = self.handshake.as_ref()?;
         let tuple =
             if handshake.attempts.is_settled() { path.tuple() } else { handshake.attempts.current()? };
-        if path.room() < LEAST_SETUP_PACKET {
+        if path.room() < LEAST_HANDSHAKE_PACKET {
             return None;
         }
-        let open = self.wants_handshake(now, EncryptionLevel::Initial);
-        let set_up = self.wants_handshake(now, EncryptionLevel::Handshake);
-        if open {
+        let wants_initial = self.wants_handshake(now, EncryptionLevel::Initial);
+        let wants_handshake = self.wants_handshake(now, EncryptionLevel::Handshake);
+        if wants_initial {
             self.build_handshake_packet(engine, now, buffer, EncryptionLevel::Initial, None);
         }
-        if set_up {
+        if wants_handshake {
             self.build_handshake_packet(engine, now, buffer, EncryptionLevel::Handshake, None);
         }
         let handshake = self.handshake.as_mut()?;
@@ -204,7 +204,7 @@ fn observe(engine: &mut Engine, now: Instant, built: &Built) {
 
 /// Whether the amplification limit permits any handshake packet.
 pub(super) fn may_send_handshake(engine: &Engine) -> bool {
-    engine.paths.get(PathId::FIRST).is_some_and(|path| path.room() >= LEAST_SETUP_PACKET)
+    engine.paths.get(PathId::FIRST).is_some_and(|path| path.room() >= LEAST_HANDSHAKE_PACKET)
 }
 
 fn write_greeting(client: bool, level: EncryptionLevel, info: &[u8], writer: &mut Writer<'_>) {

@@ -449,19 +449,19 @@ mod tests {
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1)], None);
-        let mut ask = |prober: &mut Prober, now: Instant| {
+        let mut challenge_at = |prober: &mut Prober, now: Instant| {
             prober.challenge_by(now);
             prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap().1
         };
         assert_eq!(prober.answered_since(), None);
-        let _lost = ask(&mut prober, start);
-        let second = ask(&mut prober, start + ms(10));
-        let third = ask(&mut prober, start + ms(20));
+        let _lost = challenge_at(&mut prober, start);
+        let second = challenge_at(&mut prober, start + ms(10));
+        let third = challenge_at(&mut prober, start + ms(20));
         assert!(prober.on_response(start + ms(30), &tuple(1), second).is_some());
         assert!(prober.on_response(start + ms(40), &tuple(1), third).is_some());
         assert_eq!(prober.answered_since(), Some(start + ms(10)));
-        let _lost = ask(&mut prober, start + ms(50));
-        let fifth = ask(&mut prober, start + ms(60));
+        let _lost = challenge_at(&mut prober, start + ms(50));
+        let fifth = challenge_at(&mut prober, start + ms(60));
         assert!(prober.on_response(start + ms(70), &tuple(1), fifth).is_some());
         assert_eq!(prober.answered_since(), Some(start + ms(60)));
         prober.start(start + ms(80), vec![tuple(1)], None);
@@ -474,21 +474,21 @@ mod tests {
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1)], None);
-        let mut asked = Vec::new();
+        let mut challenges = Vec::new();
         // A packet arrives every millisecond.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
             prober.hurry(now);
             let challenge = prober.next_challenge(now, &mut rng, |_| Ok(()));
-            asked.extend(challenge.map(|(_, nonce)| (millis, nonce)));
+            challenges.extend(challenge.map(|(_, nonce)| (millis, nonce)));
         }
-        let moments: Vec<_> = asked.iter().take(6).map(|(millis, _)| *millis).collect();
+        let moments: Vec<_> = challenges.iter().take(6).map(|(millis, _)| *millis).collect();
         assert_eq!(moments, [0, 20, 60, 140, 300, 600]);
         // After a second a response to any challenge is still accepted.
         let now = start + Duration::from_secs(10);
-        for (millis, nonce) in asked.iter().filter(|(millis, _)| *millis > 6_000) {
+        for (millis, nonce) in challenges.iter().filter(|(millis, _)| *millis > 6_000) {
             let answer = prober.on_response(now, &tuple(1), *nonce);
-            assert!(answer.is_some(), "asked at {millis} ms");
+            assert!(answer.is_some(), "sent at {millis} ms");
         }
         // An address whose last challenge is long ago is challenged at once.
         prober.hurry(now + Duration::from_secs(1));
@@ -501,18 +501,18 @@ mod tests {
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0);
         prober.start(start, (1..=8).map(tuple).collect(), None);
-        let mut asked = Vec::new();
+        let mut challenges = Vec::new();
         for millis in 0..5_000 {
             let now = start + Duration::from_millis(millis);
             while let Some((tuple, nonce)) = prober.next_challenge(now, &mut rng, |_| Ok(())) {
-                asked.push((now, tuple, nonce));
+                challenges.push((now, tuple, nonce));
             }
             let far = Duration::from_millis(1_500);
-            for (_, tuple, nonce) in asked.iter().filter(|(at, ..)| *at + far == now) {
+            for (_, tuple, nonce) in challenges.iter().filter(|(at, ..)| *at + far == now) {
                 assert!(prober.on_response(now, tuple, *nonce).is_some(), "{millis}");
             }
         }
-        assert!(asked.len() > 100);
+        assert!(challenges.len() > 100);
     }
 
     #[test]
@@ -528,17 +528,17 @@ mod tests {
             now = prober.deadline().unwrap();
         }
         // All delayed PROBEs arrive at once.
-        let mut asked = 0;
+        let mut challenges = 0;
         for millis in 0..1000 {
             let now = late + Duration::from_millis(millis);
             for port in [1, 2] {
                 if prober.challenges_back(now, &tuple(port)) {
-                    asked += 1;
+                    challenges += 1;
                     prober.challenge(now, tuple(port), &mut rng);
                 }
             }
         }
-        assert_eq!(asked, 4, "each of two twice");
+        assert_eq!(challenges, 4, "each of two twice");
     }
 
     #[test]
@@ -548,17 +548,17 @@ mod tests {
         let start = Instant::from_nanos(0);
         prober.start(start, vec![tuple(1), tuple(2), tuple(3)], None);
         let later = start + Duration::from_millis(70);
-        let mut ask = |now: Instant| {
+        let mut challenge_at = |now: Instant| {
             let may_challenge = |address: std::net::SocketAddr| {
                 if address.port() == 1 && now < later { Err(later) } else { Ok(()) }
             };
-            let asked = prober.next_challenge(now, &mut rng, may_challenge);
-            (asked.map(|(tuple, _)| tuple.remote.port()), prober.deadline().unwrap())
+            let challenge = prober.next_challenge(now, &mut rng, may_challenge);
+            (challenge.map(|(tuple, _)| tuple.remote.port()), prober.deadline().unwrap())
         };
-        assert_eq!(ask(start).0, Some(2));
-        assert_eq!(ask(start).0, Some(3));
-        assert_eq!(ask(start), (None, later));
-        assert_eq!(ask(later).0, Some(1));
-        assert_eq!(ask(later), (None, start + Duration::from_millis(250)));
+        assert_eq!(challenge_at(start).0, Some(2));
+        assert_eq!(challenge_at(start).0, Some(3));
+        assert_eq!(challenge_at(start), (None, later));
+        assert_eq!(challenge_at(later).0, Some(1));
+        assert_eq!(challenge_at(later), (None, start + Duration::from_millis(250)));
     }
 }

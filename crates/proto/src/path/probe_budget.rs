@@ -18,7 +18,7 @@ const BYTES: u64 = BYTES_A_MINUTE as u64;
 const ROUNDING: Duration = Duration::from_millis(5);
 const MINUTE: Duration = Duration::from_secs(60);
 /// Cost of a challenge: its datagram with the headers of IPv6 and UDP.
-const QUESTION: u64 = 100;
+const CHALLENGE_COST: u64 = 100;
 /// Most outstanding challenges.
 const MOST_OUTSTANDING: usize = 4;
 /// A challenge counts as outstanding for this long.
@@ -52,8 +52,8 @@ impl ProbeBudget {
             return Err(*oldest + PATIENCE);
         }
         self.leak(now);
-        if self.spent + QUESTION > BYTES {
-            let excess = self.spent + QUESTION - BYTES;
+        if self.spent + CHALLENGE_COST > BYTES {
+            let excess = self.spent + CHALLENGE_COST - BYTES;
             return Err(now + MINUTE * u32::try_from(excess).unwrap_or(u32::MAX) / BYTES_A_MINUTE + ROUNDING);
         }
         if !self.known.contains(&address) {
@@ -66,14 +66,14 @@ impl ProbeBudget {
             }
             self.known.push_back(address);
         }
-        self.spent += QUESTION;
+        self.spent += CHALLENGE_COST;
         self.outstanding.push_back((now, address));
         Ok(())
     }
 
     /// A response arrived: challenges to that address are no longer outstanding.
     pub(crate) fn on_answered(&mut self, address: SocketAddr) {
-        self.outstanding.retain(|(_, asked)| *asked != address);
+        self.outstanding.retain(|(_, challenged)| *challenged != address);
     }
 
     fn leak(&mut self, now: Instant) {
@@ -91,7 +91,7 @@ impl ProbeBudget {
 mod tests {
     use std::time::Duration;
 
-    use super::{BYTES, ProbeBudget, QUESTION};
+    use super::{BYTES, CHALLENGE_COST, ProbeBudget};
     use crate::Instant;
 
     fn address(number: u16) -> std::net::SocketAddr {
@@ -105,15 +105,15 @@ mod tests {
     fn a_new_address_is_challenged_every_50_ms_with_at_most_four_challenges_outstanding() {
         let mut budget = ProbeBudget::default();
         let mut now = START;
-        let mut asked = Vec::new();
+        let mut sent = Vec::new();
         for number in 0..12 {
             while let Err(later) = budget.take(now, address(number)) {
                 assert!(later > now, "or the driver would be busy");
                 now = later;
             }
-            asked.push((now - START).as_millis());
+            sent.push((now - START).as_millis());
         }
-        assert_eq!(asked, [0, 50, 100, 150, 250, 300, 350, 400, 500, 550, 600, 650]);
+        assert_eq!(sent, [0, 50, 100, 150, 250, 300, 350, 400, 500, 550, 600, 650]);
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         while now < START + Duration::from_secs(300) {
             match budget.take(now, address(1)) {
                 Ok(()) => {
-                    bytes += QUESTION;
+                    bytes += CHALLENGE_COST;
                     budget.on_answered(address(1));
                 }
                 Err(later) => {

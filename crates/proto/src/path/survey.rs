@@ -36,7 +36,7 @@ struct Surveyed {
     /// checks and take longer over a slow link, so it is not compared with a round.
     of_path: Option<Duration>,
     /// Checks sent in this round.
-    asked: usize,
+    checks_sent: usize,
     next_at: Instant,
     /// Whether a round has finished.
     is_judged: bool,
@@ -55,7 +55,7 @@ impl Surveyed {
             now: None,
             nearest: None,
             of_path: None,
-            asked: 0,
+            checks_sent: 0,
             next_at: now,
             is_judged: false,
             had_time: false,
@@ -70,14 +70,14 @@ impl Surveyed {
 
     /// Whether the pair may be checked: a new round begins only if the connection carried data since the last one.
     fn is_open(&self, carried_at: Option<Instant>) -> bool {
-        let rests = self.asked == 0 && self.is_judged;
+        let rests = self.checks_sent == 0 && self.is_judged;
         !rests || carried_at.is_some_and(|at| at + REST >= self.next_at)
     }
 
     /// Handles the passing of time: a round ends with the wait for its last response.
     fn on_timeout(&mut self, now: Instant) {
         self.had_time |= self.since + PATIENCE <= now;
-        if self.asked == WAITS.len() && self.next_at <= now {
+        if self.checks_sent == WAITS.len() && self.next_at <= now {
             if self.now.zip(self.nearest).is_some_and(|(now, nearest)| is_nearer(now, nearest)) {
                 // The route has changed.
                 self.rates.forget();
@@ -85,7 +85,7 @@ impl Surveyed {
             self.nearest = self.nearest.into_iter().chain(self.now).min();
             self.before = self.now.take();
             self.of_path = None;
-            self.asked = 0;
+            self.checks_sent = 0;
             self.is_judged = true;
             self.next_at = now + REST;
         }
@@ -151,7 +151,7 @@ impl Survey {
         // The path falls into a round, which ends without a result.
         pair.nearest = pair.nearest.into_iter().chain(pair.now).min();
         pair.before = pair.now.take().or(pair.before);
-        pair.asked = 0;
+        pair.checks_sent = 0;
         pair.of_path = Some(rtt);
         pair.is_judged = true;
         pair.rates.on_used(now, rate);
@@ -182,7 +182,7 @@ impl Survey {
     /// those that `is_used`.
     pub(crate) fn settles_at(&self, is_used: impl Fn(&FourTuple) -> bool) -> Option<Instant> {
         let open = self.pairs.iter().filter(|pair| {
-            let is_new = pair.rtt().is_none() && !pair.is_judged && !pair.had_time && pair.asked < 2;
+            let is_new = pair.rtt().is_none() && !pair.is_judged && !pair.had_time && pair.checks_sent < 2;
             is_new && !is_used(&pair.tuple)
         });
         open.map(|pair| pair.since + PATIENCE).min()
@@ -196,7 +196,7 @@ impl Survey {
         is_used: impl Fn(&FourTuple) -> bool,
     ) -> Option<Instant> {
         let pairs = self.pairs.iter().filter(|pair| pair.is_open(carried_at) && !is_used(&pair.tuple));
-        let ends = |pair: &Surveyed| pair.asked == WAITS.len();
+        let ends = |pair: &Surveyed| pair.checks_sent == WAITS.len();
         let due = pairs.map(|pair| {
             let held = self.held_until.filter(|_| !ends(pair));
             held.map_or(pair.next_at, |held| held.max(pair.next_at))
@@ -209,28 +209,28 @@ impl Survey {
         self.pairs.iter_mut().for_each(|pair| pair.on_timeout(now));
     }
 
-    /// The next check to send, if one is due: a pair and its nonce. `may_ask` tells whether an address may be
+    /// The next check to send, if one is due: a pair and its nonce. `may_challenge` tells whether an address may be
     /// challenged now, or else when.
     pub(crate) fn next_challenge(
         &mut self,
         now: Instant,
         rng: &mut Rng,
         (carried_at, is_used): (Option<Instant>, impl Fn(&FourTuple) -> bool),
-        mut may_ask: impl FnMut(SocketAddr) -> Result<(), Instant>,
+        mut may_challenge: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
         if self.held_until.is_some_and(|held| held > now) {
             return None;
         }
         self.held_until = None;
         let due = self.pairs.iter_mut().filter(|pair| {
-            let open = pair.asked < WAITS.len() && pair.is_open(carried_at);
+            let open = pair.checks_sent < WAITS.len() && pair.is_open(carried_at);
             open && pair.next_at <= now && !is_used(&pair.tuple)
         });
         for pair in due {
-            match may_ask(pair.tuple.remote) {
+            match may_challenge(pair.tuple.remote) {
                 Ok(()) => {
-                    pair.next_at = now + WAITS.get(pair.asked).copied().unwrap_or(REST);
-                    pair.asked += 1;
+                    pair.next_at = now + WAITS.get(pair.checks_sent).copied().unwrap_or(REST);
+                    pair.checks_sent += 1;
                     self.held_until = Some(now + GAP);
                     let challenge = Challenge { tuple: pair.tuple, nonce: rng.next_u64(), sent_at: now };
                     if self.outstanding.len() >= WAITS.len() * MOST_PAIRS {
@@ -294,7 +294,7 @@ mod tests {
     /// Runs the checks for `time`; every target but `deaf` answers after `rtt`. Returns when each pair was checked.
     fn run(survey: &mut Survey, time: Duration, rtt: Duration, deaf: u8) -> Vec<(Duration, FourTuple)> {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut asked = Vec::new();
+        let mut checks = Vec::new();
         let mut answers = Vec::new();
         let mut now = START;
         while now < START + time {
@@ -302,7 +302,7 @@ mod tests {
             while let Some((tuple, nonce)) =
                 survey.next_challenge(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
             {
-                asked.push((now - START, tuple));
+                checks.push((now - START, tuple));
                 answers.push((now + rtt, tuple, nonce));
             }
             for (_, tuple, nonce) in answers.extract_if(.., |(at, ..)| *at <= now) {
@@ -310,16 +310,16 @@ mod tests {
             }
             now += MS;
         }
-        asked
+        checks
     }
 
     #[test]
     fn each_pair_is_checked_three_times_with_a_gap_between_all_checks_and_then_idles() {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=3).map(tuple));
-        let asked = run(&mut survey, Duration::from_secs(60), 30 * MS, 9);
-        assert_eq!(asked.len(), 9);
-        assert!(asked.windows(2).all(|two| two[1].0 - two[0].0 >= 5 * MS), "{asked:?}");
+        let checks = run(&mut survey, Duration::from_secs(60), 30 * MS, 9);
+        assert_eq!(checks.len(), 9);
+        assert!(checks.windows(2).all(|two| two[1].0 - two[0].0 >= 5 * MS), "{checks:?}");
         assert!(survey.pairs().all(|(_, rtt, _)| rtt == Some(30 * MS)));
         let never = |_: &FourTuple| false;
         assert_eq!(survey.deadline(None, never), None, "nothing is carried");
@@ -337,11 +337,11 @@ mod tests {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=2).map(tuple));
         run(&mut survey, 300 * MS, 30 * MS, 2);
-        assert_eq!(survey.settles_at(never), None, "it was asked twice");
+        assert_eq!(survey.settles_at(never), None, "it was checked twice");
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=2).map(tuple));
         survey.on_timeout(START + 1000 * MS);
-        assert_eq!(survey.settles_at(never), None, "nobody could be asked");
+        assert_eq!(survey.settles_at(never), None, "no pair could be checked");
     }
 
     // spec 6.68
@@ -357,8 +357,8 @@ mod tests {
             }
             let mut rng = Rng::from_seed([1; 32]);
             for _ in 0..3 {
-                let ask = (Some(now), |_: &FourTuple| false);
-                let (tuple, nonce) = survey.next_challenge(now, &mut rng, ask, |_| Ok(())).unwrap();
+                let usage = (Some(now), |_: &FourTuple| false);
+                let (tuple, nonce) = survey.next_challenge(now, &mut rng, usage, |_| Ok(())).unwrap();
                 assert!(survey.on_answer(now + rtt * MS, &tuple, nonce));
                 now += Duration::from_secs(1);
                 survey.on_timeout(now);
@@ -391,8 +391,8 @@ mod tests {
         let mut survey = Survey::default();
         survey.set_pairs(START, (1..=2).map(tuple));
         let mut rng = Rng::from_seed([1; 32]);
-        let ask = (None, |_: &FourTuple| false);
-        let (first, nonce) = survey.next_challenge(START, &mut rng, ask, |_| Ok(())).unwrap();
+        let usage = (None, |_: &FourTuple| false);
+        let (first, nonce) = survey.next_challenge(START, &mut rng, usage, |_| Ok(())).unwrap();
         let now = START + 7 * MS;
         assert!(!survey.on_answer(now, &tuple(2), nonce) && !survey.on_answer(now, &first, nonce ^ 1));
         assert!(survey.is_challenged(&first) && survey.on_answer(now, &first, nonce));

@@ -89,9 +89,9 @@ fn ends(limits: KeyLimits) -> (End, End) {
     testing::run(&mut client, &mut server).unwrap();
     let mut ends = [End::new(Side::Client, limits), End::new(Side::Server, limits)];
     for (end, handshake) in ends.iter_mut().zip([&mut client, &mut server]) {
-        let (set_up, (data, secrets)) = testing::keys(handshake);
-        end.protector.install_handshake(set_up);
-        end.protector.install_one_rtt(data, secrets);
+        let (handshake_keys, (one_rtt, secrets)) = testing::keys(handshake);
+        end.protector.install_handshake(handshake_keys);
+        end.protector.install_one_rtt(one_rtt, secrets);
         end.protector.on_confirmed();
     }
     ends.into()
@@ -108,9 +108,9 @@ fn eager() -> KeyLimits {
 
 /// Both ends send and receive a packet on path 0; the client gets the acknowledgement of its own.
 fn exchange(client: &mut End, server: &mut End, now: Instant) {
-    let (question, answer) = (client.seal(0), server.seal(0));
-    server.open(0, &question).unwrap();
-    client.open(0, &answer).unwrap();
+    let (from_client, from_server) = (client.seal(0), server.seal(0));
+    server.open(0, &from_client).unwrap();
+    client.open(0, &from_server).unwrap();
     client.protector.on_acked(now, PathId(0), client.sent[0] - 1);
     server.seal(0);
     client.seal(0);
@@ -290,10 +290,10 @@ fn keys_are_not_updated_before_the_confirmation() {
     let (mut client, mut server) = ends(eager());
     let (mut handshake, mut other) = testing::pair();
     testing::run(&mut handshake, &mut other).unwrap();
-    let (_, (data, secrets)) = testing::keys(&mut handshake);
-    client.protector.install_one_rtt(data, secrets);
-    let (_, (data, secrets)) = testing::keys(&mut other);
-    server.protector.install_one_rtt(data, secrets);
+    let (_, (one_rtt, secrets)) = testing::keys(&mut handshake);
+    client.protector.install_one_rtt(one_rtt, secrets);
+    let (_, (one_rtt, secrets)) = testing::keys(&mut other);
+    server.protector.install_one_rtt(one_rtt, secrets);
 
     exchange(&mut client, &mut server, at(0));
     assert!(!client.protector.maybe_update(at(5_000), PTO));
@@ -369,9 +369,9 @@ fn both_ends_may_update_keys_at_the_same_time() {
     let old = server.seal(3);
     assert!(client.protector.maybe_update(at(300), PTO));
     assert!(server.protector.maybe_update(at(300), PTO));
-    let (question, answer) = (client.seal(0), server.seal(0));
-    assert_eq!(server.open(0, &question), Ok(false));
-    assert_eq!(client.open(0, &answer), Ok(false));
+    let (from_client, from_server) = (client.seal(0), server.seal(0));
+    assert_eq!(server.open(0, &from_client), Ok(false));
+    assert_eq!(client.open(0, &from_server), Ok(false));
     assert_eq!(client.open(3, &old), Ok(false));
 }
 

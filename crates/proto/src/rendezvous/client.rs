@@ -221,8 +221,8 @@ impl RendezvousClient {
     /// Handles a message of a rendezvous server; any other has no effect.
     pub(crate) fn on_message(&mut self, now: Instant, from: SocketAddr, body: &Body<'_>) -> Learnt {
         let (Body::Retry { nonce, .. } | Body::Answer { nonce, .. }) = *body else { return Learnt::Nothing };
-        let asked = |leg: &&mut Leg| leg.tuple.remote == from && leg.nonce == Some(nonce);
-        let Some(leg) = self.legs.iter_mut().find(asked) else { return Learnt::Nothing };
+        let is_requested = |leg: &&mut Leg| leg.tuple.remote == from && leg.nonce == Some(nonce);
+        let Some(leg) = self.legs.iter_mut().find(is_requested) else { return Learnt::Nothing };
         leg.nonce = None;
         match *body {
             Body::Retry { cookie, .. } => {

@@ -40,24 +40,24 @@ struct Scene {
     /// The external address of an end behind a NAT, as the relay sees it.
     translated: Option<SocketAddr>,
     /// Datagrams sent to the relay.
-    asked: usize,
+    requests: usize,
 }
 
 impl Scene {
     fn new() -> Self {
         let mut rng = Rng::from_seed([5; 32]);
         let relay = Relay::new(RelayLimits::default(), &mut rng);
-        Self { relay, rng, now: START, translated: None, asked: 0 }
+        Self { relay, rng, now: START, translated: None, requests: 0 }
     }
 
     /// Exchanges all messages between an end and the relay; returns the addresses that the end learnt last.
     fn carry(&mut self, end: &mut RendezvousClient) -> Option<Vec<SocketAddr>> {
         let (mut buffer, mut answer, mut learnt) = (Vec::new(), Vec::new(), None);
         while let Some(tuple) = end.poll_transmit(self.now, &mut self.rng, &mut buffer) {
-            self.asked += 1;
+            self.requests += 1;
             let from = self.translated.unwrap_or(tuple.local.address);
             if self.relay.handle_datagram(self.now, from, &buffer, &mut answer) {
-                assert!(answer.len() <= buffer.len(), "nobody gains by asking in another's name");
+                assert!(answer.len() <= buffer.len(), "no answer is larger than its request");
                 let message = Message::decode(&answer).unwrap();
                 if let Learnt::PeerIsAt(addresses) = end.on_message(self.now, tuple.remote, &message.body) {
                     learnt = Some(addresses);
@@ -81,7 +81,7 @@ fn two_ends_that_both_migrated_learn_each_others_new_addresses() {
         scene.carry(&mut client);
         assert_eq!(scene.carry(&mut server), Some(vec![of(1)]));
         client.set_pathless(scene.now, true);
-        assert_eq!(scene.carry(&mut client), None, "the question came too early");
+        assert_eq!(scene.carry(&mut client), None, "the request came too early");
         scene.now += SECOND / 2;
         assert_eq!(scene.carry(&mut client), Some(vec![of(2), of(3)]));
         client.set_pathless(scene.now, false);
@@ -140,7 +140,7 @@ fn the_external_address_behind_a_nat_is_registered_too() {
     server.set_own(&[socket("10.0.0.5:4455")], &[address("10.0.0.5:4455")]);
     scene.carry(&mut server);
     // For the cookie, with the cookie, and with the external address.
-    assert_eq!(scene.asked, 3);
+    assert_eq!(scene.requests, 3);
     scene.translated = None;
     client.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
     let learnt = scene.carry(&mut client).unwrap();
@@ -152,19 +152,19 @@ fn the_external_address_behind_a_nat_is_registered_too() {
 fn a_relay_with_ever_new_answers_gets_three_requests_in_a_round() {
     let mut end = meeting(Side::Client, &[RELAY]);
     end.set_own(&[socket("192.0.2.1:1")], &[address("192.0.2.1:1")]);
-    let (mut rng, mut asked) = (Rng::from_seed([1; 32]), 0_u16);
+    let (mut rng, mut requests) = (Rng::from_seed([1; 32]), 0_u16);
     loop {
         let mut buffer = Vec::new();
         let Some(tuple) = end.poll_transmit(START, &mut rng, &mut buffer) else { break };
-        asked += 1;
+        requests += 1;
         let Body::Request { nonce, .. } = Message::decode(&buffer).unwrap().body else { panic!() };
-        let seen = ([203, 0, 113, 1], asked).into();
+        let seen = ([203, 0, 113, 1], requests).into();
         end.on_message(START, tuple.remote, &Body::Answer { nonce, seen, sealed: None });
     }
-    assert_eq!(asked, 3);
+    assert_eq!(requests, 3);
 }
 
-fn question(end: &mut RendezvousClient, now: Instant) -> (u64, FourTuple) {
+fn request(end: &mut RendezvousClient, now: Instant) -> (u64, FourTuple) {
     let mut buffer = Vec::new();
     let tuple = end.poll_transmit(now, &mut Rng::from_seed([9; 32]), &mut buffer).unwrap();
     let Body::Request { nonce, .. } = Message::decode(&buffer).unwrap().body else { panic!() };
@@ -183,7 +183,7 @@ fn forged_damaged_and_old_addresses_change_nothing() {
     let seen = address("192.0.2.1:1");
     let mut take = |sealed: &[u8; SEALED_LEN]| {
         let now = end.deadline().unwrap();
-        let (nonce, tuple) = question(&mut end, now);
+        let (nonce, tuple) = request(&mut end, now);
         end.on_message(now, tuple.remote, &Body::Answer { nonce, seen, sealed: Some(sealed) })
     };
     for at_byte in [0, 7, 8, 9, 100, SEALED_LEN - 1] {
@@ -210,7 +210,7 @@ fn an_answer_counts_once_and_only_from_the_server_of_the_request() {
     let mut end = meeting(Side::Client, &[RELAY]);
     let own = address("192.0.2.1:1");
     end.set_own(&[socket("192.0.2.1:1")], &[own]);
-    let (nonce, tuple) = question(&mut end, START);
+    let (nonce, tuple) = request(&mut end, START);
     let answer = |nonce| Body::Answer { nonce, seen: own, sealed: Some(&sealed) };
     assert_eq!(end.on_message(START, address("198.51.100.1:4456"), &answer(nonce)), Learnt::Nothing);
     assert_eq!(end.on_message(START, tuple.remote, &answer(nonce ^ 1)), Learnt::Nothing);
@@ -265,7 +265,7 @@ impl Crowd {
     }
 
     /// Sends a request as a client that receives at `from`; true if the other end's addresses came back.
-    fn ask(&mut self, from: SocketAddr, token: u64, side: Side) -> bool {
+    fn request(&mut self, from: SocketAddr, token: u64, side: Side) -> bool {
         let answer = self.say(from, token, side, [0; 16]);
         let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
         let answer = self.say(from, token, side, cookie);
@@ -304,14 +304,14 @@ fn a_client_that_does_not_receive_leaves_no_state() {
 #[test]
 fn unused_tokens_are_forgotten_after_three_minutes() {
     let mut crowd = Crowd::new(10, 10);
-    crowd.ask(host(1), 1, Side::Client);
-    crowd.ask(host(1), 2, Side::Client);
+    crowd.request(host(1), 1, Side::Client);
+    crowd.request(host(1), 2, Side::Client);
     crowd.now += 120 * SECOND;
     // A request of either end keeps the token.
-    assert!(crowd.ask(host(2), 1, Side::Server));
+    assert!(crowd.request(host(2), 1, Side::Server));
     crowd.now += 60 * SECOND;
-    assert!(!crowd.ask(host(2), 2, Side::Server));
-    assert!(crowd.ask(host(1), 1, Side::Client));
+    assert!(!crowd.request(host(2), 2, Side::Server));
+    assert!(crowd.request(host(1), 1, Side::Client));
 }
 
 // spec 10.13
@@ -320,15 +320,15 @@ fn a_flood_displaces_its_own_tokens_and_not_those_in_use() {
     let mut crowd = Crowd::new(1000, 400);
     let victims: Vec<u64> = (1..=50).collect();
     for token in &victims {
-        crowd.ask(host(1), *token, Side::Server);
+        crowd.request(host(1), *token, Side::Server);
     }
     // Five networks request ten times the capacity; the victims send nothing meanwhile.
     for token in 1000..11_000_u64 {
         let network = 100 + u16::try_from(token % 5).unwrap();
-        crowd.ask(host(network), token, Side::Client);
+        crowd.request(host(network), token, Side::Client);
         assert!(crowd.relay.tokens() <= 1000);
     }
-    assert!(victims.iter().all(|token| crowd.ask(host(2), *token, Side::Client)));
+    assert!(victims.iter().all(|token| crowd.request(host(2), *token, Side::Client)));
     assert!(crowd.relay.counters().displaced >= 9000);
 }
 
@@ -337,9 +337,9 @@ fn a_flood_displaces_its_own_tokens_and_not_those_in_use() {
 fn one_network_has_its_share_and_no_more() {
     let mut crowd = Crowd::new(1000, 40);
     for token in 0..100 {
-        crowd.ask(host(1), token, Side::Client);
+        crowd.request(host(1), token, Side::Client);
     }
     assert_eq!(crowd.relay.tokens(), 40);
-    assert!(!crowd.ask(host(2), 59, Side::Server));
-    assert!(crowd.ask(host(2), 99, Side::Server));
+    assert!(!crowd.request(host(2), 59, Side::Server));
+    assert!(crowd.request(host(2), 99, Side::Server));
 }

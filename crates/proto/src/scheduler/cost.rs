@@ -9,11 +9,11 @@ use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View, backgrou
 use crate::path::{PathState, Role};
 use crate::{ByteCount, Instant, Rate, text};
 
-/// Uses dearer paths only for load that the cheaper ones cannot carry: if they need longer than the patience for the
-/// waiting data, or have left some of it waiting for that long without a break. The patience is 1 s by default.
+/// Uses more costly paths only for load that the cheaper ones cannot carry: if they need longer than the patience
+/// for the waiting data, or have left some of it waiting for that long without a break. The patience is 1 s by default.
 ///
 /// A path without quota carries nothing, even if no other is left. Among paths of one price the better role comes
-/// first, then the nearest. Urgent data uses, of the paths needed for all waiting data, the one on which it arrives
+/// first, then the lowest RTT. Urgent data uses, of the paths needed for all waiting data, the one on which it arrives
 /// first.
 #[derive(Debug, Clone)]
 pub struct Cost {

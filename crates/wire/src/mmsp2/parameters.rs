@@ -16,7 +16,7 @@ use crate::varint::{VARINT_MAX, varint_len};
 use crate::writer::Writer;
 
 const VERSION_USED: u16 = 0x0100;
-const FIRST_DESTINATION: u16 = 0x0101;
+const ORIGINAL_DESTINATION: u16 = 0x0101;
 const SOURCE: u16 = 0x0102;
 const IDLE_TIMEOUT: u16 = 0x0103;
 const INITIAL_MAX_DATA: u16 = 0x0104;
@@ -116,7 +116,7 @@ impl Parameters {
         let w = &mut Writer::new(&mut buffer, usize::from(u16::MAX));
         put(w, VERSION_USED, &self.version.to_be_bytes());
         if let Some(id) = &self.original_destination {
-            put(w, FIRST_DESTINATION, id.as_slice());
+            put(w, ORIGINAL_DESTINATION, id.as_slice());
         }
         put(w, SOURCE, self.source.as_slice());
         put_varint(w, IDLE_TIMEOUT, whole(self.idle_timeout.as_nanos().div_ceil(1_000_000)));
@@ -184,7 +184,7 @@ impl Parameters {
     fn take(&mut self, kind: u16, mut value: Reader<'_>) -> Result<(), DecodeError> {
         match kind {
             VERSION_USED => self.version = value.u32()?,
-            FIRST_DESTINATION => self.original_destination = Some(take_id(&mut value)?),
+            ORIGINAL_DESTINATION => self.original_destination = Some(take_id(&mut value)?),
             SOURCE => self.source = take_id(&mut value)?,
             IDLE_TIMEOUT => self.idle_timeout = Duration::from_millis(value.varint()?),
             INITIAL_MAX_DATA => self.initial_max_data = value.varint()?,

@@ -21,7 +21,7 @@ struct Asked {
     bytes: BTreeMap<PathId, u64>,
 }
 
-/// A path and its rate in one interval; bytes on the wire, headers and repeats included.
+/// A path and its rate in one interval; bytes on the wire, headers and retransmissions included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathRate {
     pub(super) label: PathLabel,

@@ -30,7 +30,7 @@ pub(super) struct Summary {
 }
 
 /// Duplicate bytes, and bytes that were not wanted any more, among those that this end sent and received during the
-/// run: copies, and unnecessary repeats.
+/// run: copies, and unnecessary retransmissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DuplicateBytes {
     sent: u64,

@@ -230,8 +230,8 @@ fn losses_of_a_suspect_period_are_no_sign_of_congestion() {
             }
             (before, path.window())
         });
-        let [(before, doubted), (_, lost)] = windows;
-        assert!(doubted >= before && lost < before, "{controller}: {before:?} {doubted:?} {lost:?}");
+        let [(before, suspect), (_, lost)] = windows;
+        assert!(suspect >= before && lost < before, "{controller}: {before:?} {suspect:?} {lost:?}");
     }
 }
 

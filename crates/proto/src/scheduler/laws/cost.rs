@@ -5,7 +5,7 @@ use super::super::in_use_for_urgent;
 use super::*;
 
 /// Consecutive decisions: milliseconds since the last one, which paths cannot send, and the waiting bytes.
-fn questions() -> impl Strategy<Value = Vec<(u64, [bool; 3], u64)>> {
+fn rounds() -> impl Strategy<Value = Vec<(u64, [bool; 3], u64)>> {
     let gap = prop_oneof![8 => 1..100_u64, 1 => 100..1500_u64];
     let backlog = prop_oneof![1..100_000_u64, 1..50_000_000_u64];
     prop::collection::vec((gap, any::<[bool; 3]>(), backlog), 1..60)
@@ -19,7 +19,7 @@ fn price(path: &PathView) -> (u8, Role) {
 proptest! {
     #[test]
     fn a_dearer_path_is_used_only_for_load_that_the_cheaper_ones_do_not_carry_in_time(
-        paths in some_open(), costs in any::<[u8; 3]>(), secondary in any::<[bool; 3]>(), questions in questions(),
+        paths in some_open(), costs in any::<[u8; 3]>(), secondary in any::<[bool; 3]>(), rounds in rounds(),
     ) {
         let priced = |((path, cost), is_secondary): ((&PathView, &u8), bool)| PathView {
             role: if is_secondary { Role::Secondary } else { Role::Primary },
@@ -33,7 +33,7 @@ proptest! {
             let mut now = Instant::from_nanos(5_000_000_000);
             // For each path: since when data has been waiting for the cheaper ones.
             let mut since = [None; 3];
-            for (gap, is_full, backlog) in &questions {
+            for (gap, is_full, backlog) in &rounds {
                 now += Duration::from_millis(*gap);
                 let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
                 let paths = paths.iter().zip(is_full).map(filter).collect();

@@ -201,7 +201,7 @@ proptest! {
             let mut scheduler = make(choice);
             let mut allowed = BTreeSet::new();
             // The cost of the last primary that needed no permission.
-            let (mut free, mut asked) = (None, None);
+            let (mut free, mut requested) = (None, None);
             for (fates, (answer, load)) in rounds.iter().zip(&answers) {
                 let repeats = if *load == Load::Repeats { 5000 } else { 0 };
                 let scene = Scene { repeats, ..Scene::bulk(befallen(&paths, fates)) };
@@ -230,14 +230,14 @@ proptest! {
                             prop_assert_eq!(is_reserve(path), only_reserves, "{} {:?} {:?}", choice, path, allowed);
                         }
                         prop_assert!(*load != Load::Urgent || !carriers.is_empty(), "{choice} {allowed:?}");
-                        asked = None;
+                        requested = None;
                         break;
                     }
                     prop_assert!(carriers.is_empty(), "{choice} {carriers:?}");
-                    let question = fastest(&scene.paths).map(|path| path.id).filter(|id| asked != Some(*id));
-                    prop_assert_eq!(told, Vec::from_iter(question.map(Notice::CostlyPathNeeded)));
-                    let Some(path) = question else { break };
-                    asked = question;
+                    let request = fastest(&scene.paths).map(|path| path.id).filter(|id| requested != Some(*id));
+                    prop_assert_eq!(told, Vec::from_iter(request.map(Notice::CostlyPathNeeded)));
+                    let Some(path) = request else { break };
+                    requested = request;
                     if *answer >= allowed_of_hundred {
                         break;
                     }

@@ -81,7 +81,7 @@ fn values_out_of_range_are_refused() {
         (PATH_LIMIT, &count, "path"),
         (MAX_ACK_DELAY, &[0x80, 0xf4, 0x24, 0x01], "max ack delay"),
         (MAX_DATAGRAM, &[0x44, 0xaf], "max datagram"),
-        (FIRST_DESTINATION, &[0; 21], "connection id length"),
+        (ORIGINAL_DESTINATION, &[0; 21], "connection id length"),
         (APPLICATION, &[b'a'; 65], "application length"),
         (MAX_MESSAGE, &[0xc0, 0, 0, 1, 0, 0, 0, 0], "max message"),
     ];

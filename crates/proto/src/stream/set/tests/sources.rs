@@ -85,10 +85,10 @@ fn urgent_data_is_not_part_of_background_and_bulk_data() {
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 5_000));
     send(&mut client, messages, 2_000, unordered().class(Class::Interactive));
-    let (all, patient) =
+    let (all, not_urgent) =
         (client.streams.backlog_of(ClassFilter::All), client.streams.backlog_of(ClassFilter::NotUrgent));
-    assert_eq!((all.backlog, patient.backlog), (ByteCount(7_000), ByteCount(5_000)));
-    assert_eq!((all.next.unwrap().stream, patient.next.unwrap().stream), (messages, bytes));
+    assert_eq!((all.backlog, not_urgent.backlog), (ByteCount(7_000), ByteCount(5_000)));
+    assert_eq!((all.next.unwrap().stream, not_urgent.next.unwrap().stream), (messages, bytes));
     let mut ready = Vec::new();
     client.streams.ready_streams(ClassFilter::NotUrgent, &mut ready);
     assert_eq!(ready.iter().map(|ready| ready.stream).collect::<Vec<_>>(), [bytes]);
