@@ -12,7 +12,7 @@ const LEAST: Duration = Duration::from_millis(400);
 /// Samples closer together than this are merged.
 const APART: Duration = Duration::from_millis(50);
 
-/// Measures the rate of a counter that only grows, over the last [`MAX-DATA`].
+/// Measures the rate of a counter that only grows, over the last [`WINDOW`].
 ///
 /// The first sample is the start: bytes counted before it are no part of any rate. Memory is bounded: at most 42
 /// samples are kept.

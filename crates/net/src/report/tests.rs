@@ -146,7 +146,7 @@ async fn two_backups_stand_in_for_each_other_while_nothing_better_works() {
 async fn a_reserve_that_stands_in_for_a_path_without_permission_is_used() {
     let mut paths = two_paths().await;
     let purposes = [Purpose::NeedsConsent, Purpose::Fallback];
-    let stands_in = idle_words(Purpose::Fallback);
+    let fallback = idle_words(Purpose::Fallback);
     for (state, role, peer_says) in [
         (PathState::Backup, Role::Backup, PathAvailability::Available),
         (PathState::Active, Role::Primary, PathAvailability::Backup),
@@ -158,10 +158,10 @@ async fn a_reserve_that_stands_in_for_a_path_without_permission_is_used() {
             idle[0],
             "unused needs-consent: costs more: needs permission of the application; no data yet"
         );
-        assert_eq!(idle[1], stands_in);
+        assert_eq!(idle[1], fallback);
         let mut busy = paths;
         sent(&mut busy[1], 10 * MS);
-        assert_eq!(why(&busy, purposes)[1], stands_in);
+        assert_eq!(why(&busy, purposes)[1], fallback);
     }
     // The peer does not know what its packets cost here.
     let mut other = paths;

@@ -82,7 +82,7 @@ impl Liveness {
         });
     }
 
-    /// The path in query.
+    /// The path in question.
     pub fn path(&self) -> PathId {
         match self {
             Self::Query { path } | Self::Answer { path, .. } => *path,
