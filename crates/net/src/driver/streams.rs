@@ -158,7 +158,7 @@ impl Connections {
         self.forget_if_over(handle, stream);
     }
 
-    /// Moves everything that arrived to the readers' queues: the connection has ended, and its credit bounds the amount.
+    /// Moves everything that arrived to the readers' queues: the connection has ended, and credit bounds the amount.
     pub(super) fn drain(&self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
         let Some(entry) = self.entries.get(&handle) else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
