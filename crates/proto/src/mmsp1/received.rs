@@ -1,0 +1,162 @@
+//! Which DATA blocks of the peer have arrived, and what SACK says of them (spec 3.40 to 3.42, 3.46).
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use manyway_wire::Writer;
+use manyway_wire::mmsp1::{Sack, Tseq, encode_sack};
+use smallvec::SmallVec;
+
+use super::tseq::{expand_tseq, start};
+use crate::collections::range_set::RangeSet;
+
+/// How far a block may lie beyond the last one in sequence: offsets in SACK have 16 bits.
+const FARTHEST: u64 = 65_535;
+
+/// Where a DATA block falls among those that have arrived. A later variant calls for a SACK more urgently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Taken {
+    /// It is the next one, and there is no gap.
+    InOrder,
+    /// It lies in a gap.
+    FillsGap,
+    /// It lies beyond all others, and some before it are missing.
+    BeyondGap,
+    /// It has arrived before.
+    Duplicate,
+    /// It lies more than 65 535 blocks beyond the last one in sequence, or nowhere (RFC 1982, section 3.2).
+    TooFar,
+}
+
+/// The TSEQs that have arrived. Memory: at most 128 KiB of sizes and as many ranges as there are gaps.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// Everything up to this TSEQ has arrived.
+    cum: u64,
+    /// What has arrived beyond `cum`.
+    beyond: RangeSet,
+    /// Bytes of user data of the TSEQs from `cum + 1` on; 0 for those that are missing.
+    sizes: VecDeque<u16>,
+    /// Each further copy that arrived since the last SACK, at most as many as a SACK takes.
+    dups: SmallVec<[Tseq; Sack::MAX_DUPLICATES]>,
+    bytes_in_sequence: u64,
+}
+
+impl Received {
+    /// Starts before the first block, which has the initial TSEQ of the peer.
+    pub(crate) fn new(initial: Tseq) -> Self {
+        Self {
+            cum: start(initial) - 1,
+            beyond: RangeSet::default(),
+            sizes: VecDeque::new(),
+            dups: SmallVec::new(),
+            bytes_in_sequence: 0,
+        }
+    }
+
+    /// Tells the number of a block and where it falls, without taking it. Costs O(log gaps).
+    pub(crate) fn look(&self, tseq: Tseq) -> (u64, Taken) {
+        let number = expand_tseq(tseq, self.cum).unwrap_or(u64::MAX);
+        (number, self.place(number))
+    }
+
+    fn place(&self, tseq: u64) -> Taken {
+        match tseq.checked_sub(self.cum) {
+            None | Some(0) => Taken::Duplicate,
+            Some(ahead) if ahead > FARTHEST => Taken::TooFar,
+            Some(_) if self.beyond.contains(tseq) => Taken::Duplicate,
+            Some(_) if tseq < self.highest() => Taken::FillsGap,
+            Some(1) => Taken::InOrder,
+            Some(_) => Taken::BeyondGap,
+        }
+    }
+
+    fn highest(&self) -> u64 {
+        self.beyond.iter().next_back().map_or(self.cum, |last| last.end - 1)
+    }
+
+    /// Takes a block with `bytes` of user data; of a duplicate only notes the copy, and of one that is too far nothing.
+    /// Costs O(log gaps) and the blocks that are in sequence now.
+    pub(crate) fn take(&mut self, tseq: u64, bytes: u16) -> Taken {
+        let taken = self.place(tseq);
+        match taken {
+            Taken::TooFar => {}
+            Taken::Duplicate => {
+                if self.dups.len() < Sack::MAX_DUPLICATES {
+                    self.dups.push(to_wire(tseq));
+                }
+            }
+            Taken::InOrder | Taken::FillsGap | Taken::BeyondGap => {
+                self.note_size(tseq, bytes);
+                self.beyond.insert(tseq..tseq + 1);
+                self.advance();
+            }
+        }
+        taken
+    }
+
+    fn note_size(&mut self, tseq: u64, bytes: u16) {
+        let at = usize::try_from(tseq - self.cum - 1).unwrap_or(usize::MAX);
+        if at >= self.sizes.len() {
+            self.sizes.resize(at + 1, 0);
+        }
+        if let Some(size) = self.sizes.get_mut(at) {
+            *size = bytes;
+        }
+    }
+
+    /// Moves `cum` over what is in sequence.
+    fn advance(&mut self) {
+        if self.beyond.first().is_none_or(|first| first.start != self.cum + 1) {
+            return;
+        }
+        let Some(first) = self.beyond.pop_first() else { return };
+        let count = usize::try_from(first.end - first.start).unwrap_or(usize::MAX).min(self.sizes.len());
+        self.bytes_in_sequence += self.sizes.drain(..count).map(u64::from).sum::<u64>();
+        self.cum = first.end - 1;
+    }
+
+    /// The last TSEQ in sequence; before any data the initial TSEQ − 1.
+    pub(crate) fn ack(&self) -> Tseq {
+        to_wire(self.cum)
+    }
+
+    /// Whether a block is missing before one that has arrived.
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.beyond.is_empty()
+    }
+
+    /// Bytes of user data up to [`Self::ack`].
+    pub(crate) fn bytes_in_sequence(&self) -> u64 {
+        self.bytes_in_sequence
+    }
+
+    /// Appends a SACK with the given AWS, the lowest ranges that fit, and then as many duplicates as fit; forgets the
+    /// duplicates that were written. False, and nothing written, if there is no room for a SACK.
+    pub(crate) fn write_sack(&mut self, w: &mut Writer<'_>, window: u32) -> bool {
+        let cum = self.cum;
+        let offset = |tseq: u64| u16::try_from(tseq.saturating_sub(cum)).unwrap_or(u16::MAX);
+        let ranges = self
+            .beyond
+            .iter()
+            .map(|range| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) });
+        let written = encode_sack(w, to_wire(cum), window, ranges, self.dups.iter().copied());
+        let Some((_, duplicates)) = written else { return false };
+        self.dups.drain(..duplicates);
+        true
+    }
+
+    /// Frees unused memory.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.beyond.shrink_to_fit();
+        self.sizes.shrink_to_fit();
+    }
+}
+
+fn to_wire(tseq: u64) -> Tseq {
+    Tseq(u32::try_from(tseq & u64::from(u32::MAX)).unwrap_or_default())
+}
+
+#[cfg(test)]
+#[path = "received/tests.rs"]
+mod tests;
