@@ -120,6 +120,7 @@ mod protection;
 mod records;
 mod recovery;
 mod rendezvous;
+mod repeat;
 mod rng;
 pub mod scheduler;
 mod stream;

@@ -14,14 +14,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_wire::ConnectionId;
-use ring::hmac;
 
+use super::mac_keys::MacKeys;
 use crate::{Instant, Rng};
 
 /// Lifetime of a cookie.
 const LIFETIME: Duration = Duration::from_secs(10);
-/// How long a key creates cookies; it checks them for as long again.
-const KEY_LIFE: Duration = Duration::from_secs(3600);
 /// Separates these tags from any other use of a key.
 const LABEL: &[u8] = b"mmsp/2 cookie";
 /// Size of key number and age.
@@ -58,18 +56,9 @@ impl fmt::Display for CookieError {
 
 impl std::error::Error for CookieError {}
 
-/// The keys of cookies: the current one and its predecessor.
-pub(crate) struct CookieKeys {
-    rng: Rng,
-    current: CookieKey,
-    previous: Option<CookieKey>,
-}
-
-struct CookieKey {
-    number: u8,
-    key: hmac::Key,
-    since: Instant,
-}
+/// The keys of cookies.
+#[derive(Debug)]
+pub(crate) struct CookieKeys(MacKeys);
 
 impl CookieKeys {
     /// Length of a cookie in bytes.
@@ -77,22 +66,17 @@ impl CookieKeys {
 
     /// Starts with a random key.
     pub(crate) fn new(now: Instant, rng: &mut Rng) -> Self {
-        let mut rng = rng.fork();
-        let current = CookieKey::random(0, now, &mut rng);
-        Self { rng, current, previous: None }
+        Self(MacKeys::new(now, rng))
     }
 
     /// Creates a cookie for a client, and changes the key once an hour.
     pub(crate) fn seal(&mut self, now: Instant, facts: &CookieFacts) -> Vec<u8> {
-        if now - self.current.since >= KEY_LIFE {
-            let next = CookieKey::random(self.current.number.wrapping_add(1), now, &mut self.rng);
-            self.previous = Some(std::mem::replace(&mut self.current, next));
-        }
+        let key = self.0.present(now);
         let mut cookie = Vec::with_capacity(Self::COOKIE_LENGTH);
-        let age = u32::try_from((now - self.current.since).as_millis()).unwrap_or(u32::MAX);
-        cookie.push(self.current.number);
+        let age = u32::try_from(key.age_millis(now)).unwrap_or(u32::MAX);
+        cookie.push(key.number);
         cookie.extend_from_slice(&age.to_be_bytes());
-        let tag = hmac::sign(&self.current.key, &bound(&cookie, facts));
+        let tag = key.sign(&bound(&cookie, facts));
         cookie.extend_from_slice(tag.as_ref());
         cookie
     }
@@ -106,32 +90,15 @@ impl CookieKeys {
     ) -> Result<Duration, CookieError> {
         let (head, tag) = cookie.split_at_checked(HEAD).ok_or(CookieError::Forged)?;
         let &[number, a, b, c, d] = head else { return Err(CookieError::Forged) };
-        let key = std::iter::once(&self.current)
-            .chain(&self.previous)
-            .find(|key| key.number == number)
-            .ok_or(CookieError::Forged)?;
-        hmac::verify(&key.key, &bound(head, facts), tag).map_err(|_| CookieError::Forged)?;
-
-        let made = key.since + Duration::from_millis(u32::from_be_bytes([a, b, c, d]).into());
-        let age = now - made;
+        let key = self.0.find(number).ok_or(CookieError::Forged)?;
+        if !key.is_code_of(&bound(head, facts), tag) {
+            return Err(CookieError::Forged);
+        }
+        let age = now - key.at_age(u32::from_be_bytes([a, b, c, d]).into());
         match age.checked_sub(LIFETIME) {
             Some(over) if !over.is_zero() => Err(CookieError::Stale(over)),
             Some(_) | None => Ok(age),
         }
-    }
-}
-
-impl CookieKey {
-    fn random(number: u8, now: Instant, rng: &mut Rng) -> Self {
-        let mut bytes = [0; 32];
-        rng.fill(&mut bytes);
-        Self { number, key: hmac::Key::new(hmac::HMAC_SHA256, &bytes), since: now }
-    }
-}
-
-impl fmt::Debug for CookieKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CookieKeys").field("current", &self.current.number).finish_non_exhaustive()
     }
 }
 
@@ -156,6 +123,7 @@ fn bound(head: &[u8], facts: &CookieFacts) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::mac_keys::KEY_LIFE;
 
     const START: Instant = Instant::from_nanos(77_000_000_000);
 

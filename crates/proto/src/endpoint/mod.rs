@@ -7,6 +7,7 @@ mod demux;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod established;
 mod incoming;
+mod mac_keys;
 pub(crate) mod reset_token;
 mod slots;
 #[cfg(test)]

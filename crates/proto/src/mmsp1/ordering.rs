@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use manyway_wire::mmsp1::Sseq;
 
 use super::reassembly::Whole;
-use super::tseq::expand_sseq;
-
-/// SSEQ 0 of the first round: numbers before it exist, so that all can be compared.
-const START: u64 = 1 << 16;
+use super::tseq::{FIRST_SSEQ, expand_sseq};
 
 /// Messages of a stream that wait for earlier ones. Its owner limits their memory.
 #[derive(Debug)]
@@ -30,7 +27,7 @@ pub(crate) enum Misplaced {
 
 impl Default for Ordering {
     fn default() -> Self {
-        Self { next: START, waiting: BTreeMap::new(), held: 0 }
+        Self { next: FIRST_SSEQ, waiting: BTreeMap::new(), held: 0 }
     }
 }
 
@@ -101,7 +98,7 @@ mod tests {
 
     #[test]
     fn messages_wait_for_earlier_ones_across_the_wrap() {
-        let mut ordering = Ordering { next: START + 65_534, ..Ordering::default() };
+        let mut ordering = Ordering { next: FIRST_SSEQ + 65_534, ..Ordering::default() };
         for sseq in [0, u16::MAX, 1] {
             assert_eq!(insert(&mut ordering, sseq), Ok(vec![]));
         }
@@ -138,7 +135,7 @@ mod tests {
             start in any::<u16>(),
             order in Just((0_u16..50).collect::<Vec<_>>()).prop_shuffle(),
         ) {
-            let mut ordering = Ordering { next: START + u64::from(start), ..Ordering::default() };
+            let mut ordering = Ordering { next: FIRST_SSEQ + u64::from(start), ..Ordering::default() };
             let mut delivered = Vec::new();
             for at in order {
                 delivered.extend(insert(&mut ordering, start.wrapping_add(at)).unwrap());

@@ -7,7 +7,7 @@ use manyway_wire::Writer;
 use manyway_wire::mmsp1::{Sack, Tseq, encode_sack};
 use smallvec::SmallVec;
 
-use super::tseq::{expand_tseq, start};
+use super::tseq::{expand_tseq, start, tseq_of};
 use crate::collections::range_set::RangeSet;
 
 /// How far a block may lie beyond the last one in sequence: offsets in SACK have 16 bits.
@@ -83,7 +83,7 @@ impl Received {
             Taken::TooFar => {}
             Taken::Duplicate => {
                 if self.dups.len() < Sack::MAX_DUPLICATES {
-                    self.dups.push(to_wire(tseq));
+                    self.dups.push(tseq_of(tseq));
                 }
             }
             Taken::InOrder | Taken::FillsGap | Taken::BeyondGap => {
@@ -118,7 +118,7 @@ impl Received {
 
     /// The last TSEQ in sequence; before any data the initial TSEQ − 1.
     pub(crate) fn ack(&self) -> Tseq {
-        to_wire(self.cum)
+        tseq_of(self.cum)
     }
 
     /// Whether a block is missing before one that has arrived.
@@ -140,7 +140,7 @@ impl Received {
             .beyond
             .iter()
             .map(|range| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) });
-        let written = encode_sack(w, to_wire(cum), window, ranges, self.dups.iter().copied());
+        let written = encode_sack(w, tseq_of(cum), window, ranges, self.dups.iter().copied());
         let Some((_, duplicates)) = written else { return false };
         self.dups.drain(..duplicates);
         true
@@ -151,10 +151,6 @@ impl Received {
         self.beyond.shrink_to_fit();
         self.sizes.shrink_to_fit();
     }
-}
-
-fn to_wire(tseq: u64) -> Tseq {
-    Tseq(u32::try_from(tseq & u64::from(u32::MAX)).unwrap_or_default())
 }
 
 #[cfg(test)]

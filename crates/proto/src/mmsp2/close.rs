@@ -5,11 +5,12 @@ use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
 use super::input::PacketFacts;
-use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life, Repeat};
+use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life};
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::handshake::{Handshake, is_authentication_alert};
 use crate::protection::EncryptionLevel;
+use crate::repeat::Repeat;
 use crate::{ClosedBy, ConnectionError, Instant, Side, Violation};
 
 impl Mmsp2 {

@@ -5,14 +5,11 @@ use std::time::Duration;
 use manyway_wire::mmsp2::CloseStep;
 
 use crate::engine::Phase;
+use crate::repeat::Repeat;
 use crate::{ClosedBy, ConnectionError, Instant};
 
 /// Longest time for both sides to flush data written before the close (spec 7.28).
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(30);
-/// How often a step of the close is repeated.
-const MAX_TRIES: u32 = 6;
-/// Longest wait between two repetitions while packets of the peer arrive.
-const LONGEST_REPEAT: Duration = Duration::from_secs(1);
 
 /// The state of a connection.
 #[derive(Debug, Clone)]
@@ -40,45 +37,6 @@ pub(crate) enum Life {
 pub(crate) struct CloseReason {
     pub(crate) code: u64,
     pub(crate) reason: String,
-}
-
-/// The repetition timer of a CLOSE.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Repeat {
-    next_at: Instant,
-    wait: Duration,
-    tries: u32,
-}
-
-impl Repeat {
-    pub(crate) fn new(now: Instant, wait: Duration) -> Self {
-        Self { next_at: now, wait, tries: 0 }
-    }
-
-    pub(crate) fn deadline(&self) -> Instant {
-        self.next_at
-    }
-
-    /// How often the CLOSE was sent before, if it is due now; the wait then doubles.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
-        if self.next_at > now || self.tries >= MAX_TRIES {
-            return None;
-        }
-        self.tries += 1;
-        self.next_at = now + self.wait;
-        self.wait *= 2;
-        Some(self.tries - 1)
-    }
-
-    /// The peer is alive but has not answered yet: continues to repeat the CLOSE, with a bounded wait.
-    pub(crate) fn on_heard(&mut self) {
-        self.tries = 0;
-        self.wait = self.wait.min(LONGEST_REPEAT);
-    }
-
-    pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
-        self.tries >= MAX_TRIES && self.next_at <= now
-    }
 }
 
 /// A CLOSE to send now.
@@ -171,27 +129,7 @@ impl CloseReason {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::{FinalClose, MAX_TRIES, Repeat};
-    use crate::Instant;
-
-    #[test]
-    fn a_step_is_repeated_with_doubled_waits_until_it_is_given_up() {
-        let mut now = Instant::from_nanos(5);
-        let mut repeat = Repeat::new(now, Duration::from_millis(100));
-        let mut waits = Vec::new();
-        while !repeat.is_exhausted(now) {
-            assert_eq!(repeat.take_due(now), u32::try_from(waits.len()).ok());
-            assert_eq!(repeat.take_due(now), None);
-            assert!(repeat.deadline() > now, "a deadline in the past would keep the driver busy");
-            waits.push((repeat.deadline() - now).as_millis());
-            now = repeat.deadline();
-        }
-        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200]);
-        assert_eq!(waits.len(), MAX_TRIES as usize);
-        assert_eq!(repeat.take_due(now), None);
-    }
+    use super::FinalClose;
 
     #[test]
     fn the_final_close_is_repeated_ever_more_rarely() {

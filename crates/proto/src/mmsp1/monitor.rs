@@ -1,0 +1,261 @@
+//! Asks by PROBE whether the paths still answer (spec 3.84, 3.85).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use crate::Instant;
+
+/// A path without a packet for so long is asked.
+const SILENCE: Duration = Duration::from_secs(15);
+/// So many PROBEs without an answer make a path unreachable.
+const UNANSWERED: u8 = 3;
+/// Shortest wait for an answer.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What is known of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    /// No PROBE is unanswered; the next one goes at this time if no packet comes.
+    Quiet { ask_at: Instant },
+    /// The last `sent` PROBEs are unanswered; the newest one counts as such from `until` on.
+    Asked { sent: u8, until: Instant },
+}
+
+/// What to do about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Send a PROBE, and then call [`Monitor::on_asked`].
+    Ask(PathId),
+    /// The path does not answer. The monitor has forgotten it.
+    Unreachable(PathId),
+}
+
+/// Watches the paths that are reachable.
+#[derive(Debug, Default)]
+pub(crate) struct Monitor {
+    paths: BTreeMap<PathId, Watch>,
+}
+
+impl Monitor {
+    /// The path became reachable.
+    pub(crate) fn watch(&mut self, now: Instant, path: PathId) {
+        self.paths.insert(path, Watch::Quiet { ask_at: now + SILENCE });
+    }
+
+    /// The path is not reachable any more, or closed.
+    pub(crate) fn forget(&mut self, path: PathId) {
+        self.paths.remove(&path);
+    }
+
+    /// A packet came on the path, so that it is not silent. This is no answer to a PROBE: the other direction of the path
+    /// may be dead.
+    pub(crate) fn on_heard(&mut self, now: Instant, path: PathId) {
+        // A PROBE that is due for overdue data goes, whatever else comes.
+        if let Some(Watch::Quiet { ask_at }) = self.paths.get_mut(&path).filter(|watch| watch.due_at() > now)
+        {
+            *ask_at = now + SILENCE;
+        }
+    }
+
+    /// PROBE-ACK came for a PROBE on the path, or a SACK for a packet that went on it.
+    pub(crate) fn on_answered(&mut self, now: Instant, path: PathId) {
+        if let Some(watch) = self.paths.get_mut(&path) {
+            *watch = Watch::Quiet { ask_at: now + SILENCE };
+        }
+    }
+
+    /// Data on the path are overdue: asks without waiting for silence.
+    pub(crate) fn hurry(&mut self, now: Instant, path: PathId) {
+        if let Some(Watch::Quiet { ask_at }) = self.paths.get_mut(&path) {
+            *ask_at = now.min(*ask_at);
+        }
+    }
+
+    /// A PROBE went on the path; `pto` is the probe timeout of the path.
+    pub(crate) fn on_asked(&mut self, now: Instant, path: PathId, pto: Duration) {
+        let Some(watch) = self.paths.get_mut(&path) else { return };
+        let sent = match *watch {
+            Watch::Quiet { .. } => 1,
+            Watch::Asked { sent, .. } => sent.saturating_add(1),
+        };
+        *watch = Watch::Asked { sent, until: now + pto.max(SHORTEST_WAIT) };
+    }
+
+    /// The next thing to do, if one is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Wish> {
+        let (path, watch) = self.paths.iter().find(|(_, watch)| watch.due_at() <= now)?;
+        let path = *path;
+        if matches!(watch, Watch::Asked { sent: UNANSWERED.., .. }) {
+            self.paths.remove(&path);
+            return Some(Wish::Unreachable(path));
+        }
+        Some(Wish::Ask(path))
+    }
+
+    /// When [`Self::poll`] has something to say.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.paths.values().map(|watch| watch.due_at()).min()
+    }
+
+    /// The host slept until now: no PROBE of before counts as unanswered.
+    pub(crate) fn on_wake(&mut self, now: Instant) {
+        self.paths.values_mut().for_each(|watch| *watch = Watch::Quiet { ask_at: now });
+    }
+}
+
+impl Watch {
+    fn due_at(&self) -> Instant {
+        match *self {
+            Self::Quiet { ask_at } => ask_at,
+            Self::Asked { until, .. } => until,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: Instant = Instant::from_nanos(1_000);
+    const PATH: PathId = PathId(4);
+    const PTO: Duration = Duration::from_millis(80);
+
+    fn at(millis: u64) -> Instant {
+        START + Duration::from_millis(millis)
+    }
+
+    fn watching() -> Monitor {
+        let mut monitor = Monitor::default();
+        monitor.watch(START, PATH);
+        monitor
+    }
+
+    /// Does what the monitor wishes until `end`, without answers; returns the times of PROBEs in ms, and of the end.
+    fn run(monitor: &mut Monitor, end: Instant, pto: Duration) -> (Vec<u128>, Option<u128>) {
+        let mut asked = Vec::new();
+        while let Some(now) = monitor.deadline().filter(|at| *at <= end) {
+            match monitor.poll(now) {
+                Some(Wish::Ask(path)) => {
+                    asked.push((now - START).as_millis());
+                    monitor.on_asked(now, path, pto);
+                }
+                Some(Wish::Unreachable(_)) => return (asked, Some((now - START).as_millis())),
+                None => panic!("a deadline with nothing to do"),
+            }
+        }
+        (asked, None)
+    }
+
+    #[test]
+    fn three_unanswered_make_unreachable() {
+        let mut monitor = watching();
+        assert_eq!(run(&mut monitor, at(100_000), PTO), (vec![15_000, 16_000, 17_000], Some(18_000)));
+        assert_eq!((monitor.deadline(), monitor.poll(at(200_000))), (None, None));
+    }
+
+    #[test]
+    fn repeats_are_at_once() {
+        let mut monitor = watching();
+        let slow = Duration::from_millis(1500);
+        monitor.hurry(at(10), PATH);
+        assert_eq!(run(&mut monitor, at(100_000), slow), (vec![10, 1510, 3010], Some(4510)));
+    }
+
+    #[test]
+    fn an_answer_begins_the_count_anew() {
+        let mut monitor = watching();
+        let (asked, dead) = run(&mut monitor, at(17_500), PTO);
+        assert_eq!((asked.len(), dead), (3, None));
+        monitor.on_answered(at(17_500), PATH);
+        assert_eq!(run(&mut monitor, at(100_000), PTO), (vec![32_500, 33_500, 34_500], Some(35_500)));
+    }
+
+    #[test]
+    fn a_path_that_is_heard_is_not_asked_but_its_probes_still_need_answers() {
+        let mut monitor = watching();
+        for second in 1..100 {
+            monitor.on_heard(at(1000 * second), PATH);
+            assert_eq!(monitor.poll(at(1000 * second)), None);
+        }
+        monitor.hurry(at(99_000), PATH);
+        let mut now = at(99_000);
+        loop {
+            monitor.on_heard(now, PATH);
+            match monitor.poll(now) {
+                Some(Wish::Ask(path)) => monitor.on_asked(now, path, PTO),
+                Some(Wish::Unreachable(_)) => break,
+                None => {}
+            }
+            now += Duration::from_millis(100);
+        }
+        assert_eq!(now, at(102_000), "one direction of it is dead");
+    }
+
+    #[test]
+    fn hurrying_again_asks_no_more_often() {
+        let mut monitor = watching();
+        monitor.hurry(at(0), PATH);
+        assert_eq!(monitor.poll(at(0)), Some(Wish::Ask(PATH)));
+        monitor.on_asked(at(0), PATH, PTO);
+        monitor.hurry(at(1), PATH);
+        assert_eq!((monitor.poll(at(1)), monitor.deadline()), (None, Some(at(1000))));
+    }
+
+    #[test]
+    fn a_path_that_is_forgotten_or_unknown_is_not_watched() {
+        let mut monitor = watching();
+        monitor.forget(PATH);
+        monitor.on_heard(at(1), PATH);
+        monitor.on_answered(at(1), PATH);
+        monitor.hurry(at(1), PATH);
+        monitor.on_asked(at(1), PATH, PTO);
+        assert_eq!((monitor.deadline(), monitor.poll(at(90_000))), (None, None));
+    }
+
+    #[test]
+    fn after_sleep_each_path_is_asked_anew() {
+        let mut monitor = watching();
+        let _ = run(&mut monitor, at(17_500), PTO);
+        monitor.on_wake(at(500_000));
+        assert_eq!(run(&mut monitor, at(900_000), PTO), (vec![500_000, 501_000, 502_000], Some(503_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_is_given_up_without_three_probes(
+            steps in prop::collection::vec((0_u8..5, 0_u32..3, 0_u64..4000), 1..100),
+        ) {
+            let mut monitor = Monitor::default();
+            let mut asked = [0_u32; 3];
+            let mut now = START;
+            (0..3).for_each(|path| monitor.watch(now, PathId(path)));
+            for (step, path, wait) in steps {
+                now += Duration::from_millis(wait);
+                match monitor.poll(now) {
+                    Some(Wish::Ask(path)) => {
+                        asked[path.0 as usize] += 1;
+                        monitor.on_asked(now, path, PTO);
+                    }
+                    Some(Wish::Unreachable(path)) => {
+                        prop_assert_eq!(asked[path.0 as usize], 3);
+                        asked[path.0 as usize] = 0;
+                    }
+                    None => prop_assert!(monitor.deadline().is_none_or(|at| at > now)),
+                }
+                match step {
+                    0 => monitor.on_heard(now, PathId(path)),
+                    1 => monitor.hurry(now, PathId(path)),
+                    2 => {
+                        monitor.on_answered(now, PathId(path));
+                        asked[path as usize] = 0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
