@@ -8,6 +8,8 @@ mod demux;
 pub(crate) mod established;
 mod incoming;
 mod mac_keys;
+#[cfg_attr(not(test), expect(dead_code, reason = "the endpoint of MMSP/1 that uses these parts follows"))]
+mod mmsp1;
 pub(crate) mod reset_token;
 mod slots;
 #[cfg(test)]

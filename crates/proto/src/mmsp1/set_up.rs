@@ -32,7 +32,7 @@ pub(crate) enum SetUpEvent {
     Connect,
     /// A listener receives SYN.
     Syn,
-    /// PING with an INFO that is valid and, if there is a connection, belongs to it.
+    /// PING with an INFO that is valid; for a connection that exists, one with its tags, which may have expired.
     ValidPing,
     StalePing,
     ForgedPing,
@@ -85,7 +85,7 @@ pub(crate) enum SetUpAction {
 type Row = Transition<SetUpState, SetUpEvent, SetUpAction>;
 
 /// All transitions; whatever has no row is ignored.
-pub(crate) static TABLE: [Row; 22] = {
+pub(crate) static TABLE: [Row; 21] = {
     use SetUpAction as Action;
     use SetUpEvent as Event;
     use SetUpState::{Closed, Established, InfoPinged, SynSent};
@@ -115,7 +115,6 @@ pub(crate) static TABLE: [Row; 22] = {
         row(SYN_SENT, Event::Close, Action::Forget, Closed),
         row(INFO_PINGED, Event::Close, Action::SendRst, Closed),
         row(&[Established], Event::ValidPing, Action::SendPong, Established),
-        row(&[Established], Event::StalePing, Action::SendPong, Established),
     ]
 };
 

@@ -1,8 +1,6 @@
 //! Transition tables: the machines of set-up and close run by them, and the diagrams of the specification are made of
 //! them.
 
-use std::fmt::{self, Write as _};
-
 /// What an event does in some states.
 #[derive(Debug)]
 pub(crate) struct Transition<S: 'static, E, A> {
@@ -21,43 +19,12 @@ pub(crate) fn find<S: PartialEq, E: PartialEq, A>(
     table.iter().find(|row| row.event == event && row.from.contains(&from))
 }
 
-/// The table as a state diagram of Mermaid that begins with `start`, one arrow for each row and state.
-pub(crate) fn mermaid<S, E, A>(start: S, table: &[Transition<S, E, A>]) -> String
-where
-    S: fmt::Display + PartialEq + Copy,
-    E: fmt::Display,
-    A: fmt::Display,
-{
-    let mut states = vec![start];
-    for state in table.iter().flat_map(|row| row.from.iter().chain([&row.to])) {
-        if !states.contains(state) {
-            states.push(*state);
-        }
-    }
-    let mut text = String::from("stateDiagram-v2\n");
-    for state in &states {
-        let _ = writeln!(text, "    state \"{state}\" as {}", id(state));
-    }
-    let _ = writeln!(text, "    [*] --> {}", id(&start));
-    for row in table {
-        for from in row.from {
-            let _ = writeln!(text, "    {} --> {}: {} / {}", id(from), id(&row.to), row.event, row.action);
-        }
-    }
-    text
-}
-
-/// The name of a state without the hyphens that Mermaid does not take in ids.
-fn id(state: &impl fmt::Display) -> String {
-    state.to_string().replace('-', "_")
-}
-
 /// Checks that each event has at most one row in each state, and that each state can be reached.
 #[cfg(test)]
 pub(crate) fn check<S, E, A>(start: S, states: &[S], events: &[E], table: &'static [Transition<S, E, A>])
 where
-    S: fmt::Debug + PartialEq + Copy,
-    E: fmt::Debug + PartialEq + Copy,
+    S: std::fmt::Debug + PartialEq + Copy,
+    E: std::fmt::Debug + PartialEq + Copy,
 {
     for state in states {
         for event in events {
@@ -81,20 +48,6 @@ mod tests {
         Transition { from: &["OFF"], event: "button", action: "light", to: "ON-TIME" },
         Transition { from: &["ON-TIME", "OFF"], event: "timer", action: "none", to: "OFF" },
     ];
-
-    #[test]
-    fn a_table_becomes_a_diagram() {
-        let lines = [
-            "stateDiagram-v2",
-            "    state \"OFF\" as OFF",
-            "    state \"ON-TIME\" as ON_TIME",
-            "    [*] --> OFF",
-            "    OFF --> ON_TIME: button / light",
-            "    ON_TIME --> OFF: timer / none",
-            "    OFF --> OFF: timer / none",
-        ];
-        assert_eq!(mermaid("OFF", &TABLE).lines().collect::<Vec<_>>(), lines);
-    }
 
     #[test]
     fn an_event_without_a_row_is_not_found() {

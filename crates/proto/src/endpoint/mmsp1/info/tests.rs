@@ -29,7 +29,8 @@ fn content() -> Info<'static> {
 }
 
 fn open(keys: &InfoKeys, now: Instant, bytes: &[u8], from: &str) -> Result<(), InfoError> {
-    keys.open(now, bytes, from.parse().unwrap()).map(|info| {
+    let from: SocketAddr = from.parse().expect("an address");
+    keys.open(now, bytes, from).map(|info| {
         let content = content();
         assert_eq!((info.client, info.server, info.ports), (content.client, content.server, content.ports));
         assert_eq!((info.address, info.ipv4, info.ipv6), (content.address, content.ipv4, content.ipv6));

@@ -1,0 +1,14 @@
+//! MMSP/1 in the engine: the parts that know neither the engine nor the wire's connection.
+
+mod closing;
+#[cfg(test)]
+mod diagrams;
+mod errors;
+mod monitor;
+mod ordering;
+mod reassembly;
+mod received;
+mod sack_policy;
+mod set_up;
+mod table;
+mod tseq;
