@@ -86,7 +86,11 @@ impl Received {
                     self.dups.push(tseq_of(tseq));
                 }
             }
-            Taken::InOrder | Taken::FillsGap | Taken::BeyondGap => {
+            Taken::InOrder => {
+                self.cum = tseq;
+                self.bytes_in_sequence += u64::from(bytes);
+            }
+            Taken::FillsGap | Taken::BeyondGap => {
                 self.note_size(tseq, bytes);
                 self.beyond.insert(tseq..tseq + 1);
                 self.advance();

@@ -22,15 +22,18 @@ fn content() -> Info<'static> {
         client: opening(1),
         server: opening(u32::MAX),
         ports: [1000, 5001],
-        address: FROM.parse().unwrap(),
+        address: address(FROM),
         ipv4: &[[192, 0, 2, 9], [198, 51, 100, 7]],
         ipv6: &[[0x20; 16]],
     }
 }
 
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
 fn open(keys: &InfoKeys, now: Instant, bytes: &[u8], from: &str) -> Result<(), InfoError> {
-    let from: SocketAddr = from.parse().expect("an address");
-    keys.open(now, bytes, from).map(|info| {
+    keys.open(now, bytes, address(from)).map(|info| {
         let content = content();
         assert_eq!((info.client, info.server, info.ports), (content.client, content.server, content.ports));
         assert_eq!((info.address, info.ipv4, info.ipv6), (content.address, content.ipv4, content.ipv6));
@@ -52,7 +55,7 @@ fn stale_tells_by_how_much() {
     let at = |seconds| open(&keys, START + Duration::from_secs(seconds), &info, FROM);
     assert_eq!((at(5), at(15)), (Ok(()), Ok(())));
     assert_eq!(at(18), Err(InfoError::Stale(Duration::from_secs(3))));
-    let (found, over) = keys.open_any(START + Duration::from_secs(18), &info, FROM.parse().unwrap()).unwrap();
+    let (found, over) = keys.open_any(START + Duration::from_secs(18), &info, address(FROM)).unwrap();
     assert_eq!(
         (found.client, over),
         (opening(1), Some(Duration::from_secs(3))),
