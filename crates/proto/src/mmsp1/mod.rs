@@ -1,6 +1,7 @@
 //! MMSP/1 in the engine: the parts that know neither the engine nor the wire's connection.
 
 mod closing;
+mod cuts;
 #[cfg(test)]
 mod diagrams;
 mod errors;
@@ -8,7 +9,10 @@ mod monitor;
 mod ordering;
 mod reassembly;
 mod received;
+mod sack;
 mod sack_policy;
 mod set_up;
 mod table;
+#[cfg(test)]
+mod testing;
 mod tseq;

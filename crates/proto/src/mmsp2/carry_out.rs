@@ -135,7 +135,7 @@ impl Mmsp2 {
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),
             SentContent::Pong => self.on_pong_delivered(),
-            SentContent::NewCid { .. } | SentContent::MtuProbe { .. } => {}
+            SentContent::NewCid { .. } | SentContent::MtuProbe { .. } | SentContent::Data { .. } => {}
         }
     }
 
@@ -164,7 +164,7 @@ impl Mmsp2 {
             | SentContent::RemoveAddress { .. }
             | SentContent::Pong => self.control.on_lost(content),
             // Acknowledgements are rebuilt, not retransmitted; the outcome contains the size of a PMTU probe.
-            SentContent::PathAck { .. } | SentContent::MtuProbe { .. } => {}
+            SentContent::PathAck { .. } | SentContent::MtuProbe { .. } | SentContent::Data { .. } => {}
         }
     }
 }

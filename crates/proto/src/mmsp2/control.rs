@@ -291,7 +291,8 @@ impl Control {
             | SentContent::Blocked { .. }
             | SentContent::NewCid { .. }
             | SentContent::RetireCid { .. }
-            | SentContent::MtuProbe { .. } => {}
+            | SentContent::MtuProbe { .. }
+            | SentContent::Data { .. } => {}
         }
     }
 }

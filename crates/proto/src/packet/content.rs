@@ -9,6 +9,8 @@ use smallvec::SmallVec;
 /// One item of a sent packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SentContent {
+    /// A DATA block of MMSP/1, with `length` bytes of its stream.
+    Data { tseq: u64, stream: StreamId, length: u16 },
     /// TLS bytes of the packet's own encryption level.
     Handshake { offset: u64, length: u32 },
     /// Bytes of a stream; `end` with the FIN.
@@ -54,7 +56,10 @@ pub(crate) enum SentContent {
 impl SentContent {
     /// The stream of these bytes.
     pub(crate) fn stream(&self) -> Option<StreamId> {
-        let (Self::Stream { stream, .. } | Self::Message { stream, .. }) = *self else { return None };
+        let (Self::Stream { stream, .. } | Self::Message { stream, .. } | Self::Data { stream, .. }) = *self
+        else {
+            return None;
+        };
         Some(stream)
     }
 
@@ -64,8 +69,17 @@ impl SentContent {
         Some(key.into())
     }
 
-    /// The bytes of a stream or of a message; the end of a message counts as one more.
+    /// The TSEQ of a DATA block of MMSP/1.
+    pub(crate) fn tseq(&self) -> Option<u64> {
+        let Self::Data { tseq, .. } = *self else { return None };
+        Some(tseq)
+    }
+
+    /// The bytes of a stream or of a message; the end of a message counts as one more. A DATA block is one unit.
     pub(crate) fn units(&self) -> Option<Range<u64>> {
+        if let Self::Data { tseq, .. } = *self {
+            return Some(tseq..tseq.saturating_add(1));
+        }
         if let Self::Message { offset, length, end, .. } = *self {
             let start = u64::from(offset);
             return Some(start..start + u64::from(length) + u64::from(end));

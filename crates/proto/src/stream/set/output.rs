@@ -161,7 +161,8 @@ impl StreamSet {
             | SentContent::PathClose { .. }
             | SentContent::PathLimit
             | SentContent::Pong
-            | SentContent::MtuProbe { .. } => {}
+            | SentContent::MtuProbe { .. }
+            | SentContent::Data { .. } => {}
         }
     }
 
@@ -193,7 +194,8 @@ impl StreamSet {
             | SentContent::PathClose { .. }
             | SentContent::PathLimit
             | SentContent::Pong
-            | SentContent::MtuProbe { .. } => {}
+            | SentContent::MtuProbe { .. }
+            | SentContent::Data { .. } => {}
         }
     }
 
