@@ -193,23 +193,31 @@ impl Cuts {
         self.ring.get(self.index(tseq)?)
     }
 
-    /// A packet with this TSEQ leaves. The TSEQ stops waiting; one that was in flight has one more carrier.
-    pub(crate) fn on_sent(&mut self, now: Instant, tseq: u64, path: PathId, number: u64) {
+    /// Writes a TSEQ into a packet: it does not wait any more.
+    pub(crate) fn take(&mut self, tseq: u64) {
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
         match given.state {
             CutState::Unsent => self.unsent.remove(tseq, &given.cut),
             CutState::Repeat => self.repeats.remove(tseq, &given.cut),
-            CutState::InFlight => {}
-            CutState::Acked => return,
+            CutState::InFlight | CutState::Acked => return,
         }
-        self.in_flight += usize::from(given.state != CutState::InFlight);
         given.state = CutState::InFlight;
+        self.in_flight += 1;
+        self.highest_sent = self.highest_sent.max(Some(tseq));
+    }
+
+    /// A packet with this TSEQ leaves: it has one more carrier.
+    pub(crate) fn on_sent(&mut self, now: Instant, tseq: u64, path: PathId, number: u64) {
+        self.take(tseq);
+        let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
+        if given.state == CutState::Acked {
+            return;
+        }
         given.sent_once = given.carriers.is_empty();
         if given.carriers.len() == MOST_CARRIERS {
             given.carriers.remove(0);
         }
         given.carriers.push(Carrier { path, number, sent_at: now });
-        self.highest_sent = self.highest_sent.max(Some(tseq));
     }
 
     /// A packet with this TSEQ is out of flight. If no SACK has named the TSEQ it is sent again, unless another carrier

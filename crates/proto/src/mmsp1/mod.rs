@@ -7,6 +7,7 @@ mod diagrams;
 mod errors;
 mod monitor;
 mod ordering;
+mod outbox;
 mod reassembly;
 mod received;
 mod sack;

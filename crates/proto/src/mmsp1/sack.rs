@@ -35,7 +35,7 @@ pub(crate) struct NeverSent {
     pub(crate) tseq: Tseq,
 }
 
-/// Checks a SACK. One whose ack TSEQ lies behind the newest is old: of it only the duplicates count.
+/// Checks a SACK. One whose ack TSEQ lies behind the newest is old: its window is ignored, the rest counts (spec 3.44).
 ///
 /// Inverted ranges were refused by [`Sack::decode`]; overlapping ones are merged. Duplicates beyond the most that this
 /// end writes, and those of TSEQs never sent, are ignored.
@@ -47,17 +47,14 @@ pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<Facts, NeverSent> {
     let cum = check_ack(sack.ack, cuts)?;
     let offsets = sack.ranges.offsets();
     let all = offsets.map(|range| cum + u64::from(*range.start())..cum + u64::from(*range.end()) + 1);
-    let mut ranges = merged(all);
+    let ranges = merged(all);
     if let Some(range) = ranges.iter().find(|range| !cuts.were_sent(range)) {
         return Err(NeverSent { tseq: tseq_of(range.end - 1) });
     }
     let dups = sack.duplicates.iter().take(Sack::MAX_DUPLICATES).filter_map(|tseq| expand_tseq(tseq, newest));
     let dups = dups.filter(|tseq| cuts.were_sent(&(*tseq..*tseq + 1))).collect();
-    let is_old = cum < newest;
-    if is_old {
-        ranges.clear();
-    }
-    Ok(Facts { cum: cum.max(newest), ranges, dups, aws: (!is_old).then_some(sack.window) })
+    let aws = (cum >= newest).then_some(sack.window);
+    Ok(Facts { cum: cum.max(newest), ranges, dups, aws })
 }
 
 /// Checks the acknowledgement in a FIN.
