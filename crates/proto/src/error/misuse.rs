@@ -38,6 +38,16 @@ pub enum Misuse {
         /// The stream.
         stream: StreamId,
     },
+    /// A message without data, which MMSP/1 cannot carry.
+    EmptyMessage {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// The payload protocol has a meaning of its own in MMSP/1.
+    ReservedProtocol {
+        /// The payload protocol.
+        protocol: u32,
+    },
     /// The peer allows no more streams now; an event follows when it does.
     NoStreamCredit {
         /// How many streams may be opened over the whole life of the connection, so far.
@@ -59,6 +69,12 @@ impl fmt::Display for Misuse {
             }
             Self::CarriesMessages { stream } => {
                 write!(f, "stream {stream} carries messages: use another one for bytes")
+            }
+            Self::EmptyMessage { stream } => {
+                write!(f, "a message of stream {stream} is empty: MMSP/1 carries none")
+            }
+            Self::ReservedProtocol { protocol } => {
+                write!(f, "the payload protocol {protocol:#010x} is reserved: use another one")
             }
             Self::NoStreamCredit { allowed } => write!(f, "the peer allows only {allowed} streams for now"),
             Self::ConnectionClosed => write!(f, "the connection has ended"),

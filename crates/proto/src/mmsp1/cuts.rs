@@ -173,15 +173,22 @@ impl Cuts {
 
     /// The lowest TSEQ that waits and ends beyond the edge: the one for a persist probe.
     pub(crate) fn first_beyond(&self, edge: u64) -> Option<u64> {
-        let firsts = [Which::Repeat, Which::Unsent].into_iter().flat_map(|which| self.waiting(which).all());
+        let firsts =
+            [Which::Repeat, Which::Unsent].into_iter().flat_map(|which| self.all(which, ClassFilter::All));
         firsts.filter(|tseq| self.get(*tseq).is_some_and(|given| given.end > edge)).min()
     }
 
     /// The TSEQs of one stream that wait, lowest first. Costs a scan of all that wait.
     pub(crate) fn of_stream(&self, which: Which, stream: StreamId) -> impl Iterator<Item = u64> {
-        self.waiting(which)
-            .all()
+        self.all(which, ClassFilter::All)
             .filter(move |tseq| self.get(*tseq).is_some_and(|given| given.cut.stream == stream))
+    }
+
+    /// The TSEQs that wait and that the filter takes, lowest first in each class.
+    pub(crate) fn all(&self, which: Which, filter: ClassFilter) -> impl Iterator<Item = u64> {
+        let Waiting { urgent, patient, .. } = self.waiting(which);
+        let urgent = urgent.iter().filter(move |_| filter != ClassFilter::NotUrgent);
+        urgent.chain(patient.iter().filter(move |_| filter != ClassFilter::Urgent)).copied()
     }
 
     /// Bytes that wait.
@@ -422,10 +429,6 @@ impl Waiting {
             ClassFilter::NotUrgent => (None, self.patient.first()),
         };
         urgent.into_iter().chain(patient).copied()
-    }
-
-    fn all(&self) -> impl Iterator<Item = u64> {
-        self.urgent.iter().chain(&self.patient).copied()
     }
 
     fn bytes(&self, filter: ClassFilter) -> u64 {

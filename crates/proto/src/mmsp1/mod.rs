@@ -13,6 +13,7 @@ mod received;
 mod sack;
 mod sack_policy;
 mod set_up;
+mod streams;
 mod table;
 #[cfg(test)]
 mod testing;

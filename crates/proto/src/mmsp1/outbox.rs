@@ -132,6 +132,11 @@ impl Outbox {
         self.next_sseq
     }
 
+    /// The peer takes nothing on this half.
+    pub(crate) fn close(&mut self) {
+        self.ending = Ending::Done;
+    }
+
     /// Bytes that wait or are not acknowledged.
     pub(crate) fn held(&self) -> u64 {
         self.waiting + self.outstanding
@@ -208,6 +213,11 @@ impl Outbox {
             Some((_, message)) => Some(message.data.len().min(fragment)),
             None => self.end_size().filter(|_| self.may_order()),
         }
+    }
+
+    /// Whether bytes are cut next, of which a block may be smaller for want of room.
+    pub(crate) fn cuts_bytes(&self) -> bool {
+        !self.bytes.is_empty()
     }
 
     /// How many TSEQs the next cut takes.
@@ -303,7 +313,9 @@ impl Outbox {
     /// Gives up the messages whose deadline is `arrival` or earlier and returns their names.
     pub(crate) fn expire(&mut self, arrival: Instant) -> SmallVec<[MessageToken; 2]> {
         let mut expired = SmallVec::new();
-        while let Some((_, token)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= arrival) {
+        while let Some((_, token)) =
+            self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= arrival)
+        {
             self.deadlines.pop_first();
             let place = self.unordered.keys().find(|(_, _, other)| *other == token).copied();
             self.remove(place.map_or(Next::Ordered(token), Next::Unordered));

@@ -60,14 +60,29 @@ impl FakeFlight {
 
     /// Sends these TSEQs in one packet.
     pub(crate) fn send(&mut self, cuts: &mut Cuts, now: Instant, path: u32, tseqs: &[u64]) -> u64 {
-        let path = PathId(path);
+        let data = |tseq: &u64| SentContent::Data { tseq: *tseq, stream: StreamId(0), length: 1 };
+        let number = self.add(PathId(path), tseqs.iter().map(data).collect());
+        tseqs.iter().for_each(|tseq| cuts.on_sent(now, *tseq, PathId(path), number));
+        number
+    }
+
+    /// A packet with these contents leaves.
+    pub(crate) fn add(&mut self, path: PathId, contents: Vec<SentContent>) -> u64 {
         let next = self.next.entry(path).or_default();
         let number = *next;
         *next += 1;
-        let data = |tseq: &u64| SentContent::Data { tseq: *tseq, stream: StreamId(0), length: 1 };
-        self.packets.insert((path, number), (tseqs.iter().map(data).collect(), false));
-        tseqs.iter().for_each(|tseq| cuts.on_sent(now, *tseq, path, number));
+        self.packets.insert((path, number), (contents, false));
         number
+    }
+
+    /// A packet is out of flight: returns its contents, and whether they were sent again.
+    pub(crate) fn remove(&mut self, path: PathId, number: u64) -> Option<(Vec<SentContent>, bool)> {
+        self.packets.remove(&(path, number))
+    }
+
+    /// Takes all packets of a path out of flight, as `Engine::retract` does.
+    pub(crate) fn forget(&mut self, path: PathId) {
+        self.packets.retain(|(on, _), _| *on != path);
     }
 
     pub(crate) fn in_flight(&self) -> Vec<(PathId, u64)> {

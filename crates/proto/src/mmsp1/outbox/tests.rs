@@ -57,11 +57,13 @@ fn reset_drops_only_what_has_no_tseq() {
 #[test]
 fn fragments_are_consecutive() {
     let mut outbox = Outbox::new(FIRST_SSEQ + 0xffff);
-    let (large, small) = (outbox.push(message(250, Order::Ordered)), outbox.push(message(100, Order::Ordered)));
+    let (large, small) =
+        (outbox.push(message(250, Order::Ordered)), outbox.push(message(100, Order::Ordered)));
     outbox.finish();
     assert_eq!((outbox.pieces(FRAGMENT), outbox.first_size(FRAGMENT)), (3, Some(100)));
     let slices = cut(&mut outbox);
-    let fragments: Vec<_> = slices.iter().map(|slice| (slice.fragment, slice.data.len(), slice.token)).collect();
+    let fragments: Vec<_> =
+        slices.iter().map(|slice| (slice.fragment, slice.data.len(), slice.token)).collect();
     assert_eq!(
         fragments,
         [(Fragment::First, 100, None), (Fragment::Middle, 100, None), (Fragment::Last, 50, Some(large))]

@@ -1,0 +1,241 @@
+//! What the peer sends: DATA, and what SACK says of the own DATA.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use manyway_wire::mmsp1::{Data, Tseq};
+use manyway_wire::{PathId, StreamId, Writer};
+
+use super::incoming::Freed;
+use super::{Arrivals, Stream, Streams};
+use crate::StreamEvent;
+use crate::message::OVERHEAD;
+use crate::mmsp1::reassembly::{Broken, Piece, Whole};
+use crate::mmsp1::received::Taken;
+use crate::mmsp1::sack::{Facts, Hits};
+
+/// What became of a DATA block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Where it falls. `TooFar` as well if there is no memory for it: it was dropped, and is not acknowledged.
+    pub(crate) taken: Taken,
+    pub(crate) error: Option<DataError>,
+}
+
+/// The cause of an ERROR. The block is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataError {
+    /// 0x0001: there is no such stream, or its last use has not ended.
+    InvalidStream,
+    /// 0x0007: the block has no data.
+    NoUserData,
+}
+
+impl Streams {
+    /// Takes a DATA block.
+    ///
+    /// # Errors
+    /// [`Broken`]: the connection cannot go on.
+    pub(crate) fn on_data(&mut self, data: &Data<'_>) -> Result<Heard, Broken> {
+        let (tseq, taken) = self.arrivals.received.look(data.tseq);
+        let length = data.data.len();
+        if taken == Taken::Duplicate {
+            self.arrivals.received.take(tseq, 0);
+            self.arrivals.duplicate_bytes += length as u64;
+        }
+        if matches!(taken, Taken::Duplicate | Taken::TooFar) {
+            return Ok(Heard { taken, error: None });
+        }
+        if !self.arrivals.has_memory(data, tseq)? {
+            return Ok(Heard { taken: Taken::TooFar, error: None });
+        }
+        let is_valid = data.stream < self.numbers.incoming;
+        let content = if is_valid { Bytes::copy_from_slice(data.data) } else { Bytes::new() };
+        let whole = self.arrivals.reassembly.insert(tseq, piece(data, content))?;
+        let taken = self.arrivals.received.take(tseq, u16::try_from(length).unwrap_or(u16::MAX));
+        self.arrivals.bytes += length as u64;
+        if !is_valid {
+            self.arrivals.credit.discard(length as u64);
+            return Ok(Heard { taken, error: Some(DataError::InvalidStream) });
+        }
+        let mut error = (length == 0).then_some(DataError::NoUserData);
+        if let Some(whole) = whole
+            && !self.deliver(whole)?
+        {
+            error = Some(DataError::InvalidStream);
+        }
+        Ok(Heard { taken, error })
+    }
+
+    /// Passes on a message, and those that waited for it; false if one could not be because the last use of the stream
+    /// has not ended.
+    fn deliver(&mut self, whole: Whole) -> Result<bool, Broken> {
+        let number = whole.stream;
+        if !self.slots.contains_key(&number) {
+            self.open_for_peer(number);
+        }
+        let Some(slot) = self.slots.get_mut(&number) else { return Ok(false) };
+        let mut in_order = VecDeque::new();
+        let before = slot.ordering.held();
+        slot.ordering.insert(whole, &mut in_order).map_err(|_| Broken::Impossible)?;
+        self.arrivals.behind = self.arrivals.behind + slot.ordering.held() - before;
+        let mut all_delivered = true;
+        for whole in in_order {
+            self.arrivals.ready += whole.cost();
+            let stream = self.current_for(number).and_then(|id| self.streams.get_mut(&id));
+            let Some(stream) = stream else {
+                self.arrivals.discard(Freed { bytes: whole.data.len() as u64, memory: whole.cost() });
+                all_delivered = false;
+                continue;
+            };
+            let (id, is_message) = (stream.id, stream.incoming.is_message(&whole));
+            let freed = stream.incoming.take(whole);
+            stream.note_readable(&mut self.events);
+            self.statistics.received += u64::from(is_message);
+            self.arrivals.discard(freed);
+            self.note_end(id);
+        }
+        Ok(all_delivered)
+    }
+
+    /// The stream to which what comes now with a number belongs: the newest one, or the next if that one has ended.
+    /// `None` if it has not ended at this end.
+    fn current_for(&mut self, number: u16) -> Option<StreamId> {
+        let slot = self.slots.get(&number)?;
+        let Some(stream) = self.streams.get(&slot.current) else { return Some(self.open_for_peer(number)) };
+        if !stream.incoming.is_complete() {
+            return Some(stream.id);
+        }
+        // The peer goes on only after all of this end's data arrived: they are acknowledged, or the SACK was lost.
+        if !stream.out.has_given_end() || !stream.incoming.has_end() {
+            return None;
+        }
+        Some(self.open_for_peer(number))
+    }
+
+    fn open_for_peer(&mut self, number: u16) -> StreamId {
+        if let Some(slot) = self.slots.get(&number)
+            && let Some(stream) = self.streams.get(&slot.current)
+        {
+            let next = stream.out.next_sseq();
+            self.slots.entry(number).and_modify(|slot| slot.next_sseq = slot.next_sseq.max(next));
+        }
+        self.ours.free.retain(|free| *free != number);
+        // The application accepts all streams at once, so one event suffices until then.
+        if self.unaccepted.is_empty() {
+            self.events.push_back(StreamEvent::Opened);
+        }
+        let id = self.add_stream(number, false);
+        self.unaccepted.push_back(id);
+        id
+    }
+
+    /// Writes a SACK with all credit that is due. False, and nothing written, if there is no room.
+    pub(crate) fn write_sack(&mut self, w: &mut Writer<'_>) -> bool {
+        let Arrivals { received, credit, .. } = &mut self.arrivals;
+        let limit = credit.limit() + credit.due();
+        let window = limit.saturating_sub(received.bytes_in_sequence());
+        let wrote = received.write_sack(w, u32::try_from(window).unwrap_or(u32::MAX));
+        if wrote {
+            credit.update();
+        }
+        wrote
+    }
+
+    /// Whether a quarter of the window is free that the peer does not know of: a SACK is due.
+    pub(crate) fn wants_window_update(&self) -> bool {
+        self.arrivals.credit.should_update()
+    }
+
+    /// The last TSEQ in sequence, for FIN.
+    pub(crate) fn ack(&self) -> Tseq {
+        self.arrivals.received.ack()
+    }
+
+    /// Whether a block is missing before one that has arrived.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.arrivals.received.has_gap()
+    }
+
+    /// Takes the translated SACK. The edge moves to the right only.
+    pub(crate) fn acknowledge(&mut self, hits: &Hits, aws: Option<u32>) {
+        if let Some(aws) = aws {
+            self.edge = self.edge.max(hits.acked_bytes + u64::from(aws));
+        }
+        let mut changed: Vec<StreamId> = Vec::new();
+        let Self { cuts, streams, statistics, events, .. } = self;
+        cuts.acknowledge(hits, &mut |_, cut| {
+            statistics.delivered += u64::from(cut.message.is_some());
+            let Some(stream) = streams.get_mut(&cut.stream) else { return };
+            let ends_ordered = cut.fragment.ends() && !cut.unordered;
+            if stream.out.on_acked(cut.data.len(), ends_ordered) && !stream.is_reset {
+                events.push_back(StreamEvent::Finished(stream.id));
+            }
+            if changed.last() != Some(&stream.id) {
+                changed.push(stream.id);
+            }
+        });
+        changed.sort_unstable();
+        changed.dedup();
+        changed.into_iter().for_each(|id| self.after_change(id));
+    }
+
+    /// After a SACK that answered the persist probe without taking its block: the path of the probe, which is not in
+    /// flight any more. That is no sign of congestion. The block waits.
+    pub(crate) fn answered_persist(&mut self, facts: &Facts) -> Option<PathId> {
+        let (tseq, path) = self.persist.in_flight?;
+        let is_beyond = self.cuts.get(tseq).is_some_and(|given| given.end > self.edge);
+        if self.cuts.is_acked(tseq) || !is_beyond {
+            self.persist.in_flight = None;
+            return None;
+        }
+        facts.aws?;
+        self.persist.in_flight = None;
+        self.cuts.repeat(tseq);
+        path
+    }
+}
+
+fn piece(data: &Data<'_>, content: Bytes) -> Piece {
+    let Data { stream, sseq, protocol, unordered, fragment, .. } = *data;
+    Piece { stream, sseq, protocol, unordered, fragment, data: content }
+}
+
+impl Arrivals {
+    /// Whether there is memory for a block. What the application may read does not hinder the block for which all others
+    /// wait, unless the application is behind, too.
+    fn has_memory(&self, data: &Data<'_>, tseq: u64) -> Result<bool, Broken> {
+        let budget = self.credit.window().saturating_mul(2);
+        let cost = OVERHEAD + data.data.len() as u64;
+        let stuck = self.behind + self.reassembly.held();
+        if stuck + self.ready + cost <= budget {
+            return Ok(true);
+        }
+        let is_next = self.received.look(self.received.ack().plus(1)).0 == tseq;
+        if !is_next || self.ready + cost > budget {
+            return Ok(false);
+        }
+        // Fragments of messages that never end: no reader can free them.
+        if stuck + cost > budget.saturating_mul(2) { Err(Broken::TooLarge) } else { Ok(true) }
+    }
+
+    /// Nobody will read these bytes: their credit returns to the peer.
+    pub(super) fn discard(&mut self, freed: Freed) {
+        self.ready -= freed.memory;
+        self.credit.discard(freed.bytes);
+    }
+}
+
+impl Stream {
+    /// Tells the application what it can read, if it knows the stream.
+    pub(super) fn note_readable(&mut self, events: &mut VecDeque<StreamEvent>) {
+        if !self.is_known {
+            return;
+        }
+        let code = self.incoming.reset_code();
+        if self.incoming.take_readable() {
+            events.extend(code.map(|code| StreamEvent::Reset(self.id, code)));
+            events.push_back(StreamEvent::Readable(self.id));
+        }
+    }
+}
