@@ -8,12 +8,13 @@ use manyway_wire::Writer;
 use manyway_wire::mmsp1::{BYTES, BYTES_END, Fragment, Sseq, StreamEnd};
 use smallvec::SmallVec;
 
-use super::tseq::sseq_of;
+use super::tseq::{expand_sseq, sseq_of};
 use crate::stream::priority::{Rank, Urgency};
 use crate::{Carries, Instant, MessageToken, Order};
 
-/// Most ordered messages of a stream that are sent and not acknowledged (spec 3.32).
-const MOST_ORDERED: usize = 32_767;
+/// How far the SSEQ of an ordered message may lie behind the first one that is not acknowledged (spec 3.32): beyond,
+/// the receiver could not tell which comes first.
+const MOST_ORDERED: u64 = 32_767;
 
 /// A message to send.
 #[derive(Debug, Clone)]
@@ -82,9 +83,10 @@ pub(crate) struct Outbox {
     ending: Ending,
     /// Bytes that have TSEQs and are not acknowledged.
     outstanding: u64,
-    /// The same in blocks, and in blocks that end an ordered message.
+    /// The same in blocks.
     outstanding_blocks: usize,
-    outstanding_ordered: usize,
+    /// Blocks of each ordered message that are not acknowledged, by SSEQ.
+    unacked: BTreeMap<u64, u32>,
 }
 
 impl Outbox {
@@ -103,7 +105,7 @@ impl Outbox {
             ending: Ending::Open,
             outstanding: 0,
             outstanding_blocks: 0,
-            outstanding_ordered: 0,
+            unacked: BTreeMap::new(),
         }
     }
 
@@ -254,7 +256,12 @@ impl Outbox {
         };
         self.outstanding += slices.iter().map(|slice| slice.data.len() as u64).sum::<u64>();
         self.outstanding_blocks += slices.len();
-        self.outstanding_ordered += slices.iter().filter(|slice| slice.ends_ordered()).count();
+        let ordered = slices.iter().filter(|slice| !slice.unordered).count();
+        if let Ok(blocks) = u32::try_from(ordered)
+            && blocks > 0
+        {
+            self.unacked.insert(self.next_sseq - 1, blocks);
+        }
         slices
     }
 
@@ -269,7 +276,7 @@ impl Outbox {
         Some(Slice::whole(data, BYTES, self.take_sseq()))
     }
 
-    fn cut_message(&mut self, next: Next, fragment: usize) -> Slices {
+    fn cut_message(&mut self, next: Next, most: usize) -> Slices {
         let mut slices = Slices::new();
         let Some(message) = self.remove(next) else { return slices };
         self.total += 1;
@@ -277,10 +284,14 @@ impl Outbox {
         let sseq = if unordered { Sseq(0) } else { self.take_sseq() };
         let mut rest = message.data;
         while !rest.is_empty() {
-            let data = rest.split_to(rest.len().min(fragment.max(1)));
-            let (begins, ends) = (slices.is_empty(), rest.is_empty());
-            let token = ends.then_some(next.token());
-            let fragment = fragment_of(begins, ends);
+            let data = rest.split_to(rest.len().min(most.max(1)));
+            let fragment = match (slices.is_empty(), rest.is_empty()) {
+                (true, true) => Fragment::Whole,
+                (true, false) => Fragment::First,
+                (false, false) => Fragment::Middle,
+                (false, true) => Fragment::Last,
+            };
+            let token = fragment.ends().then_some(next.token());
             slices.push(Slice { data, fragment, unordered, sseq, protocol: message.protocol, token });
         }
         slices
@@ -297,12 +308,19 @@ impl Outbox {
         Some(Slice::whole(data.into(), BYTES_END, self.take_sseq()))
     }
 
-    /// A block of the half was acknowledged: its bytes, and whether it ended an ordered message. True if now the whole
-    /// half is acknowledged.
-    pub(crate) fn on_acked(&mut self, bytes: usize, ends_ordered: bool) -> bool {
+    /// A block of the half was acknowledged: its bytes, and the SSEQ of an ordered one. True if now the whole half is
+    /// acknowledged.
+    pub(crate) fn on_acked(&mut self, bytes: usize, sseq: Option<Sseq>) -> bool {
         self.outstanding = self.outstanding.saturating_sub(bytes as u64);
         self.outstanding_blocks = self.outstanding_blocks.saturating_sub(1);
-        self.outstanding_ordered = self.outstanding_ordered.saturating_sub(usize::from(ends_ordered));
+        if let Some(sseq) = sseq.and_then(|sseq| expand_sseq(sseq, self.next_sseq - 1))
+            && let Some(left) = self.unacked.get_mut(&sseq)
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.unacked.remove(&sseq);
+            }
+        }
         let is_last = self.ending == Ending::Given && self.outstanding_blocks == 0;
         if is_last {
             self.ending = Ending::Done;
@@ -330,7 +348,7 @@ impl Outbox {
     }
 
     fn may_order(&self) -> bool {
-        self.outstanding_ordered < MOST_ORDERED
+        self.unacked.first_key_value().is_none_or(|(first, _)| self.next_sseq - first < MOST_ORDERED)
     }
 
     /// The bytes of the end, if it waits.
@@ -417,20 +435,6 @@ impl Next {
 impl Slice {
     fn whole(data: Bytes, protocol: u32, sseq: Sseq) -> Self {
         Self { data, fragment: Fragment::Whole, unordered: false, sseq, protocol, token: None }
-    }
-
-    /// Whether an ordered message ends with it.
-    pub(crate) fn ends_ordered(&self) -> bool {
-        self.fragment.ends() && !self.unordered
-    }
-}
-
-fn fragment_of(is_first: bool, is_last: bool) -> Fragment {
-    match (is_first, is_last) {
-        (true, true) => Fragment::Whole,
-        (true, false) => Fragment::First,
-        (false, false) => Fragment::Middle,
-        (false, true) => Fragment::Last,
     }
 }
 

@@ -112,7 +112,8 @@ pub(crate) struct Hits {
 /// TSEQ that was sent more than once costs as many steps as its packets have blocks.
 pub(crate) fn translate(facts: &Facts, cuts: &Cuts, now: Instant, flight: &impl Flight) -> Hits {
     let first = cuts.acked_in_sequence() + 1;
-    let named = [first..(facts.cum + 1).max(first)].into_iter().chain(facts.ranges.iter().cloned());
+    let in_sequence = first..(facts.cum + 1).max(first);
+    let named = std::iter::once(in_sequence).chain(facts.ranges.iter().cloned());
     let newly = merged(named.flat_map(|range| cuts.unacked(range)));
     let acked_bytes = cuts.get(facts.cum).map_or_else(|| cuts.acked_bytes(), |given| given.end);
     let mut work = Work { facts, cuts, now, flight, newly, paths: BTreeMap::new() };

@@ -20,6 +20,11 @@ pub(crate) fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
+/// Bytes that tell their offset.
+pub(crate) fn pattern(range: std::ops::Range<usize>) -> Vec<u8> {
+    range.map(|at| u8::try_from(at % 251).unwrap()).collect()
+}
+
 pub(crate) fn cut(length: usize) -> Cut {
     Cut {
         stream: StreamId(0),

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Class;
-use crate::mmsp1::testing::at;
+use crate::mmsp1::testing::{at, pattern};
 use crate::mmsp1::tseq::FIRST_SSEQ;
 
 const FRAGMENT: usize = 100;
@@ -34,8 +34,8 @@ fn ends_follow_the_bytes() {
     assert_eq!((second[0].data.len(), second[0].data[39], second[0].data[40]), (60, 1, 2));
     assert_eq!(end_of(&end[0]), StreamEnd { code: 0, total: 160 });
     assert_eq!((cut(&mut outbox).len(), outbox.first_size(FRAGMENT)), (0, None));
-    assert!(!outbox.on_acked(StreamEnd::LEN, true) && !outbox.on_acked(60, true));
-    assert!(outbox.on_acked(100, true), "all is acknowledged");
+    assert!(!outbox.on_acked(StreamEnd::LEN, Some(Sseq(2))) && !outbox.on_acked(60, Some(Sseq(1))));
+    assert!(outbox.on_acked(100, Some(Sseq(0))), "all is acknowledged");
     assert!(outbox.is_done() && outbox.held() == 0);
 }
 
@@ -105,19 +105,24 @@ fn a_lifetime_ends_with_the_first_transmission() {
 
 // spec 3.32
 #[test]
-fn at_most_32767_ordered_messages_are_outstanding() {
+fn no_ordered_message_goes_more_than_32767_behind_one_that_is_not_acknowledged() {
     let mut outbox = Outbox::new(FIRST_SSEQ);
+    outbox.push(message(FRAGMENT + 1, Order::Ordered));
     for _ in 0..=MOST_ORDERED {
         outbox.push(message(1, Order::Ordered));
     }
-    for _ in 0..MOST_ORDERED {
+    assert_eq!(cut(&mut outbox).len(), 2);
+    for _ in 1..MOST_ORDERED {
         assert_eq!(cut(&mut outbox).len(), 1);
     }
     assert_eq!((outbox.first_size(FRAGMENT), cut(&mut outbox).len()), (None, 0));
     outbox.push(message(1, Order::Unordered));
     assert_eq!(cut(&mut outbox).len(), 1, "an unordered one has no SSEQ");
-    outbox.on_acked(1, true);
-    assert_eq!(cut(&mut outbox).len(), 1);
+    outbox.on_acked(1, Some(Sseq(1)));
+    outbox.on_acked(1, Some(Sseq(0)));
+    assert_eq!(cut(&mut outbox).len(), 0, "a fragment of the first one is missing");
+    outbox.on_acked(FRAGMENT, Some(Sseq(0)));
+    assert_eq!((cut(&mut outbox).len(), cut(&mut outbox).len(), cut(&mut outbox).len()), (1, 1, 0));
 }
 
 #[test]
@@ -139,7 +144,7 @@ proptest! {
         let (mut written, mut sent) = (Vec::new(), Vec::new());
         for (writes, size) in steps {
             if writes {
-                let data: Vec<u8> = (written.len()..written.len() + size).map(|at| (at % 251) as u8).collect();
+                let data = pattern(written.len()..written.len() + size);
                 written.extend_from_slice(&data);
                 outbox.write(data.into(), usize::MAX);
             } else {

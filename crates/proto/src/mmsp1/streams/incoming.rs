@@ -40,6 +40,8 @@ pub(super) struct Incoming {
     state: State,
     /// Whether the application waits for an event before it reads again.
     wants_event: bool,
+    /// Whether an event about a reset is due.
+    resets: bool,
 }
 
 impl Incoming {
@@ -47,7 +49,7 @@ impl Incoming {
     pub(super) fn new(exists: bool) -> Self {
         let end = (!exists).then_some(StreamEnd { code: 0, total: 0 });
         let (ready, carries) = (VecDeque::new(), Carries::Nothing);
-        Self { carries, ready, total: 0, end, state: State::Open, wants_event: true }
+        Self { carries, ready, total: 0, end, state: State::Open, wants_event: true, resets: false }
     }
 
     pub(super) fn carries(&self) -> Carries {
@@ -74,10 +76,12 @@ impl Incoming {
         matches!(self.state, State::Told | State::Stopped) && self.is_complete()
     }
 
-    /// The code with which the peer abandoned the half, until the application has read it.
-    pub(super) fn reset_code(&self) -> Option<u64> {
-        let State::Reset(code) = self.state else { return None };
-        Some(code)
+    /// The code with which the peer abandoned the half. Once.
+    pub(super) fn take_reset(&mut self) -> Option<u64> {
+        match self.state {
+            State::Reset(code) => std::mem::take(&mut self.resets).then_some(code),
+            State::Open | State::Told | State::Stopped => None,
+        }
     }
 
     /// Takes a message in its order. Returns what is free again because nobody will read it.
@@ -129,6 +133,7 @@ impl Incoming {
         self.end = self.end.or(Some(end));
         if self.state == State::Open {
             self.state = State::Reset(end.code - 1);
+            self.resets = true;
         }
         self.drop_ready()
     }

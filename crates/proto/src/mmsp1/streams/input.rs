@@ -120,7 +120,9 @@ impl Streams {
             let next = stream.out.next_sseq();
             self.slots.entry(number).and_modify(|slot| slot.next_sseq = slot.next_sseq.max(next));
         }
-        self.ours.free.retain(|free| *free != number);
+        if self.slots.get(&number).is_some_and(|slot| slot.is_free) {
+            self.ours.free.retain(|free| *free != number);
+        }
         // The application accepts all streams at once, so one event suffices until then.
         if self.unaccepted.is_empty() {
             self.events.push_back(StreamEvent::Opened);
@@ -167,8 +169,8 @@ impl Streams {
         cuts.acknowledge(hits, &mut |_, cut| {
             statistics.delivered += u64::from(cut.message.is_some());
             let Some(stream) = streams.get_mut(&cut.stream) else { return };
-            let ends_ordered = cut.fragment.ends() && !cut.unordered;
-            if stream.out.on_acked(cut.data.len(), ends_ordered) && !stream.is_reset {
+            let sseq = (!cut.unordered).then_some(cut.sseq);
+            if stream.out.on_acked(cut.data.len(), sseq) && !stream.is_reset {
                 events.push_back(StreamEvent::Finished(stream.id));
             }
             if changed.last() != Some(&stream.id) {
@@ -232,9 +234,8 @@ impl Stream {
         if !self.is_known {
             return;
         }
-        let code = self.incoming.reset_code();
+        events.extend(self.incoming.take_reset().map(|code| StreamEvent::Reset(self.id, code)));
         if self.incoming.take_readable() {
-            events.extend(code.map(|code| StreamEvent::Reset(self.id, code)));
             events.push_back(StreamEvent::Readable(self.id));
         }
     }

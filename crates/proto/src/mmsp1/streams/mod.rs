@@ -8,7 +8,7 @@
 
 mod application;
 mod incoming;
-mod input;
+pub(crate) mod input;
 mod output;
 mod queries;
 #[cfg(test)]
@@ -19,8 +19,6 @@ use std::time::Duration;
 
 use manyway_wire::mmsp1::{DATA_OVERHEAD, HEADER_LEN, Opening};
 use manyway_wire::{PathId, Side, StreamId};
-
-pub(crate) use input::{DataError, Heard};
 
 use self::incoming::Incoming;
 use super::cuts::Cuts;
@@ -307,21 +305,26 @@ impl Streams {
     /// Frees the number of a stream after both directions have ended, and forgets the stream after it was read.
     fn note_end(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(&id) else { return };
-        if let Some(slot) = self.slots.get_mut(&stream.number).filter(|slot| slot.current == id) {
-            slot.next_sseq = slot.next_sseq.max(stream.out.next_sseq());
-            if stream.out.is_done() && stream.incoming.is_complete() && !slot.is_free {
-                slot.is_free = true;
-                if id.initiator() == self.side {
-                    self.ours.free.push_back(stream.number);
-                    if std::mem::take(&mut self.ours.was_refused) {
-                        self.events.push_back(StreamEvent::Available);
-                    }
-                }
+        let has_ended = stream.out.is_done() && stream.incoming.is_complete();
+        let is_over = stream.out.is_done() && stream.incoming.is_over();
+        let (number, next_sseq) = (stream.number, stream.out.next_sseq());
+        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.current == id) {
+            slot.next_sseq = slot.next_sseq.max(next_sseq);
+            let is_new = has_ended && !std::mem::replace(&mut slot.is_free, has_ended);
+            if is_new && id.initiator() == self.side {
+                self.free_number(number);
             }
         }
-        if stream.out.is_done() && stream.incoming.is_over() {
+        if is_over {
             self.waiting_writers.remove(&id);
             self.streams.remove(&id);
+        }
+    }
+
+    fn free_number(&mut self, number: u16) {
+        self.ours.free.push_back(number);
+        if std::mem::take(&mut self.ours.was_refused) {
+            self.events.push_back(StreamEvent::Available);
         }
     }
 
