@@ -1,21 +1,20 @@
+//! Two ends without an engine: packets go through the blocks of the wire.
+
+mod limits;
+mod random;
+
 use bytes::Bytes;
 use manyway_wire::Writer;
-use manyway_wire::mmsp1::{Block, Blocks, Data, Fragment, Sack, Sseq, Tag, Tseq};
-use proptest::prelude::*;
+use manyway_wire::mmsp1::{Block, Blocks, Data, Sack, Tag, Tseq};
 
-use super::input::{DataError, Heard};
 use super::*;
 use crate::mmsp1::cuts::{Flight as _, Which};
-use crate::mmsp1::reassembly::Broken;
-use crate::mmsp1::received::Taken;
 use crate::mmsp1::sack::{check, translate};
 use crate::mmsp1::testing::{self, FakeFlight, at};
 use crate::packet::content::Contents;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
-use crate::{
-    ByteCount, Carries, Class, MessageOptions, MessageOutcome, Misuse, Order, ReadOutcome, SendError,
-};
+use crate::{ByteCount, Carries, Class, MessageOptions, MessageOutcome, Misuse, Order, ReadOutcome};
 
 const PACKET: usize = 1200 - HEADER_LEN;
 const WINDOW: u32 = 64 << 10;
@@ -323,24 +322,6 @@ fn the_end_waits_for_unordered_messages_before_it() {
     assert_eq!(pair.server().receive_message(id), Ok(MessageOutcome::End));
 }
 
-#[test]
-fn what_mmsp1_cannot_carry_is_refused() {
-    let mut pair = Pair::usual();
-    let id = pair.client().open().unwrap();
-    let send = |streams: &mut Streams, size: usize, protocol| {
-        streams.send_message(at(0), id, pattern(size).into(), MessageOptions::default().protocol(protocol))
-    };
-    let half = usize::try_from(WINDOW / 2).unwrap();
-    let most = half as u64;
-    assert_eq!(pair.client().most_message(), Some(most));
-    assert_eq!(send(pair.client(), 0, 0), Err(Misuse::EmptyMessage { stream: id }.into()));
-    assert_eq!(send(pair.client(), half + 1, 0), Err(SendError::TooLarge { size: most + 1, most }));
-    let reserved = Misuse::ReservedProtocol { protocol: 0x4d57_0001 };
-    assert_eq!(send(pair.client(), 1, 0x4d57_0001), Err(reserved.into()));
-    assert!(send(pair.client(), half, 0).is_ok());
-    assert!(pair.client().write(id, Bytes::from_static(b"x")).is_err(), "it carries messages");
-}
-
 // spec 3.32
 #[test]
 fn a_blocked_stream_blocks_no_other() {
@@ -360,55 +341,6 @@ fn a_blocked_stream_blocks_no_other() {
     pair.lose_all();
     pair.run();
     assert_eq!(read_all(pair.server(), first).0.len(), 2000);
-}
-
-// spec 3.43
-#[test]
-fn the_window_closes_and_opens() {
-    let mut pair = Pair::usual();
-    let id = pair.client().open().unwrap();
-    let data = pattern(3 * WINDOW as usize);
-    pair.client().write(id, data.clone().into()).unwrap();
-    pair.run();
-    assert!(pair.client().is_blocked() && !pair.client().wants_data(ClassFilter::All));
-    let backlog = pair.client().backlog_of(ClassFilter::All);
-    assert!(backlog.credit_left == ByteCount::ZERO && backlog.backlog > ByteCount(u64::from(WINDOW)));
-    pair.server().accept();
-    let mut received = Vec::new();
-    for _ in 0..8 {
-        received.extend(read_all(pair.server(), id).0);
-        pair.run();
-    }
-    assert_eq!(received, data);
-    assert!(pair.client().is_idle());
-}
-
-// spec 3.47
-#[test]
-fn a_persist_probe_goes_alone_and_its_answer_is_no_loss() {
-    let mut pair = Pair::usual();
-    let id = pair.client().open().unwrap();
-    let data = pattern(6 * WINDOW as usize);
-    pair.client().write(id, data.clone().into()).unwrap();
-    pair.run();
-    let mut probes = 0;
-    while pair.client().is_blocked() && probes < 200 {
-        probes += 1;
-        assert!(pair.persist(0));
-        assert!(!pair.persist(0), "one at a time");
-        pair.run();
-    }
-    assert_eq!(probes, 200, "the window stays closed");
-    let used = pair.server().arrivals.ready + pair.server().arrivals.behind;
-    assert!(used <= 3 * u64::from(WINDOW), "{used}");
-    pair.server().accept();
-    let mut received = Vec::new();
-    for _ in 0..30 {
-        received.extend(read_all(pair.server(), id).0);
-        pair.run();
-    }
-    assert_eq!(received.len(), data.len());
-    assert_eq!(received, data);
 }
 
 #[test]
@@ -473,232 +405,4 @@ fn an_urgent_message_goes_before_the_repeats_of_others() {
     let packet = pair.packet(0, 0, Source::Next).unwrap();
     let Some(Ok(Block::Data(first))) = Blocks::new(&packet).next() else { panic!("no DATA") };
     assert_eq!(u64::from(first.stream), urgent.0);
-}
-
-fn data(tseq: u32, stream: u16, sseq: u16, bytes: &[u8]) -> Data<'_> {
-    let (fragment, sseq) = (Fragment::Whole, Sseq(sseq));
-    Data { tseq: Tseq(tseq), stream, sseq, protocol: 5, unordered: false, fragment, data: bytes }
-}
-
-fn lone_server() -> Streams {
-    let [_, server] = Pair::usual().ends;
-    server.streams
-}
-
-// spec 3.35, 3.36
-#[test]
-fn wrong_streams_and_empty_data_are_acknowledged_and_reported() {
-    let mut server = lone_server();
-    let first = u32::MAX - 5;
-    let invalid = server.on_data(&data(first, 8, 0, b"abc")).unwrap();
-    assert_eq!(invalid, Heard { taken: Taken::InOrder, error: Some(DataError::InvalidStream) });
-    let empty = server.on_data(&data(first + 1, 0, 0, b"")).unwrap();
-    assert_eq!(empty, Heard { taken: Taken::InOrder, error: Some(DataError::NoUserData) });
-    assert_eq!(server.ack(), Tseq(first + 1));
-    server.on_data(&data(first + 2, 0, 1, b"abc")).unwrap();
-    let id = server.accept().unwrap();
-    assert!(
-        matches!(server.receive_message(id), Ok(MessageOutcome::Message(message)) if message.data == "abc")
-    );
-    assert_eq!(server.receive_message(id), Ok(MessageOutcome::Blocked), "nothing empty is delivered");
-    assert_eq!(server.on_data(&data(first + 3, 0, 1, b"abc")), Err(Broken::Impossible), "the SSEQ was used");
-    assert_eq!(server.on_data(&data(first, 8, 0, b"abc")).unwrap().taken, Taken::Duplicate);
-}
-
-#[test]
-fn memory_is_bounded_against_a_flood_of_single_bytes() {
-    let bound = 4 * u64::from(WINDOW) + 1000;
-    let first = u32::MAX - 5;
-    // In sequence, on a stream that nobody reads.
-    let mut server = lone_server();
-    let mut dropped = 0;
-    for count in 0..5000_u32 {
-        let number = first.wrapping_add(count - dropped);
-        let heard = server.on_data(&data(number, 0, u16::try_from(count - dropped).unwrap(), b"x")).unwrap();
-        dropped += u32::from(heard.taken == Taken::TooFar);
-        assert!(server.tally().ahead + server.arrivals.ready <= bound);
-    }
-    assert!(dropped > 0);
-    // Behind a gap.
-    let mut server = lone_server();
-    for count in 1..5000_u16 {
-        server.on_data(&data(first.wrapping_add(count.into()), 0, count, b"x")).unwrap();
-        assert!(server.tally().ahead + server.arrivals.ready <= bound);
-    }
-    assert!(server.has_gap());
-    assert_eq!(
-        server.on_data(&data(first, 0, 0, b"x")).unwrap().taken,
-        Taken::FillsGap,
-        "what others wait for"
-    );
-    // Fragments of a message that never ends.
-    let mut server = lone_server();
-    let end = (0..5000_u32).find_map(|count| {
-        let fragment = if count == 0 { Fragment::First } else { Fragment::Middle };
-        let block = Data { fragment, ..data(first.wrapping_add(count), 0, 0, b"x") };
-        assert!(server.tally().ahead <= bound);
-        server.on_data(&block).err()
-    });
-    assert_eq!(end, Some(Broken::TooLarge));
-}
-
-#[test]
-fn a_stopped_half_drops_what_comes_and_gives_back_the_window() {
-    let mut pair = Pair::usual();
-    let id = pair.client().open().unwrap();
-    pair.client().write(id, pattern(10 * WINDOW as usize).into()).unwrap();
-    pair.run();
-    pair.server().accept();
-    pair.server().stop(id, 1).unwrap();
-    pair.run();
-    assert!(pair.client().is_idle());
-    assert_eq!(pair.server().read(id, 1), Err(Misuse::ReceivingEnded { stream: id }));
-}
-
-/// Bytes and messages of the client, on their way.
-struct Transfer {
-    pair: Pair,
-    bytes: StreamId,
-    messages: StreamId,
-    written: usize,
-    sent: u32,
-    network: Vec<(usize, Vec<u8>)>,
-    read: Vec<u8>,
-    ordered: Vec<u32>,
-    unordered: Vec<u32>,
-}
-
-impl Transfer {
-    fn new() -> Self {
-        let mut pair = Pair::new(20_000, (4, 4), (4, 4));
-        let (bytes, messages) = (pair.client().open().unwrap(), pair.client().open().unwrap());
-        Self {
-            pair,
-            bytes,
-            messages,
-            written: 0,
-            sent: 0,
-            network: Vec::new(),
-            read: Vec::new(),
-            ordered: Vec::new(),
-            unordered: Vec::new(),
-        }
-    }
-
-    fn write(&mut self, size: usize) {
-        let data = testing::pattern(self.written..self.written + size);
-        self.written += self.pair.client().write(self.bytes, data.into()).unwrap();
-    }
-
-    /// Every third message is unordered; the content tells the number.
-    fn send(&mut self, size: usize) {
-        let content = vec![self.sent.to_be_bytes()[3]; size];
-        let order = if self.sent % 3 == 2 { Order::Unordered } else { Order::Ordered };
-        let options = MessageOptions::default().protocol(self.sent).order(order);
-        let sent = self.pair.client().send_message(at(0), self.messages, content.into(), options);
-        self.sent += u32::from(sent.is_ok());
-    }
-
-    fn packet(&mut self, from: usize, path: u32, source: Source) {
-        let packet = self.pair.packet(from, path, source);
-        self.network.extend(packet.map(|packet| (1 - from, packet)));
-    }
-
-    /// A copy of the oldest block of a path on another one, whose loss is not reported.
-    fn copy(&mut self, path: u32) {
-        let now = at(self.pair.millis);
-        let End { streams, flight, .. } = &mut self.pair.ends[0];
-        let (mut buffer, mut contents) = (Vec::new(), Contents::new());
-        streams.write_oldest(PathId(path), &mut Writer::new(&mut buffer, PACKET), &mut contents);
-        if !contents.is_empty() {
-            let number = register(streams, flight, now, path + 1, &contents);
-            flight.mark_copy(path + 1, number);
-            self.network.push((1, buffer));
-        }
-    }
-
-    fn reinject(&mut self, pick: prop::sample::Index) {
-        let End { streams, flight, .. } = &mut self.pair.ends[0];
-        let flying = flight.in_flight();
-        if !flying.is_empty() {
-            let (path, number) = flying[pick.index(flying.len())];
-            flight.reinject(&mut streams.cuts, path, number);
-        }
-    }
-
-    fn step(&mut self, (what, path, pick): (u8, u32, prop::sample::Index)) {
-        self.pair.millis += 1;
-        match what {
-            0 => self.write(pick.index(8000)),
-            1 => self.send(1 + pick.index(9000)),
-            2 | 3 => self.packet(0, path, Source::Next),
-            4 => self.packet(0, path, Source::Skip(ByteCount(pick.index(9000) as u64))),
-            5 => self.packet(0, path, Source::Stream(if path == 0 { self.bytes } else { self.messages })),
-            6 => self.packet(1, path, Source::Next),
-            7 if !self.network.is_empty() => drop(self.network.swap_remove(pick.index(self.network.len()))),
-            8 => self.pair.lose_all(),
-            9 => self.take(),
-            10 => self.copy(path),
-            11 => self.reinject(pick),
-            _ if !self.network.is_empty() => {
-                let (to, packet) = self.network.swap_remove(pick.index(self.network.len()));
-                self.pair.deliver(to, &packet);
-            }
-            _ => {}
-        }
-    }
-
-    /// The server reads all that it can.
-    fn take(&mut self) {
-        let server = &mut self.pair.ends[1].streams;
-        while server.accept().is_some() {}
-        while let Ok(ReadOutcome::Data(data)) = server.read(self.bytes, 2000) {
-            self.read.extend_from_slice(&data);
-        }
-        while let Ok(MessageOutcome::Message(message)) = server.receive_message(self.messages) {
-            let content = message.protocol.to_be_bytes()[3];
-            assert!(message.data.iter().all(|byte| *byte == content), "two messages were mixed");
-            match message.order {
-                Order::Ordered => self.ordered.push(message.protocol),
-                Order::Unordered => self.unordered.push(message.protocol),
-            }
-        }
-    }
-
-    /// The network works again.
-    fn finish(&mut self) {
-        self.pair.client().finish(self.bytes).unwrap();
-        self.pair.client().finish(self.messages).unwrap();
-        for round in 0.. {
-            assert!(round < 200, "it never ends");
-            self.pair.lose_all();
-            self.pair.run();
-            self.pair.persist(0);
-            self.take();
-            if self.pair.client().is_idle() {
-                return;
-            }
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn bytes_and_messages_arrive_over_a_network_that_loses_and_reorders(
-        steps in prop::collection::vec((0_u8..18, 0_u32..3, any::<prop::sample::Index>()), 1..300)
-    ) {
-        let mut transfer = Transfer::new();
-        steps.into_iter().for_each(|step| transfer.step(step));
-        transfer.finish();
-        let Transfer { mut pair, bytes, messages, written, sent, read, ordered, mut unordered, .. } = transfer;
-        prop_assert!(read == testing::pattern(0..written), "{} of {written} bytes", read.len());
-        prop_assert_eq!(ordered, (0..sent).filter(|number| number % 3 != 2).collect::<Vec<_>>());
-        unordered.sort_unstable();
-        prop_assert_eq!(unordered, (0..sent).filter(|number| number % 3 == 2).collect::<Vec<_>>());
-        // The ends were read, and nothing is kept.
-        prop_assert_eq!(pair.server().read(bytes, 1), Err(Misuse::ReceivingEnded { stream: bytes }));
-        prop_assert!(pair.server().receive_message(messages).is_err());
-        let arrivals = &pair.ends[1].streams.arrivals;
-        prop_assert_eq!((arrivals.ready, arrivals.behind, arrivals.reassembly.held()), (0, 0, 0));
-    }
 }
