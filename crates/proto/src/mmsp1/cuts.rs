@@ -12,7 +12,7 @@ use manyway_wire::mmsp1::{Fragment, Sseq, Tseq};
 use manyway_wire::{PathId, StreamId};
 use smallvec::SmallVec;
 
-use super::sack::Hits;
+use super::hits::Hits;
 use super::tseq;
 use crate::collections::range_set::RangeSet;
 use crate::packet::content::SentContent;

@@ -11,6 +11,7 @@ mod cuts;
 #[cfg(test)]
 mod diagrams;
 mod errors;
+mod hits;
 mod monitor;
 mod ordering;
 mod outbox;

@@ -12,9 +12,9 @@ use manyway_wire::mmsp1::{Fin, Sack, Tseq};
 use smallvec::SmallVec;
 
 use super::cuts::{Carrier, Cuts, Flight, Given};
+use super::hits::{Hits, OnPath};
 use super::tseq::{expand_tseq, tseq_of};
 use crate::Instant;
-use crate::collections::range_set::RangeSet;
 
 /// What a SACK or FIN says, with numbers that do not wrap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,29 +83,6 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> SmallVec<[Range<u64>; 8]>
         touches
     });
     sorted
-}
-
-/// What a SACK says of the packets of one path.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct OnPath {
-    pub(crate) path: PathId,
-    /// They arrived, and their acknowledgement measures the RTT.
-    pub(crate) timed: RangeSet,
-    /// They arrived; when is not known, because their content was sent more than once.
-    pub(crate) untimed: RangeSet,
-    /// All their content arrived in other copies; whether they did cannot be known.
-    pub(crate) unknown: SmallVec<[u64; 4]>,
-}
-
-/// The result of the translation.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Hits {
-    /// Each packet at most once.
-    pub(crate) paths: SmallVec<[OnPath; 4]>,
-    /// TSEQs that no earlier SACK has named, ascending.
-    pub(crate) newly: SmallVec<[Range<u64>; 8]>,
-    /// User bytes acknowledged in sequence, with those of this SACK.
-    pub(crate) acked_bytes: u64,
 }
 
 /// Translates checked facts to packets. Costs one step for each newly acknowledged TSEQ, and a search for each range; a
@@ -222,30 +199,6 @@ impl<F: Flight> Work<'_, F> {
 
     fn on_path(&mut self, path: PathId) -> &mut OnPath {
         self.paths.entry(path).or_insert_with(|| OnPath { path, ..OnPath::default() })
-    }
-}
-
-impl OnPath {
-    fn hit(&mut self, number: u64) {
-        self.untimed.insert(number..number + 1);
-    }
-
-    fn has(&self, number: u64) -> bool {
-        self.timed.contains(number) || self.untimed.contains(number) || self.unknown.contains(&number)
-    }
-
-    /// Leaves each number in one place only: a packet with one block sent once is timed, and a packet that arrived is
-    /// not unknown.
-    fn finish(mut self) -> Option<Self> {
-        if !self.untimed.is_empty() {
-            self.timed.iter().for_each(|range| self.untimed.remove(range));
-        }
-        let (timed, untimed) = (&self.timed, &self.untimed);
-        self.unknown.retain(|number| !timed.contains(*number) && !untimed.contains(*number));
-        self.unknown.sort_unstable();
-        self.unknown.dedup();
-        let is_empty = self.timed.is_empty() && self.untimed.is_empty() && self.unknown.is_empty();
-        (!is_empty).then_some(self)
     }
 }
 

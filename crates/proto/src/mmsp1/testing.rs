@@ -8,7 +8,7 @@ use manyway_wire::mmsp1::{Fragment, Sack, Sseq, Tseq, encode_sack};
 use manyway_wire::{PathId, Reader, StreamId, Writer};
 
 use super::cuts::{Cut, Cuts, Flight, InFlight};
-use super::sack::Hits;
+use super::hits::Hits;
 use super::tseq::tseq_of;
 use crate::Instant;
 use crate::packet::content::SentContent;

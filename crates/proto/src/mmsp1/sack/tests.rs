@@ -4,6 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::collections::range_set::RangeSet;
 use crate::mmsp1::cuts::Which;
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
 use crate::stream::priority::ClassFilter;

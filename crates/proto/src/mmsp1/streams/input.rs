@@ -10,9 +10,10 @@ use super::incoming::Freed;
 use super::{Arrivals, Stream, Streams};
 use crate::StreamEvent;
 use crate::message::OVERHEAD;
+use crate::mmsp1::hits::Hits;
 use crate::mmsp1::reassembly::{Broken, Piece, Whole};
 use crate::mmsp1::received::Taken;
-use crate::mmsp1::sack::{Facts, Hits};
+use crate::mmsp1::sack::Facts;
 
 /// What became of a DATA block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -124,19 +124,20 @@ impl Pair {
 
     /// Exchanges packets until neither end has anything to send.
     fn run(&mut self) {
-        loop {
-            let mut is_quiet = true;
-            for from in [0, 1] {
-                while let Some(packet) = self.packet(from, 0, Source::Next) {
-                    is_quiet = false;
-                    self.deliver(1 - from, &packet);
-                }
-            }
-            self.millis += 1;
-            if is_quiet {
-                return;
+        while self.run_once() {}
+    }
+
+    /// Each end sends all that it has; false if that was nothing.
+    fn run_once(&mut self) -> bool {
+        let mut has_sent = false;
+        for from in [0, 1] {
+            while let Some(packet) = self.packet(from, 0, Source::Next) {
+                has_sent = true;
+                self.deliver(1 - from, &packet);
             }
         }
+        self.millis += 1;
+        has_sent
     }
 
     fn persist(&mut self, from: usize) -> bool {

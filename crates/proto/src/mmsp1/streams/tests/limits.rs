@@ -154,3 +154,32 @@ fn a_stopped_half_drops_what_comes_and_gives_back_the_window() {
     assert!(pair.client().is_idle());
     assert_eq!(pair.server().read(id, 1), Err(Misuse::ReceivingEnded { stream: id }));
 }
+
+#[test]
+fn a_flood_of_single_bytes_against_a_slow_reader_ends() {
+    let mut pair = Pair::new(2000, (8, 8), (8, 8));
+    let id = pair.client().open().unwrap();
+    let count = 3000_u32;
+    for _ in 0..count {
+        let unordered = MessageOptions::default().order(Order::Unordered);
+        pair.client().send_message(at(0), id, Bytes::from_static(b"x"), unordered).unwrap();
+    }
+    let mut received = 0;
+    for round in 0.. {
+        assert!(round < 2000, "{received} of {count}");
+        pair.run_once();
+        pair.lose_all();
+        if round % 3 == 0 {
+            pair.server().accept();
+            while let Ok(MessageOutcome::Message(_)) = pair.server().receive_message(id) {
+                received += 1;
+            }
+        }
+        if received == count {
+            break;
+        }
+        pair.persist(0);
+    }
+    pair.run();
+    assert!(pair.client().is_idle());
+}

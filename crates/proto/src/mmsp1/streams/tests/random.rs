@@ -131,7 +131,115 @@ impl Transfer {
     }
 }
 
+/// Streams that both ends open and use one after the other, each of few numbers.
+struct Reuse {
+    pair: Pair,
+    network: Vec<(usize, Vec<u8>)>,
+    /// Opened and not finished, by end.
+    open: [Vec<StreamId>; 2],
+    /// Accepted and not read to the end, with what came, by end.
+    reading: [BTreeMap<StreamId, Vec<u8>>; 2],
+    written: [BTreeMap<StreamId, Vec<u8>>; 2],
+    finished: usize,
+}
+
+impl Reuse {
+    fn new() -> Self {
+        Self {
+            pair: Pair::new(20_000, (4, 4), (4, 4)),
+            network: Vec::new(),
+            open: [Vec::new(), Vec::new()],
+            reading: [BTreeMap::new(), BTreeMap::new()],
+            written: [BTreeMap::new(), BTreeMap::new()],
+            finished: 0,
+        }
+    }
+
+    fn step(&mut self, (what, end, pick): (u8, usize, prop::sample::Index)) {
+        self.pair.millis += 1;
+        let streams = &mut self.pair.ends[end].streams;
+        match what {
+            0 | 1 => {
+                if let Ok(id) = streams.open() {
+                    let text = format!("{id} of {end}, {}", pick.index(1000)).into_bytes();
+                    streams.write(id, text.clone().into()).unwrap();
+                    self.open[end].push(id);
+                    assert!(self.written[end].insert(id, text).is_none(), "{id} was used twice");
+                }
+            }
+            2 | 3 if !self.open[end].is_empty() => {
+                let id = self.open[end].swap_remove(pick.index(self.open[end].len()));
+                streams.finish(id).unwrap();
+            }
+            4 | 5 => self.read(end),
+            6 | 7 => {
+                self.network.extend(self.pair.packet(end, 0, Source::Next).map(|packet| (1 - end, packet)))
+            }
+            8 if !self.network.is_empty() => drop(self.network.swap_remove(pick.index(self.network.len()))),
+            9 => self.pair.lose_all(),
+            _ if !self.network.is_empty() => {
+                let (to, packet) = self.network.swap_remove(pick.index(self.network.len()));
+                self.pair.deliver(to, &packet);
+            }
+            _ => {}
+        }
+    }
+
+    /// Accepts and reads; a stream of the peer that has ended gets its own end.
+    fn read(&mut self, end: usize) {
+        let streams = &mut self.pair.ends[end].streams;
+        while let Some(id) = streams.accept() {
+            self.reading[end].insert(id, Vec::new());
+        }
+        let mut ended = Vec::new();
+        for (id, text) in &mut self.reading[end] {
+            let (bytes, outcome) = read_all(streams, *id);
+            text.extend_from_slice(&bytes);
+            if outcome.is_some() {
+                ended.push(*id);
+            }
+        }
+        for id in ended {
+            assert_eq!(self.reading[end].remove(&id), self.written[1 - end].get(&id).cloned(), "{id}");
+            streams.finish(id).unwrap();
+            self.finished += 1;
+        }
+        // On the way back of own streams only the end comes.
+        for id in self.written[end].keys() {
+            let outcome = streams.read(*id, 1);
+            assert!(
+                matches!(outcome, Err(_) | Ok(ReadOutcome::Blocked | ReadOutcome::End)),
+                "{id}: {outcome:?}"
+            );
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn streams_are_used_again_by_both_ends_over_a_network_that_loses_and_reorders(
+        steps in prop::collection::vec((0_u8..16, 0_usize..2, any::<prop::sample::Index>()), 1..400)
+    ) {
+        let mut reuse = Reuse::new();
+        steps.into_iter().for_each(|step| reuse.step(step));
+        for end in [0, 1] {
+            for id in std::mem::take(&mut reuse.open[end]) {
+                reuse.pair.ends[end].streams.finish(id).unwrap();
+            }
+        }
+        for _ in 0..8 {
+            reuse.pair.lose_all();
+            reuse.pair.run();
+            [0, 1].into_iter().for_each(|end| reuse.read(end));
+        }
+        let opened = reuse.written.iter().map(BTreeMap::len).sum::<usize>();
+        prop_assert_eq!(reuse.finished, opened);
+        for end in &reuse.pair.ends {
+            prop_assert!(end.streams.is_idle() && end.streams.streams.is_empty());
+            prop_assert!(end.streams.slots.values().all(|slot| slot.is_free));
+        }
+    }
+
     #[test]
     fn bytes_and_messages_arrive_over_a_network_that_loses_and_reorders(
         steps in prop::collection::vec((0_u8..18, 0_u32..3, any::<prop::sample::Index>()), 1..300)
