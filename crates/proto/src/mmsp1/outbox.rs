@@ -192,8 +192,8 @@ impl Outbox {
         }
     }
 
-    /// The application abandons the half with a code of its own: what has no TSEQ yet is dropped. Changes nothing if the
-    /// end has a TSEQ.
+    /// The application abandons the half with a code of its own: what has no TSEQ yet is dropped. Changes nothing if
+    /// the end has a TSEQ.
     pub(crate) fn reset(&mut self, code: u64) {
         if self.has_given_end() {
             return;
@@ -243,8 +243,8 @@ impl Outbox {
         self.next_message().map_or_else(|| self.waiting(), |(_, message)| message.data.len() as u64)
     }
 
-    /// Cuts all fragments of the next message, or one block of at most `room` bytes of a byte stream, or the end. Nothing
-    /// if a block of bytes would be smaller than half a fragment for want of room.
+    /// Cuts all fragments of the next message, or one block of at most `room` bytes of a byte stream, or the end.
+    /// Nothing if a block of bytes would be smaller than half a fragment for want of room.
     pub(crate) fn cut(&mut self, fragment: usize, room: usize) -> Slices {
         let slices = if self.bytes.is_empty() {
             match self.next_message().map(|(next, _)| next) {

@@ -31,7 +31,8 @@ fn after(millis: u64) -> Instant {
 }
 
 fn pair(local: u8, remote: u8) -> FourTuple {
-    let local = LocalAddress { interface: local.into(), address: SocketAddr::from(([10, 0, local, 1], 1000)) };
+    let local =
+        LocalAddress { interface: local.into(), address: SocketAddr::from(([10, 0, local, 1], 1000)) };
     FourTuple::udp(local, SocketAddr::from(([10, 0, remote, 2], 5001)))
 }
 

@@ -205,8 +205,8 @@ fn piece(data: &Data<'_>, content: Bytes) -> Piece {
 }
 
 impl Arrivals {
-    /// Whether there is memory for a block. What the application may read does not hinder the block for which all others
-    /// wait, unless the application is behind, too.
+    /// Whether there is memory for a block. What the application may read does not hinder the block for which all
+    /// others wait, unless the application is behind, too.
     fn has_memory(&self, data: &Data<'_>, tseq: u64) -> Result<bool, Broken> {
         let budget = self.credit.window().saturating_mul(2);
         let cost = OVERHEAD + data.data.len() as u64;

@@ -1,8 +1,8 @@
 //! All streams of a connection over MMSP/1: the interface of [`crate::stream::set`] for the connection and the engine.
 //!
 //! [`application`] has the calls of the application, [`input`] what the peer sends, [`output`] the data to send and
-//! their fate, [`queries`] what the engine and schedulers ask. [`incoming`] is one receiving half, [`outbox`] one sending
-//! half.
+//! their fate, [`queries`] what the engine and schedulers ask. [`incoming`] is one receiving half, [`outbox`] one
+//! sending half.
 //!
 //! [`outbox`]: super::outbox
 

@@ -222,7 +222,8 @@ impl Streams {
         }
     }
 
-    /// Writes copies of the oldest blocks in flight on a path, as far as they fit: for a packet that has to earn a SACK.
+    /// Writes copies of the oldest blocks in flight on a path, as far as they fit: for a packet that has to earn a
+    /// SACK.
     pub(crate) fn write_oldest(&self, path: PathId, w: &mut Writer<'_>, contents: &mut Contents) {
         for tseq in self.cuts.in_flight_on(path) {
             let is_here = contents.iter().any(|content| content.tseq() == Some(tseq));

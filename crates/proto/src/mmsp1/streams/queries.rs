@@ -57,8 +57,8 @@ impl Streams {
         streams.filter_map(|id| self.streams.get(&id)).map(|stream| stream.entry.waiting).sum()
     }
 
-    /// The streams that could send data that `filter` takes, in their order, at most [`View::MOST_READY`]. Costs one step
-    /// for each of them and for each block that waits with a TSEQ.
+    /// The streams that could send data that `filter` takes, in their order, at most [`View::MOST_READY`]. Costs one
+    /// step for each of them and for each block that waits with a TSEQ.
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         list.clear();
         let mut given: BTreeMap<StreamId, (u64, u64)> = BTreeMap::new();

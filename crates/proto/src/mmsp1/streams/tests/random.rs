@@ -173,7 +173,7 @@ impl Reuse {
             }
             4 | 5 => self.read(end),
             6 | 7 => {
-                self.network.extend(self.pair.packet(end, 0, Source::Next).map(|packet| (1 - end, packet)))
+                self.network.extend(self.pair.packet(end, 0, Source::Next).map(|packet| (1 - end, packet)));
             }
             8 if !self.network.is_empty() => drop(self.network.swap_remove(pick.index(self.network.len()))),
             9 => self.pair.lose_all(),
