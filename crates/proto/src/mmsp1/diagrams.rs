@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::table::Transition;
-use super::{closing, set_up};
+use super::{closing, handshake};
 
 /// The table as a state diagram of Mermaid that begins with `start`, one arrow for each row and state.
 fn mermaid<S, E, A>(start: S, table: &[Transition<S, E, A>]) -> String
@@ -47,8 +47,8 @@ fn compare(heading: &str, table: &str) {
 }
 
 #[test]
-fn the_set_up_in_the_specification_is_the_table() {
-    compare("Set-up", &mermaid(set_up::SetUpState::Closed, &set_up::TABLE));
+fn the_handshake_in_the_specification_is_the_table() {
+    compare("Handshake", &mermaid(handshake::HandshakeState::Closed, &handshake::TABLE));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Sending: [`outbox`] has what an application wrote to a stream, [`cuts`] what was given a TSEQ, and [`sack`]
 //! translates acknowledgements of TSEQs to the packets of the engine. Receiving: [`received`] knows which TSEQs have
 //! arrived, [`reassembly`] joins fragments, [`ordering`] puts the messages of a stream in order, and [`sack_policy`]
-//! decides when a SACK is due. [`streams`] holds all streams of a connection. [`set_up`] and [`closing`] are the
+//! decides when a SACK is due. [`streams`] holds all streams of a connection. [`handshake`] and [`closing`] are the
 //! machines of the connection, run by a [`table`].
 
 mod closing;
@@ -11,6 +11,7 @@ mod cuts;
 #[cfg(test)]
 mod diagrams;
 mod errors;
+mod handshake;
 mod hits;
 mod monitor;
 mod ordering;
@@ -19,7 +20,6 @@ mod reassembly;
 mod received;
 mod sack;
 mod sack_policy;
-mod set_up;
 mod streams;
 mod table;
 #[cfg(test)]

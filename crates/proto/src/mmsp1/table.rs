@@ -1,4 +1,4 @@
-//! Transition tables: the machines of set-up and close run by them, and the diagrams of the specification are made of
+//! Transition tables: the machines of handshake and close run by them, and the diagrams of the specification are made of
 //! them.
 
 /// What an event does in some states.

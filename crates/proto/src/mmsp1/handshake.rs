@@ -1,6 +1,6 @@
-//! The four-way set-up (spec 3.50 to 3.5c; figure 3.15 of the thesis), as a machine that runs by a table.
+//! The four-way handshake (spec 3.50 to 3.5c; figure 3.15 of the thesis), as a machine that runs by a table.
 //!
-//! The client keeps a [`SetUp`] from its SYN on. A server keeps nothing before a valid PING: its rows are those from
+//! The client keeps a [`Handshake`] from its SYN on. A server keeps nothing before a valid PING: its rows are those from
 //! CLOSED, and its endpoint does what they say.
 
 use std::fmt;
@@ -18,16 +18,16 @@ const ANSWER_DELAY: Duration = Duration::from_millis(20);
 
 /// The states of figure 3.15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetUpState {
+pub(crate) enum HandshakeState {
     Closed,
     SynSent,
     InfoPinged,
     Established,
 }
 
-/// What happens during a set-up.
+/// What happens during a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetUpEvent {
+pub(crate) enum HandshakeEvent {
     /// The application connects.
     Connect,
     /// A listener receives SYN.
@@ -61,7 +61,7 @@ pub(crate) enum SetUpEvent {
 
 /// What the endpoint does about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetUpAction {
+pub(crate) enum HandshakeAction {
     SendSyn,
     RepeatSyn,
     NextAddress,
@@ -82,17 +82,17 @@ pub(crate) enum SetUpAction {
     SendRst,
 }
 
-type Row = Transition<SetUpState, SetUpEvent, SetUpAction>;
+type Row = Transition<HandshakeState, HandshakeEvent, HandshakeAction>;
 
 /// All transitions; whatever has no row is ignored.
 pub(crate) static TABLE: [Row; 21] = {
-    use SetUpAction as Action;
-    use SetUpEvent as Event;
-    use SetUpState::{Closed, Established, InfoPinged, SynSent};
-    const CLOSED: &[SetUpState] = &[Closed];
-    const SYN_SENT: &[SetUpState] = &[SynSent];
-    const INFO_PINGED: &[SetUpState] = &[InfoPinged];
-    const BOTH: &[SetUpState] = &[SynSent, InfoPinged];
+    use HandshakeAction as Action;
+    use HandshakeEvent as Event;
+    use HandshakeState::{Closed, Established, InfoPinged, SynSent};
+    const CLOSED: &[HandshakeState] = &[Closed];
+    const SYN_SENT: &[HandshakeState] = &[SynSent];
+    const INFO_PINGED: &[HandshakeState] = &[InfoPinged];
+    const BOTH: &[HandshakeState] = &[SynSent, InfoPinged];
     [
         row(CLOSED, Event::Connect, Action::SendSyn, SynSent),
         row(CLOSED, Event::Syn, Action::AnswerSyn, Closed),
@@ -118,24 +118,29 @@ pub(crate) static TABLE: [Row; 21] = {
     ]
 };
 
-const fn row(from: &'static [SetUpState], event: SetUpEvent, action: SetUpAction, to: SetUpState) -> Row {
+const fn row(
+    from: &'static [HandshakeState],
+    event: HandshakeEvent,
+    action: HandshakeAction,
+    to: HandshakeState,
+) -> Row {
     Transition { from, event, action, to }
 }
 
-/// What an event did to the set-up.
+/// What an event did to the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
     /// It goes on, or was over before.
     No,
-    /// It is complete. With [`SetUpEvent::ValidPing`] this endpoint is the server.
+    /// It is complete. With [`HandshakeEvent::ValidPing`] this endpoint is the server.
     Established,
     /// There will be no connection.
-    Ended(SetUpEnd),
+    Ended(HandshakeEnd),
 }
 
 /// Why there will be no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetUpEnd {
+pub(crate) enum HandshakeEnd {
     /// Six packets earned no answer.
     NoAnswer,
     /// Each address answered with RST.
@@ -144,19 +149,19 @@ pub(crate) enum SetUpEnd {
     Closed,
 }
 
-/// A packet of the set-up.
+/// A packet of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Say {
     Syn,
-    /// PING with [`SetUp::info`].
+    /// PING with [`Handshake::info`].
     Ping,
     Rst,
 }
 
-/// The set-up of one connection.
+/// The handshake of one connection.
 #[derive(Debug)]
-pub(crate) struct SetUp {
-    state: SetUpState,
+pub(crate) struct Handshake {
+    state: HandshakeState,
     repeat: Option<Repeat>,
     /// Address pairs that may be tried.
     places: Vec<FourTuple>,
@@ -171,24 +176,24 @@ pub(crate) struct SetUp {
     reset: Option<FourTuple>,
 }
 
-impl SetUp {
-    /// The set-up of a client that knows these address pairs.
+impl Handshake {
+    /// The handshake of a client that knows these address pairs.
     pub(crate) fn client(now: Instant, places: Vec<FourTuple>) -> Self {
-        let mut set_up = Self::new(places);
-        set_up.step(now, SetUpEvent::Connect);
-        set_up
+        let mut handshake = Self::new(places);
+        handshake.step(now, HandshakeEvent::Connect);
+        handshake
     }
 
-    /// The set-up of a server, complete with the valid PING.
+    /// The handshake of a server, complete with the valid PING.
     pub(crate) fn server(now: Instant) -> Self {
-        let mut set_up = Self::new(Vec::new());
-        set_up.step(now, SetUpEvent::ValidPing);
-        set_up
+        let mut handshake = Self::new(Vec::new());
+        handshake.step(now, HandshakeEvent::ValidPing);
+        handshake
     }
 
     fn new(places: Vec<FourTuple>) -> Self {
         Self {
-            state: SetUpState::Closed,
+            state: HandshakeState::Closed,
             repeat: None,
             places,
             targets: Vec::new(),
@@ -200,7 +205,7 @@ impl SetUp {
         }
     }
 
-    pub(crate) fn state(&self) -> SetUpState {
+    pub(crate) fn state(&self) -> HandshakeState {
         self.state
     }
 
@@ -214,14 +219,14 @@ impl SetUp {
         self.rtt
     }
 
-    /// Any event but [`SetUpEvent::SynAck`] and [`SetUpEvent::Rst`], which have calls of their own, and those of timers.
-    pub(crate) fn on(&mut self, now: Instant, event: SetUpEvent) -> Moved {
+    /// Any event but [`HandshakeEvent::SynAck`] and [`HandshakeEvent::Rst`], which have calls of their own, and those of timers.
+    pub(crate) fn on(&mut self, now: Instant, event: HandshakeEvent) -> Moved {
         self.step(now, event)
     }
 
     /// SYN-ACK under the own tag came at the pair `from`. The caller drops one with another server tag than before.
     pub(crate) fn on_syn_ack(&mut self, now: Instant, from: FourTuple, info: &[u8]) -> Moved {
-        let is_first = self.state == SetUpState::SynSent;
+        let is_first = self.state == HandshakeState::SynSent;
         if is_first {
             self.rtt = self.syn_at.map(|at| now - at);
             // spec 3.54: PING goes from the address at which SYN-ACK came, because INFO is bound to it.
@@ -231,29 +236,29 @@ impl SetUp {
         } else if info == self.info {
             return Moved::No;
         }
-        if is_first || self.state == SetUpState::InfoPinged {
+        if is_first || self.state == HandshakeState::InfoPinged {
             self.info = info.to_vec();
         }
-        self.step(now, SetUpEvent::SynAck)
+        self.step(now, HandshakeEvent::SynAck)
     }
 
     /// RST came from `remote` under a right tag: the attempt over that address ends (spec 3.5c).
     pub(crate) fn on_rst(&mut self, now: Instant, remote: SocketAddr) -> Moved {
         let pinged =
-            self.targets.first().filter(|_| self.state == SetUpState::InfoPinged).map(|pair| pair.remote);
+            self.targets.first().filter(|_| self.state == HandshakeState::InfoPinged).map(|pair| pair.remote);
         let known = self.places.len();
         self.places.retain(|pair| pair.remote != remote);
         if pinged.map_or(self.places.len() == known, |pinged| pinged != remote) {
             self.targets.retain(|pair| pair.remote != remote);
             return Moved::No;
         }
-        self.step(now, if self.places.is_empty() { SetUpEvent::LastRst } else { SetUpEvent::Rst })
+        self.step(now, if self.places.is_empty() { HandshakeEvent::LastRst } else { HandshakeEvent::Rst })
     }
 
     /// The deadline has come.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Moved {
         if self.repeat.is_some_and(|repeat| repeat.is_exhausted(now)) {
-            return self.step(now, SetUpEvent::LastTimer);
+            return self.step(now, HandshakeEvent::LastTimer);
         }
         Moved::No
     }
@@ -265,42 +270,42 @@ impl SetUp {
         }
     }
 
-    fn step(&mut self, now: Instant, event: SetUpEvent) -> Moved {
+    fn step(&mut self, now: Instant, event: HandshakeEvent) -> Moved {
         let Some(row) = find(&TABLE, self.state, event) else { return Moved::No };
         let was = std::mem::replace(&mut self.state, row.to);
         match row.action {
-            SetUpAction::SendSyn | SetUpAction::NextAddress => {
+            HandshakeAction::SendSyn | HandshakeAction::NextAddress => {
                 (self.syn_at, self.rtt) = (None, None);
                 self.targets.clone_from(&self.places);
                 self.begin(now, FIRST_WAIT);
             }
-            SetUpAction::SendPing => {
+            HandshakeAction::SendPing => {
                 self.begin(now, self.rtt.map_or(FIRST_WAIT, |rtt| 3 * rtt + ANSWER_DELAY));
             }
-            SetUpAction::ReplaceInfo => {
+            HandshakeAction::ReplaceInfo => {
                 if let Some(repeat) = &mut self.repeat {
                     repeat.hurry(now);
                     self.turn = 0;
                 }
             }
-            SetUpAction::SendRst => {
+            HandshakeAction::SendRst => {
                 self.reset = self.targets.first().copied();
                 self.repeat = None;
             }
-            SetUpAction::Complete
-            | SetUpAction::Serve
-            | SetUpAction::GiveUp
-            | SetUpAction::Report
-            | SetUpAction::Forget => self.repeat = None,
+            HandshakeAction::Complete
+            | HandshakeAction::Serve
+            | HandshakeAction::GiveUp
+            | HandshakeAction::Report
+            | HandshakeAction::Forget => self.repeat = None,
             // Answers are the caller's, and `take_due` repeats.
-            SetUpAction::RepeatSyn
-            | SetUpAction::RepeatPing
-            | SetUpAction::AnswerSyn
-            | SetUpAction::AnswerFault
-            | SetUpAction::RenewInfo
-            | SetUpAction::RefusePing
-            | SetUpAction::SendPong
-            | SetUpAction::Drop => {}
+            HandshakeAction::RepeatSyn
+            | HandshakeAction::RepeatPing
+            | HandshakeAction::AnswerSyn
+            | HandshakeAction::AnswerFault
+            | HandshakeAction::RenewInfo
+            | HandshakeAction::RefusePing
+            | HandshakeAction::SendPong
+            | HandshakeAction::Drop => {}
         }
         row.action.moved(was != row.to)
     }
@@ -316,13 +321,13 @@ impl SetUp {
             return Some((tuple, Say::Rst));
         }
         let say = match self.state {
-            SetUpState::SynSent => Say::Syn,
-            SetUpState::InfoPinged => Say::Ping,
-            SetUpState::Closed | SetUpState::Established => return None,
+            HandshakeState::SynSent => Say::Syn,
+            HandshakeState::InfoPinged => Say::Ping,
+            HandshakeState::Closed | HandshakeState::Established => return None,
         };
         let before = self.repeat.as_mut()?.take_due(now)?;
         if before > 0 {
-            self.step(now, SetUpEvent::Timer);
+            self.step(now, HandshakeEvent::Timer);
         }
         if say == Say::Syn {
             self.syn_at = Some(now).filter(|_| before == 0);
@@ -338,13 +343,13 @@ impl SetUp {
     }
 }
 
-impl SetUpAction {
+impl HandshakeAction {
     fn moved(self, is_new_state: bool) -> Moved {
         match self {
             Self::Complete | Self::Serve if is_new_state => Moved::Established,
-            Self::GiveUp => Moved::Ended(SetUpEnd::NoAnswer),
-            Self::Report => Moved::Ended(SetUpEnd::Refused),
-            Self::Forget | Self::SendRst => Moved::Ended(SetUpEnd::Closed),
+            Self::GiveUp => Moved::Ended(HandshakeEnd::NoAnswer),
+            Self::Report => Moved::Ended(HandshakeEnd::Refused),
+            Self::Forget | Self::SendRst => Moved::Ended(HandshakeEnd::Closed),
             Self::SendSyn
             | Self::RepeatSyn
             | Self::NextAddress
@@ -363,7 +368,7 @@ impl SetUpAction {
     }
 }
 
-impl fmt::Display for SetUpState {
+impl fmt::Display for HandshakeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "CLOSED",
@@ -374,7 +379,7 @@ impl fmt::Display for SetUpState {
     }
 }
 
-impl fmt::Display for SetUpEvent {
+impl fmt::Display for HandshakeEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "application connects",
@@ -397,7 +402,7 @@ impl fmt::Display for SetUpEvent {
     }
 }
 
-impl fmt::Display for SetUpAction {
+impl fmt::Display for HandshakeAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SendSyn => "send SYN, start SYN timer",
@@ -423,5 +428,5 @@ impl fmt::Display for SetUpAction {
 }
 
 #[cfg(test)]
-#[path = "set_up/tests.rs"]
+#[path = "handshake/tests.rs"]
 mod tests;
