@@ -37,7 +37,7 @@ pub(crate) fn wait_for_carrier(interface: &str) {
             return;
         }
         assert!(start.elapsed().as_secs() < 10, "{interface} has no carrier");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 
