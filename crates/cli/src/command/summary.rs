@@ -126,13 +126,19 @@ impl Summary {
             return;
         }
         let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
-        let there = self.counts.moved.saturating_add(self.counts.resumed);
+        let there = self.moved_over_paths().saturating_add(self.counts.resumed);
         let (moved, time) = (units::size(there), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
         if !self.paths.is_empty() {
             let width = width_of_messages().unwrap_or(PLAIN_WIDTH);
             note(final_table(&self.paths).text(width, Colour::of_messages()).trim_end());
         }
+    }
+
+    /// The bytes that were transferred, as far as the table of paths shows them: its figures may be a moment older.
+    fn moved_over_paths(&self) -> u64 {
+        let carried = self.paths.iter().map(|row| row.path.counts.sent.max(row.path.counts.received));
+        self.counts.moved.min(if self.paths.is_empty() { u64::MAX } else { carried.sum() })
     }
 
     /// The bytes that were not transferred, and why.

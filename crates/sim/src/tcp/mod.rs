@@ -145,8 +145,12 @@ impl Node for TcpPeer {
             }
             let at = self.sockets.iter().position(|socket| socket.tuple == transmit.tuple);
             if let Some(socket) = at.and_then(|at| self.sockets.get_mut(at)) {
-                socket.write(&Records::prefix(buffer.len()).expect("a record has at most 65 535 bytes"));
-                socket.write(buffer);
+                let prefix = Records::prefix(buffer.len());
+                debug_assert!(prefix.is_some(), "a record has at most 65 535 bytes");
+                if let Some(prefix) = prefix {
+                    socket.write(&prefix);
+                    socket.write(buffer);
+                }
             }
             buffer.clear();
             at.into_iter().for_each(|at| self.report(now, at));
