@@ -1,6 +1,6 @@
 //! Purposes: why a scheduler gives a path data or none, as an explanation for users.
 
-/// The purpose of a path in use ([`Scheduler::purpose`]).
+/// The purpose of a path in use ([`Scheduler::purpose`](super::Scheduler::purpose)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Purpose {
