@@ -157,7 +157,7 @@ fn a_contender_that_cannot_run_in_virtual_time_is_skipped_with_a_sentence() {
     assert_eq!(lab(&[&strict[..], &["-c", "manyway,tcp-cubic"]].concat()).status.code(), Some(1));
     let output = lab(&["sim", "three-1", "-c", "tcp-cubic"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(err(&output).contains("nobody could run"));
+    assert!(err(&output).contains("no contender could run"));
 }
 
 #[test]

@@ -65,15 +65,13 @@ impl Endpoint {
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
         let Some(first) = self.look_into(now, &facts, &arrival) else { return };
-        // spec 4.24: the handshake of a stream has shown that its other end is there, so no INFO is asked of it.
-        let is_there = first.proven || !tuple.is_datagram();
-        if self.admission.is_under_load() && !is_there {
+        if self.admission.is_under_load() && !first.needs_no_info {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
         }
-        if is_there && self.admission.has_its_share(prefix) {
+        if first.needs_no_info && self.admission.has_its_share(prefix) {
             return;
         }
-        self.accept(now, arrival, &facts, first.proven);
+        self.accept(now, arrival, &facts, first);
     }
 
     /// Decrypts a copy of the datagram without keeping state; `None` if that fails.
@@ -97,7 +95,8 @@ impl Endpoint {
             })
         };
         let proven = self.cookies.as_ref().is_some_and(proven);
-        Some(FirstPacket { packet_number: opened.packet_number, proven })
+        let needs_no_info = proven || !arrival.tuple.is_datagram();
+        Some(FirstPacket { packet_number: opened.packet_number, proven, needs_no_info })
     }
 
     /// Sends SYN-ACK with the INFO and nothing else: the client returns it (spec 4.12, 7.10).
@@ -135,7 +134,7 @@ impl Endpoint {
         self.reset_key.derive_id(&facts.original_destination, &facts.source)
     }
 
-    fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, proven: bool) {
+    fn accept(&mut self, now: Instant, arrival: Arrival<'_>, facts: &CookieFacts, first: FirstPacket) {
         let Some(server) = self.config.server.clone() else { return };
         let local_id = self.server_id(facts);
         let tuple = arrival.tuple;
@@ -166,7 +165,7 @@ impl Endpoint {
             local_id,
             tls: handshake,
         };
-        let mut connection = Connection::server(start, tuple, facts.source, info, proven);
+        let mut connection = Connection::server(start, tuple, facts.source, info, first.proven);
         connection.handle_datagram(now, arrival);
         if !connection.has_heard() {
             return;
@@ -176,8 +175,7 @@ impl Endpoint {
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id);
-        let is_there = proven || !tuple.is_datagram();
-        let (place, gives_way) = self.admission.admit(handle, is_there.then_some(prefix));
+        let (place, gives_way) = self.admission.admit(handle, first.needs_no_info.then_some(prefix));
         self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
@@ -268,6 +266,8 @@ struct FirstPacket {
     packet_number: u64,
     /// Whether it returns a valid INFO.
     proven: bool,
+    /// Whether its sender is there: it returned INFO, or it opened a stream (spec 4.24).
+    needs_no_info: bool,
 }
 
 fn open_protector(original_destination: &ConnectionId) -> Protector {

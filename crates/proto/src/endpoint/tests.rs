@@ -129,6 +129,34 @@ fn datagrams_of_several_connections_in_one_row_reach_each_of_them() {
 }
 
 #[test]
+fn a_handshake_stays_on_the_carrier_of_its_first_packet() {
+    let mut host = Host::with_connections(0);
+    let client = ClientConfig {
+        tls: testing::client_config(2, 1),
+        server_name: "manyway".try_into().unwrap(),
+        connection: Arc::new(ConnectionConfig::default()),
+    };
+    let local = LocalCandidate { address: address("10.0.0.1:1"), role: Role::Primary };
+    host.clients.connect(host.now, &client, &[local], &[address("10.0.0.2:1").address]).unwrap();
+    let udp = FourTuple::udp(address("10.0.0.2:1"), local.address.address);
+    let tcp = FourTuple::tcp(udp.local, ([192, 0, 2, 9], 9).into());
+    let mut buffer = Vec::new();
+    for tuple in [udp, tcp] {
+        assert!(
+            host.clients.poll_transmit(host.now, &mut buffer).is_some(),
+            "an Initial packet, then its repetition"
+        );
+        host.server.handle_datagram(host.now, tuple, Ecn::NotEct, &mut buffer);
+        while let Some(transmit) = host.server.poll_transmit(host.now, &mut buffer) {
+            assert_eq!(transmit.tuple, udp);
+        }
+        while host.clients.poll_transmit(host.now, &mut buffer).is_some() {}
+        host.now = host.clients.poll_timeout().unwrap();
+        host.clients.handle_timeout(host.now);
+    }
+}
+
+#[test]
 fn a_postponed_deadline_is_respected() {
     let mut host = Host::with_connections(3);
     let rests_until = host.server.poll_timeout().unwrap();

@@ -175,7 +175,7 @@ impl Transmitter<'_> {
         let mut left = quantum.to_usize().min(path.room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
-            if left == 0 || (!self.buffer.is_empty() && self.buffer.len() + datagram > MAX_BATCH) {
+            if left == 0 || self.buffer.len() + datagram > MAX_BATCH {
                 break;
             }
             let Some(size) = self.build((id, datagram), carry) else { break };

@@ -56,7 +56,7 @@ pub(crate) enum CloseAction {
     PeerCloses,
     SendFin,
     RepeatFin,
-    CountAnew,
+    RestartCount,
     SendFinAck,
     RepeatFinAck,
     AnswerFin,
@@ -85,7 +85,7 @@ pub(crate) static TABLE: [Row; 17] = {
         row(&[FinPending], Event::Flushed, Action::SendFin, FinSent),
         row(&[Established, FinPending], Event::Fin, Action::PeerCloses, FinReceived),
         row(&[FinReceived], Event::Flushed, Action::SendFinAck, FinAckSent),
-        row(FIN_SENT, Event::Heard, Action::CountAnew, FinSent),
+        row(FIN_SENT, Event::Heard, Action::RestartCount, FinSent),
         row(FIN_SENT, Event::Timer, Action::RepeatFin, FinSent),
         row(FIN_SENT, Event::Fin, Action::SendFinAck, FinAckSent),
         row(&[FinSent, FinAckSent], Event::FinAck, Action::SendFinDone, Closed),
@@ -220,7 +220,7 @@ impl Closing {
                 self.until = None;
                 self.repeat = Some(Repeat::new(now, wait));
             }
-            CloseAction::CountAnew => {
+            CloseAction::RestartCount => {
                 if let Some(repeat) = &mut self.repeat {
                     repeat.on_heard();
                 }
@@ -295,7 +295,7 @@ impl CloseAction {
             Self::Abort => Closed::Ended(CloseEnd::Aborted),
             Self::SendFin
             | Self::RepeatFin
-            | Self::CountAnew
+            | Self::RestartCount
             | Self::SendFinAck
             | Self::RepeatFinAck
             | Self::AnswerFin
@@ -342,7 +342,7 @@ impl fmt::Display for CloseAction {
             Self::PeerCloses => "take no more messages, tell the application",
             Self::SendFin => "send FIN, start Close timer",
             Self::RepeatFin => "send FIN on the next path",
-            Self::CountAnew => "count timers anew",
+            Self::RestartCount => "restart the count of timers",
             Self::SendFinAck => "send FIN-ACK, start Close timer",
             Self::RepeatFinAck => "send FIN-ACK on the next path",
             Self::AnswerFin => "send FIN-ACK",

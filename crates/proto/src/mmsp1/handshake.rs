@@ -169,7 +169,7 @@ pub(crate) struct Handshake {
     targets: Vec<FourTuple>,
     turn: usize,
     info: Vec<u8>,
-    /// When SYN went, if it went once: otherwise nobody knows which one was answered (Karn).
+    /// When SYN went, if it went once: otherwise the answer may belong to any of them (Karn's algorithm).
     syn_at: Option<Instant>,
     rtt: Option<Duration>,
     /// Where RST goes.

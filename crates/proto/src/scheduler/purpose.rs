@@ -12,13 +12,13 @@ pub enum Purpose {
     Bulk,
     /// The data that arrives first on it.
     EarliestArrival,
-    /// All data, as far as its window permits: no path has a shorter RTT.
+    /// All data, as far as its window permits: no path has a lower RTT.
     LowestRtt,
-    /// Data that nearer paths do not carry.
+    /// Data that paths with a lower RTT do not carry.
     HigherRtt,
     /// Data that paths of a better role do not carry.
     Secondary,
-    /// Late or urgent data, and data that nearer paths do not carry.
+    /// Late or urgent data, and data that paths with a lower RTT do not carry.
     Urgent,
     /// A copy of all data, as far as its window permits.
     Copies,
@@ -38,7 +38,7 @@ pub enum Purpose {
     Unbound,
     /// Data that cheaper paths do not carry.
     MoreCostly,
-    /// Nothing at the moment: it costs something, and background data is not paid for.
+    /// Nothing at the moment: it costs something, and background data does not use it.
     NoBackground,
     /// Nothing: the quota of its interface is used up.
     CapReached,

@@ -69,7 +69,10 @@ pub(super) fn ended(arguments: &CampaignArgs, results: &Results) -> Result<ExitC
         End::Failed(error) => Err(CommandError::new(ExitCode::Failed, error)),
         End::Complete | End::OutOfTime if results.runs.is_empty() => {
             let reasons: Vec<&str> = results.skipped.iter().map(|skip| skip.reason.as_str()).collect();
-            Err(CommandError::new(ExitCode::Failed, format!("nobody could run: {}", reasons.join("; "))))
+            Err(CommandError::new(
+                ExitCode::Failed,
+                format!("no contender could run: {}", reasons.join("; ")),
+            ))
         }
         End::Complete | End::OutOfTime => {
             if arguments.strict {

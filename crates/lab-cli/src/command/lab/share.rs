@@ -54,7 +54,7 @@ pub(super) fn run(
         }
     }
     let Some(shares) = sharing::shares(&plan.scenario, &contenders, &runs) else {
-        let broken = || CommandError::new(ExitCode::Failed, "somebody broke down in every run");
+        let broken = || CommandError::new(ExitCode::Failed, "a contender broke down in every run");
         return Err(interrupted.unwrap_or_else(broken));
     };
     let outside = arguments.within.and_then(|bounds| outside(&shares, bounds));

@@ -25,7 +25,7 @@ pub(crate) enum InfoError {
     Stale(Duration),
     /// It was not made by this process, or its key is forgotten: RST with 0x0009.
     Forged,
-    /// It was made for another address or port: no answer, which could reach somebody else.
+    /// It was made for another address or port: no answer, because that could reach another host.
     Elsewhere,
 }
 

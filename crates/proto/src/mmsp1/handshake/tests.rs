@@ -114,7 +114,7 @@ fn ping_goes_from_the_address_at_which_syn_ack_came() {
     let mut handshake = client(&[pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)]);
     let _ = sent_until(&mut handshake, after(1000));
     assert_eq!(handshake.on_syn_ack(after(1100), pair(1, 0), b"info"), Moved::No);
-    assert_eq!(handshake.rtt(), None, "two SYNs went: nobody knows which one was answered");
+    assert_eq!(handshake.rtt(), None, "two SYNs went: the answer may belong to either");
     let (sent, moved) = sent_until(&mut handshake, after(100_000));
     let tuples: Vec<FourTuple> = sent.iter().map(|(_, tuple, _)| *tuple).collect();
     assert_eq!(tuples, [pair(1, 0), pair(1, 1)].repeat(3));

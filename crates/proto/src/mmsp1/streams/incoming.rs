@@ -84,7 +84,7 @@ impl Incoming {
         }
     }
 
-    /// Takes a message in its order. Returns what is free again because nobody will read it.
+    /// Takes a message in its order. Returns what is free again because the application reads the stream no more.
     pub(super) fn take(&mut self, whole: Whole) -> Freed {
         let cost = Freed { bytes: whole.data.len() as u64, memory: whole.cost() };
         if whole.data.is_empty() {

@@ -72,7 +72,7 @@ fn of_another_address_earns_no_answer() {
     }
     let late = START + Duration::from_secs(60);
     let stale = open(&keys, late, &info, "192.0.2.2:4433");
-    assert_eq!(stale, Err(InfoError::Elsewhere), "an answer could reach somebody who sent no PING");
+    assert_eq!(stale, Err(InfoError::Elsewhere), "an answer could reach a host that sent no PING");
     assert_eq!(
         open(&keys, START, &info, "[::ffff:192.0.2.1]:4433"),
         Ok(()),

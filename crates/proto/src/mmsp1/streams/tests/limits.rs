@@ -109,7 +109,7 @@ fn wrong_streams_and_empty_data_are_acknowledged_and_reported() {
 fn memory_is_bounded_against_a_flood_of_single_bytes() {
     let bound = 4 * u64::from(WINDOW) + 1000;
     let first = u32::MAX - 5;
-    // In sequence, on a stream that nobody reads.
+    // In sequence, on a stream that the application does not read.
     let mut server = lone_server();
     let mut dropped = 0;
     for count in 0..5000_u32 {
