@@ -138,8 +138,11 @@ pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
 pub use connection::{Connection, ConnectionStatistics};
 pub use date::Date;
-pub use endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, ServerConfig};
-pub use engine::{AddressPair, LinkNews, PairUse, PathStatistics};
+pub use endpoint::{
+    AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, Mmsp1Server,
+    ServerConfig,
+};
+pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use handshake::{ALPN, HandshakeError, is_authentication_alert};

@@ -4,8 +4,10 @@
 //! encoding.
 
 use manyway_wire::PathId;
+use smallvec::SmallVec;
 
 use crate::engine::{Carry, Engine, Probing};
+use crate::mmsp1::Mmsp1;
 use crate::mmsp2::Mmsp2;
 use crate::packet::built::Built;
 use crate::packet::content::SentContent;
@@ -21,6 +23,8 @@ use crate::{Instant, Transmit};
 pub(crate) enum Wire {
     /// Streams and messages over packets that TLS 1.3 protects.
     Mmsp2(Box<Mmsp2>),
+    /// Messages in clear text, as the thesis defines them.
+    Mmsp1(Box<Mmsp1>),
     /// Plain counters: the smallest wire that the engine can drive, for its tests.
     #[cfg(feature = "toy-wire")]
     Toy(Box<Toy>),
@@ -31,11 +35,25 @@ macro_rules! ask {
     ($self:ident, $wire:ident => $call:expr) => {
         match $self {
             Self::Mmsp2($wire) => $call,
+            Self::Mmsp1($wire) => $call,
             #[cfg(feature = "toy-wire")]
             Self::Toy($wire) => $call,
         }
     };
 }
+
+/// One arm for each wire of a [`Connection`](crate::Connection).
+macro_rules! either {
+    ($either:expr, $wire:ident => $call:expr) => {
+        match $either {
+            crate::wire::Wire::Mmsp2($wire) => $call,
+            crate::wire::Wire::Mmsp1($wire) => $call,
+            #[cfg(feature = "toy-wire")]
+            crate::wire::Wire::Toy(_) => unreachable!("the toy wire has a connection of its own"),
+        }
+    };
+}
+pub(crate) use either;
 
 /// Packets and time.
 impl Wire {
@@ -83,6 +101,11 @@ impl Wire {
     /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
         ask!(self, wire => wire.carry_out(engine, now));
+    }
+
+    /// The paths for packets with the acknowledgements that are due.
+    pub(crate) fn ack_carriers(&self, engine: &Engine, now: Instant) -> SmallVec<[PathId; 8]> {
+        ask!(self, wire => wire.ack_carriers(engine, now))
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.

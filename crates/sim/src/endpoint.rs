@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manyway_proto::identity::{AuthorisedKeys, Identity, ServerTrust, client_config, server_config};
 use manyway_proto::{
-    ByteCount, Carries, Class, ClientConfig, Connection, ConnectionConfig, ConnectionError, ConnectionHandle,
-    Ecn, Endpoint, EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, MessageOptions,
-    MessageOutcome, MessageToken, Misuse, ReadOutcome, Rng, Role, SendError, SendRefusal, ServerConfig,
-    StreamId, Transmit,
+    AddressFilter, ByteCount, Carries, Class, ClientConfig, Connection, ConnectionConfig, ConnectionError,
+    ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate,
+    MessageOptions, MessageOutcome, MessageToken, Misuse, Mmsp1Server, ReadOutcome, Rng, Role, SendError,
+    SendRefusal, ServerConfig, StreamId, Transmit,
 };
 use rustls::pki_types::ServerName;
 
@@ -51,11 +51,43 @@ pub fn endpoint_pair_with(
     )
 }
 
+/// Makes a pair of protocol machines that speak MMSP/1, with settings for each end. The server names the addresses in
+/// `advertised` of its settings.
+///
+/// ```
+/// use manyway_proto::{ByteCount, ConnectionConfig, Rate};
+/// use manyway_sim::{PairBuilder, Side, mmsp1_pair};
+/// use std::time::Duration;
+///
+/// let config = ConnectionConfig::mmsp1();
+/// let rate = Rate::from_bits_per_second(20_000_000);
+/// let mut pair = mmsp1_pair(PairBuilder::new().path(rate, Duration::from_millis(10)), &config, &config);
+/// pair.connect(Duration::from_secs(1)).unwrap();
+/// pair.transfer(Side::Client, ByteCount(1_000_000), Duration::from_secs(10)).unwrap();
+/// ```
+pub fn mmsp1_pair(
+    builder: PairBuilder,
+    client: &ConnectionConfig,
+    server: &ConnectionConfig,
+) -> EndpointPair {
+    builder.build(
+        |rng| EndpointPeer::mmsp1_client(Arc::new(client.clone()), rng),
+        |rng| EndpointPeer::mmsp1_server(Arc::new(server.clone()), rng),
+    )
+}
+
+/// How a client connects.
+#[derive(Debug)]
+enum Dial {
+    Mmsp2(ClientConfig),
+    Mmsp1(Arc<ConnectionConfig>),
+}
+
 /// An endpoint with at most one connection.
 #[derive(Debug)]
 pub struct EndpointPeer {
     endpoint: Endpoint,
-    client: Option<ClientConfig>,
+    dial: Option<Dial>,
     handle: Option<ConnectionHandle>,
     life: Life,
     events: Vec<(Instant, Event)>,
@@ -87,7 +119,8 @@ impl EndpointPeer {
     ) -> Self {
         let tls = client_config(server, identity);
         let server_name = ServerName::try_from("server.invalid").expect("a domain name");
-        Self::new(EndpointConfig::default(), Some(ClientConfig { tls, server_name, connection }), rng)
+        let client = ClientConfig { tls, server_name, connection };
+        Self::new(EndpointConfig::default(), Some(Dial::Mmsp2(client)), rng)
     }
 
     /// Makes the endpoint that accepts.
@@ -101,11 +134,23 @@ impl EndpointPeer {
         Self::new(config, None, rng)
     }
 
-    fn new(config: EndpointConfig, client: Option<ClientConfig>, rng: Rng) -> Self {
+    /// Makes the endpoint that connects over MMSP/1.
+    pub fn mmsp1_client(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        Self::new(EndpointConfig::default(), Some(Dial::Mmsp1(connection)), rng)
+    }
+
+    /// Makes the endpoint that accepts connections over MMSP/1 from any address.
+    pub fn mmsp1_server(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
+        let mut config = EndpointConfig::default();
+        config.mmsp1 = Some(Mmsp1Server { connection, from: AddressFilter::anyone() });
+        Self::new(config, None, rng)
+    }
+
+    fn new(config: EndpointConfig, dial: Option<Dial>, rng: Rng) -> Self {
         let endpoint = Endpoint::new(config.clone(), rng);
         let (handle, life) = (None, Life::SettingUp);
         let (events, roles) = (Vec::new(), Vec::new());
-        Self { endpoint, client, handle, life, events, config, roles, arrivals: None }
+        Self { endpoint, dial, handle, life, events, config, roles, arrivals: None }
     }
 
     /// Drops every connection, as a process does that is killed and restarted.
@@ -122,14 +167,17 @@ impl EndpointPeer {
 
     /// Makes a client log the secrets of its connections, as `SSLKEYLOGFILE` does; no effect at a server.
     pub fn set_key_log(&mut self, log: Arc<dyn rustls::KeyLog>) {
-        if let Some(client) = &mut self.client {
+        if let Some(Dial::Mmsp2(client)) = &mut self.dial {
             Arc::make_mut(&mut client.tls).key_log = log;
         }
     }
 
-    /// How a client starts connections; `None` for a server, or once it has.
+    /// How a client starts connections over MMSP/2; `None` for a server, or once it has.
     pub fn client_config(&self) -> Option<&ClientConfig> {
-        self.client.as_ref()
+        match self.dial.as_ref()? {
+            Dial::Mmsp2(client) => Some(client),
+            Dial::Mmsp1(_) => None,
+        }
     }
 
     fn candidates(&self, locals: &[LocalAddress]) -> Vec<LocalCandidate> {
@@ -147,7 +195,9 @@ impl EndpointPeer {
     /// # Errors
     /// If this end does not connect, or has done so.
     pub fn connect_over(&mut self, now: Instant, stream: FourTuple) -> Result<(), String> {
-        let client = self.client.take().ok_or("this end does not connect, or has done so")?;
+        let Some(Dial::Mmsp2(client)) = self.dial.take() else {
+            return Err("this end does not connect over MMSP/2, or has done so".to_owned());
+        };
         let handle = self.endpoint.connect_over(now, &client, stream).map_err(|error| error.to_string())?;
         self.handle = Some(handle);
         Ok(())
@@ -221,10 +271,13 @@ impl Peer for EndpointPeer {
         locals: &[LocalAddress],
         remotes: &[SocketAddr],
     ) -> Result<(), String> {
-        let client = self.client.take().ok_or("this end does not connect, or has done so")?;
+        let dial = self.dial.take().ok_or("this end does not connect, or has done so")?;
         let locals = self.candidates(locals);
-        let handle =
-            self.endpoint.connect(now, &client, &locals, remotes).map_err(|error| error.to_string())?;
+        let handle = match dial {
+            Dial::Mmsp2(client) => self.endpoint.connect(now, &client, &locals, remotes),
+            Dial::Mmsp1(config) => self.endpoint.connect_mmsp1(now, &config, &locals, remotes),
+        };
+        let handle = handle.map_err(|error| error.to_string())?;
         self.handle = Some(handle);
         Ok(())
     }

@@ -65,7 +65,8 @@ pub use clock::Clock;
 pub use crowd::Crowd;
 pub use delivery::DeliveryWatch;
 pub use endpoint::{
-    EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, server_identity,
+    EndpointPair, EndpointPeer, client_identity, endpoint_pair, endpoint_pair_with, mmsp1_pair,
+    server_identity,
 };
 pub use ids::{HostId, InterfaceId, LinkId, RouteId};
 pub use invariants::{BrokenLaw, Law, Laws, Limits, PathFigures};

@@ -27,6 +27,12 @@ impl<T> RingMap<T> {
         self.live += 1;
     }
 
+    /// The entry with a key.
+    pub(crate) fn get(&self, key: u64) -> Option<&T> {
+        let (found, value) = self.slots.get(self.lower_bound(key))?;
+        value.as_ref().filter(|_| *found == key)
+    }
+
     /// The entry with the lowest key.
     pub(crate) fn front(&self) -> Option<&T> {
         self.slots.front().and_then(|(_, value)| value.as_ref())
@@ -155,6 +161,8 @@ mod tests {
                 prop_assert!(ring.iter().eq(tree.values()));
                 prop_assert!(ring.iter_mut().map(|value| *value).eq(tree.values().copied()));
                 prop_assert_eq!(ring.front(), tree.values().next());
+                prop_assert_eq!(ring.get(a), tree.get(&a));
+                prop_assert_eq!(ring.get(next - a.min(next)), tree.get(&(next - a.min(next))));
             }
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use manyway_wire::mmsp2::Parameters;
 
 use crate::congestion::{self, Controllers, Factory as ControllerFactory};
+use crate::engine::Detection;
 use crate::observe::Observers;
 use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM, PairMode};
 use crate::scheduler::{Scheduler, SchedulerFactory, Schedulers};
@@ -58,6 +59,12 @@ pub struct ConnectionConfig {
     /// Rendezvous servers, at most 4: there both ends find each other again when both migrated at once (spec chapter
     /// 10). A server sends them to its clients; a client with servers of its own uses those. Default none.
     pub rendezvous: Vec<SocketAddr>,
+    /// How the failure of a path is detected over MMSP/1; MMSP/2 ignores it, and always detects it fast. Default
+    /// [`Detection::Fast`].
+    pub detection: Detection,
+    /// Streams in each direction over MMSP/1, where both ends agree on the smaller number when they connect; MMSP/2 ignores
+    /// it. A stream number is used again after its stream has ended in both directions. Default 1024, from 1 to 65 534.
+    pub stream_numbers: u16,
     /// When keys are updated and reach their limits. The default suits every use; tests of key updates lower it.
     #[doc(hidden)]
     pub key_limits: KeyLimits,
@@ -85,6 +92,8 @@ impl Default for ConnectionConfig {
             advertised: Vec::new(),
             peer_port: None,
             rendezvous: Vec::new(),
+            detection: Detection::Fast,
+            stream_numbers: 1024,
             key_limits: KeyLimits::default(),
             schedulers: Schedulers::default(),
             scheduler: SchedulerFactory::default(),
@@ -108,6 +117,20 @@ impl ConnectionConfig {
     /// ```
     pub fn small() -> Self {
         Self { streams: StreamConfig::small(), path_limit: 3, max_datagram: 1472, ..Self::default() }
+    }
+
+    /// Settings for MMSP/1 as its thesis describes it: one primary path, NewReno, and path challenges that alone tell that
+    /// a path failed. Any other setting may be chosen too.
+    ///
+    /// ```
+    /// let config = manyway_proto::ConnectionConfig::mmsp1();
+    /// assert_eq!(config.detection, manyway_proto::Detection::Probes);
+    /// ```
+    pub fn mmsp1() -> Self {
+        let mut config = Self { detection: Detection::Probes, ..Self::default() };
+        let chosen = config.set_scheduler("primary").and_then(|()| config.set_congestion("new-reno"));
+        debug_assert!(chosen.is_ok(), "the names are known: {chosen:?}");
+        config
     }
 
     /// Chooses the scheduler by its name, with optional settings after a `=`. Default `earliest`.
@@ -189,6 +212,7 @@ impl ConnectionConfig {
         check(self.idle_timeout >= Duration::from_secs(1), "idle_timeout", "at least 1 s")?;
         check(self.connect_timeout >= Duration::from_millis(100), "connect_timeout", "at least 100 ms")?;
         check(self.path_limit <= 31, "path_limit", "at most 31")?;
+        check((1..=65_534).contains(&self.stream_numbers), "stream_numbers", "from 1 to 65534")?;
         check(self.initial_rtt >= Duration::from_millis(1), "initial_rtt", "at least 1 ms")?;
         let sizes = BASE_DATAGRAM..=LARGEST_DATAGRAM;
         check(sizes.contains(&self.max_datagram), "max_datagram", "from 1200 to 65000 bytes")?;

@@ -5,7 +5,9 @@ mod statistics;
 mod streams;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use manyway_wire::mmsp1::{Info, Syn, Tag};
 use manyway_wire::{ConnectionId, Side};
 
 pub use statistics::ConnectionStatistics;
@@ -13,14 +15,15 @@ pub use statistics::ConnectionStatistics;
 use crate::engine::Engine;
 use crate::error::Undelivered;
 use crate::event::Event;
+use crate::mmsp1::{self, Mmsp1, PacketArrival, TagChange};
 use crate::mmsp2::{Arrival, IdChange, Mmsp2, Start};
 use crate::observe::Observer;
 use crate::path::InterfaceMtus;
 use crate::path::manager::PathManager;
 use crate::stream::StreamEvent;
 use crate::time::Earliest;
-use crate::wire::Wire;
-use crate::{ConfigError, ConnectionError, FourTuple, Instant, Misuse, Transmit};
+use crate::wire::{Wire, either};
+use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Transmit};
 
 /// One connection over any number of paths.
 ///
@@ -50,9 +53,25 @@ impl Connection {
         Self { engine, wire: Wire::Mmsp2(Box::new(mmsp2)) }
     }
 
+    /// Starts a handshake over MMSP/1 under this tag; `None` if no pair of addresses fits.
+    pub(crate) fn mmsp1_client(start: mmsp1::Start, tag: Tag, manager: PathManager) -> Option<Self> {
+        let (engine, mmsp1) = Mmsp1::client(start, tag, manager)?;
+        Some(Self { engine, wire: Wire::Mmsp1(Box::new(mmsp1)) })
+    }
+
+    /// Serves the client of a valid INFO over MMSP/1.
+    pub(crate) fn mmsp1_server(start: mmsp1::Start, tuple: FourTuple, info: &Info<'_>) -> Self {
+        let (engine, mmsp1) = Mmsp1::server(start, tuple, info);
+        Self { engine, wire: Wire::Mmsp1(Box::new(mmsp1)) }
+    }
+
     /// Whether this end opened the connection.
     pub fn side(&self) -> Side {
         self.engine.side
+    }
+
+    pub(crate) fn config(&self) -> &Arc<ConnectionConfig> {
+        &self.engine.config
     }
 
     /// Whether streams may be used.
@@ -70,9 +89,10 @@ impl Connection {
         self.engine.phase == crate::engine::Phase::Closed
     }
 
-    /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it.
+    /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it. Never one over MMSP/1, which authenticates
+    /// nobody.
     pub fn peer_public_key(&self) -> Option<&[u8]> {
-        self.mmsp2().peer_public_key()
+        self.mmsp2()?.peer_public_key()
     }
 
     /// Reports all further facts to `observer`.
@@ -93,21 +113,21 @@ impl Connection {
     ///
     /// [`Event::Closed`](crate::Event::Closed) follows. Data of the peer is accepted for at most 30 s.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.close(engine, now, code, reason);
+        let engine = &mut self.engine;
+        either!(&mut self.wire, wire => wire.close(engine, now, code, reason));
     }
 
     /// Ends at once without flushing; the peer gets `code` and `reason`.
     pub fn abort(&mut self, now: Instant, code: u64, reason: &str) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.abort(engine, now, code, reason);
+        let engine = &mut self.engine;
+        either!(&mut self.wire, wire => wire.abort(engine, now, code, reason));
     }
 
     /// Ends at once, because the peer is no longer authorised: that end sees [`ConnectionError::Authentication`] with
     /// `reason`.
     pub fn revoke(&mut self, now: Instant, reason: &str) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.revoke(engine, now, reason);
+        let engine = &mut self.engine;
+        either!(&mut self.wire, wire => wire.revoke(engine, now, reason));
     }
 
     /// The next event for the application.
@@ -115,7 +135,7 @@ impl Connection {
         if let Some(event) = self.engine.events.pop() {
             return Some(event);
         }
-        Some(match self.mmsp2_mut().streams.poll_event()? {
+        Some(match either!(&mut self.wire, wire => wire.streams.poll_event())? {
             StreamEvent::Opened => Event::StreamOpened,
             StreamEvent::Available => Event::StreamsAvailable,
             StreamEvent::Readable(stream) => Event::StreamReadable(stream),
@@ -127,23 +147,30 @@ impl Connection {
         })
     }
 
-    fn mmsp2(&self) -> &Mmsp2 {
+    fn mmsp2(&self) -> Option<&Mmsp2> {
         match &self.wire {
-            Wire::Mmsp2(mmsp2) => mmsp2,
+            Wire::Mmsp2(mmsp2) => Some(mmsp2),
+            Wire::Mmsp1(_) => None,
             #[cfg(feature = "toy-wire")]
-            Wire::Toy(_) => unreachable!("the toy wire has a connection of its own"),
+            Wire::Toy(_) => None,
         }
     }
 
-    fn mmsp2_mut(&mut self) -> &mut Mmsp2 {
-        self.parts().1
+    fn parts(&mut self) -> Option<(&mut Engine, &mut Mmsp2)> {
+        match &mut self.wire {
+            Wire::Mmsp2(mmsp2) => Some((&mut self.engine, mmsp2)),
+            Wire::Mmsp1(_) => None,
+            #[cfg(feature = "toy-wire")]
+            Wire::Toy(_) => None,
+        }
     }
 
-    fn parts(&mut self) -> (&mut Engine, &mut Mmsp2) {
+    fn mmsp1(&mut self) -> Option<(&mut Engine, &mut Mmsp1)> {
         match &mut self.wire {
-            Wire::Mmsp2(mmsp2) => (&mut self.engine, mmsp2),
+            Wire::Mmsp1(mmsp1) => Some((&mut self.engine, mmsp1)),
+            Wire::Mmsp2(_) => None,
             #[cfg(feature = "toy-wire")]
-            Wire::Toy(_) => unreachable!("the toy wire has a connection of its own"),
+            Wire::Toy(_) => None,
         }
     }
 
@@ -161,8 +188,44 @@ impl Connection {
 impl Connection {
     /// Handles a datagram for this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival<'_>) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.handle_datagram(engine, now, arrival);
+        if let Some((engine, mmsp2)) = self.parts() {
+            mmsp2.handle_datagram(engine, now, arrival);
+        }
+    }
+
+    /// Handles a packet of MMSP/1 for this connection.
+    pub(crate) fn handle_packet(&mut self, now: Instant, arrival: &PacketArrival<'_>) {
+        if let Some((engine, mmsp1)) = self.mmsp1() {
+            mmsp1.handle_packet(engine, now, arrival);
+        }
+    }
+
+    /// A valid PING came over MMSP/1 while this end waited for the answer to its own SYN: this end is the server now.
+    pub(crate) fn serve(&mut self, now: Instant, tuple: FourTuple, info: &Info<'_>) {
+        if let Some((engine, mmsp1)) = self.mmsp1() {
+            mmsp1.serve(engine, now, tuple, info);
+            self.carry_out(now);
+        }
+    }
+
+    /// A SYN of MMSP/1 came from where this end's SYN went; true if the endpoint answers it.
+    pub(crate) fn on_peer_syn(&mut self, now: Instant, tuple: &FourTuple, syn: &Syn<'_>) -> bool {
+        self.mmsp1().is_none_or(|(_, mmsp1)| mmsp1.on_peer_syn(now, tuple, syn))
+    }
+
+    /// The part of a connection over MMSP/1 that its endpoint asks.
+    pub(crate) fn as_mmsp1(&self) -> Option<&Mmsp1> {
+        match &self.wire {
+            Wire::Mmsp1(mmsp1) => Some(mmsp1),
+            Wire::Mmsp2(_) => None,
+            #[cfg(feature = "toy-wire")]
+            Wire::Toy(_) => None,
+        }
+    }
+
+    /// The next change of the tags of a connection over MMSP/1.
+    pub(crate) fn poll_tag_change(&mut self) -> Option<TagChange> {
+        self.mmsp1()?.1.poll_tag_change()
     }
 
     /// Writes the next batch of datagrams into the empty `buffer`.
@@ -203,38 +266,39 @@ impl Connection {
 
     /// Whether any packet of the peer was decrypted.
     pub(crate) fn has_heard(&self) -> bool {
-        self.mmsp2().has_heard()
+        either!(&self.wire, wire => wire.has_heard())
     }
 
     /// Whether the handshake was completed, now or before the end.
     pub(crate) fn was_established(&self) -> bool {
-        self.mmsp2().was_established()
+        either!(&self.wire, wire => wire.was_established())
     }
 
     /// When this server refused the client's key; returns it once.
     pub(crate) fn take_refused(&mut self) -> Option<Instant> {
-        self.mmsp2_mut().take_refused()
+        self.parts()?.1.take_refused()
     }
 
     pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
-        self.mmsp2_mut().poll_id_change()
+        self.parts()?.1.poll_id_change()
     }
 
     /// The peer proved that it issued an id of this connection and has lost its state.
     pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.on_stateless_reset(engine, now);
+        if let Some((engine, mmsp2)) = self.parts() {
+            mmsp2.on_stateless_reset(engine, now);
+        }
     }
 
     /// Ends without a CLOSE, because the peer does not receive any.
     pub(crate) fn give_up(&mut self, now: Instant, error: ConnectionError) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.give_up(engine, now, error);
+        let engine = &mut self.engine;
+        either!(&mut self.wire, wire => wire.give_up(engine, now, error));
     }
 
     /// Ends at once without a trace: evicts the handshake of a client in favour of newer ones. Returns this end's id.
     pub(crate) fn evict(&mut self, now: Instant) -> Option<ConnectionId> {
-        let (engine, mmsp2) = self.parts();
+        let (engine, mmsp2) = self.parts()?;
         mmsp2.evict(engine, now)
     }
 
@@ -245,9 +309,10 @@ impl Connection {
         from: SocketAddr,
         body: &manyway_wire::rendezvous::Body<'_>,
     ) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.on_rendezvous(engine, now, from, body);
-        self.carry_out(now);
+        if let Some((engine, mmsp2)) = self.parts() {
+            mmsp2.on_rendezvous(engine, now, from, body);
+            self.carry_out(now);
+        }
     }
 
     /// An ICMP error says that a packet between these addresses was not delivered; `quoted` are the first bytes of
@@ -260,8 +325,10 @@ impl Connection {
         undelivered: Undelivered,
     ) -> bool {
         self.on_unreachable(now, tuple.remote, quoted) || {
-            let (engine, mmsp2) = self.parts();
-            mmsp2.on_candidate_unreachable(engine, now, tuple, quoted, undelivered)
+            let engine = &mut self.engine;
+            either!(&mut self.wire, wire => {
+                wire.on_candidate_unreachable(engine, now, tuple, quoted, undelivered)
+            })
         }
     }
 }
@@ -279,7 +346,7 @@ impl Connection {
         skipped: u8,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
-        let (engine, mmsp2) = self.parts();
+        let (engine, mmsp2) = self.parts()?;
         mmsp2.forge(engine, (level, path), skipped, payload)
     }
 
@@ -293,7 +360,7 @@ impl Connection {
         keys: crate::handshake::NewKeys,
         peer: manyway_wire::mmsp2::Parameters,
     ) -> Result<(), crate::Violation> {
-        let (engine, mmsp2) = self.parts();
+        let Some((engine, mmsp2)) = self.parts() else { return Ok(()) };
         let result = mmsp2.establish_with(engine, now, keys, peer);
         self.carry_out(now);
         result

@@ -5,21 +5,22 @@ use std::net::SocketAddr;
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::engine::{AddressPair, LinkNews, carriers};
+use crate::engine::{AddressPair, LinkNews, carriers, on_links_changed};
+use crate::mmsp2::Mmsp2;
 use crate::path::{LocalCandidate, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
+use crate::wire::either;
 use crate::{FourTuple, Instant, LocalAddress, Misuse};
 
 impl Connection {
     /// Sets the addresses that this end may use. A client at once closes paths over missing ones, and tries new ones.
     /// A server registers them at its rendezvous server; its paths continue until [`relocate`](Self::relocate) or
-    /// [`on_links_changed`](Self::on_links_changed) reports that their addresses are gone.
+    /// [`on_links_changed`](Self::on_links_changed) reports that their addresses are gone. Over MMSP/1 only those count that
+    /// were there at the start, because its addresses do not change during a connection (spec 3.80).
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
-        let (engine, mmsp2) = self.parts();
-        engine.manager.set_locals(locals);
-        mmsp2.on_locals_changed(engine);
-        engine.on_locals_changed(now);
+        let engine = &mut self.engine;
+        either!(&mut self.wire, wire => wire.set_locals(engine, now, locals));
         self.carry_out(now);
     }
 
@@ -34,21 +35,26 @@ impl Connection {
     }
 
     /// Adds addresses of the peer, as from a new name look-up, and challenges them first. If there is no space for
-    /// them, they replace others that no working path uses.
+    /// them, they replace others that no working path uses. Without effect over MMSP/1, whose addresses do not change.
     pub fn add_remote_addresses(&mut self, now: Instant, remotes: &[SocketAddr]) {
+        if self.mmsp2().is_none() {
+            return;
+        }
         self.engine.add_remote_addresses(now, remotes);
         self.carry_out(now);
     }
 
-    /// Advertises to the peer the addresses at which this end can be reached from now on, at most 8; for servers.
+    /// Advertises to the peer the addresses at which this end can be reached from now on, at most 8; for servers. Without
+    /// effect over MMSP/1.
     pub fn set_advertised_addresses(&mut self, addresses: &[SocketAddr]) {
-        let (engine, mmsp2) = self.parts();
-        mmsp2.advertise(engine, addresses);
+        if let Some((engine, mmsp2)) = self.parts() {
+            mmsp2.advertise(engine, addresses);
+        }
     }
 
     /// The rendezvous servers that this end uses.
     pub fn rendezvous_servers(&self) -> &[SocketAddr] {
-        self.mmsp2().rendezvous_servers()
+        self.mmsp2().map_or(&[], Mmsp2::rendezvous_servers)
     }
 
     /// Every candidate pair of one family, by local address, and its state. Empty at a server, which opens no paths.
@@ -62,7 +68,7 @@ impl Connection {
     /// and dead ones with a restored link are challenged at once. Has no effect at a client, which uses
     /// [`set_local_addresses`](Self::set_local_addresses) instead.
     pub fn on_links_changed(&mut self, now: Instant, news_of: impl Fn(&FourTuple) -> Option<LinkNews>) {
-        self.engine.on_links_changed(now, news_of);
+        on_links_changed(&mut self.engine, now, news_of);
         self.carry_out(now);
     }
 
@@ -94,7 +100,7 @@ impl Connection {
     /// candidates go on.
     pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         if self.is_handshaking() {
-            self.mmsp2_mut().on_send_refused(now, &tuple);
+            either!(&mut self.wire, wire => wire.on_send_refused(now, &tuple));
         } else {
             self.engine.on_send_refused(now, tuple, refusal);
             self.carry_out(now);
@@ -107,6 +113,7 @@ impl Connection {
     /// a later call may succeed. A server's paths over streams begin with
     /// their first record.
     pub fn open_path(&mut self, now: Instant, tuple: FourTuple) -> Option<PathId> {
+        self.mmsp2()?;
         let opened = carriers::open_stream_path(&mut self.engine, now, tuple);
         self.carry_out(now);
         opened
@@ -147,9 +154,10 @@ impl Connection {
     /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP
     /// payload. True if a path became suspect.
     pub fn on_unreachable(&mut self, now: Instant, remote: SocketAddr, quoted: &[u8]) -> bool {
-        let (engine, mmsp2) = self.parts();
-        let Some(path) = mmsp2.quoted_path(engine, remote, quoted) else { return false };
-        let is_suspect = engine.on_unreachable(now, path);
+        let engine = &self.engine;
+        let path = either!(&self.wire, wire => wire.quoted_path(engine, remote, quoted));
+        let Some(path) = path else { return false };
+        let is_suspect = self.engine.on_unreachable(now, path);
         self.carry_out(now);
         is_suspect
     }

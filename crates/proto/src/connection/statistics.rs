@@ -2,6 +2,7 @@
 
 use super::Connection;
 use crate::engine::{PathStatistics, path_statistics};
+use crate::wire::either;
 use crate::{ByteCount, MessageStatistics};
 
 /// Statistics of a connection.
@@ -18,7 +19,8 @@ pub struct ConnectionStatistics {
     pub backlog: ByteCount,
     /// Statistics of sent and received messages.
     pub messages: MessageStatistics,
-    /// Duplicate stream bytes sent, and those no longer wanted on arrival: copies, and spurious retransmissions.
+    /// Duplicate stream bytes sent, and those no longer wanted on arrival: copies, and spurious retransmissions. Not
+    /// counted over MMSP/1.
     pub duplicate_bytes_sent: ByteCount,
     /// Duplicate stream bytes received, and those no longer wanted.
     pub duplicate_bytes_received: ByteCount,
@@ -26,29 +28,32 @@ pub struct ConnectionStatistics {
     pub ahead_of_gaps: ByteCount,
     /// The maximum of these.
     pub most_ahead_of_gaps: ByteCount,
-    /// Packets that could not be decrypted: damaged, forged, repeated or late.
+    /// Packets that could not be decrypted: damaged, forged, repeated or late. 0 over MMSP/1, whose damaged packets belong
+    /// to no connection.
     pub packets_refused: u64,
-    /// Number of key updates.
+    /// Number of key updates. 0 over MMSP/1.
     pub key_updates: u64,
 }
 
 impl Connection {
     /// Reads all statistics; costs O(paths²).
     pub fn statistics(&self) -> ConnectionStatistics {
-        let (engine, mmsp2) = (&self.engine, self.mmsp2());
-        let (streams, tally) = (&mmsp2.streams, mmsp2.streams.tally());
+        let engine = &self.engine;
+        let (backlog, messages) =
+            either!(&self.wire, wire => (wire.streams.backlog(), wire.streams.message_statistics()));
+        let tally = either!(&self.wire, wire => wire.streams.tally());
         ConnectionStatistics {
             paths: path_statistics(&engine.paths),
             scheduler: engine.sending.scheduler.name(),
             congestion: engine.congestion(),
-            backlog: streams.backlog(),
-            messages: streams.message_statistics(),
+            backlog,
+            messages,
             duplicate_bytes_sent: ByteCount(tally.duplicate_bytes_sent),
             duplicate_bytes_received: ByteCount(tally.duplicate_bytes_received),
             ahead_of_gaps: ByteCount(tally.ahead),
             most_ahead_of_gaps: ByteCount(tally.most_ahead),
-            packets_refused: mmsp2.packets_refused(),
-            key_updates: mmsp2.key_updates(),
+            packets_refused: either!(&self.wire, wire => wire.packets_refused()),
+            key_updates: either!(&self.wire, wire => wire.key_updates()),
         }
     }
 }

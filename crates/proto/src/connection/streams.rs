@@ -6,6 +6,7 @@ use manyway_wire::StreamId;
 use super::Connection;
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
 use crate::stream::{ReadOutcome, WriteError};
+use crate::wire::either;
 use crate::{ByteCount, Class, Instant, Misuse};
 
 impl Connection {
@@ -15,12 +16,12 @@ impl Connection {
     /// [`Misuse::NoStreamCredit`] if the peer allows no more now, [`Misuse::ConnectionClosed`] at the end.
     pub fn open_stream(&mut self) -> Result<StreamId, Misuse> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.open()
+        either!(&mut self.wire, wire => wire.streams.open())
     }
 
     /// Takes the next stream that the peer opened.
     pub fn accept_stream(&mut self) -> Option<StreamId> {
-        self.mmsp2_mut().streams.accept()
+        either!(&mut self.wire, wire => wire.streams.accept())
     }
 
     /// Writes bytes to a stream without copying them; returns how many were taken. If not all,
@@ -30,7 +31,7 @@ impl Connection {
     /// If nothing more can be written to the stream, or the peer stopped it.
     pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.write(stream, data)
+        either!(&mut self.wire, wire => wire.streams.write(stream, data))
     }
 
     /// Marks the end of the data of a stream; [`Event::StreamFinished`](crate::Event::StreamFinished) follows when the
@@ -40,7 +41,7 @@ impl Connection {
     /// If the stream's sending half has ended, or the peer stopped it.
     pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.finish(stream)
+        either!(&mut self.wire, wire => wire.streams.finish(stream))
     }
 
     /// Abandons the sending half of a stream; the peer gets `code`.
@@ -49,7 +50,7 @@ impl Connection {
     /// If the stream's sending half has ended.
     pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.reset(stream, code)
+        either!(&mut self.wire, wire => wire.streams.reset(stream, code))
     }
 
     /// Asks the peer to send no more on a stream.
@@ -58,7 +59,7 @@ impl Connection {
     /// If the stream's receiving half has ended.
     pub fn stop(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.stop(stream, code)
+        either!(&mut self.wire, wire => wire.streams.stop(stream, code))
     }
 
     /// Sets a stream's priority: higher goes first, equal ones share. Default 0.
@@ -66,7 +67,7 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
-        self.mmsp2_mut().streams.set_priority(stream, priority)
+        either!(&mut self.wire, wire => wire.streams.set_priority(stream, priority))
     }
 
     /// Takes at most `max` bytes from a stream, in order.
@@ -74,7 +75,7 @@ impl Connection {
     /// # Errors
     /// If the stream's receiving half has ended.
     pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
-        self.mmsp2_mut().streams.read(stream, max)
+        either!(&mut self.wire, wire => wire.streams.read(stream, max))
     }
 
     /// Sends a message on a stream: completely or, if `options` permit it, not at all. The first message decides that
@@ -91,7 +92,7 @@ impl Connection {
         options: MessageOptions,
     ) -> Result<MessageToken, SendError> {
         self.check_usable()?;
-        self.mmsp2_mut().streams.send_message(now, stream, data, options)
+        either!(&mut self.wire, wire => wire.streams.send_message(now, stream, data, options))
     }
 
     /// Takes the next message of a stream: ordered ones in their order, others on arrival.
@@ -99,18 +100,18 @@ impl Connection {
     /// # Errors
     /// If the stream's receiving half has ended, or carries bytes.
     pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
-        self.mmsp2_mut().streams.receive_message(stream)
+        either!(&mut self.wire, wire => wire.streams.receive_message(stream))
     }
 
     /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or
     /// there is no such stream.
     pub fn next_message(&self, stream: StreamId) -> Option<usize> {
-        self.mmsp2().streams.next_message(stream)
+        either!(&self.wire, wire => wire.streams.next_message(stream))
     }
 
     /// The size of the largest message that may be sent, in bytes; `None` if one of the ends accepts none.
     pub fn max_message(&self) -> Option<u64> {
-        self.mmsp2().streams.most_message()
+        either!(&self.wire, wire => wire.streams.most_message())
     }
 
     /// The kind of data that the peer sends on a stream, once any has arrived.
@@ -118,7 +119,7 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn carries(&mut self, stream: StreamId) -> Result<Carries, Misuse> {
-        self.mmsp2_mut().streams.carries(stream)
+        either!(&mut self.wire, wire => wire.streams.carries(stream))
     }
 
     /// Sets the class of a stream: among equal priorities the more urgent class goes first, and interactive data and
@@ -128,12 +129,12 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn set_class(&mut self, stream: StreamId, class: Class) -> Result<(), Misuse> {
-        self.mmsp2_mut().streams.set_class(stream, class)
+        either!(&mut self.wire, wire => wire.streams.set_class(stream, class))
     }
 
     /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting
     /// for flow-control credit. Costs O(streams).
     pub fn unacknowledged(&self) -> ByteCount {
-        self.mmsp2().streams.unacknowledged()
+        either!(&self.wire, wire => wire.streams.unacknowledged())
     }
 }

@@ -247,7 +247,7 @@ impl Endpoint {
         }
     }
 
-    fn push_answer(&mut self, tuple: FourTuple, bytes: Vec<u8>) {
+    pub(super) fn push_answer(&mut self, tuple: FourTuple, bytes: Vec<u8>) {
         if self.outbox.len() < MAX_OUTBOX {
             let transmit = single(tuple, bytes.len());
             self.outbox.push_back((transmit, bytes));

@@ -8,7 +8,6 @@ mod demux;
 pub(crate) mod established;
 mod incoming;
 mod mac_keys;
-#[cfg_attr(not(test), expect(dead_code, reason = "the endpoint of MMSP/1 that uses these parts follows"))]
 mod mmsp1;
 pub(crate) mod reset_token;
 mod slots;
@@ -25,6 +24,7 @@ use manyway_wire::{ConnectionId, PathId};
 
 pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
+pub use mmsp1::{AddressFilter, Mmsp1Server};
 pub(crate) use reset_token::ResetKey;
 pub use slots::ConnectionHandle;
 
@@ -38,6 +38,7 @@ use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmi
 use admission::Admission;
 use cookie::CookieKeys;
 use demux::{Demux, Route};
+use mmsp1::Mmsp1Endpoint;
 use slots::Slots;
 
 /// Configuration of an endpoint.
@@ -46,6 +47,9 @@ use slots::Slots;
 pub struct EndpointConfig {
     /// Settings for clients; `None` (the default) answers no client.
     pub server: Option<ServerConfig>,
+    /// Settings for clients that come over MMSP/1, which protects and authenticates nothing; `None` (the default) answers
+    /// no such client.
+    pub mmsp1: Option<Mmsp1Server>,
     /// The permanent key of stateless resets; an endpoint that keeps it over a restart can end connections from
     /// before. `None` (the default) uses a random one.
     pub reset_key: Option<[u8; 32]>,
@@ -93,6 +97,8 @@ pub struct Endpoint {
     admission: Admission,
     interfaces: InterfaceMtus,
     cookies: Option<CookieKeys>,
+    /// Exists from the first connection or packet of MMSP/1 on.
+    mmsp1: Option<Box<Mmsp1Endpoint>>,
     reset_key: Arc<ResetKey>,
     rng: Rng,
 }
@@ -118,6 +124,7 @@ impl Endpoint {
             admission: Admission::new(reset_key.secret(b"admission")),
             interfaces: InterfaceMtus::default(),
             cookies: None,
+            mmsp1: None,
             reset_key,
             rng,
         }
@@ -146,6 +153,11 @@ impl Endpoint {
         for datagram in row.chunks_mut(size.max(1)) {
             if Message::is_meant(datagram) {
                 self.handle_rendezvous(now, tuple, datagram);
+                continue;
+            }
+            // spec 3.4: two zero bits begin the packets of MMSP/1.
+            if datagram.first().is_some_and(|byte| byte >> 6 == 0) {
+                self.handle_mmsp1(now, tuple, datagram);
                 continue;
             }
             let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram) else { continue };
@@ -373,6 +385,11 @@ impl Endpoint {
                 IdChange::TokenRetired(token) => {
                     self.resets.remove(&self.reset_key.mark(&token));
                 }
+            }
+        }
+        if let Some(mmsp1) = &mut self.mmsp1 {
+            while let Some(change) = connection.poll_tag_change() {
+                mmsp1.on_tag_change(handle, change);
             }
         }
         let deadline = connection.poll_timeout();

@@ -2,12 +2,13 @@
 
 use manyway_wire::PathId;
 
+use super::Engine;
 use super::output::{Carry, Load, Transmitter, single};
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
 use crate::recovery::PacketKind;
-use crate::{Ecn, FourTuple, Transmit};
+use crate::{Ecn, FourTuple, Instant, Transmit};
 
 impl Transmitter<'_> {
     /// Appends one packet of at most `size` bytes for a path, and returns its size; `None` if it would be empty, or may
@@ -25,55 +26,64 @@ impl Transmitter<'_> {
             path.on_data_sent(self.now);
             self.engine.persist.on_data(self.now);
         }
-        path.recovery.take_packet_number();
-        let mut packet = built.take_sent();
-        packet.reinjected = carry.load == Load::Copies;
-        packet.marked = carry.ecn == Ecn::Ect0;
-        path.recovery.on_sent(self.now, packet);
+        if built.takes_number {
+            path.recovery.take_packet_number();
+            let mut packet = built.take_sent();
+            packet.reinjected = carry.load == Load::Copies;
+            packet.marked = carry.ecn == Ecn::Ect0;
+            path.recovery.on_sent(self.now, packet);
+        }
         path.place.on_sent(built.size);
         path.count_sent(built.size);
         let ack_eliciting = matches!(built.kind, PacketKind::Ordinary | PacketKind::MtuProbe);
-        self.on_packet_out(&built, ack_eliciting);
+        on_packet_out(self.engine, self.now, &built, ack_eliciting);
         Some(())
     }
 
     /// Writes a path challenge, a response, or both, into the empty buffer.
     pub(super) fn build_probe(&mut self, id: PathId, probing: &Probing) -> Option<Transmit> {
         let built = self.wire.build_probe(self.engine, self.now, self.buffer, id, probing)?;
-        self.on_probe_built(&probing.tuple, built)?;
+        record_probe(self.engine, self.now, &probing.tuple, built)?;
         Some(single(probing.tuple, self.buffer.len()))
     }
+}
 
-    fn on_probe_built(&mut self, tuple: &FourTuple, mut built: Built) -> Option<()> {
-        let path = self.engine.paths.get_mut(built.path)?;
-        if path.tuple() == *tuple {
-            path.place.on_sent(built.size);
-        } else {
-            path.recovery.on_sent_off_path(built.packet_number);
-        }
-        path.count_sent(built.size);
+/// Records a packet with a path challenge, a response, or both.
+pub(crate) fn record_probe(
+    engine: &mut Engine,
+    now: Instant,
+    tuple: &FourTuple,
+    mut built: Built,
+) -> Option<()> {
+    let path = engine.paths.get_mut(built.path)?;
+    if path.tuple() == *tuple {
+        path.place.on_sent(built.size);
+    } else if built.takes_number {
+        path.recovery.on_sent_off_path(built.packet_number);
+    }
+    path.count_sent(built.size);
+    if built.takes_number {
         // Not in flight: the response confirms it, and a dead path has nothing in flight.
         built.kind = PacketKind::AckOnly;
-        path.recovery.on_sent(self.now, built.take_sent());
-        self.on_packet_out(&built, true);
-        Some(())
+        path.recovery.on_sent(now, built.take_sent());
     }
+    on_packet_out(engine, now, &built, true);
+    Some(())
+}
 
-    fn on_packet_out(&mut self, built: &Built, ack_eliciting: bool) {
-        let Self { engine, now, .. } = self;
-        engine.note_packet(*now);
-        if ack_eliciting && !engine.clock.ack_eliciting_since_heard {
-            engine.clock.ack_eliciting_since_heard = true;
-            engine.clock.last_activity = *now;
-        }
-        if let Some(path) = engine.paths.get_mut(built.path).filter(|_| ack_eliciting) {
-            path.on_ack_eliciting_sent(*now);
-        }
-        let (path, packet_number) = (built.path, built.packet_number);
-        let size = u16::try_from(built.size).unwrap_or(u16::MAX);
-        engine.observe(*now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
-        if let Some(packet) = built.observed() {
-            engine.observe_packet(*now, &packet);
-        }
+fn on_packet_out(engine: &mut Engine, now: Instant, built: &Built, ack_eliciting: bool) {
+    engine.note_packet(now);
+    if ack_eliciting && !engine.clock.ack_eliciting_since_heard {
+        engine.clock.ack_eliciting_since_heard = true;
+        engine.clock.last_activity = now;
+    }
+    if let Some(path) = engine.paths.get_mut(built.path).filter(|_| ack_eliciting) {
+        path.on_ack_eliciting_sent(now);
+    }
+    let (path, packet_number) = (built.path, built.packet_number);
+    let size = u16::try_from(built.size).unwrap_or(u16::MAX);
+    engine.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
+    if let Some(packet) = built.observed() {
+        engine.observe_packet(now, &packet);
     }
 }

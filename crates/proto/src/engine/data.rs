@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 
 use super::output::{Carry, Load, Transmitter};
 use super::settle::Portion;
-use crate::packet::content::SentContent;
 use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};
 use crate::scheduler::{Decision, Event, HeadOfLine, PathList, PathView, Source, View, background};
@@ -213,11 +212,11 @@ impl Transmitter<'_> {
                 else {
                     continue;
                 };
-                let SentContent::Stream { stream, length, .. } = *content else { continue };
+                let Some((stream, bytes)) = content.stream_data() else { continue };
                 if packet.reinjected {
                     copies += 1;
                 } else if oldest.is_none_or(|found| packet.time_sent() < found.sent_at) {
-                    let bytes = ByteCount(u64::from(length));
+                    let bytes = ByteCount(bytes);
                     let sent_at = packet.time_sent();
                     oldest = Some(HeadOfLine { stream, path: path.id, bytes, sent_at, copies: 0 });
                 }

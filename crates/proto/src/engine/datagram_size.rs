@@ -15,6 +15,9 @@ impl Engine {
 
     /// Starts the search on a newly validated path.
     pub(crate) fn start_size_search(&mut self, now: Instant, id: PathId) {
+        if !self.features.size_search {
+            return;
+        }
         let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple())) else { return };
         if let Some(path) = self.paths.get_mut(id).filter(|path| path.mtu.is_off()) {
             path.mtu.start(now, limit);

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::Engine;
+use super::{Detection, Engine};
 use crate::Instant;
 use crate::path::{Path, PathReason, PathState};
 use crate::recovery::TimeoutKind;
@@ -48,7 +48,7 @@ impl Deadlines<'_> {
         earliest.take(path.ping_deadline());
         earliest
             .take(self.engine.config.keep_alive.and_then(|interval| paths.keep_alive_deadline(id, interval)));
-        if path.state().carries_data() {
+        if path.state().carries_data() && self.engine.features.detection == Detection::Fast {
             earliest.take(path.silence_deadline().filter(|at| paths.another_works(*at, id)));
         }
         earliest.take(path.suspicion_ends());

@@ -1,8 +1,8 @@
 //! When a connection is given up because of time: the handshake takes too long, the peer is silent, or no path works.
 
-use crate::{ConnectionError, Instant};
-
 use super::Engine;
+use crate::event::Event;
+use crate::{ConnectionError, Instant};
 
 /// When a connection is given up for each reason, if nothing happens until then.
 #[derive(Debug, Clone, Copy)]
@@ -51,4 +51,12 @@ impl Expiry {
             None
         }
     }
+}
+
+/// Reports the end of the connection to the observer and the application.
+pub(crate) fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
+    if let Some(observer) = &mut engine.shared.observer {
+        observer.on_closed(now, &error);
+    }
+    engine.events.push(Event::Closed(error));
 }

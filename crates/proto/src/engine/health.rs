@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Engine;
 use super::notices::Notice;
 use super::selection::is_leaving;
 use super::settle::Portion;
+use super::{Detection, Engine};
 use crate::Instant;
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathResponse, PathState};
 
@@ -31,7 +31,9 @@ const DWELL_CHALLENGES: Duration = Duration::from_millis(100);
 impl Engine {
     /// Makes a path suspect if its silence with data in flight lasts too long while another path works.
     pub(crate) fn check_silence(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get(id) else { return };
+        let Some(path) = self.paths.get(id).filter(|_| self.features.detection == Detection::Fast) else {
+            return;
+        };
         let Some(at) = path.silence_deadline().filter(|at| *at <= now) else { return };
         // Judges at the time of the deadline, as the deadline itself does: a late call would otherwise find both
         // paths of an outage silent, do nothing, and be due again at once.
@@ -45,6 +47,9 @@ impl Engine {
 
     /// Handles the probe timeout number `count` in a row.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, count: u32) {
+        if self.features.detection == Detection::Probes {
+            return on_overdue(self, now, id);
+        }
         let another = self.paths.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
@@ -249,6 +254,9 @@ impl Engine {
                 if answer.tuple != path.tuple() => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 path.prober.stop();
+                if !path.recovery.rtt().has_sample() {
+                    path.recovery.seed_rtt(answer.rtt);
+                }
             }
             PathState::Closed => {}
         }
@@ -275,7 +283,7 @@ impl Engine {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        if answer.is_full || !path.is_datagram() {
+        if answer.is_full || !path.is_datagram() || !self.features.full_challenges {
             return false;
         }
         let small_answers = path.prober.on_small_response(answer.tuple);
@@ -309,4 +317,16 @@ impl Engine {
             self.notices.push(Notice::Status(id, path.availability()));
         }
     }
+}
+
+/// Data on a path are overdue, and only path challenges may tell that it failed: they are sent again, elsewhere if another
+/// path works, and the wire sends a challenge.
+fn on_overdue(engine: &mut Engine, now: Instant, id: PathId) {
+    engine.schedule_probes(id, 1);
+    if engine.paths.best_live(Some(id)).is_some() {
+        engine.reinject_suspect(now, id);
+    } else {
+        engine.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
+    }
+    engine.notices.push(Notice::Overdue(id));
 }

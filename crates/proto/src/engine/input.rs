@@ -114,3 +114,25 @@ impl Engine {
         self.on_path_answered(now, id, answer);
     }
 }
+
+/// Forgets packets in flight of which it cannot be known whether they arrived, because all their content has.
+pub(crate) fn forget_packets(engine: &mut Engine, path: PathId, numbers: &[u64]) {
+    let Some(path) = engine.paths.get_mut(path).filter(|_| !numbers.is_empty()) else { return };
+    path.recovery.forget_packets(numbers);
+    if path.recovery.packets_in_flight() == 0 {
+        path.silence.on_pause();
+        path.cancel_probes();
+    }
+}
+
+/// Gives up the packets in flight on a path that works: the peer dropped them, which is no sign of congestion.
+pub(crate) fn retract(engine: &mut Engine, now: Instant, id: PathId) {
+    let mut outcome = std::mem::take(&mut engine.shared.outcome);
+    if let Some(path) = engine.paths.get_mut(id) {
+        path.recovery.abandon(now, &mut outcome);
+        path.silence.on_pause();
+        path.cancel_probes();
+    }
+    engine.settle(now, id, &mut outcome);
+    engine.shared.outcome = outcome;
+}

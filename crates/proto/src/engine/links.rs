@@ -13,36 +13,33 @@ pub enum LinkNews {
     Back,
 }
 
-impl Engine {
-    /// The links below a server's paths changed; `None` for an unchanged link.
-    pub(crate) fn on_links_changed(
-        &mut self,
-        now: Instant,
-        news_of: impl Fn(&FourTuple) -> Option<LinkNews>,
-    ) {
-        if self.side == Side::Client || !self.phase.is_open() {
-            return;
-        }
-        let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
-        // spec 6.24: if every link reports down, ignore the reports: the system may be wrong and nothing else is left
-        // to try.
-        if self.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
-            for id in self.paths.ids() {
-                let is_used =
-                    |path: &&Path| path.state().carries_data() || path.state() == PathState::Suspect;
-                if !self.paths.get(id).filter(is_used).is_some_and(|path| has(path, LinkNews::Lost)) {
-                    continue;
-                }
-                self.declare_dead(now, id, PathReason::AddressGone);
-                if let Some(path) = self.paths.get_mut(id) {
-                    path.forget_flaps();
-                }
+/// The links below a server's paths changed; `None` for an unchanged link.
+pub(crate) fn on_links_changed(
+    engine: &mut Engine,
+    now: Instant,
+    news_of: impl Fn(&FourTuple) -> Option<LinkNews>,
+) {
+    if engine.side == Side::Client || !engine.phase.is_open() {
+        return;
+    }
+    let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
+    // spec 6.24: if every link reports down, ignore the reports: the system may be wrong and nothing else is left
+    // to try.
+    if engine.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
+        for id in engine.paths.ids() {
+            let is_used = |path: &&Path| path.state().carries_data() || path.state() == PathState::Suspect;
+            if !engine.paths.get(id).filter(is_used).is_some_and(|path| has(path, LinkNews::Lost)) {
+                continue;
+            }
+            engine.declare_dead(now, id, PathReason::AddressGone);
+            if let Some(path) = engine.paths.get_mut(id) {
+                path.forget_flaps();
             }
         }
-        for path in self.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
-            if has(path, LinkNews::Back) {
-                path.prober.challenge_by(now);
-            }
+    }
+    for path in engine.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
+        if has(path, LinkNews::Back) {
+            path.prober.challenge_by(now);
         }
     }
 }

@@ -12,6 +12,7 @@ mod datagram_size;
 mod deadline;
 mod events;
 mod expiry;
+mod features;
 mod health;
 mod input;
 mod links;
@@ -42,7 +43,13 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+pub(crate) use built::record_probe;
+pub(crate) use expiry::report_closed;
+pub use features::Detection;
+pub(crate) use features::Features;
+pub(crate) use input::{forget_packets, retract};
 pub use links::LinkNews;
+pub(crate) use links::on_links_changed;
 pub(crate) use output::{Carry, Load, single};
 pub use pairs::{AddressPair, PairUse};
 pub(crate) use paths::Heard;
@@ -124,6 +131,7 @@ pub(crate) struct Shared {
 pub(crate) struct Engine {
     pub(crate) side: Side,
     pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) features: Features,
     pub(crate) phase: Phase,
     pub(crate) paths: PathSet,
     pub(crate) manager: PathManager,
@@ -142,6 +150,7 @@ pub(crate) struct Beginnings {
     pub(crate) now: Instant,
     pub(crate) side: Side,
     pub(crate) config: Arc<ConnectionConfig>,
+    pub(crate) features: Features,
     pub(crate) interfaces: InterfaceMtus,
     pub(crate) rng: Rng,
     pub(crate) observer: Option<Box<dyn Observer>>,
@@ -154,14 +163,25 @@ pub(crate) struct Beginnings {
 
 impl Engine {
     pub(crate) fn new(beginnings: Beginnings) -> Self {
-        let Beginnings { now, side, config, interfaces, rng, observer, manager, tuple, probing_seed } =
-            beginnings;
+        let Beginnings {
+            now,
+            side,
+            config,
+            features,
+            interfaces,
+            rng,
+            observer,
+            manager,
+            tuple,
+            probing_seed,
+        } = beginnings;
         let mut paths = PathSet::default();
         let role = manager.role_of(&tuple.local);
         let recovery = path_recovery(&config, PathId::FIRST, probing_seed);
         paths.insert(Path::new(PathId::FIRST, tuple, role, recovery, now));
         Self {
             side,
+            features,
             phase: Phase::Handshaking,
             paths,
             manager,

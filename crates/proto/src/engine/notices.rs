@@ -25,6 +25,9 @@ pub(crate) enum Notice {
         /// Whether to report it to the peer.
         tell: bool,
     },
+    /// Data on a path, or a report of a router, make it likely that it failed; only a path challenge may tell
+    /// ([`Detection::Probes`](super::Detection::Probes)).
+    Overdue(PathId),
     /// No path works any more (true), or one works again (false).
     Pathless(bool),
 }

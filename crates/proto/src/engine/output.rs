@@ -97,6 +97,7 @@ impl Transmitter<'_> {
     /// Path challenges and responses go alone, to exactly the addresses that they validate.
     fn transmit_probing(&mut self) -> Option<Transmit> {
         let is_client = self.engine.side == Side::Client;
+        let may_fill = self.engine.features.full_challenges;
         for id in self.engine.paths.ids() {
             let is_reachable = self.engine.paths.is_reachable(id);
             let path = self.engine.paths.get_mut(id)?;
@@ -112,7 +113,7 @@ impl Transmitter<'_> {
                 path,
                 &mut self.engine.manager,
                 &mut self.engine.shared.rng,
-                is_client,
+                (is_client, may_fill),
             );
             if let Some(probing) = probing {
                 return self.build_probe(id, &probing);
@@ -171,7 +172,8 @@ impl Transmitter<'_> {
         let path = self.engine.paths.get(id)?;
         let (tuple, datagram) = (path.tuple(), usize::from(path.mtu.current()));
         // spec 9.49: a batch has one ECN mark, because one system call sends it.
-        let carry = Carry { ecn: path.recovery.ecn_mark(), ..carry };
+        let ecn = if self.engine.features.ecn { path.recovery.ecn_mark() } else { Ecn::NotEct };
+        let carry = Carry { ecn, ..carry };
         let mut left = quantum.to_usize().min(path.room());
         let mut segment = None;
         for _ in 0..MAX_SEGMENTS {
@@ -210,12 +212,7 @@ impl Transmitter<'_> {
     }
 
     fn transmit_acks(&mut self) -> Option<Transmit> {
-        for id in self.engine.paths.ids() {
-            let Some(path) = self.engine.paths.get(id).filter(|path| path.receiving.acks.due(self.now))
-            else {
-                continue;
-            };
-            let Some(carrier) = self.engine.paths.ack_carrier(path) else { continue };
+        for carrier in self.wire.ack_carriers(self.engine, self.now) {
             let place = (carrier, usize::from(BASE_DATAGRAM));
             if let Some(transmit) = self.transmit_one(place, Carry::default()) {
                 return Some(transmit);

@@ -141,19 +141,24 @@ impl Engine {
 
     /// Opens a path that tries some pairs; false if it has to wait for an id.
     pub(crate) fn open_path(&mut self, now: Instant, targets: Vec<FourTuple>, role: Role) -> bool {
-        let id = self.limits.next_path;
-        let within = id <= self.limits.highest_path();
-        let Some(tuple) = targets.first().copied().filter(|_| within) else { return false };
-        if !self.paths.is_reachable(id) {
-            return false;
-        }
-        self.limits.next_path = PathId(id.0 + 1);
+        let Some(tuple) = targets.first().copied() else { return false };
+        let Some(id) = self.take_path_id() else { return false };
         let mut path = Path::new(id, tuple, role, self.another_recovery(id), now);
         path.on_proven();
         path.prober.start(now, targets, None);
         self.paths.insert(path);
         self.report_opened(now, id, PathReason::Opened);
         true
+    }
+
+    /// The id of the next path that this end opens, if both ends allow one and it can be reached.
+    pub(crate) fn take_path_id(&mut self) -> Option<PathId> {
+        let id = self.limits.next_path;
+        if id > self.limits.highest_path() || !self.paths.is_reachable(id) {
+            return None;
+        }
+        self.limits.next_path = PathId(id.0 + 1);
+        Some(id)
     }
 
     pub(crate) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {

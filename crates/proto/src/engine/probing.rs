@@ -23,7 +23,7 @@ pub(crate) fn next_probing(
     path: &mut Path,
     manager: &mut PathManager,
     rng: &mut Rng,
-    is_client: bool,
+    (is_client, may_fill): (bool, bool),
 ) -> Option<Probing> {
     if let Some((tuple, nonce)) = path.pop_answer(now) {
         // A PROBE on a path that is not validated yet causes a challenge in return to the same address.
@@ -47,7 +47,8 @@ pub(crate) fn next_probing(
             return None;
         }
         let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
-        let is_full = tuple.is_datagram()
+        let is_full = may_fill
+            && tuple.is_datagram()
             && path.state() == PathState::Dead
             && is_proven
             && path.prober.is_hopeful()

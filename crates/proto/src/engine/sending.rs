@@ -70,10 +70,7 @@ impl Sending {
 
     /// Tells the scheduler what became of packets of a path.
     pub(super) fn on_outcome(&mut self, id: PathId, latest_rtt: Option<Duration>, outcome: &Outcome) {
-        let carries_bytes = |content: &SentContent| {
-            matches!(content, SentContent::Stream { .. } | SentContent::Message { .. })
-        };
-        if outcome.lost.iter().flatten().any(carries_bytes) {
+        if outcome.lost.iter().flatten().any(SentContent::is_data) {
             self.retransmit_off = Some(id);
         }
         let Some(latest_rtt) = latest_rtt else { return };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Engine;
+use super::notices::Notice;
+use super::{Detection, Engine};
 use crate::Instant;
 use crate::path::PathReason;
 
@@ -26,6 +27,10 @@ impl Engine {
         }
         if let Some(path) = self.paths.get_mut(id) {
             path.on_unreachable(now);
+        }
+        if self.features.detection == Detection::Probes {
+            self.notices.push(Notice::Overdue(id));
+            return false;
         }
         self.suspect(now, id, PathReason::Unreachable);
         true

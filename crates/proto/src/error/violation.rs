@@ -92,6 +92,13 @@ pub enum Violation {
     KeyUpdate,
     /// More packets failed to decrypt than the cipher permits.
     IntegrityLimit,
+    /// A violation of MMSP/1, whose RST has this code (rule 3.71 of the specification).
+    Mmsp1 {
+        /// The code of RST.
+        code: u16,
+        /// What was wrong.
+        reason: &'static str,
+    },
     /// A key sealed as many packets as its cipher permits, and the peer acknowledged none of them.
     KeyLimitReached,
 }
@@ -127,6 +134,7 @@ impl fmt::Display for Violation {
             Self::UnexpectedBlock { kind } => write!(f, "a block of type {kind:#04x} has no place here"),
             Self::ConnectionId { path, reason } => write!(f, "connection ids of path {path}: {reason}"),
             Self::KeyUpdate => write!(f, "keys were changed too early"),
+            Self::Mmsp1 { code, reason } => write!(f, "{reason} (code {code:#06x})"),
             Self::IntegrityLimit => write!(f, "too many packets failed to open"),
             Self::KeyLimitReached => write!(f, "a key is worn out and the peer acknowledged nothing of it"),
         }
@@ -134,7 +142,7 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// The code for the peer.
+    /// The code for a peer over MMSP/2.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Decode(error) => ErrorCode::from(error),
@@ -151,6 +159,7 @@ impl Violation {
             | Self::TooManyGaps { .. }
             | Self::Message { .. }
             | Self::AckOfUnsent { .. }
+            | Self::Mmsp1 { .. }
             | Self::UnexpectedBlock { .. } => ErrorCode::PROTOCOL,
         }
     }

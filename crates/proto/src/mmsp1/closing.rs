@@ -189,6 +189,11 @@ impl Closing {
         closed
     }
 
+    /// The connection ends without a further packet, for a reason that is not one of the close.
+    pub(crate) fn give_up(&mut self) {
+        *self = Self { state: CloseState::Closed, turn: self.turn, ..Self::default() };
+    }
+
     /// The deadline has come.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Closed {
         if self.repeat.is_some_and(|repeat| repeat.is_exhausted(now)) {

@@ -4,7 +4,7 @@
 //! CLOSED, and its endpoint does what they say.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::table::{Transition, find};
@@ -217,6 +217,27 @@ impl Handshake {
     /// The time from SYN to SYN-ACK, if SYN went once.
     pub(crate) fn rtt(&self) -> Option<Duration> {
         self.rtt
+    }
+
+    /// Whether this pair may be, or was, tried.
+    pub(crate) fn is_candidate(&self, pair: &FourTuple) -> bool {
+        self.places.contains(pair)
+    }
+
+    /// The addresses of the server that are known.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> + use<'_> {
+        self.places.iter().map(|pair| pair.remote.ip())
+    }
+
+    /// Nothing can be sent between these addresses. The last pair stays, because that may change; false if it is the last.
+    pub(crate) fn on_refused(&mut self, pair: &FourTuple) -> bool {
+        let is_last = self.places.iter().all(|known| known == pair);
+        for list in [&mut self.places, &mut self.targets] {
+            if !list.iter().all(|known| known == pair) {
+                list.retain(|known| known != pair);
+            }
+        }
+        !is_last
     }
 
     /// Any event but [`HandshakeEvent::SynAck`] and [`HandshakeEvent::Rst`], which have calls of their own, and those of timers.

@@ -1,4 +1,8 @@
-//! MMSP/1 in the engine: the parts that know neither the engine nor the wire's connection.
+//! MMSP/1, the part of a connection that belongs to one wire: its handshake, tags, blocks and packets, and the streams
+//! that these carry (chapter 3 of the specification).
+//!
+//! The [`Engine`] has the part that all wires share. Each call receives it; its notices say what to do, and
+//! [`Mmsp1::carry_out`] carries them out. The other files here know neither the engine nor the connection.
 //!
 //! Sending: [`outbox`] has what an application wrote to a stream, [`cuts`] what was given a TSEQ, and [`sack`]
 //! translates acknowledgements of TSEQs to the packets of the engine. Receiving: [`received`] knows which TSEQs have
@@ -6,22 +10,221 @@
 //! decides when a SACK is due. [`streams`] holds all streams of a connection. [`handshake`] and [`closing`] are the
 //! machines of the connection, run by a [`table`].
 
+mod carry_out;
 mod closing;
 mod cuts;
 #[cfg(test)]
 mod diagrams;
+mod ending;
 mod errors;
 mod handshake;
+mod handshaking;
 mod hits;
+mod input;
 mod monitor;
+mod named;
 mod ordering;
 mod outbox;
+mod output;
+mod places;
 mod reassembly;
 mod received;
 mod sack;
 mod sack_policy;
+mod start;
 mod streams;
 mod table;
 #[cfg(test)]
 mod testing;
+mod timers;
 mod tseq;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_wire::PathId;
+use manyway_wire::mmsp1::{Header, Opening, Tag};
+
+pub(crate) use input::PacketArrival;
+pub(crate) use named::Named;
+pub(crate) use output::write_packet;
+pub(crate) use start::{Start, opening};
+
+use closing::Closing;
+use errors::Errors;
+use handshake::{Handshake, HandshakeState};
+use monitor::Monitor;
+use places::Places;
+use sack_policy::SackPolicy;
+use streams::Streams;
+
+use crate::engine::Engine;
+use crate::{ConnectionError, FourTuple, Instant, LocalCandidate, Undelivered};
+
+/// The state of a connection that belongs to MMSP/1 alone.
+#[derive(Debug)]
+pub(crate) struct Mmsp1 {
+    /// What this end says of itself, and what the peer says.
+    own: Opening,
+    peer: Option<Opening>,
+    /// The ports in the header: this end's and the peer's.
+    ports: [u16; 2],
+    /// The addresses that a client names in its SYN.
+    named: Named,
+    handshake: Handshake,
+    closing: Closing,
+    pub(crate) streams: Streams,
+    sacks: SackPolicy,
+    monitor: Monitor,
+    places: Places,
+    errors: Errors,
+    /// Packets that answer others, and go between exactly these addresses.
+    answers: VecDeque<(FourTuple, Vec<u8>)>,
+    /// Code and text of this end's close.
+    close_reason: Option<(u64, String)>,
+    counts: Counts,
+    tag_changes: VecDeque<TagChange>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    heard: bool,
+    established: bool,
+    /// Whether the application was told the end.
+    reported: bool,
+}
+
+/// A change of the tags under which packets reach a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TagChange {
+    /// The connection with this tag of its own has this tag of the peer.
+    PeerKnown {
+        /// Tag of this end.
+        own: Tag,
+        /// Tag of the peer.
+        peer: Tag,
+    },
+    /// The connection has ended; `pto` is its longest probe timeout.
+    Ended {
+        /// Tag of this end.
+        own: Tag,
+        /// Tag of the peer, if it is known.
+        peer: Option<Tag>,
+        /// When.
+        at: Instant,
+        /// The longest probe timeout of its paths.
+        pto: Duration,
+    },
+}
+
+impl Mmsp1 {
+    /// Whether any packet of the peer counted.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.counts.heard
+    }
+
+    /// Whether the handshake was completed, now or before the end.
+    pub(crate) fn was_established(&self) -> bool {
+        self.counts.established
+    }
+
+    /// Damaged packets belong to no connection.
+    pub(crate) fn packets_refused(&self) -> u64 {
+        0
+    }
+
+    /// There are no keys.
+    pub(crate) fn key_updates(&self) -> u64 {
+        0
+    }
+
+    /// The next change of the tags.
+    pub(crate) fn poll_tag_change(&mut self) -> Option<TagChange> {
+        self.tag_changes.pop_front()
+    }
+
+    /// What this end says of itself.
+    pub(crate) fn own(&self) -> &Opening {
+        &self.own
+    }
+
+    /// The tag of packets to the peer; 0 before it is known.
+    fn peer_tag(&self) -> Tag {
+        self.peer.map_or(Tag(0), |peer| peer.tag)
+    }
+
+    /// The tag that the peer chose, if it is known.
+    pub(crate) fn known_peer(&self) -> Option<Tag> {
+        self.peer.map(|peer| peer.tag)
+    }
+
+    /// Whether a header of the peer has the ports of this connection the other way round.
+    pub(crate) fn ports_answer(&self, header: &Header) -> bool {
+        [header.destination_port, header.source_port] == self.ports
+    }
+
+    /// Whether this end waits for the answer to a SYN that it sent between these addresses.
+    pub(crate) fn waits_for_syn_ack(&self, tuple: &FourTuple) -> bool {
+        self.handshake.state() == HandshakeState::SynSent && self.handshake.is_candidate(tuple)
+    }
+
+    /// Sets the addresses that this end may use. A server ignores those that the client did not name, so only the named
+    /// ones come back.
+    pub(crate) fn set_locals(&self, engine: &mut Engine, now: Instant, locals: &[LocalCandidate]) {
+        let named = |local: &&LocalCandidate| {
+            engine.side == crate::Side::Server || self.named.names(local.address.address.ip())
+        };
+        let usable: Vec<LocalCandidate> = locals.iter().filter(named).copied().collect();
+        engine.manager.set_locals(&usable);
+        engine.on_locals_changed(now);
+    }
+
+    /// The system refuses to send handshake packets between these addresses: the others go on.
+    pub(crate) fn on_send_refused(&mut self, _now: Instant, tuple: &FourTuple) {
+        self.handshake.on_refused(tuple);
+    }
+
+    /// An ICMP error says that a SYN was not delivered. The attempt ends once an error came for the last pair of
+    /// addresses; true if the error counts.
+    pub(crate) fn on_candidate_unreachable(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        tuple: &FourTuple,
+        quoted: &[u8],
+        undelivered: Undelivered,
+    ) -> bool {
+        let is_quoted = quoted_tag(quoted) == Some(self.own.tag);
+        if !is_quoted || !self.waits_for_syn_ack(tuple) {
+            return false;
+        }
+        if !self.handshake.on_refused(tuple) {
+            let error = ConnectionError::Unreachable { remote: tuple.remote, undelivered };
+            self.give_up(engine, now, error);
+        }
+        true
+    }
+
+    /// The path to that address, if the quoted packet is one of this connection.
+    pub(crate) fn quoted_path(&self, engine: &Engine, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
+        let is_quoted = self.peer.is_some() && quoted_tag(quoted) == Some(self.peer_tag());
+        let mut to_it = engine.paths.iter().filter(|path| is_quoted && path.tuple().remote == remote);
+        to_it.next().map(|path| path.id)
+    }
+
+    /// Frees unused memory.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.streams.shrink_to_fit();
+        self.places.shrink_to_fit();
+        self.errors.shrink_to_fit();
+        self.answers.shrink_to_fit();
+        self.tag_changes.shrink_to_fit();
+    }
+}
+
+/// The connection id of a packet that an ICMP error quotes.
+fn quoted_tag(quoted: &[u8]) -> Option<Tag> {
+    let bytes = quoted.get(8..)?.first_chunk()?;
+    Some(Tag(u32::from_be_bytes(*bytes)))
+}

@@ -5,16 +5,22 @@ use std::net::SocketAddr;
 use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
-use super::handshake::candidate_order;
 use crate::engine::Engine;
 use crate::error::{ConnectionError, Undelivered};
+use crate::path::candidates::candidate_order;
 use crate::path::remotes::MAX_REMOTES;
 use crate::protection::EncryptionLevel;
-use crate::{FourTuple, Instant, Side};
+use crate::{FourTuple, Instant, LocalCandidate, Side};
 
 impl Mmsp2 {
-    /// The addresses of this host changed: a handshake tries the present ones, and rendezvous servers are notified.
-    pub(crate) fn on_locals_changed(&mut self, engine: &Engine) {
+    /// Sets the addresses that this end may use: a handshake tries them, and rendezvous servers are notified.
+    pub(crate) fn set_locals(&mut self, engine: &mut Engine, now: Instant, locals: &[LocalCandidate]) {
+        engine.manager.set_locals(locals);
+        self.try_locals(engine);
+        engine.on_locals_changed(now);
+    }
+
+    fn try_locals(&mut self, engine: &Engine) {
         self.tell_rendezvous(engine);
         if engine.side == Side::Server || !engine.phase.is_handshaking() {
             return;

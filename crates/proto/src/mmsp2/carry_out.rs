@@ -43,6 +43,8 @@ impl Mmsp2 {
                 self.control.send_path_limit(engine.limits.own_paths);
                 self.issue_ids(engine);
             }
+            // No connection over MMSP/2 uses that detection.
+            Notice::Overdue(_) => {}
             Notice::Pathless(is_pathless) => {
                 if let Some(rendezvous) = &mut self.rendezvous {
                     rendezvous.set_pathless(now, is_pathless);

@@ -6,7 +6,7 @@ use manyway_wire::{ConnectionId, PathId};
 use super::Mmsp2;
 use super::input::PacketFacts;
 use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life};
-use crate::engine::Engine;
+use crate::engine::{Engine, report_closed};
 use crate::event::Event;
 use crate::handshake::{Handshake, is_authentication_alert};
 use crate::protection::EncryptionLevel;
@@ -269,14 +269,6 @@ impl Mmsp2 {
             | Life::Closed => None,
         }
     }
-}
-
-/// Reports the end of the connection to the observer and the application.
-fn report_closed(engine: &mut Engine, now: Instant, error: ConnectionError) {
-    if let Some(observer) = &mut engine.shared.observer {
-        observer.on_closed(now, &error);
-    }
-    engine.events.push(Event::Closed(error));
 }
 
 /// The code of an application as CLOSE carries it (spec 4.18).

@@ -3,6 +3,8 @@
 use manyway_wire::mmsp2::{AckNow, Probe, ProbeAck};
 use manyway_wire::{PathId, Writer, mmsp2};
 
+use smallvec::SmallVec;
+
 use super::Mmsp2;
 use crate::Instant;
 use crate::engine::{Carry, Engine, Load, Probing};
@@ -61,6 +63,11 @@ impl Mmsp2 {
     /// Runs the jobs that seal the packets in `buffer`; false if one fails.
     pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
         self.protector.run_jobs(buffer)
+    }
+
+    /// The paths for packets with the acknowledgements that are due.
+    pub(crate) fn ack_carriers(&self, engine: &Engine, now: Instant) -> SmallVec<[PathId; 8]> {
+        engine.paths.ack_carriers(now)
     }
 
     /// Whether control blocks wait.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use manyway_wire::mmsp2::Parameters;
 use manyway_wire::{ConnectionId, PathId};
 
-use super::handshake::{Attempts, HandshakeState, Space, candidate_order};
+use super::handshake::{Attempts, HandshakeState, Space};
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
-use crate::engine::{Beginnings, Engine, handshake_recovery};
+use crate::engine::{Beginnings, Engine, Features, handshake_recovery};
 use crate::handshake::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
+use crate::path::candidates::candidate_order;
 use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, PairMode};
 use crate::protection::Protector;
@@ -109,6 +110,7 @@ impl Mmsp2 {
             now,
             side,
             config,
+            features: Features::ALL,
             interfaces,
             rng,
             observer,

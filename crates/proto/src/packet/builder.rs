@@ -169,6 +169,7 @@ impl PacketBuilder {
             level: self.level,
             path: self.path,
             packet_number: self.packet_number,
+            takes_number: true,
             size: buffer.len() - self.start,
             kind: self.kind(),
             contents: std::mem::take(&mut self.contents),

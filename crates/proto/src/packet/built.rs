@@ -13,6 +13,8 @@ pub(crate) struct Built {
     pub(crate) level: EncryptionLevel,
     pub(crate) path: PathId,
     pub(crate) packet_number: u64,
+    /// Whether it takes the number: in MMSP/1 only a packet with DATA does, because nothing else is acknowledged.
+    pub(crate) takes_number: bool,
     /// Bytes of the whole packet.
     pub(crate) size: usize,
     pub(crate) kind: PacketKind,

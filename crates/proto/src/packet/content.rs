@@ -63,6 +63,20 @@ impl SentContent {
         Some(stream)
     }
 
+    /// Whether it is data of the application.
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self, Self::Stream { .. } | Self::Message { .. } | Self::Data { .. })
+    }
+
+    /// The stream and the size of data that can block the head of line.
+    pub(crate) fn stream_data(&self) -> Option<(StreamId, u64)> {
+        match *self {
+            Self::Stream { stream, length, .. } => Some((stream, length.into())),
+            Self::Data { stream, length, .. } => Some((stream, length.into())),
+            _ => None,
+        }
+    }
+
     /// The message of this piece.
     pub(crate) fn message(&self) -> Option<MessageId> {
         let Self::Message { key, .. } = *self else { return None };

@@ -3,6 +3,7 @@
 mod amplification;
 mod availability;
 mod back_pressure;
+pub(crate) mod candidates;
 pub(crate) mod crossing;
 mod flaps;
 mod health;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
-use crate::Instant;
 use crate::collections::range_set::RangeSet;
 use crate::congestion::shared_bottleneck::SharedBottlenecks;
 use crate::congestion::{Bottleneck, Subflow};
+use crate::{FourTuple, Instant};
 
 use super::{Path, PathState, Role};
 
@@ -30,6 +30,22 @@ impl PathSet {
 
     pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.paths.iter_mut().find(|path| path.id == id)
+    }
+
+    /// The path between these addresses.
+    pub(crate) fn by_tuple(&self, tuple: &FourTuple) -> Option<PathId> {
+        self.paths.iter().find(|path| path.tuple() == *tuple).map(|path| path.id)
+    }
+
+    /// The path that challenges these addresses.
+    pub(crate) fn by_target(&self, tuple: &FourTuple) -> Option<PathId> {
+        self.paths.iter().find(|path| path.prober.is_target(tuple)).map(|path| path.id)
+    }
+
+    /// The paths for packets with the acknowledgements that are due.
+    pub(crate) fn ack_carriers(&self, now: Instant) -> SmallVec<[PathId; 8]> {
+        let due = self.paths.iter().filter(|path| path.receiving.acks.due(now));
+        due.filter_map(|path| self.ack_carrier(path)).collect()
     }
 
     /// Adds a path at its place by id; at the server ids may arrive out of order.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manyway_wire::PathId;
 
 use super::PathRecovery;
-use super::delivery_rate::DeliverySnapshot;
+use super::delivery_rate::{DeliverySnapshot, PeerTime};
 use super::loss::{Verdict, judge};
 use super::lost_packets::{LostBy, LostPacket};
 use super::outcome::{LostNote, Outcome, ReceivedAck};
@@ -117,9 +117,14 @@ impl PathRecovery {
             self.probe.on_progress(now);
         }
         let return_path = ReturnPath::of(ack.path, ack.carrier);
-        let latest = self.measure_rtt(now, &arrivals, ack.delay, return_path).map(|(time_sent, rtt)| {
-            self.delays.on_sample(now, time_sent, ack.received_at.0);
-            (rtt, self.one_way.on_sample(now, time_sent, ack.received_at.0))
+        let measured =
+            ack.is_timed.then(|| self.measure_rtt(now, &arrivals, ack.delay, return_path)).flatten();
+        let latest = measured.map(|(time_sent, rtt)| {
+            let one_way = ack.received_at.map(|PeerTime(received_at)| {
+                self.delays.on_sample(now, time_sent, received_at);
+                self.one_way.on_sample(now, time_sent, received_at)
+            });
+            (rtt, one_way)
         });
         if let Some(delay) = self.one_way.return_delay(now, self.rtt.smoothed()) {
             self.rate.on_return_delay(delay);
@@ -240,7 +245,7 @@ impl PathRecovery {
         &mut self,
         now: Instant,
         arrivals: &Arrivals,
-        latest: Option<(Duration, u32)>,
+        latest: Option<(Duration, Option<u32>)>,
         newly_lost: ByteCount,
         subflows: &[Subflow],
     ) {
@@ -257,7 +262,7 @@ impl PathRecovery {
             in_flight: self.sent.bytes(),
             pipe: self.rounds.pipe(),
             latest_rtt,
-            latest_one_way,
+            latest_one_way: latest_one_way.flatten(),
             smoothed_rtt: self.rtt.smoothed(),
             rtt_variation: self.rtt.variation(),
             minimum_rtt: self.rtt.minimum(),

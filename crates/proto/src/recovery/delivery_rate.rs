@@ -185,11 +185,11 @@ impl DeliveryRate {
         (self.gaps - snapshot.gaps).max(u64::from(lost_any))
     }
 
-    /// Bytes were delivered, the newest of them at `received_at`.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: ByteCount, received_at: PeerTime) {
+    /// Bytes were delivered, the newest of them at `received_at` if the peer told that.
+    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: ByteCount, received_at: Option<PeerTime>) {
         self.delivered += bytes;
         self.delivered_at = now;
-        self.received_at = Some(received_at);
+        self.received_at = received_at;
     }
 
     /// Sets the return delay of acknowledgements.
@@ -263,8 +263,8 @@ mod tests {
     }
 
     /// A time on the peer's clock shortly before it wraps.
-    fn peer(millis: u32) -> PeerTime {
-        PeerTime((millis * 1000).wrapping_sub(50_000))
+    fn peer(millis: u32) -> Option<PeerTime> {
+        Some(PeerTime((millis * 1000).wrapping_sub(50_000)))
     }
 
     /// Sends a packet of 1000 bytes each millisecond; each is acknowledged after 20 ms.
@@ -293,7 +293,7 @@ mod tests {
 
     /// The largest rate measured when 1000 bytes arrive each millisecond, twice as many leave, and the first 80
     /// acknowledgements wait in a queue that drains; `peer` gives the receiver's times.
-    fn measured_behind_a_queue(peer: impl Fn(u32) -> PeerTime) -> u64 {
+    fn measured_behind_a_queue(peer: impl Fn(u32) -> Option<PeerTime>) -> u64 {
         let mut rate = DeliveryRate::new();
         let mut sent = std::collections::VecDeque::new();
         let mut measured = Rate::ZERO;

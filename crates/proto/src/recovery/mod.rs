@@ -445,6 +445,19 @@ impl PathRecovery {
         self.probe.timeout(&self.rtt)
     }
 
+    /// A packet in flight.
+    pub(crate) fn packet(&self, number: u64) -> Option<&SentPacket> {
+        self.sent.get(number)
+    }
+
+    /// Forgets packets in flight of which it cannot be known whether they arrived, because all their content has: they
+    /// count neither as delivered nor as lost.
+    pub(crate) fn forget_packets(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.sent.remove_range(*number..=*number, drop);
+        }
+    }
+
     /// The packets in flight that were sent first, oldest first.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = &SentPacket> {
         self.sent.iter()

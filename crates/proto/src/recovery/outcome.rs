@@ -70,8 +70,10 @@ pub(crate) struct ReceivedAck<I> {
     pub(crate) ranges: I,
     /// How long the peer delayed it, by its own account.
     pub(crate) delay: Duration,
-    /// When the newest of the packets arrived, by the peer's account.
-    pub(crate) received_at: PeerTime,
+    /// When the newest of the packets arrived, by the peer's account, if it tells.
+    pub(crate) received_at: Option<PeerTime>,
+    /// Whether it measures the RTT: not if the content of its packets was sent more than once.
+    pub(crate) is_timed: bool,
     /// ECN counts of the packets that the peer received on the path.
     pub(crate) ecn: Option<EcnCounts>,
 }
@@ -80,7 +82,19 @@ impl<I: Iterator<Item = RangeInclusive<u64>>> ReceivedAck<I> {
     /// An acknowledgement that arrived on the path that it acknowledges. `receive_time` is that of the PATH-ACK, in
     /// µs.
     pub(crate) fn new(path: PathId, ranges: I, delay: Duration, receive_time: u32) -> Self {
-        Self { path, carrier: path, ranges, delay, received_at: PeerTime(receive_time), ecn: None }
+        let received_at = Some(PeerTime(receive_time));
+        Self { path, carrier: path, ranges, delay, received_at, is_timed: true, ecn: None }
+    }
+
+    /// The same of a peer that does not tell when the packets arrived.
+    pub(crate) fn without_times(path: PathId, ranges: I) -> Self {
+        let delay = Duration::ZERO;
+        Self { path, carrier: path, ranges, delay, received_at: None, is_timed: true, ecn: None }
+    }
+
+    /// Its packets measure no RTT.
+    pub(crate) fn untimed(self) -> Self {
+        Self { is_timed: false, ..self }
     }
 
     /// Adds the peer's ECN counts.

@@ -197,6 +197,11 @@ impl SentPackets {
         self.off_path = None;
     }
 
+    /// A packet in flight.
+    pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
+        self.ring.get(number)
+    }
+
     /// The oldest packet in flight.
     pub(crate) fn front(&self) -> Option<&SentPacket> {
         self.ring.front()

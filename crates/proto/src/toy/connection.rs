@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manyway_wire::PathId;
 
 use super::Toy;
-use crate::engine::{Beginnings, Engine, Phase, path_statistics};
+use crate::engine::{Beginnings, Engine, Features, Phase, path_statistics};
 use crate::event::Event;
 use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, LocalCandidate, PathReason};
@@ -57,6 +57,7 @@ impl ToyConnection {
             now,
             side,
             config,
+            features: Features::ALL,
             interfaces,
             rng,
             observer,
@@ -80,7 +81,7 @@ impl ToyConnection {
     fn toy(&mut self) -> Option<&mut Toy> {
         match &mut self.wire {
             Wire::Toy(toy) => Some(toy),
-            Wire::Mmsp2(_) => None,
+            Wire::Mmsp2(_) | Wire::Mmsp1(_) => None,
         }
     }
 

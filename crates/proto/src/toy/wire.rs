@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use manyway_wire::{DecodeError, PathId, Reader, Writer};
 
+use smallvec::SmallVec;
+
 use super::row::{AROUND_DATA, DATA, Row};
 
 use crate::engine::notices::{Fates, Notice};
@@ -39,6 +41,10 @@ impl Toy {
     ) -> Option<Transmit> {
         self.carry_out(engine, now);
         None
+    }
+
+    pub(crate) fn ack_carriers(&self, engine: &Engine, now: Instant) -> SmallVec<[PathId; 8]> {
+        engine.paths.ack_carriers(now)
     }
 
     pub(crate) fn deadline(&self, _engine: &Engine) -> Option<Instant> {
@@ -182,7 +188,18 @@ impl Toy {
             (None, false) => PacketKind::AckOnly,
         };
         let (level, clear) = (EncryptionLevel::OneRtt, None);
-        Some(Built { level, path: id, packet_number: number, size, kind, contents, carries_data, clear })
+        let takes_number = true;
+        Some(Built {
+            level,
+            path: id,
+            packet_number: number,
+            takes_number,
+            size,
+            kind,
+            contents,
+            carries_data,
+            clear,
+        })
     }
 
     pub(crate) fn build_probe(
@@ -209,7 +226,18 @@ impl Toy {
         let size = buffer.len();
         let (level, kind, contents) = (EncryptionLevel::OneRtt, PacketKind::AckOnly, Contents::new());
         let (carries_data, clear) = (false, None);
-        Some(Built { level, path: id, packet_number: number, size, kind, contents, carries_data, clear })
+        let takes_number = true;
+        Some(Built {
+            level,
+            path: id,
+            packet_number: number,
+            takes_number,
+            size,
+            kind,
+            contents,
+            carries_data,
+            clear,
+        })
     }
 
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {

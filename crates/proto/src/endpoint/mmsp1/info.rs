@@ -18,11 +18,9 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(10);
 /// Separates these codes from any other use of a key.
 const LABEL: &[u8] = b"mmsp/1 info";
 
-/// Why an INFO begins no connection.
+/// Why an INFO is none of this server's for its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InfoError {
-    /// It expired this long ago: ERROR with 0x0009, and a SYN-ACK with the same values and a new INFO.
-    Stale(Duration),
     /// It was not made by this process, or its key is forgotten: RST with 0x0009.
     Forged,
     /// It was made for another address or port: no answer, because that could reach another host.
@@ -32,7 +30,6 @@ pub(crate) enum InfoError {
 impl fmt::Display for InfoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stale(since) => write!(f, "the INFO expired {since:?} ago"),
             Self::Forged => write!(f, "the INFO was not made here"),
             Self::Elsewhere => write!(f, "the INFO was made for another address"),
         }
@@ -66,28 +63,13 @@ impl InfoKeys {
         bytes
     }
 
-    /// Reads an INFO that came back in a PING from `from`. The caller compares its tag with that of the packet.
-    ///
-    /// # Errors
-    /// [`InfoError`].
-    pub(crate) fn open<'a>(
-        &self,
-        now: Instant,
-        bytes: &'a [u8],
-        from: SocketAddr,
-    ) -> Result<Info<'a>, InfoError> {
-        match self.open_any(now, bytes, from)? {
-            (info, None) => Ok(info),
-            (_, Some(expired)) => Err(InfoError::Stale(expired)),
-        }
-    }
-
-    /// The same, and how long ago it expired: a stale INFO still holds the values for a new one, and is as good as a
-    /// valid one for a connection that exists.
+    /// Reads an INFO that came back in a PING from `from`, and tells how long ago it expired, if it did: a stale one still
+    /// holds the values for a new one, and is as good as a valid one for a connection that exists. The caller compares its
+    /// tag with that of the packet.
     ///
     /// # Errors
     /// [`InfoError::Forged`], [`InfoError::Elsewhere`].
-    pub(crate) fn open_any<'a>(
+    pub(crate) fn open<'a>(
         &self,
         now: Instant,
         bytes: &'a [u8],

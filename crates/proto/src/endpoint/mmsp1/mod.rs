@@ -1,4 +1,119 @@
-//! What an endpoint of MMSP/1 knows beside its connections.
+//! What an endpoint knows of MMSP/1 beside its connections: tags, tombstones, and the keys of INFO.
 
+mod answers;
+mod connect;
+mod filter;
+mod incoming;
 mod info;
 mod tombstones;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use manyway_wire::mmsp1::Tag;
+
+pub use filter::AddressFilter;
+
+use self::info::InfoKeys;
+use self::tombstones::{Tombstone, Tombstones};
+use super::ConnectionHandle;
+use crate::mmsp1::TagChange;
+use crate::{ConnectionConfig, Instant, Rng};
+
+/// RST and FIN-DONE that answer packets of no connection, in a second (spec 3.74).
+const STRAY_ANSWERS: u32 = 50;
+
+/// Settings for connections that clients open over MMSP/1, which protects and authenticates nothing.
+#[derive(Debug, Clone)]
+pub struct Mmsp1Server {
+    /// Settings of each connection. Its `advertised` addresses are named to clients; their ports do not count, because all
+    /// addresses of an endpoint have the port of the connection.
+    pub connection: Arc<ConnectionConfig>,
+    /// From where clients may come.
+    pub from: AddressFilter,
+}
+
+/// A connection by its own tag.
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    handle: ConnectionHandle,
+    /// The address and the inner port of a client, as INFO named them.
+    client: Option<(SocketAddr, u16)>,
+}
+
+/// The state of an endpoint for MMSP/1.
+#[derive(Debug)]
+pub(super) struct Mmsp1Endpoint {
+    /// Connections by their own tags.
+    live: BTreeMap<Tag, Live>,
+    /// Connections by their peers' tags, under which RST and FIN-DONE with T come.
+    by_peer: BTreeMap<Tag, ConnectionHandle>,
+    /// Server connections by the address and inner port of their clients: a client that comes again has lost the old one.
+    by_client: BTreeMap<(SocketAddr, u16), ConnectionHandle>,
+    /// Connections of this end without an answer yet.
+    attempts: BTreeSet<ConnectionHandle>,
+    tombstones: Tombstones,
+    keys: InfoKeys,
+    /// The present second, and the answers to packets of no connection in it.
+    stray: (u64, u32),
+}
+
+impl Mmsp1Endpoint {
+    fn new(now: Instant, rng: &mut Rng) -> Self {
+        Self {
+            live: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            by_client: BTreeMap::new(),
+            attempts: BTreeSet::new(),
+            tombstones: Tombstones::default(),
+            keys: InfoKeys::new(now, rng),
+            stray: (0, 0),
+        }
+    }
+
+    /// A random tag that no connection has, nor had shortly before.
+    fn unused_tag(&self, now: Instant, rng: &mut Rng) -> Tag {
+        loop {
+            let [.., a, b, c, d] = rng.next_u64().to_be_bytes();
+            let tag = Tag(u32::from_be_bytes([a, b, c, d]));
+            if tag.0 != 0 && !self.live.contains_key(&tag) && self.tombstones.get(now, tag).is_none() {
+                return tag;
+            }
+        }
+    }
+
+    /// Follows a change of a connection's tags.
+    pub(super) fn on_tag_change(&mut self, handle: ConnectionHandle, change: TagChange) {
+        self.attempts.remove(&handle);
+        match change {
+            TagChange::PeerKnown { peer, .. } => {
+                self.by_peer.insert(peer, handle);
+            }
+            TagChange::Ended { own, peer, at, pto } => {
+                let live = self.live.remove(&own);
+                if let Some(client) = live.and_then(|live| live.client)
+                    && self.by_client.get(&client) == Some(&handle)
+                {
+                    self.by_client.remove(&client);
+                }
+                let Some(peer) = peer else { return };
+                if self.by_peer.get(&peer) == Some(&handle) {
+                    self.by_peer.remove(&peer);
+                }
+                self.tombstones.insert(at, Tombstone::new(at, own, peer, pto));
+            }
+        }
+    }
+
+    /// Whether RST or FIN-DONE may answer a packet of no connection now; if so, counts it.
+    fn may_answer_stray(&mut self, now: Instant) -> bool {
+        let second = now.as_nanos() / 1_000_000_000;
+        if self.stray.0 != second {
+            self.stray = (second, 0);
+        }
+        let allowed = self.stray.1 < STRAY_ANSWERS;
+        self.stray.1 += u32::from(allowed);
+        allowed
+    }
+}

@@ -59,11 +59,6 @@ impl Tombstones {
         }
     }
 
-    /// When [`Self::expire`] has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.by_time.first().map(|(until, _)| *until)
-    }
-
     fn remove(&mut self, own: Tag) {
         if let Some(tombstone) = self.by_tag.remove(&own) {
             self.by_time.remove(&(tombstone.until, own));
@@ -95,14 +90,13 @@ mod tests {
         let mut tombstones = Tombstones::default();
         tombstones.insert(START, tombstone(START, 1));
         let end = START + LIFETIME;
-        assert_eq!(tombstones.deadline(), Some(end));
         assert_eq!(
             tombstones.get(end - Duration::from_nanos(1), Tag(1)).map(|found| found.peer),
             Some(Tag(2))
         );
         assert_eq!((tombstones.get(end, Tag(1)), tombstones.get(START, Tag(2))), (None, None));
         tombstones.expire(end);
-        assert_eq!((tombstones.deadline(), tombstones.by_tag.len()), (None, 0));
+        assert!(tombstones.by_tag.is_empty() && tombstones.by_time.is_empty());
     }
 
     #[test]

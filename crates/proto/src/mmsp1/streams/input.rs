@@ -55,6 +55,7 @@ impl Streams {
         let whole = self.arrivals.reassembly.insert(tseq, piece(data, content))?;
         let taken = self.arrivals.received.take(tseq, u16::try_from(length).unwrap_or(u16::MAX));
         self.arrivals.bytes += length as u64;
+        self.arrivals.most_ahead = self.arrivals.most_ahead.max(self.arrivals.ahead());
         if !is_valid {
             self.arrivals.credit.discard(length as u64);
             return Ok(Heard { taken, error: Some(DataError::InvalidStream) });
@@ -220,6 +221,11 @@ impl Arrivals {
         }
         // Fragments of messages that never end: no reader can free them.
         if stuck + cost > budget.saturating_mul(2) { Err(Broken::TooLarge) } else { Ok(true) }
+    }
+
+    /// Memory of what waits for earlier data, or for its other fragments.
+    pub(super) fn ahead(&self) -> u64 {
+        self.behind + self.reassembly.held()
     }
 
     /// Nobody will read these bytes: their credit returns to the peer.

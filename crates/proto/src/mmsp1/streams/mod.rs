@@ -134,6 +134,8 @@ struct Arrivals {
     ready: u64,
     bytes: u64,
     duplicate_bytes: u64,
+    /// The most memory that ever waited for earlier data.
+    most_ahead: u64,
 }
 
 #[derive(Debug)]
@@ -188,6 +190,7 @@ impl Streams {
                 ready: 0,
                 bytes: 0,
                 duplicate_bytes: 0,
+                most_ahead: 0,
             },
             waiting_writers: BTreeSet::new(),
             memory_freed: false,

@@ -11,18 +11,7 @@ use crate::mmsp1::cuts::Which;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream, View};
 use crate::stream::priority::{ClassFilter, Level, Rank};
-use crate::stream::set::Backlog;
-
-/// Totals of useful and duplicate bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tally {
-    /// Bytes sent that have arrived without a gap.
-    pub(crate) arrived_in_order: u64,
-    /// Bytes received that had arrived before.
-    pub(crate) duplicate_bytes_received: u64,
-    /// Memory of what waits for earlier data.
-    pub(crate) ahead: u64,
-}
+use crate::stream::set::{Backlog, Tally};
 
 impl Streams {
     /// Whether data that `filter` takes could be sent now.
@@ -174,8 +163,10 @@ impl Streams {
     pub(crate) fn tally(&self) -> Tally {
         Tally {
             arrived_in_order: self.cuts.acked_bytes(),
+            duplicate_bytes_sent: 0,
             duplicate_bytes_received: self.arrivals.duplicate_bytes,
-            ahead: self.arrivals.behind + self.arrivals.reassembly.held(),
+            ahead: self.arrivals.ahead(),
+            most_ahead: self.arrivals.most_ahead,
         }
     }
 }

@@ -199,7 +199,7 @@ impl Path {
         self.in_flight -= bytes;
         let one_way = self.lie.unwrap_or_else(|| micros(packet.arrived - packet.sent));
         let received_at = micros(packet.sent - Instant::from_nanos(0)).wrapping_add(one_way + self.offset);
-        self.delivery.on_delivered(at, bytes, PeerTime(received_at));
+        self.delivery.on_delivered(at, bytes, Some(PeerTime(received_at)));
         self.rtt.on_sample(at - packet.sent, Duration::ZERO);
         let one_way = self.one_way.on_sample(at, packet.sent, received_at);
         if let Some(return_delay) = self.one_way.return_delay(at, self.rtt.smoothed()) {

@@ -32,11 +32,12 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn open(keys: &InfoKeys, now: Instant, bytes: &[u8], from: &str) -> Result<(), InfoError> {
-    keys.open(now, bytes, address(from)).map(|info| {
+fn open(keys: &InfoKeys, now: Instant, bytes: &[u8], from: &str) -> Result<Option<Duration>, InfoError> {
+    keys.open(now, bytes, address(from)).map(|(info, expired)| {
         let content = content();
         assert_eq!((info.client, info.server, info.ports), (content.client, content.server, content.ports));
         assert_eq!((info.address, info.ipv4, info.ipv6), (content.address, content.ipv4, content.ipv6));
+        expired
     })
 }
 
@@ -45,7 +46,7 @@ fn an_info_comes_back_with_all_that_it_holds() {
     let mut keys = keys();
     let info = keys.seal(START, &content());
     assert_eq!(info.len(), content().encoded_len());
-    assert_eq!(open(&keys, START, &info, FROM), Ok(()));
+    assert_eq!(open(&keys, START, &info, FROM), Ok(None));
 }
 
 #[test]
@@ -53,14 +54,8 @@ fn stale_tells_by_how_much() {
     let mut keys = keys();
     let info = keys.seal(START + Duration::from_secs(5), &content());
     let at = |seconds| open(&keys, START + Duration::from_secs(seconds), &info, FROM);
-    assert_eq!((at(5), at(15)), (Ok(()), Ok(())));
-    assert_eq!(at(18), Err(InfoError::Stale(Duration::from_secs(3))));
-    let (found, over) = keys.open_any(START + Duration::from_secs(18), &info, address(FROM)).unwrap();
-    assert_eq!(
-        (found.client, over),
-        (opening(1), Some(Duration::from_secs(3))),
-        "its values serve for a new one"
-    );
+    assert_eq!((at(5), at(15)), (Ok(None), Ok(None)));
+    assert_eq!(at(18), Ok(Some(Duration::from_secs(3))), "its values serve for a new one");
 }
 
 #[test]
@@ -75,7 +70,7 @@ fn of_another_address_earns_no_answer() {
     assert_eq!(stale, Err(InfoError::Elsewhere), "an answer could reach a host that sent no PING");
     assert_eq!(
         open(&keys, START, &info, "[::ffff:192.0.2.1]:4433"),
-        Ok(()),
+        Ok(None),
         "a dual-stack socket sees the same"
     );
 }
@@ -103,8 +98,8 @@ fn rotated_key_still_opens() {
     let info = keys.seal(made, &content());
     let fresh = keys.seal(START + KEY_LIFE, &content());
     assert_ne!(info[1], fresh[1], "the key has another number");
-    assert_eq!(open(&keys, START + KEY_LIFE, &info, FROM), Ok(()));
-    assert_eq!(open(&keys, START + KEY_LIFE, &fresh, FROM), Ok(()));
+    assert_eq!(open(&keys, START + KEY_LIFE, &info, FROM), Ok(None));
+    assert_eq!(open(&keys, START + KEY_LIFE, &fresh, FROM), Ok(None));
     keys.seal(START + 2 * KEY_LIFE, &content());
     assert_eq!(
         open(&keys, START + 2 * KEY_LIFE, &info, FROM),

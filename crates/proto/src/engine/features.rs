@@ -1,0 +1,33 @@
+//! What a wire offers the engine. The engine does without what is missing.
+
+/// What a wire offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Features {
+    /// Packets of any size can be filled and are acknowledged by themselves, so that the datagram size can be searched.
+    pub(crate) size_search: bool,
+    /// A path challenge can fill a datagram, so that its answer proves that the path carries that size.
+    pub(crate) full_challenges: bool,
+    /// Acknowledgements count ECN marks.
+    pub(crate) ecn: bool,
+    /// How the failure of a path is detected.
+    pub(crate) detection: Detection,
+}
+
+impl Features {
+    /// Everything.
+    pub(crate) const ALL: Self =
+        Self { size_search: true, full_challenges: true, ecn: true, detection: Detection::Fast };
+}
+
+/// How the failure of a path is detected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Detection {
+    /// By silence, probe timeouts and reports of the peer, within some round trips (chapter 6 of the specification). The
+    /// default.
+    #[default]
+    Fast,
+    /// By path challenges alone: a path fails after three of them without an answer, each of which has at least 1 s. MMSP/1
+    /// only (rule 3.85 of the specification).
+    Probes,
+}
