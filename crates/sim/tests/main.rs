@@ -25,6 +25,8 @@ mod pairs;
 mod paths;
 mod ping;
 mod qlog;
+#[path = "shared/random_changes.rs"]
+mod random_changes;
 mod random_operations;
 mod rendezvous;
 mod scheduler_laws;

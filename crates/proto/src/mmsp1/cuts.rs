@@ -301,10 +301,11 @@ impl Cuts {
         self.settled.remove(&path);
     }
 
-    /// The TSEQs in flight with a carrier on a path, lowest first. Costs a scan.
-    pub(crate) fn in_flight_on(&self, path: PathId) -> impl Iterator<Item = u64> {
+    /// The TSEQs with a carrier on a path that are not acknowledged, lowest first. Costs a scan.
+    pub(crate) fn unacked_on(&self, path: PathId) -> impl Iterator<Item = u64> {
         let on_path = move |given: &Given| {
-            given.state == CutState::InFlight && given.carriers.iter().any(|carrier| carrier.path == path)
+            matches!(given.state, CutState::InFlight | CutState::Repeat)
+                && given.carriers.iter().any(|carrier| carrier.path == path)
         };
         (self.first..).zip(&self.ring).filter(move |(_, given)| on_path(given)).map(|(tseq, _)| tseq)
     }

@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 use super::Mmsp1;
 use super::handshaking::note_sent;
 use super::monitor::Wish;
-use crate::engine::{Carry, Engine, Load, Phase, Probing, record_probe, single};
+use crate::engine::{Carry, Engine, Load, Phase, Probing, forget_packets, record_probe, single};
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, PathReason};
 use crate::protection::EncryptionLevel;
-use crate::recovery::PacketKind;
+use crate::recovery::{PacketKind, SentPacket};
 use crate::scheduler::Source;
 use crate::{FourTuple, Instant, Transmit};
 
@@ -119,6 +119,9 @@ impl Mmsp1 {
         let mut contents = Contents::new();
         let is_persist_probe = self.write_load(engine, (id, carry), &mut writer, &mut contents);
         let asks = carry.ack_eliciting && contents.is_empty();
+        if asks {
+            self.forget_arrived(engine, id);
+        }
         if asks && writer.remaining() >= SMALLEST - HEADER_LEN {
             let path = engine.paths.get_mut(id)?;
             let nonce = path.prober.challenge(now, tuple, &mut engine.shared.rng);
@@ -143,6 +146,17 @@ impl Mmsp1 {
             carries_data: takes_number && !is_persist_probe,
             clear: None,
         })
+    }
+
+    /// Nothing on a path waits for a SACK, although packets are in flight there: their content arrived in so many copies
+    /// that no SACK will name these.
+    fn forget_arrived(&self, engine: &mut Engine, id: PathId) {
+        let Some(path) = engine.paths.get(id) else { return };
+        let has_arrived =
+            |packet: &&SentPacket| packet.contents.iter().all(|content| self.streams.has_arrived(content));
+        let arrived: Vec<u64> =
+            path.recovery.oldest().filter(has_arrived).map(|packet| packet.packet_number).collect();
+        forget_packets(engine, id, &arrived);
     }
 
     /// Writes DATA; true if it is a persist probe.

@@ -41,6 +41,7 @@ pub struct Chaos {
     rng: Rng,
     mean_pause: Duration,
     spares: usize,
+    moves: bool,
     rule: Option<RuleId>,
     done: Vec<(Duration, Operation)>,
 }
@@ -48,13 +49,20 @@ pub struct Chaos {
 impl Chaos {
     /// Makes a source of changes with pauses of `mean_pause` on average.
     pub fn new(rng: Rng, mean_pause: Duration) -> Self {
-        Self { rng, mean_pause, spares: 1, rule: None, done: Vec::new() }
+        Self { rng, mean_pause, spares: 1, moves: true, rule: None, done: Vec::new() }
     }
 
     /// Changes the first path too: for a while no path may work.
     #[must_use]
     pub fn everywhere(mut self) -> Self {
         self.spares = 0;
+        self
+    }
+
+    /// Keeps the addresses of the client's interfaces: for a protocol whose connections cannot get new ones.
+    #[must_use]
+    pub fn without_moves(mut self) -> Self {
+        self.moves = false;
         self
     }
 
@@ -106,7 +114,8 @@ impl Chaos {
             2..=4 => Operation::Restore(path, Direction::Both),
             5 => Operation::InterfaceDown(path),
             6 => Operation::InterfaceUp(path),
-            7 => Operation::ChangeAddress(path),
+            7 if self.moves => Operation::ChangeAddress(path),
+            7 => return None,
             8 => Operation::Rebind(path),
             9 => Operation::SetRate(path, Rate::from_bits_per_second(1_000_000 + self.below(50_000_000))),
             10 => Operation::SetLoss(path, Probability::from_billionths(self.below(100_000_000))),

@@ -1,6 +1,11 @@
 //! The behaviour of connections over MMSP/1, in virtual time and through the public interface only.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod handshake;
+#[path = "../shared/random_changes.rs"]
+mod random_changes;
+mod random_operations;
+mod tester;
 mod transfers;
 
 use manyway_proto::ConnectionConfig;

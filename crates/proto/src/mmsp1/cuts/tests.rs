@@ -88,11 +88,11 @@ fn the_urgent_and_then_the_lowest_tseq_goes_first_and_none_beyond_the_edge() {
 fn a_suspect_path_gives_back_its_tseqs_once() {
     let (mut cuts, mut flight, tseqs) = given(2);
     let number = flight.send(&mut cuts, at(0), 0, &tseqs);
-    assert_eq!(cuts.in_flight_on(PathId(0)).collect::<Vec<_>>(), tseqs);
+    assert_eq!(cuts.unacked_on(PathId(0)).collect::<Vec<_>>(), tseqs);
     flight.reinject(&mut cuts, PathId(0), number);
     flight.send(&mut cuts, at(1), 1, &tseqs);
     assert_eq!(cuts.next(Which::Repeat, ClassFilter::All, EDGE), None);
     flight.settle(&mut cuts, PathId(0), number);
     assert_eq!(cuts.next(Which::Repeat, ClassFilter::All, EDGE), None);
-    assert_eq!(cuts.in_flight_on(PathId(1)).collect::<Vec<_>>(), tseqs);
+    assert_eq!(cuts.unacked_on(PathId(1)).collect::<Vec<_>>(), tseqs);
 }

@@ -187,7 +187,7 @@ impl Model {
 
     /// Sends a copy of the oldest TSEQ in flight on another path.
     fn copy(&mut self, from: u32, to: u32) {
-        let Some(tseq) = self.cuts.in_flight_on(PathId(from)).next() else { return };
+        let Some(tseq) = self.cuts.unacked_on(PathId(from)).next() else { return };
         let number = self.send_these(to, &[tseq]);
         self.flight.mark_copy(to, number);
     }

@@ -222,15 +222,19 @@ impl Streams {
         }
     }
 
-    /// Writes copies of the oldest blocks in flight on a path, as far as they fit: for a packet that has to earn a
-    /// SACK.
-    pub(crate) fn write_oldest(&self, path: PathId, w: &mut Writer<'_>, contents: &mut Contents) {
-        for tseq in self.cuts.in_flight_on(path) {
+    /// Writes copies of the oldest blocks that were sent on a path and are not acknowledged, as far as they fit: for a
+    /// packet that has to earn a SACK. They no longer wait to be sent again.
+    pub(crate) fn write_oldest(&mut self, path: PathId, w: &mut Writer<'_>, contents: &mut Contents) {
+        let before = contents.len();
+        for tseq in self.cuts.unacked_on(path) {
             let is_here = contents.iter().any(|content| content.tseq() == Some(tseq));
-            let Some(given) = self.cuts.get(tseq).filter(|_| !is_here) else { continue };
-            if !write_block(tseq, given, w, contents) {
-                return;
+            let given = self.cuts.get(tseq).filter(|given| !is_here && given.end <= self.edge);
+            if given.is_some_and(|given| !write_block(tseq, given, w, contents)) {
+                break;
             }
+        }
+        for tseq in contents.iter().skip(before).filter_map(SentContent::tseq) {
+            self.cuts.take(tseq);
         }
     }
 
