@@ -1,7 +1,10 @@
 //! The behaviour of connections over MMSP/1, in virtual time and through the public interface only.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod close;
 mod handshake;
+mod parity;
+mod paths;
 #[path = "../shared/random_changes.rs"]
 mod random_changes;
 mod random_operations;

@@ -183,6 +183,11 @@ impl Tester {
         let pong = self.take();
         assert_eq!(pong.names(), ["PONG"]);
         assert!(self.is_established());
+        // After the handshake a PROBE measures the RTT.
+        let probe = self.take();
+        assert_eq!(probe.names(), ["PROBE"]);
+        self.now += Duration::from_millis(20);
+        self.answer_probe(&probe);
         self.discard();
     }
 
