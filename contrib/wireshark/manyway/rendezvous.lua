@@ -1,0 +1,61 @@
+-- The datagrams of the rendezvous, chapter 10 of the specification.
+
+if ... == nil then return end -- Wireshark loads every file of its plugin folder; manyway.lua alone needs this one.
+
+local proto = Proto("mmsp_rendezvous", "Rendezvous of MMSP/2")
+
+local KINDS = { "request of a client", "request of a server", "retry", "answer", "knock" }
+-- The lengths that each kind may have (rule 10.2).
+local LENGTHS = { { 256 }, { 256 }, { 44 }, { 46, 215 }, { 20 } }
+local HEADER = 20
+
+local f = {
+    version = ProtoField.uint8("mmsp_rendezvous.version", "Version"),
+    kind = ProtoField.uint8("mmsp_rendezvous.kind", "Kind", base.DEC, KINDS),
+    token = ProtoField.bytes("mmsp_rendezvous.token", "Token"),
+    nonce = ProtoField.bytes("mmsp_rendezvous.nonce", "Nonce"),
+    cookie = ProtoField.bytes("mmsp_rendezvous.cookie", "Cookie"),
+    port = ProtoField.uint16("mmsp_rendezvous.port", "Seen: port"),
+    address = ProtoField.ipv6("mmsp_rendezvous.address", "Seen: address"),
+    sequence = ProtoField.uint64("mmsp_rendezvous.sequence", "Sequence of the list"),
+    sealed = ProtoField.bytes("mmsp_rendezvous.sealed", "Sealed addresses"),
+    padding = ProtoField.bytes("mmsp_rendezvous.padding", "Padding"),
+}
+proto.fields = f
+
+local function is_datagram(tvb)
+    if tvb:len() < HEADER or tvb(0, 3):uint() ~= 1 then return false end
+    for _, length in ipairs(LENGTHS[tvb(3, 1):uint()] or {}) do
+        if tvb:len() == length then return true end
+    end
+    return false
+end
+
+local function sealed(tvb, tree, at)
+    tree:add(f.sequence, tvb(at, 8))
+    tree:add(f.sealed, tvb(at + 8, 161))
+    return at + 169
+end
+
+local function dissect(tvb, pinfo, root)
+    local kind = tvb(3, 1):uint()
+    local tree = root:add(proto, tvb())
+    tree:append_text(", " .. KINDS[kind])
+    tree:add(f.version, tvb(2, 1))
+    tree:add(f.kind, tvb(3, 1))
+    tree:add(f.token, tvb(4, 16))
+    if kind < 5 then tree:add(f.nonce, tvb(20, 8)) end
+    if kind < 4 then tree:add(f.cookie, tvb(28, 16)) end
+    if kind < 3 then
+        tree:add(f.padding, tvb(sealed(tvb, tree, 44)))
+    elseif kind == 4 then
+        tree:add(f.port, tvb(28, 2))
+        tree:add(f.address, tvb(30, 16))
+        if tvb:len() > 46 then sealed(tvb, tree, 46) end
+    end
+    pinfo.cols.protocol:set("MMSP rendezvous")
+    pinfo.cols.info:set(KINDS[kind])
+    return tvb:len()
+end
+
+return { proto = proto, dissect = dissect, is_datagram = is_datagram }
