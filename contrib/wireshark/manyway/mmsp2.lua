@@ -124,7 +124,8 @@ local function try(tvb, pinfo, packet)
     return packet, true
 end
 
-local function show_sealed(tvb, pinfo, tree, packet, first, root)
+-- Shows what is inside of a packet, or why it is not shown. Returns its text, and its sender if that is known.
+local function show_sealed(tvb, pinfo, tree, packet, first)
     if packet.length < LEAST_SEALED then
         tree:add_proto_expert_info(e.dropped, "Fewer than 20 bytes from the packet number on: dropped (rule 4.7)")
         tree:add(f.sealed, tvb(packet.at + packet.number_offset, packet.length))
@@ -142,17 +143,17 @@ local function show_sealed(tvb, pinfo, tree, packet, first, root)
             return "Stateless reset"
         end
         tree:add_proto_expert_info(e.sealed, ("Not opened: %s"):format(packet.why or "its type is reserved"))
-        return title .. " sealed"
+        return title .. " sealed", packet.sender
     end
     show_unmasked(tvb, tree, packet, first)
     packet.is_new = is_new
     local inside = ByteArray.new(packet.text, true):tvb(("Opened %s packet %.0f"):format(title, packet.number))
     local blocks = show_blocks(inside, tree, packet)
-    return ("%s #%.0f: %s"):format(title, packet.number, table.concat(blocks, "; "))
+    return ("%s #%.0f: %s"):format(title, packet.number, table.concat(blocks, "; ")), packet.sender
 end
 
 -- Shows the packet that begins at the reader, and moves the reader behind it. Returns its text for the list of
--- packets.
+-- packets, and its sender if that is known.
 local function show_packet(reader, pinfo, root)
     local tvb, at = reader.tvb, reader.at
     local tree = root:add(proto, tvb(at))
@@ -160,7 +161,7 @@ local function show_packet(reader, pinfo, root)
     tree:add(f.first, first)
     tree:add(f.is_long, first)
     local fixed = tree:add(f.fixed, first)
-    local text, packet
+    local text, packet, sender
     local fault = Reader.protect(function()
         reader:take(1, "first byte")
         local value = first:uint()
@@ -182,22 +183,27 @@ local function show_packet(reader, pinfo, root)
     if packet then
         packet.at, packet.number_offset = at, reader.at - at
         reader:take(packet.length, "the packet")
-        text = show_sealed(tvb, pinfo, tree, packet, first)
+        text, sender = show_sealed(tvb, pinfo, tree, packet, first)
         tree:append_text((", to %s"):format(id_text(packet.destination)))
     end
     tree:append_text(", " .. text)
     tree:set_len(reader.at - at)
-    return text
+    return text, sender
 end
 
--- Shows all packets of a datagram (rule 4.9). Returns how many bytes are MMSP/2.
+-- Shows all packets of a datagram (rule 4.9). Returns how many bytes are MMSP/2, and who sent the first packet if
+-- that is known.
 local function dissect(tvb, pinfo, root)
     pinfo.cols.protocol:set("MMSP/2")
-    local texts = {}
+    local texts, first_sender = {}, nil
     local reader = Reader.new(tvb, 0, tvb:len())
-    while reader:left() > 0 do texts[#texts + 1] = show_packet(reader, pinfo, root) end
+    while reader:left() > 0 do
+        local text, sender = show_packet(reader, pinfo, root)
+        first_sender = first_sender or sender
+        texts[#texts + 1] = text
+    end
     pinfo.cols.info:set(table.concat(texts, " | "))
-    return tvb:len()
+    return tvb:len(), first_sender
 end
 
 -- Whether a datagram begins with a packet of the handshake of this version, whose length fits (rule 4.4).

@@ -5,6 +5,7 @@ if ... == nil then return end -- Wireshark loads every file of its plugin folder
 local Reader = require("manyway.reader")
 local fields = require("manyway.mmsp2_fields")
 local connections = require("manyway.connections")
+local tls = require("manyway.tls")
 local malformed = Reader.malformed
 local f, e = fields.fields, fields.experts
 
@@ -126,19 +127,29 @@ local function data(reader, tree)
     return length
 end
 
--- A message of TLS may begin in the middle of a piece; only one at the beginning of all is named.
+-- Shows the messages of TLS at the beginning of all, with the parameters of the connection; in later pieces a message
+-- may begin anywhere. Returns their names.
+local function hello(range, tree)
+    local names = {}
+    tls.messages(Reader.new(range:tvb(), 0, range:len()), function(kind, body)
+        names[#names + 1] = fields.HANDSHAKE[kind] or ("TLS message %d"):format(kind)
+        local item = tree:add(f.tls_message, range(0, 1), kind)
+        local list = body and tls.parameters(kind, body)
+        if list then parameters(list, item, function(parameter) return fields.PARAMETERS[parameter] end) end
+    end)
+    return " " .. table.concat(names, ", ")
+end
+
 local function crypto(reader, tree, _, packet)
     local offset = reader:varint(tree, f.offset, "offset")
-    local hello
-    if reader:left() > 0 then
-        local range = reader.tvb:range(reader.at, reader:left())
+    local length = data(reader, tree)
+    local names = ""
+    if length > 0 then
+        local range = reader.tvb:range(reader.limit - length, length)
         if packet.level == "Initial" and packet.is_new then connections.learn_hello(packet, offset, range:raw()) end
-        if offset == 0 then
-            tree:add(f.hello, range(0, 1))
-            hello = fields.HANDSHAKE[range(0, 1):uint()]
-        end
+        if offset == 0 then names = hello(range, tree) end
     end
-    return ("offset=%.0f Len=%d%s"):format(offset, data(reader, tree), hello and " " .. hello or "")
+    return ("offset=%.0f Len=%d%s"):format(offset, length, names)
 end
 
 local function stream(reader, tree, flags)

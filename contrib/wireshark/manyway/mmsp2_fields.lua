@@ -139,7 +139,7 @@ local f = {
     parameter_number = varint("parameter.number", "Value"),
     parameter_text = ProtoField.string("mmsp2.parameter.text", "Value", base.UNICODE),
     parameter_version = ProtoField.uint32("mmsp2.parameter.version", "Version", base.HEX, VERSIONS),
-    hello = ProtoField.uint8("mmsp2.crypto.message", "TLS message", base.DEC, HANDSHAKE),
+    tls_message = ProtoField.uint8("mmsp2.crypto.message", "TLS message", base.DEC, HANDSHAKE),
 }
 proto.fields = f
 
