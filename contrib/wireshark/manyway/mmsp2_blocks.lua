@@ -240,7 +240,8 @@ end
 local function error_code(reader, tree, when)
     local code, item = reader:varint(tree, f.code, "code")
     item:append_text((" (%s)"):format(error_name(code)))
-    if code ~= 0 then item:add_proto_expert_info(e.close, ("%s ends with %s"):format(when, error_name(code))) end
+    -- Code 0 of the application (0x1000) is no error either.
+    if code ~= 0 and code ~= 0x1000 then item:add_proto_expert_info(e.close, ("%s ends with %s"):format(when, error_name(code))) end
     return error_name(code)
 end
 
