@@ -34,7 +34,7 @@ MMSP1 = {
         "mmsp1.aws": ["65536"],
         "mmsp1.sack.ranges": ["2"],
         "mmsp1.sack.duplicates": ["3"],
-        "mmsp1.sack.range": ["1002-1003", "1007-1007"],
+        "mmsp1.sack.range": ["1002-1003", "1007"],
         "mmsp1.sack.range.start": ["1002", "1007"],
         "mmsp1.sack.range.end": ["1003", "1007"],
         "mmsp1.sack.duplicate": ["999", "999", "1002"],

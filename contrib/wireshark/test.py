@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import capture
 import expected
+import picture
 import seal
 from capture import GOLDEN, dissect, frame, golden, mmsp1, tshark, write
 from seal import AES_128_GCM, CHACHA20_POLY1305, Connection, block
@@ -28,6 +30,7 @@ CLIENT = {"ports": (40000, 4455), "hosts": ("192.0.2.1", "192.0.2.7")}
 SERVER = {"ports": (4455, 40000), "hosts": ("192.0.2.7", "192.0.2.1")}
 SIDES = {"client": CLIENT, "server": SERVER}
 MANYWAY = None
+VERSION = ""
 
 
 class Test(unittest.TestCase):
@@ -107,6 +110,7 @@ class Mmsp1(Test):
         write(path, [frame(mmsp1(golden("mmsp1_data")))], snap=68)
         fields = dissect(path, "-o", "manyway.ports:4455")[0]
         self.assertEqual(fields.all("mmsp1.checksum.status"), ["2"])
+        self.assertEqual(fields.messages(), [])
 
     # Rules 3.4, 3.5, 3.7, 3.10 to 3.12, 3.15, 3.16, 3.18, 3.28, 3.35, 3.38, 3.45 and 3.73.
     def test_what_a_receiver_drops_refuses_or_skips_is_told(self):
@@ -275,6 +279,15 @@ class Mmsp2(Test):
         shown = self.shown(frames[1:], "-o", "manyway.ports:4455")
         self.assertEqual(shown[1].messages(), ["Not opened: its ID is not known"])
 
+    def test_a_packet_that_was_captured_in_part_is_not_called_malformed(self):
+        connection = Connection("in part", AES_128_GCM)
+        frames = [frame(packet, **SIDES[side]) for side, packet in connection.hellos()]
+        frames.append(frame(connection.short("client", 0, golden("stream") * 20), **CLIENT))
+        path = self.directory / "capture.pcap"
+        write(path, frames, snap=110)
+        for fields in dissect(path, "-o", "manyway.ports:4455"):
+            self.assertEqual(fields.messages(), ["Not opened: the capture has only a part of the packet"])
+
     # Rules 2.2, 2.3, 2.6, 2.7, 2.10, 2.13, 5.1, 5.2, 5.80, 5.83, 5.90, 5.94, 5.96 and 5.9b.
     def test_what_is_refused_is_told(self):
         info = struct.pack(">HHI", 0, 8, 1)
@@ -401,13 +414,22 @@ class OtherTraffic(Test):
         self.assertIn("quic", shown[ours + 2].protocols)
 
 
+class Pictures(Test):
+    def test_those_of_the_documentation_are_what_tshark_shows(self):
+        if not VERSION.startswith("TShark (Wireshark) 4.0."):
+            self.skipTest(f"the pictures are those of Wireshark 4.0, and this is {VERSION}")
+        for path, content in picture.pictures():
+            self.assertEqual(path.read_text(), content, f"{path.name}: contrib/wireshark/picture.py draws it again")
+
+
 class RealTransfer(Test):
     """What the command sends, as tshark and as the command's own `decode` see it."""
 
-    PORT = 44551
-
     def run_transfer(self, path, keys):
-        dumpcap = [shutil.which("dumpcap"), "-q", "-P", "-i", "lo", "-f", f"udp port {self.PORT}", "-w", str(path)]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        dumpcap = [shutil.which("dumpcap"), "-q", "-P", "-i", "lo", "-f", f"udp port {port}", "-w", str(path)]
         sniffer = self.start(dumpcap, stderr=subprocess.PIPE, text=True)
         heard = ""
         while "File:" not in heard:
@@ -415,7 +437,7 @@ class RealTransfer(Test):
             heard += line
             if not line:
                 self.skipTest(f"dumpcap cannot capture here: {heard.strip()}")
-        listen = ["--listen", f"127.0.0.1:{self.PORT}", "--listen", f"[::1]:{self.PORT}"]
+        listen = ["--listen", f"127.0.0.1:{port}", "--listen", f"[::1]:{port}"]
         directory = self.directory / "served"
         directory.mkdir()
         server = self.start(
@@ -497,7 +519,7 @@ def built_command():
 
 
 def main():
-    global MANYWAY
+    global MANYWAY, VERSION
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manyway", help="the command [default: the newest one that cargo built]")
     options, rest = parser.parse_known_args()
@@ -505,7 +527,8 @@ def main():
         print("tshark is not installed: the dissector was not tested")
         return
     MANYWAY = options.manyway or built_command()
-    print(subprocess.run(["tshark", "--version"], capture_output=True, text=True).stdout.splitlines()[0])
+    VERSION = subprocess.run(["tshark", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+    print(VERSION)
     unittest.main(argv=[sys.argv[0], *rest])
 
 

@@ -95,7 +95,8 @@ local function aes(keys, a, b, c, d)
         return bxor(S[rshift(p, 24)] * 2 ^ 24 + S[band(rshift(q, 16), 255)] * 2 ^ 16
             + S[band(rshift(r, 8), 255)] * 2 ^ 8 + S[band(s, 255)], key)
     end
-    return last(a, b, c, d, keys[41]), last(b, c, d, a, keys[42]), last(c, d, a, b, keys[43]), last(d, a, b, c, keys[44])
+    return last(a, b, c, d, keys[41]), last(b, c, d, a, keys[42]),
+        last(c, d, a, b, keys[43]), last(d, a, b, c, keys[44])
 end
 
 -- What the 8 bits that leave a block of GHASH at its end add to its first word.
@@ -225,7 +226,8 @@ local LIMB = 2 ^ 22
 
 local function limbs(bytes, at, high)
     local floor = math.floor
-    local a, b, c, d = little_word(bytes, at), little_word(bytes, at + 4), little_word(bytes, at + 8), little_word(bytes, at + 12)
+    local a, b = little_word(bytes, at), little_word(bytes, at + 4)
+    local c, d = little_word(bytes, at + 8), little_word(bytes, at + 12)
     return { a % LIMB, floor(a / LIMB) + b % 2 ^ 12 * 2 ^ 10, floor(b / 2 ^ 12) + c % 4 * 2 ^ 20, floor(c / 4) % LIMB,
         floor(c / 2 ^ 24) + d % 2 ^ 14 * 2 ^ 8, floor(d / 2 ^ 14) + high }
 end

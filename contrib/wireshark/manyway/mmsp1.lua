@@ -17,7 +17,7 @@ local BYTES_END = 0x4d570002
 -- Blocks that have no other block beside them (rule 3.7).
 local ALONE = { [2] = true, [3] = true, [6] = true, [7] = true, [8] = true, [9] = true }
 -- What the flags B and E say (rule 3.34).
-local PARTS = { [0] = "a fragment in the middle", "the last fragment", "the first fragment", "the whole message" }
+local PARTS = { [0] = "middle", "last", "first", "whole" }
 
 -- What the capture has shown so far. Frames are read in order before any is looked at again.
 local seen
@@ -127,7 +127,9 @@ local function addresses(field, size)
 end
 
 local SYN_PARAMETERS = { [IPV4_LIST] = addresses(f.ipv4, 4), [IPV6_LIST] = addresses(f.ipv6, 16) }
-local SYN_ACK_PARAMETERS = { [INFO] = info, [IPV4_LIST] = SYN_PARAMETERS[IPV4_LIST], [IPV6_LIST] = SYN_PARAMETERS[IPV6_LIST] }
+local SYN_ACK_PARAMETERS = {
+    [INFO] = info, [IPV4_LIST] = SYN_PARAMETERS[IPV4_LIST], [IPV6_LIST] = SYN_PARAMETERS[IPV6_LIST],
+}
 local ADDRESS_SIZE = { [IPV4_LIST] = 4, [IPV6_LIST] = 16 }
 
 -- Whether the bytes are a list of `entries` addresses and then nothing but parameters (rule 3.18).
@@ -143,7 +145,8 @@ local function is_reading(reader, entries, known, is_answer)
             local kind, value = list:parameter()
             if is_answer and is_first and kind ~= INFO then malformed("INFO is not the first parameter") end
             if known[kind] and present[kind] then malformed("a parameter twice") end
-            if known[kind] and ADDRESS_SIZE[kind] and value:left() % ADDRESS_SIZE[kind] ~= 0 then malformed("a list") end
+            local size = known[kind] and ADDRESS_SIZE[kind] or 1
+            if value:left() % size ~= 0 then malformed("a list of addresses") end
             present[kind], is_first = true, false
         end
         if is_answer and is_first then malformed("INFO is missing") end
@@ -170,7 +173,7 @@ local function opening(reader, tree, is_answer)
         reader:field(tree, is_filler and f.filler or f.ipv4, 4, "address")
     end
     parameters(reader, tree, known)
-    return tag, ("tag=%08x AWS=%u streams=%u/%u TSEQ=%u"):format(tag, window, outgoing, incoming, tseq)
+    return tag, ("tag=%08x AWS=%d streams=%d/%d TSEQ=%d"):format(tag, window, outgoing, incoming, tseq)
 end
 
 local function probe_data(tree, reader)
@@ -249,8 +252,8 @@ read[0] = function(reader, tree, packet, flags, flags_item)
         tree:add(f.first_sent, seen.data[key]):set_generated()
         tseq_item:add_proto_expert_info(e.again)
     end
-    local order = math.floor(bits / 4) % 2 == 1 and "unordered" or ("SSEQ=%u"):format(sseq)
-    return ("TSEQ=%u stream=%u %s Len=%u, %s"):format(tseq, stream, order, length, PARTS[bits % 4])
+    local order = math.floor(bits / 4) % 2 == 1 and "unordered" or ("SSEQ=%d"):format(sseq)
+    return ("TSEQ=%d stream=%d %s Len=%d %s"):format(tseq, stream, order, length, PARTS[bits % 4])
 end
 
 read[1] = function(reader, tree)
@@ -262,21 +265,22 @@ read[1] = function(reader, tree)
     for _ = 1, ranges do
         local range = reader:take(4, "a range")
         local first, last = range(0, 2):uint(), range(2, 2):uint()
-        local text = ("%u-%u"):format(wrap32(ack + first), wrap32(ack + last))
+        local text = first == last and ("%d"):format(wrap32(ack + first))
+            or ("%d-%d"):format(wrap32(ack + first), wrap32(ack + last))
         local item = tree:add(f.range, range, text)
         item:add(f.range_start, range(0, 2), wrap32(ack + first))
         item:add(f.range_end, range(2, 2), wrap32(ack + last))
         if first == 0 or last < first then
-            fault = ("range %u to %u: a receiver ignores the SACK, and it earns ERROR with 0x0004 (rule 3.45)"):format(first, last)
+            fault = ("range %d to %d: the SACK is ignored and earns ERROR with 0x0004 (rule 3.45)"):format(first, last)
         end
         arrived[#arrived + 1] = text
     end
     for _ = 1, duplicates do reader:field(tree, f.duplicate, 4, "a duplicate") end
     reader:finish("the duplicates")
     if fault then tree:add_proto_expert_info(e.violation, fault) end
-    local text = ("ack=%u AWS=%u"):format(ack, window)
+    local text = ("ack=%d AWS=%d"):format(ack, window)
     if ranges > 0 then text = text .. " ranges=" .. table.concat(arrived, ",") end
-    if duplicates > 0 then text = ("%s duplicates=%u"):format(text, duplicates) end
+    if duplicates > 0 then text = ("%s duplicates=%d"):format(text, duplicates) end
     return text
 end
 
@@ -310,7 +314,7 @@ local function empty(reader)
     reader:finish("the header of the block")
 end
 
-local function with_t(reader, tree, _, flags, flags_item)
+local function with_t(reader, _, _, flags, flags_item)
     flags_item:add(f.reflected, flags)
     empty(reader)
     return flags:uint() % 2 == 1 and "T" or nil
@@ -321,7 +325,7 @@ read[5], read[7], read[8] = empty, empty, with_t
 read[6] = function(reader, tree)
     local ack = reader:uint(tree, f.ack, 4, "ack TSEQ")
     reader:finish("ack TSEQ")
-    return ("ack=%u"):format(ack)
+    return ("ack=%d"):format(ack)
 end
 
 read[9] = function(reader, tree, _, flags, flags_item)
@@ -340,8 +344,10 @@ read[11] = function(reader, tree, packet)
     local nonce, path
     local present = parameters(reader, tree, { [PROBE_DATA] = function(...) nonce, path = probe_data(...) end })
     if not present[PROBE_DATA] then malformed("probe data is missing (rule 3.38)") end
-    if packet.is_good and not seen.probes[nonce] then seen.probes[nonce] = { frame = packet.frame, time = packet.time } end
-    return ("path=%u nonce=%s"):format(path, nonce)
+    if packet.is_good and not seen.probes[nonce] then
+        seen.probes[nonce] = { frame = packet.frame, time = packet.time }
+    end
+    return ("path=%d nonce=%s"):format(path, nonce)
 end
 
 read[12] = function(reader, tree, packet)
@@ -355,7 +361,7 @@ read[12] = function(reader, tree, packet)
         local passed = packet.time - probe.time
         tree:add(f.probe_time, NSTime.new(math.floor(passed), math.floor(passed % 1 * 1e9 + 0.5))):set_generated()
     end
-    return ("echo of path=%u nonce=%s"):format(path, echo)
+    return ("echo of path=%d nonce=%s"):format(path, echo)
 end
 
 -- Shows a block. Returns its text for the list of packets, and whether a receiver stops reading (rule 3.10).
@@ -383,7 +389,7 @@ local function show_block(kind, reader, range, zeros, tree, packet)
             or "Unknown type: a receiver skips the block (rule 3.10)")
     end
     if zeros then item:add(f.padding, zeros) end
-    if text and text ~= "" then item:append_text(", " .. text) end
+    if text and text ~= "" then item:append_text(" " .. text) end
     return (text and text ~= "") and name .. " " .. text or name, stops
 end
 
@@ -391,13 +397,14 @@ local function header(tvb, tree, packet)
     tree:add(f.source_port, tvb(0, 2))
     local port_item = tree:add(f.destination_port, tvb(2, 2))
     if packet.destination == 0 or packet.destination > LARGEST_PORT then
-        port_item:add_proto_expert_info(e.dropped, "Ports lie between 1 and 16383: a receiver drops the packet (rule 3.4)")
+        port_item:add_proto_expert_info(e.dropped,
+            "Ports lie between 1 and 16383: a receiver drops the packet (rule 3.4)")
     end
     local sum_item = tree:add(f.checksum, tvb(4, 4))
     sum_item:add(f.checksum_status, tvb(4, 4), packet.status):set_generated()
     if packet.status == 0 then
-        sum_item:add_proto_expert_info(e.checksum, ("Wrong checksum, should be 0x%08x: a receiver drops the packet (rule 3.3)")
-            :format(packet.computed))
+        sum_item:add_proto_expert_info(e.checksum,
+            ("Wrong checksum, should be 0x%08x: a receiver drops the packet (rule 3.3)"):format(packet.computed))
     end
     local id_item = tree:add(f.connection_id, tvb(8, 4))
     if packet.tag == 0 then id_item:add_proto_expert_info(e.violation, "A tag is never 0 (rule 3.5)") end
@@ -406,7 +413,7 @@ end
 
 -- Whether a receiver reads the header: two ports of MMSP/1 and a checksum that is right (rules 3.3, 3.4).
 local function is_packet(tvb)
-    if tvb:len() < HEADER or tvb:len() ~= tvb:reported_len() then return false end
+    if tvb:len() < HEADER or Reader.is_in_part(tvb) then return false end
     local source, destination = tvb(0, 2):uint(), tvb(2, 2):uint()
     if source < 1 or source > LARGEST_PORT or destination < 1 or destination > LARGEST_PORT then return false end
     return adler32(tvb:raw()) == tvb(4, 4):uint()
@@ -422,7 +429,7 @@ end
 local function show(tvb, pinfo, root)
     local packet = { frame = pinfo.number, time = pinfo.rel_ts, tag = tvb(8, 4):uint(), destination = tvb(2, 2):uint() }
     packet.status = 2
-    if tvb:len() == tvb:reported_len() then
+    if not Reader.is_in_part(tvb) then
         packet.computed = adler32(tvb:raw())
         packet.status = packet.computed == tvb(4, 4):uint() and 1 or 0
     end
@@ -431,7 +438,7 @@ local function show(tvb, pinfo, root)
     pinfo.cols.protocol:set("MMSP/1")
     local source = tvb(0, 2):uint()
     local tree = root:add(proto, tvb:range())
-    tree:append_text((", %u > %u, connection ID %08x"):format(source, packet.destination, packet.tag))
+    tree:append_text((", %d > %d, connection ID %08x"):format(source, packet.destination, packet.tag))
     local id_item = header(tvb, tree, packet)
     local names, count, alone = {}, 0, nil
     local reader = Reader.new(tvb, HEADER, tvb:len())
@@ -441,18 +448,21 @@ local function show(tvb, pinfo, root)
         if ALONE[kind] then alone = BLOCKS[kind] end
         return stops
     end)
-    if fault then
+    if fault and Reader.is_in_part(tvb) then
+        tree:add(f.trailing, rest):append_text(" - " .. Reader.IN_PART)
+    elseif fault then
         tree:add(f.trailing, rest):add_proto_expert_info(e.cut, ("The reading ends here: %s (rule 3.11)"):format(fault))
         names[#names + 1] = "malformed"
     elseif reader:left() > 0 then
         tree:add(f.trailing, tvb(reader.at))
     end
     if alone and count > 1 then
-        tree:add_proto_expert_info(e.dropped, ("%s travels alone: a receiver drops the packet (rule 3.7)"):format(alone))
+        tree:add_proto_expert_info(e.dropped,
+            ("%s travels alone: a receiver drops the packet (rule 3.7)"):format(alone))
     end
     show_connection(id_item, packet)
     if packet.status == 0 then table.insert(names, 1, "[wrong checksum]") end
-    pinfo.cols.info:set(("%u > %u  %s"):format(source, packet.destination, table.concat(names, "; ")))
+    pinfo.cols.info:set(("%d > %d  %s"):format(source, packet.destination, table.concat(names, "; ")))
 end
 
 -- Shows a datagram. Returns how many bytes are MMSP/1: 0 if it is too short for a packet.

@@ -29,13 +29,13 @@ local f = {
 
     block = ProtoField.none("mmsp1.block", "Block"),
     kind = ProtoField.uint8("mmsp1.block.type", "Type", base.HEX, BLOCKS),
-    kind_skip = ProtoField.bool("mmsp1.block.type.skip", "Skipped by who does not know the type", 8, nil, 0x80),
+    kind_skip = ProtoField.bool("mmsp1.block.type.skip", "High bit: skip if the type is not known", 8, nil, 0x80),
     flags = ProtoField.uint8("mmsp1.block.flags", "Flags", base.HEX),
     length = ProtoField.uint16("mmsp1.block.length", "Length"),
     body = ProtoField.bytes("mmsp1.block.body", "Body"),
     padding = ProtoField.bytes("mmsp1.block.padding", "Padding"),
     trailing = ProtoField.bytes("mmsp1.trailing", "Bytes behind the last block"),
-    reflected = ProtoField.bool("mmsp1.flags.t", "T: under the connection ID of the packet that it answers", 8, nil, 0x01),
+    reflected = ProtoField.bool("mmsp1.flags.t", "T: under the connection ID of its cause", 8, nil, 0x01),
 
     tseq = ProtoField.uint32("mmsp1.data.tseq", "TSEQ"),
     stream = ProtoField.uint16("mmsp1.data.stream", "Stream"),
@@ -46,7 +46,8 @@ local f = {
     is_last = ProtoField.bool("mmsp1.data.flags.e", "E: the message ends here", 8, nil, 0x01),
     is_first = ProtoField.bool("mmsp1.data.flags.b", "B: the message begins here", 8, nil, 0x02),
     is_unordered = ProtoField.bool("mmsp1.data.flags.u", "U: unordered", 8, nil, 0x04),
-    first_sent = ProtoField.framenum("mmsp1.data.first_sent", "Sent before in frame", base.NONE, frametype.RETRANS_PREV),
+    first_sent = ProtoField.framenum("mmsp1.data.first_sent", "Sent before in frame", base.NONE,
+        frametype.RETRANS_PREV),
     end_code = ProtoField.uint64("mmsp1.bytes_end.code", "Code (0: the byte stream is complete)"),
     end_total = ProtoField.uint64("mmsp1.bytes_end.total", "Bytes in all"),
 

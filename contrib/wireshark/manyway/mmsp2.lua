@@ -59,10 +59,18 @@ local function long_header(reader, tree, first)
         return nil, ("Packet of version 0x%08x"):format(version)
     end
     local length = reader:varint(tree, f.length, "length")
-    if length > reader:left() then malformed("length %.0f, and %d bytes are left", length, reader:left()) end
-    if kind > 1 then tree:add_proto_expert_info(e.dropped, "Reserved type: a receiver drops the packet (rule 4.4)") end
     local packet = { level = fields.TYPES[kind], destination = destination, source = source, length = length }
-    packet.open = kind <= 1 and connections.open_long
+    if length > reader:left() then
+        if not Reader.is_in_part(reader.tvb) then
+            malformed("length %.0f, and %d bytes are left", length, reader:left())
+        end
+        packet.length, packet.why = reader:left(), Reader.IN_PART
+    elseif kind > 1 then
+        packet.why = "its type is reserved"
+        tree:add_proto_expert_info(e.dropped, "Reserved type: a receiver drops the packet (rule 4.4)")
+    else
+        packet.open = connections.open_long
+    end
     return packet
 end
 
@@ -83,7 +91,13 @@ end
 local function short_header(reader, tree, first)
     tree:add(f.unused, first)
     local id = reader:field(tree, f.destination, SHORT_ID, "destination ID"):raw()
-    return { level = "1-RTT", destination = id, length = end_of_short(reader, id), open = connections.open_short }
+    local packet = { level = "1-RTT", destination = id, length = end_of_short(reader, id) }
+    if packet.length == reader:left() and Reader.is_in_part(reader.tvb) then
+        packet.why = Reader.IN_PART
+    else
+        packet.open = connections.open_short
+    end
+    return packet
 end
 
 -- What header protection hid in the first byte, and the packet number.
@@ -109,7 +123,9 @@ local function show_state(tree, packet)
         tree:add(f.connection, packet.connection.number):set_generated()
         tree:add(f.sender, packet.sender):set_generated()
     end
-    if packet.connection and packet.level == "1-RTT" then tree:add(f.packet_path, UInt64(packet.path)):set_generated() end
+    if packet.connection and packet.level == "1-RTT" then
+        tree:add(f.packet_path, UInt64(packet.path)):set_generated()
+    end
     if packet.phase then tree:add(f.phase, packet.phase):set_generated() end
 end
 
@@ -126,7 +142,7 @@ end
 
 -- Shows what is inside of a packet, or why it is not shown. Returns its text, and its sender if that is known.
 local function show_sealed(tvb, pinfo, tree, packet, first)
-    if packet.length < LEAST_SEALED then
+    if packet.length < LEAST_SEALED and packet.why ~= Reader.IN_PART then
         tree:add_proto_expert_info(e.dropped, "Fewer than 20 bytes from the packet number on: dropped (rule 4.7)")
         tree:add(f.sealed, tvb(packet.at + packet.number_offset, packet.length))
         return packet.level
@@ -142,7 +158,7 @@ local function show_sealed(tvb, pinfo, tree, packet, first)
             tree:add_proto_expert_info(e.reset)
             return "Stateless reset"
         end
-        tree:add_proto_expert_info(e.sealed, ("Not opened: %s"):format(packet.why or "its type is reserved"))
+        tree:add_proto_expert_info(e.sealed, "Not opened: " .. packet.why)
         return title .. " sealed", packet.sender
     end
     show_unmasked(tvb, tree, packet, first)

@@ -39,7 +39,8 @@ local function address(reader, tree)
     local port = reader:uint(tree, f.port, 2, "port")
     local range = reader:field(tree, f.address, 16, "address")
     local ipv4 = range(0, 12):bytes():tohex() == "00000000000000000000FFFF"
-    return (ipv4 and "%s:%d" or "[%s]:%d"):format(ipv4 and tostring(range(12, 4):ipv4()) or tostring(range:ipv6()), port)
+    local host = ipv4 and range(12, 4):ipv4() or range:ipv6()
+    return (ipv4 and "%s:%d" or "[%s]:%d"):format(tostring(host), port)
 end
 
 -- How the values of parameters look (rule 4.17); all others are integers of variable length.
@@ -71,7 +72,9 @@ local function parameters(reader, tree, is_known)
         item:add(f.parameter_length, range(2, 2))
         if present[kind] then malformed("parameter 0x%04x twice (rule 2.10)", kind) end
         present[kind] = true
-        if not is_known(kind) and kind < 0x8000 then malformed("parameter 0x%04x is not known here (rule 2.10)", kind) end
+        if not is_known(kind) and kind < 0x8000 then
+            malformed("parameter 0x%04x is not known here (rule 2.10)", kind)
+        end
         parameter_value(kind, item, value)
     end
 end
@@ -241,7 +244,9 @@ local function error_code(reader, tree, when)
     local code, item = reader:varint(tree, f.code, "code")
     item:append_text((" (%s)"):format(error_name(code)))
     -- Code 0 of the application (0x1000) is no error either.
-    if code ~= 0 and code ~= 0x1000 then item:add_proto_expert_info(e.close, ("%s ends with %s"):format(when, error_name(code))) end
+    if code ~= 0 and code ~= 0x1000 then
+        item:add_proto_expert_info(e.close, ("%s ends with %s"):format(when, error_name(code)))
+    end
     return error_name(code)
 end
 
@@ -319,7 +324,8 @@ end
 
 local function check_place(block, name, packet, item)
     if not block[2]:find(packet.level:sub(1, 1), 1, true) then
-        item:add_proto_expert_info(e.violation, ("%s may not stand in a packet of level %s (rule 5.2)"):format(name, packet.level))
+        item:add_proto_expert_info(e.violation,
+            ("%s may not stand in a packet of level %s (rule 5.2)"):format(name, packet.level))
     end
     if block[3] and packet.sender and block[3] ~= packet.sender then
         item:add_proto_expert_info(e.violation, ("%s comes from the %s only (rule 5.1)"):format(name, block[3]))

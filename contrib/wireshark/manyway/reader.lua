@@ -6,6 +6,14 @@ if ... == nil then return end -- Wireshark loads every file of its plugin folder
 local Reader = {}
 Reader.__index = Reader
 
+-- Why the end of a packet is missing that was longer than the capture keeps.
+Reader.IN_PART = "the capture has only a part of the packet"
+
+-- Whether that is so.
+function Reader.is_in_part(tvb)
+    return tvb:len() < tvb:reported_len()
+end
+
 -- An error that is about the packet and not about this program; `Reader.protect` catches it.
 local Malformed = {}
 
