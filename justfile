@@ -56,6 +56,12 @@ packaging:
         echo "dpkg-deb is not installed: no Debian package was made"
     fi
 
+# Does the Wireshark dissector show what it should? With tshark, where that is installed, and the debug build.
+wireshark:
+    # With any test, for the reason that `rules` gives.
+    cargo build --quiet --workspace --bin manyway --test all
+    contrib/wireshark/test.py --manyway "${CARGO_TARGET_DIR:-target}/debug/manyway"
+
 # Builds the binary that is given away, static and small, with licences, completions and manual: target/dist.
 dist:
     packaging/dist
