@@ -43,9 +43,12 @@ def write(path, frames, snap=65535):
             file.write(struct.pack("<IIII", 1_800_000_000 + seconds, 10_000 * hundredths, len(kept), len(data)) + kept)
 
 
-def tshark(path, *arguments, key_log=None):
+SCRIPT = ("-X", f"lua_script:{HERE / 'manyway.lua'}")
+
+
+def tshark(path, *arguments, key_log=None, script=SCRIPT):
     """What tshark says of a capture with the dissector."""
-    command = ["tshark", "-X", f"lua_script:{HERE / 'manyway.lua'}", "-n", "-r", str(path), *arguments]
+    command = ["tshark", *script, "-n", "-r", str(path), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "SSLKEYLOGFILE"}
     # Wireshark as it comes: no settings and plugins of this user.
     environment["HOME"] = environment["XDG_CONFIG_HOME"] = str(Path(path).parent)

@@ -1,5 +1,5 @@
-"""Seals packets of MMSP/2, for the tests of the dissector: written from the RFCs and the specification, and from nothing
-of the dissector, so that one shows the mistakes of the other."""
+"""Seals packets of MMSP/2, for the tests of the dissector. It is written from the RFCs and the specification and shares
+no code with the dissector, so that one shows the mistakes of the other."""
 
 import hashlib
 import hmac

@@ -94,6 +94,10 @@ class Mmsp1(Test):
         fields = self.shown([frame(mmsp1(block(0, 3, body)))])[0]
         self.check(fields, {"mmsp1.bytes_end.code": ["7"], "mmsp1.bytes_end.total": ["70000"]}, "end")
 
+    def test_the_checksum_of_a_large_packet_is_right(self):
+        fields = self.shown([frame(mmsp1(block(0, 3, bytes(12) + b"\xff" * 1100)))])[0]
+        self.assertEqual(fields.all("mmsp1.checksum.status"), ["1"])
+
     def test_a_wrong_checksum_is_reported(self):
         damaged = bytearray(mmsp1(golden("mmsp1_data")))
         damaged[-2] ^= 1
@@ -112,7 +116,7 @@ class Mmsp1(Test):
         self.assertEqual(fields.all("mmsp1.checksum.status"), ["2"])
         self.assertEqual(fields.messages(), [])
 
-    # Rules 3.4, 3.5, 3.7, 3.10 to 3.12, 3.15, 3.16, 3.18, 3.28, 3.35, 3.38, 3.45 and 3.73.
+    # Rules 3.4, 3.5, 3.7, 3.9, 3.10 to 3.12, 3.15, 3.16, 3.18, 3.28, 3.35, 3.38, 3.45 and 3.73.
     def test_what_a_receiver_drops_refuses_or_skips_is_told(self):
         syn, syn_ack, pong = golden("mmsp1_syn"), golden("mmsp1_syn_ack"), golden("mmsp1_pong")
         no_tag = syn[:4] + bytes(4) + syn[8:]
@@ -121,6 +125,7 @@ class Mmsp1(Test):
         sack = struct.pack(">IIHH", 1000, 1, 1, 0)
         probe = golden("mmsp1_probe")
         cases = [
+            ("Flags without a meaning", mmsp1(b"\5\1" + pong[2:])),
             ("between 1 and 16383", mmsp1(pong, ports=(4000, 16384))),
             ("never 0", mmsp1(pong, connection=0)),
             ("not the tag", mmsp1(syn, connection=7)),
@@ -273,8 +278,11 @@ class Mmsp2(Test):
         connection = Connection("no keys", AES_128_GCM)
         frames = [frame(packet, **SIDES[side]) for side, packet in connection.hellos()]
         frames.append(frame(connection.short("client", 0, golden("stream")), **CLIENT))
+        elsewhere = {"ports": (50000, 4455), "hosts": ("198.51.100.1", "198.51.100.7")}
+        frames.append(frame(connection.short("client", 0, golden("stream"), 1, b"12345678"), **elsewhere))
         shown = self.shown(frames)
-        self.assertEqual([fields.all("mmsp2.packet_number") for fields in shown], [["0"], ["65536"], []])
+        self.assertEqual([fields.all("mmsp2.packet_number") for fields in shown], [["0"], ["65536"], [], []])
+        self.assertEqual(shown[3].messages(), ["Not opened: its ID is not known"])
         self.assertEqual(shown[2].messages(), ["Not opened: no CLIENT_TRAFFIC_SECRET_0 in the key log"])
         shown = self.shown(frames[1:], "-o", "manyway.ports:4455")
         self.assertEqual(shown[1].messages(), ["Not opened: its ID is not known"])
@@ -384,6 +392,8 @@ class OtherTraffic(Test):
         chance = random.Random(3)
         connection = Connection("quic", AES_128_GCM)
         frames = [frame(packet, **SIDES[side]) for side, packet in connection.hellos()]
+        (_, hello), _ = Connection("port of QUIC", AES_128_GCM).hellos()
+        frames.append(frame(hello, (40000, 443)))
         ours = len(frames)
         dns = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\7example\3com\0\0\1\0\1"
         secret = connection.secrets["Initial", "client"]
@@ -397,6 +407,7 @@ class OtherTraffic(Test):
             (dns, (50000, 5353)),
             (quic, (50001, 443)),
             (b"\x41" + chance.randbytes(100), (50001, 443)),
+            (b"\x41" + chance.randbytes(100), (50003, 443)),
             (stun, (50002, 3478)),
             (rtp, (50004, 50006)),
             (b"\x23" + bytes(47), (123, 123)),
@@ -412,6 +423,31 @@ class OtherTraffic(Test):
             self.assertEqual(bool(claimed), number < ours, f"frame {number + 1}: {fields.protocols}")
         self.assertIn("dns", shown[ours].protocols)
         self.assertIn("quic", shown[ours + 2].protocols)
+
+
+class Installed(Test):
+    def test_the_dissector_works_from_the_plugin_folder(self):
+        folder = self.directory / ".local/lib/wireshark/plugins"
+        folder.mkdir(parents=True)
+        shutil.copy(capture.HERE / "manyway.lua", folder)
+        shutil.copytree(capture.HERE / "manyway", folder / "manyway")
+        path = self.directory / "capture.pcap"
+        write(path, [frame(mmsp1(golden("mmsp1_pong")))])
+        self.assertIn("MMSP/1", tshark(path, script=()))
+
+
+class Ciphers(unittest.TestCase):
+    """The tests seal with ciphers of their own; these are the examples of the standards."""
+
+    def test_chacha20_poly1305_seals_the_packet_of_rfc_9001_appendix_a_5(self):
+        secret = bytes.fromhex("9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b")
+        header = bytes.fromhex("4200bff4")
+        packet = seal.seal(CHACHA20_POLY1305, secret, secret, header, 3, 0, 654360564, b"\1")
+        self.assertEqual(packet.hex(), "4cfe4189655e5cd55c41f69080575d7999c25a5bfb")
+
+    def test_aes_128_encrypts_the_block_of_fips_197_appendix_c_1(self):
+        block = seal.aes(bytes(range(16)), bytes.fromhex("00112233445566778899aabbccddeeff"))
+        self.assertEqual(block.hex(), "69c4e0d86a7b0430d8cdb78070b4c55a")
 
 
 class Pictures(Test):

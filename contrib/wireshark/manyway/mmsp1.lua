@@ -16,6 +16,8 @@ local BYTES_END = 0x4d570002
 
 -- Blocks that have no other block beside them (rule 3.7).
 local ALONE = { [2] = true, [3] = true, [6] = true, [7] = true, [8] = true, [9] = true }
+-- The flags that have a meaning, by type.
+local FLAGS = { [0] = 0x07, [8] = 0x01, [9] = 0x01 }
 -- What the flags B and E say (rule 3.34).
 local PARTS = { [0] = "middle", "last", "first", "whole" }
 
@@ -376,6 +378,9 @@ local function show_block(kind, reader, range, zeros, tree, packet)
     item:add(f.length, reader:take(2, "length"))
     local stops, text
     if read[kind] then
+        if bit.band(flags:uint(), bit.bnot(FLAGS[kind] or 0)) ~= 0 then
+            flags_item:add_proto_expert_info(e.skipped, "Flags without a meaning are ignored (rule 3.9)")
+        end
         local fault = Reader.protect(function() text = read[kind](reader, item, packet, flags, flags_item) end)
         if fault then
             item:add_proto_expert_info(e.malformed, ("%s cannot be read: %s"):format(name, fault))
