@@ -472,7 +472,7 @@ class RealTransfer(Test):
             line = sniffer.stderr.readline()
             heard += line
             if not line:
-                self.skipTest(f"dumpcap cannot capture here: {heard.strip()}")
+                self.skipTest("dumpcap cannot capture here: " + "; ".join(heard.splitlines()[:3]))
         listen = ["--listen", f"127.0.0.1:{port}", "--listen", f"[::1]:{port}"]
         directory = self.directory / "served"
         directory.mkdir()
@@ -565,7 +565,7 @@ def main():
     MANYWAY = options.manyway or built_command()
     VERSION = subprocess.run(["tshark", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
     print(VERSION)
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
 
 if __name__ == "__main__":
