@@ -25,6 +25,10 @@ rules:
     cargo build --quiet --workspace --bin xtask --test all
     "${CARGO_TARGET_DIR:-target}/debug/xtask" check
 
+# Does the independent peer of MMSP/1 keep to the specification? It is Python and shares no code with the crates.
+peer:
+    python3 contrib/test_mmsp1_peer.py
+
 # Are the files in packaging/ good? The unit by systemd and the Dockerfile by hadolint, where they are installed;
 # `rules` checks both always. The Debian package by making one of the debug build, installing it and removing it.
 packaging:
