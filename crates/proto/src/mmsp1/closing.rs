@@ -73,7 +73,7 @@ pub(crate) enum CloseAction {
 type Row = Transition<CloseState, CloseEvent, CloseAction>;
 
 /// All transitions; whatever has no row is ignored. The row from CLOSED is that of the tombstone, which the endpoint keeps.
-pub(crate) static TABLE: [Row; 17] = {
+pub(crate) static TABLE: [Row; 18] = {
     use CloseAction as Action;
     use CloseEvent as Event;
     use CloseState::{Closed, Established, FinAckSent, FinPending, FinReceived, FinSent};
@@ -96,7 +96,8 @@ pub(crate) static TABLE: [Row; 17] = {
         row(FIN_ACK_SENT, Event::LastTimer, Action::Assume, Closed),
         row(&[FinPending, FinReceived, FinSent], Event::FlushTimeout, Action::SendRst, Closed),
         row(LIVE, Event::Abort, Action::Abort, Closed),
-        row(LIVE, Event::Rst, Action::Report, Closed),
+        row(&[Established, FinPending, FinSent, FinReceived], Event::Rst, Action::Report, Closed),
+        row(FIN_ACK_SENT, Event::Rst, Action::Assume, Closed),
         row(&[Closed], Event::FinAck, Action::AnswerFinAck, Closed),
     ]
 };
@@ -152,6 +153,8 @@ pub(crate) struct Closing {
     until: Option<Instant>,
     /// Packets of the close so far: each goes on the next path, because any of them may be dead.
     turn: u32,
+    /// Whether FIN was sent: otherwise FIN-ACK answers nothing (spec 3.66).
+    sent_fin: bool,
     /// Whether a repeated FIN waits for its FIN-ACK.
     answer: bool,
     reset: Option<OwnedCause>,
@@ -164,6 +167,7 @@ impl Default for Closing {
             repeat: None,
             until: None,
             turn: 0,
+            sent_fin: false,
             answer: false,
             reset: None,
         }
@@ -177,6 +181,9 @@ impl Closing {
 
     /// Any event but those of timers and [`CloseEvent::Abort`]; `wait` is how long an answer may take.
     pub(crate) fn on(&mut self, now: Instant, wait: Duration, event: CloseEvent) -> Closed {
+        if event == CloseEvent::FinAck && !self.sent_fin {
+            return Closed::No;
+        }
         self.step(now, wait, event)
     }
 
@@ -217,6 +224,7 @@ impl Closing {
         match row.action {
             CloseAction::StopWrites | CloseAction::PeerCloses => self.until = Some(now + FLUSH_TIME),
             CloseAction::SendFin => {
+                self.sent_fin = true;
                 // The peer may flush for as long, and keeps the count of repetitions from ending.
                 self.until = Some(now + FLUSH_TIME);
                 self.repeat = Some(Repeat::new(now, wait));

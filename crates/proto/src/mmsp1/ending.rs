@@ -110,9 +110,9 @@ impl Mmsp1 {
                 ConnectionError::AbortedByPeer { code: cause.code.0.into(), reason }
             }
         };
-        let closed = self.closing.on(now, engine.paths.longest_pto(), CloseEvent::Rst);
-        if closed != Closed::No {
-            self.end(engine, now, CloseEnd::Reset, error);
+        match self.closing.on(now, engine.paths.longest_pto(), CloseEvent::Rst) {
+            Closed::Ended(CloseEnd::Reset) => self.end(engine, now, CloseEnd::Reset, error),
+            closed => self.on_closed(engine, now, closed),
         }
     }
 

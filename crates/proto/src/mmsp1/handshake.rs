@@ -4,7 +4,7 @@
 //! CLOSED, and its endpoint does what they say.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::table::{Transition, find};
@@ -222,11 +222,6 @@ impl Handshake {
     /// Whether this pair may be, or was, tried.
     pub(crate) fn is_candidate(&self, pair: &FourTuple) -> bool {
         self.places.contains(pair)
-    }
-
-    /// The addresses of the server that are known.
-    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> + use<'_> {
-        self.places.iter().map(|pair| pair.remote.ip())
     }
 
     /// Nothing can be sent between these addresses. The last pair stays, because that may change; false if it is the last.

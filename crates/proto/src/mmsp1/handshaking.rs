@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use manyway_wire::mmsp1::{
-    Block, Cause, ErrorCode, Info, Opening, Ping, Response, Rst, Syn, SynAck, Tag, encode_error, encode_rst,
+    Block, Cause, ErrorCode, Info, Opening, Ping, ProbeAck, ProbeData, Response, Rst, Syn, SynAck, Tag,
+    encode_error, encode_rst,
 };
 use manyway_wire::{DecodeError, PathId, Writer};
 
@@ -16,7 +17,7 @@ use crate::engine::{Engine, Phase, single};
 use crate::event::Event;
 use crate::observe::Fact;
 use crate::path::PathReason;
-use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Side, Transmit};
+use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Rng, Side, Transmit};
 
 /// Bytes for addresses in a SYN that also leave room in a PING for the INFO that repeats them.
 const ROOM_FOR_ADDRESSES: usize = 900;
@@ -42,6 +43,10 @@ impl Mmsp1 {
                 }
                 Ok(Block::Rst(rst)) => {
                     self.on_handshake_rst(engine, now, arrival, &rst);
+                    continue;
+                }
+                Ok(Block::Probe(probe)) if self.peer.is_some() => {
+                    self.answer_probe(now, arrival.tuple, probe.data, &mut engine.shared.rng);
                     continue;
                 }
                 Ok(Block::Pong) => HandshakeEvent::Pong,
@@ -70,15 +75,10 @@ impl Mmsp1 {
             self.peer = Some(syn_ack.opening);
             self.tag_changes.push_back(TagChange::PeerKnown { own: self.own.tag, peer: syn_ack.opening.tag });
         }
-        // The addresses that the application knows are the server's, too.
-        let known = self.handshake.remotes();
-        self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter().chain(known));
+        self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             path.place.choose(tuple);
             path.set_role(engine.manager.role_of(&tuple.local));
-        }
-        if let Some(kind) = syn_ack.unrecognised {
-            self.errors.note(now, ErrorCode::UNRECOGNISED_FIELD, &kind.to_be_bytes());
         }
         let moved = self.handshake.on_syn_ack(now, tuple, syn_ack.info);
         self.on_handshake_moved(engine, now, moved);
@@ -165,17 +165,19 @@ impl Mmsp1 {
         let rtt = self.handshake.rtt();
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             path.place.prove(tuple);
-            match rtt {
-                Some(rtt) => path.recovery.seed_rtt(rtt),
-                // spec 3.84: a PROBE measures it.
-                None => path.prober.start(now, vec![tuple], None),
+            if let Some(rtt) = rtt {
+                path.recovery.seed_rtt(rtt);
             }
+            // spec 3.84
+            path.prober.start(now, vec![tuple], rtt);
             let working = path.working_state();
             engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }
         self.monitor.watch(now, PathId::FIRST);
         engine.events.push(Event::Connected);
         if engine.side == Side::Client {
+            // spec 3.54: other addresses to which SYN went need not be those of this server.
+            engine.manager.keep_remotes(|address| self.places.is_peer(address.ip()));
             self.try_peer_addresses(engine, now, tuple.remote);
             engine.open_missing_paths(now);
         }
@@ -229,6 +231,14 @@ impl Mmsp1 {
         }
         note_sent(engine, now, buffer.len());
         Some(single(tuple, buffer.len()))
+    }
+
+    /// A PROBE is answered before the handshake is complete, too (spec 3.58).
+    fn answer_probe(&mut self, now: Instant, tuple: FourTuple, echo: ProbeData, rng: &mut Rng) {
+        let own = tuple.local.address.ip();
+        let data = self.places.probe_data(now, PathId::FIRST, own, rng.next_u64());
+        let header = self.header(self.peer_tag());
+        self.queue_answer(tuple, header, |w| ProbeAck { echo, data, unrecognised: None }.encode(w));
     }
 
     pub(super) fn queue_pong(&mut self, tuple: FourTuple) {

@@ -147,10 +147,12 @@ impl Mmsp1 {
                 }
             },
             Block::FinAck => self.on_fin_ack(engine, now, heard.tuple),
-            Block::FinDone(done) if self.is_rightly_tagged(tag, done.reflected) && on_path(engine, heard) => {
+            Block::FinDone(done)
+                if self.is_rightly_tagged(tag, done.reflected) && is_verified(engine, heard) =>
+            {
                 self.on_fin_done(engine, now);
             }
-            Block::Rst(rst) if self.is_rightly_tagged(tag, rst.reflected) && on_path(engine, heard) => {
+            Block::Rst(rst) if self.is_rightly_tagged(tag, rst.reflected) && is_verified(engine, heard) => {
                 self.on_rst(engine, now, rst);
             }
             Block::Ping(_) if arrival.has_own_info => self.queue_pong(heard.tuple),
@@ -268,9 +270,11 @@ impl Mmsp1 {
     }
 }
 
-/// Whether a packet came between the addresses of a path.
-fn on_path(engine: &Engine, heard: &Heard) -> bool {
-    engine.paths.by_tuple(&heard.tuple).is_some()
+/// Whether a packet came between the addresses of a verified path (spec 3.6): SYN may name the address of another host,
+/// which answers PROBE with RST.
+fn is_verified(engine: &Engine, heard: &Heard) -> bool {
+    let path = engine.paths.by_tuple(&heard.tuple).and_then(|id| engine.paths.get(id));
+    path.is_some_and(|path| path.place.is_proven() && path.state() != PathState::Validating)
 }
 
 impl Flight for PathSet {

@@ -226,6 +226,12 @@ impl PathManager {
         self.remotes.refresh_lasting(fresh, used);
     }
 
+    /// Forgets the addresses of the peer that do not pass.
+    pub(crate) fn keep_remotes(&mut self, passes: impl Fn(SocketAddr) -> bool) {
+        self.remotes.keep_lasting(passes);
+        self.reconsider();
+    }
+
     /// Adds an address that the peer advertises; false if that changes nothing.
     pub(crate) fn on_add_address(
         &mut self,

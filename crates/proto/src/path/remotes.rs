@@ -68,6 +68,11 @@ impl Remotes {
         }
     }
 
+    /// Forgets the addresses of the application that do not pass.
+    pub(crate) fn keep_lasting(&mut self, passes: impl Fn(SocketAddr) -> bool) {
+        self.lasting.retain(|address| passes(*address));
+    }
+
     /// Adds an address that the peer advertises; false if it is refused, old, or already known.
     pub(crate) fn on_add(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
         if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {

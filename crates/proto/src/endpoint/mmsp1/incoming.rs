@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use manyway_wire::DecodeError;
+use manyway_wire::frame::RawBlocks;
 use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Header, Info, Packet, Ping, Response, Syn, SynAck, Tag};
 
 use super::answers::{self, Asked};
@@ -85,6 +86,9 @@ impl Endpoint {
         ping: &Ping<'_>,
     ) -> Result<bool, ErrorCode> {
         let (Some(mmsp1), Some(connection)) = (&self.mmsp1, self.slots.get(handle)) else { return Ok(false) };
+        if connection.side() == Side::Client {
+            return Ok(false);
+        }
         match mmsp1.keys.open(now, ping.info, tuple.remote) {
             Ok((info, _)) if info.server.tag != packet.header.connection => Err(ErrorCode::STALE_INFO),
             Ok((info, _)) => {
@@ -177,10 +181,16 @@ impl Endpoint {
             return;
         }
         let answer = match first {
-            None | Some(Ok(Block::Error(_) | Block::Pong | Block::SynAck(_))) => return,
+            Some(
+                Ok(Block::Error(_) | Block::Pong | Block::SynAck(_)) | Err(DecodeError::BlockLength { .. }),
+            ) => {
+                return;
+            }
+            // Blocks that are skipped still are some.
+            None if packet.payload.is_empty() => return,
             Some(Ok(Block::FinAck)) => answers::fin_done(header.answer(header.connection), true),
             _ if is_quiet(packet) => return,
-            _ if ping_lacks_info(packet) => {
+            _ if has_unreadable_ping(packet) => {
                 let cause = Cause { code: ErrorCode::NO_INFO, information: &[] };
                 answers::reflected_rst(header, Some(cause))
             }
@@ -212,9 +222,6 @@ impl Endpoint {
     ) {
         let header = packet.header;
         let Some(mmsp1) = &self.mmsp1 else { return };
-        if mmsp1.tombstones.get(now, header.connection).is_some() {
-            return;
-        }
         let own = self.own_attempt(&tuple, &header);
         if own.is_none() && !(self.config.mmsp1.is_some() && self.mmsp1_takes(&tuple)) {
             return;
@@ -223,6 +230,7 @@ impl Endpoint {
             Ok((info, _)) if info.server.tag != header.connection => {
                 self.reset_ping(now, tuple, header, ErrorCode::STALE_INFO);
             }
+            Ok((_, None)) if mmsp1.tombstones.get(now, header.connection).is_some() => {}
             Ok((info, None)) => {
                 self.begin_serving(now, tuple, own, &info);
                 let found = self.mmsp1.as_ref().and_then(|mmsp1| mmsp1.live.get(&header.connection));
@@ -294,10 +302,9 @@ fn ping_of<'a>(packet: &Packet<'a>) -> Option<Ping<'a>> {
     packet.blocks().find_map(|block| if let Ok(Block::Ping(ping)) = block { Some(ping) } else { None })
 }
 
-fn ping_lacks_info(packet: &Packet<'_>) -> bool {
-    packet
-        .blocks()
-        .any(|block| block.is_err_and(|error| Response::to(&error) == Response::Error(ErrorCode::NO_INFO)))
+/// Whether a packet has a PING without an INFO that can be read.
+fn has_unreadable_ping(packet: &Packet<'_>) -> bool {
+    RawBlocks::new(packet.payload).any(|frame| frame.is_ok_and(|frame| frame.kind == Ping::KIND))
 }
 
 /// Whether the first block is one to which nothing answers, although it cannot be read.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::collections::range_set::RangeSet;
-use crate::mmsp1::cuts::Which;
+use crate::mmsp1::cuts::{CutState, Which};
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
 use crate::stream::priority::ClassFilter;
 
@@ -187,7 +187,8 @@ impl Model {
 
     /// Sends a copy of the oldest TSEQ in flight on another path.
     fn copy(&mut self, from: u32, to: u32) {
-        let Some(tseq) = self.cuts.unacked_on(PathId(from)).next() else { return };
+        let in_flight = |tseq: &u64| self.cuts.get(*tseq).unwrap().state() == CutState::InFlight;
+        let Some(tseq) = self.cuts.unacked_on(PathId(from)).find(in_flight) else { return };
         let number = self.send_these(to, &[tseq]);
         self.flight.mark_copy(to, number);
     }

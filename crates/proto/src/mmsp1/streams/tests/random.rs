@@ -53,15 +53,14 @@ impl Transfer {
         self.network.extend(packet.map(|packet| (1 - from, packet)));
     }
 
-    /// A copy of the oldest block of a path on another one, whose loss is not reported.
+    /// Copies of the oldest blocks of a path on another one.
     fn copy(&mut self, path: u32) {
         let now = at(self.pair.millis);
         let End { streams, flight, .. } = &mut self.pair.ends[0];
         let (mut buffer, mut contents) = (Vec::new(), Contents::new());
         streams.write_oldest(PathId(path), &mut Writer::new(&mut buffer, PACKET), &mut contents);
         if !contents.is_empty() {
-            let number = register(streams, flight, now, path + 1, &contents);
-            flight.mark_copy(path + 1, number);
+            register(streams, flight, now, path + 1, &contents);
             self.network.push((1, buffer));
         }
     }
