@@ -64,8 +64,13 @@ impl RangeSet {
 
     /// Whether a number is in the set.
     pub(crate) fn contains(&self, number: u64) -> bool {
+        self.range_of(number).is_some()
+    }
+
+    /// The range that contains a number. Costs O(log n).
+    pub(crate) fn range_of(&self, number: u64) -> Option<Range<u64>> {
         let at = self.ranges.partition_point(|range| range.end <= number);
-        self.ranges.get(at).is_some_and(|range| range.start <= number)
+        self.ranges.get(at).filter(|range| range.start <= number).cloned()
     }
 
     /// Removes all numbers of `range`.

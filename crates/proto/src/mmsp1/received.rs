@@ -1,7 +1,7 @@
 //! Which DATA blocks of the peer have arrived, and what SACK says of them (spec 3.40 to 3.42, 3.46).
 
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use manyway_wire::Writer;
 use manyway_wire::mmsp1::{Sack, Tseq, encode_sack};
@@ -12,6 +12,14 @@ use crate::collections::range_set::RangeSet;
 
 /// How far a block may lie beyond the last one in sequence: offsets in SACK have 16 bits.
 const FARTHEST: u64 = 65_535;
+/// Ranges in a SACK. Between paths of different delay there are hundreds of gaps, and a SACK for each datagram.
+const MOST_RANGES: usize = 48;
+/// The newest arrivals whose ranges a SACK names in any case, so that the loss of some SACKs hides nothing from the peer.
+const MOST_RECENT: usize = 32;
+
+/// Bytes of a SACK without entries, and of an entry.
+const SACK_FIXED: usize = 16;
+const ENTRY: usize = 4;
 
 /// Where a DATA block falls among those that have arrived. A later variant calls for a SACK more urgently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +43,8 @@ pub(crate) struct Received {
     cum: u64,
     /// What has arrived beyond `cum`.
     beyond: RangeSet,
+    /// The last of those to arrive, oldest first.
+    recent: VecDeque<u64>,
     /// Bytes of user data of the TSEQs from `cum + 1` on; 0 for those that are missing.
     sizes: VecDeque<u16>,
     /// Each further copy that arrived since the last SACK, at most as many as a SACK takes.
@@ -48,6 +58,7 @@ impl Received {
         Self {
             cum: start(initial) - 1,
             beyond: RangeSet::default(),
+            recent: VecDeque::new(),
             sizes: VecDeque::new(),
             dups: SmallVec::new(),
             bytes_in_sequence: 0,
@@ -93,6 +104,10 @@ impl Received {
             Taken::FillsGap | Taken::BeyondGap => {
                 self.note_size(tseq, bytes);
                 self.beyond.insert(tseq..tseq + 1);
+                if self.recent.len() >= MOST_RECENT {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back(tseq);
                 self.advance();
             }
         }
@@ -118,6 +133,29 @@ impl Received {
         let count = usize::try_from(first.end - first.start).unwrap_or(usize::MAX).min(self.sizes.len());
         self.bytes_in_sequence += self.sizes.drain(..count).map(u64::from).sum::<u64>();
         self.cum = first.end - 1;
+        if self.beyond.is_empty() {
+            self.recent.clear();
+        }
+    }
+
+    /// The ranges for a SACK with this many: those of the newest arrivals, and the lowest.
+    fn reported(&self, most: usize) -> SmallVec<[Range<u64>; 64]> {
+        let lowest = self.beyond.iter();
+        if lowest.len() <= most {
+            return lowest.collect();
+        }
+        let mut chosen: SmallVec<[Range<u64>; 64]> = SmallVec::new();
+        let newest = self.recent.iter().rev().filter_map(|tseq| self.beyond.range_of(*tseq));
+        for range in newest.chain(lowest) {
+            if chosen.len() >= most {
+                break;
+            }
+            if !chosen.contains(&range) {
+                chosen.push(range);
+            }
+        }
+        chosen.sort_unstable_by_key(|range| range.start);
+        chosen
     }
 
     /// The last TSEQ in sequence; before any data the initial TSEQ − 1.
@@ -135,15 +173,16 @@ impl Received {
         self.bytes_in_sequence
     }
 
-    /// Appends a SACK with the given AWS, the lowest ranges that fit, and then as many duplicates as fit; forgets the
+    /// Appends a SACK with the given AWS, as many ranges as fit, and then as many duplicates as fit; forgets the
     /// duplicates that were written. False, and nothing written, if there is no room for a SACK.
     pub(crate) fn write_sack(&mut self, w: &mut Writer<'_>, window: u32) -> bool {
         let cum = self.cum;
         let offset = |tseq: u64| u16::try_from(tseq.saturating_sub(cum)).unwrap_or(u16::MAX);
-        let ranges = self
-            .beyond
-            .iter()
-            .map(|range| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) });
+        let room = w.remaining().saturating_sub(SACK_FIXED) / ENTRY;
+        let reported = self.reported(room.min(MOST_RANGES));
+        let inclusive =
+            |range: &Range<u64>| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) };
+        let ranges = reported.iter().map(inclusive);
         let written = encode_sack(w, tseq_of(cum), window, ranges, self.dups.iter().copied());
         let Some((_, duplicates)) = written else { return false };
         self.dups.drain(..duplicates);
@@ -154,6 +193,7 @@ impl Received {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.beyond.shrink_to_fit();
         self.sizes.shrink_to_fit();
+        self.recent.shrink_to_fit();
     }
 }
 

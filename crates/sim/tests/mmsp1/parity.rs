@@ -19,7 +19,7 @@ const NETWORKS: [&[(u64, u32)]; 5] = [
 fn goodput(mut pair: EndpointPair) -> manyway_proto::Rate {
     pair.connect(10 * SECOND).unwrap();
     pair.run_for(500 * MS).unwrap();
-    pair.transfer(Side::Client, megabytes(20), MINUTE).unwrap().goodput
+    pair.transfer(Side::Client, megabytes(40), MINUTE).unwrap().goodput
 }
 
 fn builder(network: &[(u64, u32)]) -> PairBuilder {

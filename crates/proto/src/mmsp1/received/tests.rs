@@ -57,15 +57,20 @@ fn blocks_are_placed_across_the_wrap_of_tseq() {
 
 // spec 3.41
 #[test]
-fn ranges_are_the_lowest_64() {
+fn of_many_ranges_a_sack_names_the_newest_and_the_lowest() {
     let mut received = Received::new(Tseq(100));
     (0..100).for_each(|at| assert_eq!(take(&mut received, 101 + 2 * at), Taken::BeyondGap));
-    let lowest: Vec<_> = (0..64).map(|at| (2 + 2 * at, 2 + 2 * at)).collect();
-    let full = said(&mut received, 1200).unwrap();
-    assert_eq!((full.ack, full.ranges), (Tseq(99), lowest.clone()));
+    let range = |at: u16| (2 + 2 * at, 2 + 2 * at);
+    let most = said(&mut received, 1200).unwrap();
+    let expected: Vec<_> = (0..16).chain(68..100).map(range).collect();
+    assert_eq!((most.ack, most.ranges), (Tseq(99), expected));
     let cut = said(&mut received, 16 + 4 * 10 + 3).unwrap();
-    assert_eq!(cut.ranges, lowest[..10], "a SACK takes the room that there is");
+    assert_eq!(cut.ranges, (90..100).map(range).collect::<Vec<_>>(), "a SACK takes the room that there is");
     assert!(said(&mut received, 15).is_none(), "there is no room for a SACK");
+    // A block in the middle joins two ranges, which every further SACK names until others are newer.
+    assert_eq!(take(&mut received, 102 + 2 * 40), Taken::FillsGap);
+    assert!(said(&mut received, 1200).unwrap().ranges.contains(&(82, 84)));
+    (0..40).for_each(|_| assert!(said(&mut received, 1200).unwrap().ranges.contains(&(82, 84))));
 }
 
 // spec 3.42
