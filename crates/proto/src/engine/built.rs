@@ -82,7 +82,9 @@ fn on_packet_out(engine: &mut Engine, now: Instant, built: &Built, ack_eliciting
     }
     let (path, packet_number) = (built.path, built.packet_number);
     let size = u16::try_from(built.size).unwrap_or(u16::MAX);
-    engine.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
+    if built.takes_number {
+        engine.observe(now, &Fact::PacketSent { path, packet_number, size, ack_eliciting });
+    }
     if let Some(packet) = built.observed() {
         engine.observe_packet(now, &packet);
     }

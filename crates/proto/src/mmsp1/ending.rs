@@ -1,13 +1,15 @@
 //! The end of a connection: in order by FIN, FIN-ACK, FIN-DONE, or at once by RST (spec 3.60 to 3.68).
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp1::{Block, ErrorCode, Fin, FinDone, Rst, encode_rst};
+use manyway_wire::mmsp1::{Block, ErrorCode, Fin, FinDone, HEADER_LEN, Rst, encode_rst};
 
 use super::closing::{CloseEnd, CloseEvent, CloseSay, CloseState, Closed};
 use super::errors::OwnedCause;
 use super::handshake::HandshakeEvent;
+use super::handshaking::observe;
 use super::{Mmsp1, TagChange};
 use crate::engine::{Engine, Phase, report_closed, single};
+use crate::observe::Direction;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Transmit, Violation};
 
 /// Most bytes of the text of an RST.
@@ -180,6 +182,7 @@ impl Mmsp1 {
             path.count_sent_bytes(buffer.len());
             path.place.on_sent(buffer.len());
         }
+        observe(engine, now, Direction::Sent, (id, buffer.get(HEADER_LEN..).unwrap_or_default()));
         Some(single(tuple, buffer.len()))
     }
 

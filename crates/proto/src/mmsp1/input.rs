@@ -6,12 +6,14 @@ use manyway_wire::{DecodeError, Part, PathId};
 use super::Mmsp1;
 use super::closing::CloseEvent;
 use super::cuts::{Flight, InFlight};
+use super::handshaking::observe;
 use super::hits::OnPath;
 use super::reassembly::Broken;
 use super::received::Taken;
 use super::sack::{self, Facts, NeverSent};
 use super::streams::input::DataError;
 use crate::engine::{Engine, Heard, forget_packets, retract};
+use crate::observe::Direction;
 use crate::path::{PathSet, PathState};
 use crate::recovery::ReceivedAck;
 use crate::{FourTuple, Instant, Side};
@@ -46,6 +48,10 @@ impl Mmsp1 {
             return;
         }
         engine.note_packet(now);
+        if engine.shared.observer.is_some() {
+            let path = engine.paths.by_tuple(&arrival.tuple).unwrap_or(PathId::FIRST);
+            observe(engine, now, Direction::Received, (path, arrival.packet.payload));
+        }
         if !engine.phase.is_handshaking() || self.on_handshake_packet(engine, now, arrival) {
             self.on_packet(engine, now, arrival);
         }

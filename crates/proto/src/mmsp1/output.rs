@@ -11,7 +11,6 @@ use crate::engine::{Carry, Engine, Load, Phase, Probing, forget_packets, record_
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, PathReason};
-use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, SentPacket};
 use crate::scheduler::Source;
 use crate::{FourTuple, Instant, Transmit};
@@ -32,7 +31,7 @@ impl Mmsp1 {
         self.drive_close(engine, now);
         if let Some((tuple, packet)) = self.answers.pop_front() {
             buffer.extend_from_slice(&packet);
-            note_sent(engine, now, buffer.len());
+            note_sent(engine, now, buffer);
             return Some(single(tuple, buffer.len()));
         }
         if let Some(transmit) = self.transmit_close(engine, now, buffer) {
@@ -132,11 +131,12 @@ impl Mmsp1 {
             return None;
         }
         seal(buffer.get_mut(start..)?);
+        let clear = clear_copy(engine, buffer.get(start..)?);
         self.streams.on_sent(now, id, packet_number, &contents);
         let takes_number = !contents.is_empty();
         let is_answered = takes_number || asks;
         Some(Built {
-            level: EncryptionLevel::OneRtt,
+            level: None,
             path: id,
             packet_number,
             takes_number,
@@ -144,7 +144,7 @@ impl Mmsp1 {
             kind: if is_answered { PacketKind::Ordinary } else { PacketKind::AckOnly },
             contents,
             carries_data: takes_number && !is_persist_probe,
-            clear: None,
+            clear,
         })
     }
 
@@ -251,7 +251,7 @@ impl Mmsp1 {
         }
         seal(buffer);
         Some(Built {
-            level: EncryptionLevel::OneRtt,
+            level: None,
             path: id,
             packet_number: engine.paths.get(id)?.recovery.next_packet_number(),
             takes_number: false,
@@ -259,7 +259,7 @@ impl Mmsp1 {
             kind: PacketKind::AckOnly,
             contents: Contents::new(),
             carries_data: false,
-            clear: None,
+            clear: clear_copy(engine, buffer),
         })
     }
 
@@ -303,4 +303,10 @@ pub(crate) fn write_packet(buffer: &mut Vec<u8>, header: Header, write: impl FnO
     header.encode(&mut writer);
     write(&mut writer);
     seal(buffer);
+}
+
+/// What follows the header of a packet, if there is an observer.
+fn clear_copy(engine: &Engine, packet: &[u8]) -> Option<Vec<u8>> {
+    let payload = packet.get(HEADER_LEN..).unwrap_or_default();
+    engine.shared.observer.is_some().then(|| payload.to_vec())
 }

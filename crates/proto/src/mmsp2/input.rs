@@ -5,7 +5,7 @@ use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Life, Mmsp2};
 use crate::engine::{Engine, Heard};
-use crate::observe::{Direction, Fact, ObservedPacket};
+use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
 use crate::packet::ack_policy::Demand;
 use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::protection::{EncryptionLevel, Incoming, OpenError};
@@ -187,11 +187,10 @@ impl Reception<'_> {
         }
         let observed = ObservedPacket {
             direction: Direction::Received,
-            level: facts.level,
+            content: PacketContent::Mmsp2 { level: facts.level, payload },
             path: facts.path,
-            packet_number: number,
+            packet_number: Some(number),
             size,
-            payload,
         };
         self.engine.observe_packet(facts.now, &observed);
         let result = self.read_packet(facts, number, ecn, payload);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use manyway_wire::PathId;
 
 pub use self::observers::Observers;
-pub use self::packet::{Beginning, Direction, ObservedPacket};
+pub use self::packet::{Beginning, Direction, ObservedPacket, PacketContent};
 use crate::event::PathEvent;
 use crate::{ByteCount, ConnectionError, Instant, Rate};
 

@@ -166,7 +166,7 @@ impl PacketBuilder {
             return None;
         }
         Some(Built {
-            level: self.level,
+            level: Some(self.level),
             path: self.path,
             packet_number: self.packet_number,
             takes_number: true,

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use crate::observe::{Direction, ObservedPacket};
+use crate::observe::{Direction, ObservedPacket, PacketContent};
 use crate::packet::content::Contents;
 use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, SentPacket};
@@ -10,7 +10,8 @@ use crate::recovery::{PacketKind, SentPacket};
 /// A complete packet.
 #[derive(Debug)]
 pub(crate) struct Built {
-    pub(crate) level: EncryptionLevel,
+    /// Its encryption level; `None` in MMSP/1, which has none.
+    pub(crate) level: Option<EncryptionLevel>,
     pub(crate) path: PathId,
     pub(crate) packet_number: u64,
     /// Whether it takes the number: in MMSP/1 only a packet with DATA does, because nothing else is acknowledged.
@@ -21,7 +22,7 @@ pub(crate) struct Built {
     pub(crate) contents: Contents,
     /// Whether it carries stream data.
     pub(crate) carries_data: bool,
-    /// The payload before it was sealed, if there is an observer.
+    /// What follows the header, before it was sealed, if there is an observer.
     pub(crate) clear: Option<Vec<u8>>,
 }
 
@@ -34,13 +35,16 @@ impl Built {
 
     /// The packet for observers, if its payload was kept.
     pub(crate) fn observed(&self) -> Option<ObservedPacket<'_>> {
+        let payload = self.clear.as_deref()?;
         Some(ObservedPacket {
             direction: Direction::Sent,
-            level: self.level,
+            content: match self.level {
+                Some(level) => PacketContent::Mmsp2 { level, payload },
+                None => PacketContent::Mmsp1 { payload },
+            },
             path: self.path,
-            packet_number: self.packet_number,
+            packet_number: self.takes_number.then_some(self.packet_number),
             size: self.size,
-            payload: self.clear.as_deref()?,
         })
     }
 }

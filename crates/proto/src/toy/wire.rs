@@ -187,7 +187,7 @@ impl Toy {
             (None, true) => PacketKind::Ordinary,
             (None, false) => PacketKind::AckOnly,
         };
-        let (level, clear) = (EncryptionLevel::OneRtt, None);
+        let (level, clear) = (Some(EncryptionLevel::OneRtt), None);
         let takes_number = true;
         Some(Built {
             level,
@@ -224,7 +224,7 @@ impl Toy {
             writer.zeros(writer.remaining());
         }
         let size = buffer.len();
-        let (level, kind, contents) = (EncryptionLevel::OneRtt, PacketKind::AckOnly, Contents::new());
+        let (level, kind, contents) = (Some(EncryptionLevel::OneRtt), PacketKind::AckOnly, Contents::new());
         let (carries_data, clear) = (false, None);
         let takes_number = true;
         Some(Built {

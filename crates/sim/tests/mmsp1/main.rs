@@ -5,6 +5,7 @@ mod close;
 mod handshake;
 mod parity;
 mod paths;
+mod qlog;
 #[path = "../shared/random_changes.rs"]
 mod random_changes;
 mod random_operations;

@@ -7,9 +7,9 @@ use manyway_wire::mmsp2::Block;
 use manyway_wire::{PathId, StreamId};
 
 use super::json::Object;
-use super::{Qlog, frames};
+use super::{Qlog, frames, mmsp1_frames};
 use crate::event::PathEvent;
-use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPacket};
+use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPacket, PacketContent};
 use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant};
 
@@ -31,8 +31,9 @@ impl Qlog {
             // `on_packet` reports packets with their content, and losses come one by one.
             Fact::PacketSent { .. } | Fact::PacketReceived { .. } | Fact::PacketsLost { .. } => {}
             Fact::PacketLost { path, packet_number, size, reason } => {
+                let level = (!self.speaks_mmsp1).then_some(EncryptionLevel::OneRtt);
                 self.event(now, Some(path), "quic:packet_lost", |o| {
-                    o.object("header", |o| packet_header(o, EncryptionLevel::OneRtt, packet_number));
+                    o.object("header", |o| packet_header(o, level, Some(packet_number)));
                     o.object("raw", |o| o.number("length", size));
                     if reason == LossReason::MtuProbe {
                         o.flag("is_mtu_probe_packet", true);
@@ -137,7 +138,12 @@ impl Qlog {
     }
 
     pub(super) fn log_packet(&mut self, now: Instant, packet: &ObservedPacket<'_>) {
-        let ObservedPacket { direction, level, path, packet_number, size, .. } = *packet;
+        let ObservedPacket { direction, content, path, packet_number, size } = *packet;
+        let level = match content {
+            PacketContent::Mmsp2 { level, .. } => Some(level),
+            PacketContent::Mmsp1 { .. } => None,
+        };
+        self.speaks_mmsp1 = level.is_none();
         let name = match direction {
             Direction::Sent => "quic:packet_sent",
             Direction::Received => "quic:packet_received",
@@ -147,6 +153,7 @@ impl Qlog {
             o.object("raw", |o| o.number("length", size as u64));
             o.array("frames", |a| {
                 packet.blocks().map_while(Result::ok).for_each(|block| frames::write(a, &block));
+                packet.mmsp1_blocks().flatten().for_each(|block| mmsp1_frames::write(a, &block));
             });
         });
         for block in packet.blocks().map_while(Result::ok) {
@@ -180,14 +187,17 @@ fn stream_state(direction: Direction, block: &Block<'_>) -> Option<(StreamId, &'
     Some((stream, side, state))
 }
 
-fn packet_header(o: &mut Object<'_>, level: EncryptionLevel, number: u64) {
+fn packet_header(o: &mut Object<'_>, level: Option<EncryptionLevel>, number: Option<u64>) {
     let kind = match level {
-        EncryptionLevel::Initial => "initial",
-        EncryptionLevel::Handshake => "handshake",
-        EncryptionLevel::OneRtt => "1RTT",
+        Some(EncryptionLevel::Initial) => "initial",
+        Some(EncryptionLevel::Handshake) => "handshake",
+        Some(EncryptionLevel::OneRtt) => "1RTT",
+        None => "mmsp1",
     };
     o.text("packet_type", kind);
-    o.number("packet_number", number);
+    if let Some(number) = number {
+        o.number("packet_number", number);
+    }
 }
 
 fn count(o: &mut Object<'_>, path: PathId, packets: u64) {

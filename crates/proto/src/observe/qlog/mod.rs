@@ -11,12 +11,15 @@
 //! | `mmsp:spurious_loss` | packets declared lost arrived after all: `path_id`, `packets` |
 //! | `mmsp:records_dropped` | this many records are missing here, because the sink could not keep up: `count` |
 //!
+//! Blocks of MMSP/1 are frames with the names `mmsp1_data`, `mmsp1_sack` and so on, in packets of the type `mmsp1`.
+//!
 //! Every event of a path has its id as `tuple`. The log contains addresses and connection IDs, sizes and times; it
 //! contains no key, no token and no byte of the application.
 
 mod events;
 mod frames;
 mod json;
+mod mmsp1_frames;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -53,6 +56,8 @@ pub struct Qlog {
     /// Records dropped since the last one that the sink took.
     dropped: u64,
     paths: BTreeMap<PathId, PathNotes>,
+    /// Whether the last packet was one of MMSP/1.
+    speaks_mmsp1: bool,
     streams: Streams,
 }
 
@@ -76,6 +81,7 @@ impl Qlog {
             record: String::new(),
             dropped: 0,
             paths: BTreeMap::new(),
+            speaks_mmsp1: false,
             streams: Streams::default(),
         };
         log.write(beginning.now, |o| head(o, beginning, wall_clock));
