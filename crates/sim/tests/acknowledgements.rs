@@ -11,7 +11,7 @@ use manyway_sim::pair;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_events};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
-use manyway_wire::mmsp2::{Block, Blocks};
+use manyway_wire::mmsp2::Block;
 
 /// The ranges of all PATH-ACKs that an end sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ impl Observer for Counter {
         }
         let mut ranges = self.0.lock().unwrap();
         let (mut acknowledges, mut asks, mut other) = (false, false, false);
-        for block in Blocks::new(packet.payload).filter_map(Result::ok) {
+        for block in packet.blocks().filter_map(Result::ok) {
             if let Block::PathAck(block) = &block {
                 let count = block.ranges.iter().count();
                 ranges.acks += 1;

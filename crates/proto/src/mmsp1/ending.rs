@@ -6,7 +6,7 @@ use manyway_wire::mmsp1::{Block, ErrorCode, Fin, FinDone, HEADER_LEN, Rst, encod
 use super::closing::{CloseEnd, CloseEvent, CloseSay, CloseState, Closed};
 use super::errors::OwnedCause;
 use super::handshake::HandshakeEvent;
-use super::handshaking::observe;
+use super::unnumbered::observe;
 use super::{Mmsp1, TagChange};
 use crate::engine::{Engine, Phase, report_closed, single};
 use crate::observe::Direction;

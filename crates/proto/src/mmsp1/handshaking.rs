@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use manyway_wire::mmsp1::{
-    Block, Cause, ErrorCode, HEADER_LEN, Info, Opening, Ping, ProbeAck, ProbeData, Response, Rst, Syn,
-    SynAck, Tag, encode_error, encode_rst,
+    Block, Cause, ErrorCode, Info, Opening, Ping, ProbeAck, ProbeData, Response, Rst, Syn, SynAck, Tag,
+    encode_error, encode_rst,
 };
 use manyway_wire::{DecodeError, PathId, Writer};
 
@@ -12,10 +12,11 @@ use super::closing::CloseEnd;
 use super::handshake::{HandshakeEnd, HandshakeEvent, HandshakeState, Moved, Say};
 use super::input::PacketArrival;
 use super::streams::Streams;
+use super::unnumbered::note_sent;
 use super::{Mmsp1, TagChange};
 use crate::engine::{Engine, Phase, single};
 use crate::event::Event;
-use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
+use crate::observe::Fact;
 use crate::path::PathReason;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Rng, Side, Transmit};
 
@@ -245,25 +246,4 @@ impl Mmsp1 {
         let header = self.header(self.peer_tag());
         self.queue_answer(tuple, header, |w: &mut Writer<'_>| Block::Pong.encode(w));
     }
-}
-
-/// Counts a packet of the handshake or of the close, none of which is acknowledged, and shows it to the observer.
-pub(super) fn note_sent(engine: &mut Engine, now: Instant, packet: &[u8]) {
-    engine.note_packet(now);
-    if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-        path.count_sent_bytes(packet.len());
-    }
-    observe(engine, now, Direction::Sent, (PathId::FIRST, packet.get(HEADER_LEN..).unwrap_or_default()));
-}
-
-/// Shows a packet without a number to the observer.
-pub(super) fn observe(
-    engine: &mut Engine,
-    now: Instant,
-    direction: Direction,
-    (path, payload): (PathId, &[u8]),
-) {
-    let content = PacketContent::Mmsp1 { payload };
-    let size = HEADER_LEN + payload.len();
-    engine.observe_packet(now, &ObservedPacket { direction, content, path, packet_number: None, size });
 }

@@ -38,6 +38,7 @@ mod table;
 mod testing;
 mod timers;
 mod tseq;
+mod unnumbered;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

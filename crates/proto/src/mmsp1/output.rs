@@ -5,8 +5,8 @@ use manyway_wire::{PathId, Writer};
 use smallvec::SmallVec;
 
 use super::Mmsp1;
-use super::handshaking::note_sent;
 use super::monitor::Wish;
+use super::unnumbered::note_sent;
 use crate::engine::{Carry, Engine, Load, Phase, Probing, forget_packets, record_probe, single};
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
