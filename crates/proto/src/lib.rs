@@ -112,7 +112,6 @@ mod handshake;
 pub mod identity;
 mod io;
 mod message;
-#[expect(dead_code, reason = "the connection that uses these parts follows")]
 mod mmsp1;
 mod mmsp2;
 pub mod observe;

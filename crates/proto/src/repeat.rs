@@ -38,10 +38,11 @@ impl Repeat {
         Some(self.tries - 1)
     }
 
-    /// The peer is alive but has not answered yet: continues to repeat, with a bounded wait.
-    pub(crate) fn on_heard(&mut self) {
+    /// The peer is alive but has not answered yet: continues to repeat, with a bounded wait from now on.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
         self.tries = 0;
         self.wait = self.wait.min(LONGEST_WAIT);
+        self.next_at = self.next_at.min(now + self.wait);
     }
 
     /// Makes the next packet due now. Those that were sent count as before, so that a peer cannot cause more of them.

@@ -53,9 +53,9 @@ impl Connection {
         Self { engine, wire: Wire::Mmsp2(Box::new(mmsp2)) }
     }
 
-    /// Starts a handshake over MMSP/1 under this tag; `None` if no pair of addresses fits.
-    pub(crate) fn mmsp1_client(start: mmsp1::Start, tag: Tag, manager: PathManager) -> Option<Self> {
-        let (engine, mmsp1) = Mmsp1::client(start, tag, manager)?;
+    /// Starts a handshake over MMSP/1 under this tag and with this port in the header; `None` if no pair of addresses fits.
+    pub(crate) fn mmsp1_client(start: mmsp1::Start, own: (Tag, u16), manager: PathManager) -> Option<Self> {
+        let (engine, mmsp1) = Mmsp1::client(start, own, manager)?;
         Some(Self { engine, wire: Wire::Mmsp1(Box::new(mmsp1)) })
     }
 

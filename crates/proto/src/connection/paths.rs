@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// An ICMP error says that a packet for `remote` was not delivered; `quoted` are the first bytes of its UDP
-    /// payload. True if a path became suspect.
+    /// payload. True if a path became suspect, or is challenged.
     pub fn on_unreachable(&mut self, now: Instant, remote: SocketAddr, quoted: &[u8]) -> bool {
         let engine = &self.engine;
         let path = either!(&self.wire, wire => wire.quoted_path(engine, remote, quoted));

@@ -43,12 +43,15 @@ pub enum ConnectError {
     NoAddressPair,
     /// The TLS configuration cannot be used.
     Tls(HandshakeError),
+    /// Over MMSP/1 an endpoint opens at most 15 360 connections: each has a port of its own in its header.
+    TooManyConnections,
 }
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAddressPair => write!(f, "no address of this host can reach an address of the peer"),
+            Self::TooManyConnections => write!(f, "this end has too many connections over MMSP/1"),
             Self::Tls(error) => write!(f, "TLS can not start: {error}"),
         }
     }

@@ -1,5 +1,7 @@
 //! What a wire offers the engine. The engine does without what is missing.
 
+use std::time::Duration;
+
 /// What a wire offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {
@@ -9,14 +11,21 @@ pub(crate) struct Features {
     pub(crate) full_challenges: bool,
     /// Acknowledgements count ECN marks.
     pub(crate) ecn: bool,
+    /// The shortest time between two challenges to an address that never answered.
+    pub(crate) between_challenges: Duration,
     /// How the failure of a path is detected.
     pub(crate) detection: Detection,
 }
 
 impl Features {
     /// Everything.
-    pub(crate) const ALL: Self =
-        Self { size_search: true, full_challenges: true, ecn: true, detection: Detection::Fast };
+    pub(crate) const ALL: Self = Self {
+        size_search: true,
+        full_challenges: true,
+        ecn: true,
+        between_challenges: Duration::ZERO,
+        detection: Detection::Fast,
+    };
 }
 
 /// How the failure of a path is detected.

@@ -94,9 +94,10 @@ impl Engine {
     }
 
     /// The response to a path challenge arrived; the peer sees this end at `observed`.
-    pub(crate) fn on_challenge_answered(&mut self, heard: &Heard, nonce: u64, observed: SocketAddr) {
+    /// True if it answers a challenge of that path.
+    pub(crate) fn on_challenge_answered(&mut self, heard: &Heard, nonce: u64, observed: SocketAddr) -> bool {
         let &Heard { now, path: id, tuple, .. } = heard;
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return false };
         let answer = match path.pings_mut().and_then(|pings| pings.on_answer(now, &tuple, nonce)) {
             Some((token, answer)) => {
                 self.events.push(Event::Pong { path: id, token, rtt: answer.rtt });
@@ -105,13 +106,15 @@ impl Engine {
             None => path.prober.on_response(now, &tuple, nonce),
         };
         let Some(answer) = answer else {
-            return self.manager.on_survey_answer(now, &tuple, nonce);
+            self.manager.on_survey_answer(now, &tuple, nonce);
+            return false;
         };
         self.manager.on_answered(answer.tuple.remote);
         if observed != tuple.local.address {
             self.events.push(Event::AddressObserved { path: id, address: observed });
         }
         self.on_path_answered(now, id, answer);
+        true
     }
 }
 
@@ -123,16 +126,4 @@ pub(crate) fn forget_packets(engine: &mut Engine, path: PathId, numbers: &[u64])
         path.silence.on_pause();
         path.cancel_probes();
     }
-}
-
-/// Gives up the packets in flight on a path that works: the peer dropped them, which is no sign of congestion.
-pub(crate) fn retract(engine: &mut Engine, now: Instant, id: PathId) {
-    let mut outcome = std::mem::take(&mut engine.shared.outcome);
-    if let Some(path) = engine.paths.get_mut(id) {
-        path.recovery.abandon(now, &mut outcome);
-        path.silence.on_pause();
-        path.cancel_probes();
-    }
-    engine.settle(now, id, &mut outcome);
-    engine.shared.outcome = outcome;
 }

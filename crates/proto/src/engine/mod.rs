@@ -47,7 +47,7 @@ pub(crate) use built::record_probe;
 pub(crate) use expiry::report_closed;
 pub use features::Detection;
 pub(crate) use features::Features;
-pub(crate) use input::{forget_packets, retract};
+pub(crate) use input::forget_packets;
 pub use links::LinkNews;
 pub(crate) use links::on_links_changed;
 pub(crate) use output::{Carry, Load, single};

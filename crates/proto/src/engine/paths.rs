@@ -146,6 +146,7 @@ impl Engine {
         let mut path = Path::new(id, tuple, role, self.another_recovery(id), now);
         path.on_proven();
         path.prober.start(now, targets, None);
+        path.prober.slow_down(self.features.between_challenges);
         self.paths.insert(path);
         self.report_opened(now, id, PathReason::Opened);
         true
@@ -221,6 +222,7 @@ impl Engine {
         self.report_opened(heard.now, heard.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(heard.path) {
             path.prober.start(heard.now, vec![heard.tuple], None);
+            path.prober.slow_down(self.features.between_challenges);
         }
     }
 

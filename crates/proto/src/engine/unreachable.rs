@@ -17,7 +17,8 @@ use crate::path::PathReason;
 const REST: Duration = Duration::from_secs(5);
 
 impl Engine {
-    /// A report says that a packet of this path was not delivered. Returns true if the path became suspect.
+    /// A report says that a packet of this path was not delivered. Returns true if the path became
+    /// suspect, or is challenged.
     pub(crate) fn on_unreachable(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
         let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
@@ -30,7 +31,7 @@ impl Engine {
         }
         if self.features.detection == Detection::Probes {
             self.notices.push(Notice::Overdue(id));
-            return false;
+            return true;
         }
         self.suspect(now, id, PathReason::Unreachable);
         true

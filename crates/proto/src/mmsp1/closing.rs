@@ -235,7 +235,7 @@ impl Closing {
             }
             CloseAction::RestartCount => {
                 if let Some(repeat) = &mut self.repeat {
-                    repeat.on_heard();
+                    repeat.on_heard(now);
                 }
             }
             CloseAction::AnswerFin => self.answer = true,

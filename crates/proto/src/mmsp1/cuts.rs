@@ -213,6 +213,15 @@ impl Cuts {
         self.highest_sent = self.highest_sent.max(Some(tseq));
     }
 
+    /// A copy of a waiting TSEQ leaves as a persist probe: it goes on waiting, and its round trip will not count.
+    pub(crate) fn on_persist_probe(&mut self, tseq: u64) {
+        self.take(tseq);
+        self.repeat(tseq);
+        if let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) {
+            given.sent_once = false;
+        }
+    }
+
     /// A packet with this TSEQ leaves: it has one more carrier.
     pub(crate) fn on_sent(&mut self, now: Instant, tseq: u64, path: PathId, number: u64) {
         self.take(tseq);
@@ -220,7 +229,7 @@ impl Cuts {
         if given.state == CutState::Acked {
             return;
         }
-        given.sent_once = given.carriers.is_empty();
+        given.sent_once &= given.carriers.is_empty();
         if given.carriers.len() == MOST_CARRIERS {
             given.carriers.remove(0);
         }

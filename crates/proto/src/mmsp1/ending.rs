@@ -66,6 +66,7 @@ impl Mmsp1 {
     /// Ends without a packet, because the peer does not receive any.
     pub(crate) fn give_up(&mut self, engine: &mut Engine, now: Instant, error: ConnectionError) {
         self.closing.give_up();
+        self.handshake.give_up();
         self.end(engine, now, CloseEnd::NoAnswer, error);
     }
 
@@ -142,7 +143,8 @@ impl Mmsp1 {
         engine.phase = Phase::Draining;
         self.report(engine, now, error);
         let (own, peer) = (self.own.tag, self.peer.map(|peer| peer.tag));
-        self.tag_changes.push_back(TagChange::Ended { own, peer, at: now, pto });
+        let is_orderly = matches!(end, CloseEnd::Answered | CloseEnd::Complete);
+        self.tag_changes.push_back(TagChange::Ended { own, peer, at: now, pto, is_orderly });
     }
 
     fn report(&mut self, engine: &mut Engine, now: Instant, error: ConnectionError) {

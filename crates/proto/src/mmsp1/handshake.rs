@@ -4,7 +4,7 @@
 //! CLOSED, and its endpoint does what they say.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::table::{Transition, find};
@@ -13,8 +13,10 @@ use crate::{FourTuple, Instant};
 
 /// Wait for an answer while no round-trip time is known (spec 3.77).
 pub(crate) const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Addresses of a server to which PING goes.
+const MOST_TARGETS: usize = 8;
 /// Allowance for the delay of an answer at the peer (spec 3.78).
-const ANSWER_DELAY: Duration = Duration::from_millis(20);
+pub(crate) const ANSWER_DELAY: Duration = Duration::from_millis(20);
 
 /// The states of figure 3.15.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +223,12 @@ impl Handshake {
 
     /// Whether this pair may be, or was, tried.
     pub(crate) fn is_candidate(&self, pair: &FourTuple) -> bool {
-        self.places.contains(pair)
+        self.places.contains(pair) || self.targets.contains(pair)
+    }
+
+    /// The attempt ends without a further packet.
+    pub(crate) fn give_up(&mut self) {
+        (self.repeat, self.reset) = (None, None);
     }
 
     /// Nothing can be sent between these addresses. The last pair stays, because that may change; false if it is the last.
@@ -240,15 +247,28 @@ impl Handshake {
         self.step(now, event)
     }
 
-    /// SYN-ACK under the own tag came at the pair `from`. The caller drops one with another server tag than before.
-    pub(crate) fn on_syn_ack(&mut self, now: Instant, from: FourTuple, info: &[u8]) -> Moved {
+    /// SYN-ACK under the own tag came at the pair `from`, and named further addresses of the server. The caller drops one with another server tag than before.
+    pub(crate) fn on_syn_ack(
+        &mut self,
+        now: Instant,
+        from: FourTuple,
+        info: &[u8],
+        named: &[IpAddr],
+    ) -> Moved {
         let is_first = self.state == HandshakeState::SynSent;
         if is_first {
             self.rtt = self.syn_at.map(|at| now - at);
-            // spec 3.54: PING goes from the address at which SYN-ACK came, because INFO is bound to it.
-            let others =
-                self.places.iter().filter(|pair| pair.local == from.local && pair.remote != from.remote);
-            self.targets = std::iter::once(&from).chain(others).copied().collect();
+            // spec 3.54: PING goes from the address at which SYN-ACK came, because INFO is bound to it, to the addresses
+            // of the server that answered.
+            let ipv4 = from.remote.ip().to_canonical().is_ipv4();
+            let named = named.iter().filter(|address| address.is_ipv4() == ipv4);
+            let others = named.map(|address| {
+                let mut other = from;
+                other.remote.set_ip(*address);
+                other
+            });
+            self.targets = std::iter::once(from).chain(others).collect();
+            self.targets.truncate(MOST_TARGETS);
         } else if info == self.info {
             return Moved::No;
         }

@@ -1,6 +1,6 @@
 //! The packets of the four-way handshake, and the start of the connection that follows (spec 3.50 to 3.5c).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manyway_wire::mmsp1::{
     Block, Cause, ErrorCode, Info, Opening, Ping, ProbeAck, ProbeData, Response, Rst, Syn, SynAck, Tag,
@@ -74,14 +74,15 @@ impl Mmsp1 {
         }
         if self.peer.is_none() {
             self.peer = Some(syn_ack.opening);
-            self.tag_changes.push_back(TagChange::PeerKnown { own: self.own.tag, peer: syn_ack.opening.tag });
+            self.tag_changes.push_back(TagChange::PeerKnown { peer: syn_ack.opening.tag });
         }
         self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             path.place.choose(tuple);
             path.set_role(engine.manager.role_of(&tuple.local));
         }
-        let moved = self.handshake.on_syn_ack(now, tuple, syn_ack.info);
+        let named: Vec<IpAddr> = self.places.further_addresses().collect();
+        let moved = self.handshake.on_syn_ack(now, tuple, syn_ack.info, &named);
         self.on_handshake_moved(engine, now, moved);
     }
 
@@ -99,7 +100,8 @@ impl Mmsp1 {
         let moved = self.handshake.on_rst(now, arrival.tuple.remote);
         if self.handshake.state() == HandshakeState::SynSent {
             // Another server may answer now.
-            self.peer = None;
+            let lost = self.peer.take();
+            self.tag_changes.extend(lost.map(|peer| TagChange::PeerLost { peer: peer.tag }));
         }
         self.on_handshake_moved(engine, now, moved);
     }
@@ -151,8 +153,7 @@ impl Mmsp1 {
         let named = info.ipv4.iter().map(|octets| (*octets).into());
         let named = named.chain(info.ipv6.iter().map(|octets| (*octets).into()));
         self.places.set_peer(tuple.remote.ip(), named);
-        let change = TagChange::PeerKnown { own: self.own.tag, peer: info.client.tag };
-        self.tag_changes.push_back(change);
+        self.tag_changes.push_back(TagChange::PeerKnown { peer: info.client.tag });
         self.handshake.on(now, HandshakeEvent::ValidPing);
         self.establish(engine, now, tuple);
     }

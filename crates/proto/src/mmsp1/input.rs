@@ -12,9 +12,9 @@ use super::received::Taken;
 use super::sack::{self, Facts, NeverSent};
 use super::streams::input::DataError;
 use super::unnumbered::observe;
-use crate::engine::{Engine, Heard, forget_packets, retract};
+use crate::engine::{Engine, Heard, forget_packets};
 use crate::observe::Direction;
-use crate::path::{PathSet, PathState};
+use crate::path::{Path, PathReason, PathSet, PathState};
 use crate::recovery::ReceivedAck;
 use crate::{FourTuple, Instant, Side};
 
@@ -204,9 +204,6 @@ impl Mmsp1 {
             }
             forget_packets(engine, *path, unknown);
         }
-        if let Some(path) = self.streams.answered_persist(facts) {
-            retract(engine, now, path);
-        }
         self.carry_out(engine, now);
     }
 
@@ -236,10 +233,25 @@ impl Mmsp1 {
             }
             return Some(id);
         }
-        let id = engine.take_path_id()?;
+        let id = engine.take_path_id().or_else(|| {
+            self.make_room(engine, heard.now);
+            engine.take_path_id()
+        })?;
         engine.accept_path(&Heard { path: id, ..*heard }, heard.datagram);
         self.places.set_path(number, id);
         Some(id)
+    }
+
+    /// Closes the path that has failed for the longest time: the peer cannot say which of its paths are gone.
+    fn make_room(&mut self, engine: &mut Engine, now: Instant) {
+        let has_failed = |path: &&Path| {
+            matches!(path.state(), PathState::Dead | PathState::Validating) && path.id != PathId::FIRST
+        };
+        let oldest = engine.paths.iter().filter(has_failed).min_by_key(|path| path.since());
+        if let Some(id) = oldest.map(|path| path.id) {
+            engine.close_own_path(now, id, PathReason::Replaced);
+            self.carry_out(engine, now);
+        }
     }
 
     fn on_probe_ack(&mut self, engine: &mut Engine, heard: &Heard, answer: &ProbeAck) {
@@ -248,8 +260,9 @@ impl Mmsp1 {
         }
         let path = if heard.path == NO_PATH { Self::any_path(engine) } else { heard.path };
         let heard = Heard { path, ..*heard };
-        engine.on_challenge_answered(&heard, answer.echo.nonce, heard.tuple.local.address);
-        self.monitor.on_answered(heard.now, path);
+        if engine.on_challenge_answered(&heard, answer.echo.nonce, heard.tuple.local.address) {
+            self.monitor.on_answered(heard.now, path);
+        }
     }
 
     fn note_never_sent(&mut self, now: Instant, kind: u8, tseq: manyway_wire::mmsp1::Tseq) {
@@ -269,8 +282,11 @@ impl Mmsp1 {
         };
         match code {
             ErrorCode::NO_INFO => self.errors.note(now, code, &[]),
-            // The family stands in what could not be read.
-            ErrorCode::UNRESOLVED_ADDRESS => self.errors.note(now, code, &[0, 0]),
+            ErrorCode::UNRESOLVED_ADDRESS => {
+                let DecodeError::OutOfRange { value, .. } = *error else { return };
+                let family = u16::try_from(value).unwrap_or(u16::MAX);
+                self.errors.note(now, code, &family.to_be_bytes());
+            }
             _ => self.errors.note(now, code, &[kind.unwrap_or(0)]),
         }
     }

@@ -45,7 +45,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp1::{Header, Opening, Tag};
+use manyway_wire::mmsp1::{Opening, Tag};
 
 pub(crate) use input::PacketArrival;
 pub(crate) use named::Named;
@@ -99,10 +99,13 @@ struct Counts {
 /// A change of the tags under which packets reach a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
-    /// The connection with this tag of its own has this tag of the peer.
+    /// The peer told its tag.
     PeerKnown {
-        /// Tag of this end.
-        own: Tag,
+        /// Tag of the peer.
+        peer: Tag,
+    },
+    /// The peer with this tag takes no connection; the attempt goes on with others.
+    PeerLost {
         /// Tag of the peer.
         peer: Tag,
     },
@@ -116,6 +119,8 @@ pub(crate) enum TagChange {
         at: Instant,
         /// The longest probe timeout of its paths.
         pto: Duration,
+        /// Whether it ended by FIN, FIN-ACK and FIN-DONE.
+        is_orderly: bool,
     },
 }
 
@@ -158,11 +163,6 @@ impl Mmsp1 {
     /// The tag that the peer chose, if it is known.
     pub(crate) fn known_peer(&self) -> Option<Tag> {
         self.peer.map(|peer| peer.tag)
-    }
-
-    /// Whether a header of the peer has the ports of this connection the other way round.
-    pub(crate) fn ports_answer(&self, header: &Header) -> bool {
-        [header.destination_port, header.source_port] == self.ports
     }
 
     /// Whether this end waits for the answer to a SYN that it sent between these addresses.

@@ -14,6 +14,9 @@ const UNANSWERED: u8 = 3;
 /// Shortest wait for an answer.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a PROBE waits that could not be sent.
+const POSTPONED: Duration = Duration::from_millis(100);
+
 /// What is known of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watch {
@@ -81,6 +84,16 @@ impl Monitor {
             Watch::Asked { sent, .. } => sent.saturating_add(1),
         };
         *watch = Watch::Asked { sent, until: now + pto.max(SHORTEST_WAIT) };
+    }
+
+    /// A PROBE cannot be sent now: it goes a little later.
+    pub(crate) fn postpone(&mut self, now: Instant, path: PathId) {
+        let later = now + POSTPONED;
+        match self.paths.get_mut(&path) {
+            Some(Watch::Quiet { ask_at }) => *ask_at = later,
+            Some(Watch::Asked { until, .. }) => *until = later,
+            None => {}
+        }
     }
 
     /// The next thing to do, if one is due.

@@ -46,6 +46,9 @@ impl Mmsp1 {
         if engine.phase.is_handshaking() || !engine.phase.is_open() {
             return None;
         }
+        if self.streams.wants_window_update() {
+            self.sacks.force();
+        }
         self.transmit_monitor(engine, now, buffer)
     }
 
@@ -62,12 +65,13 @@ impl Mmsp1 {
                     self.carry_out(engine, now);
                 }
                 Wish::Ask(id) => {
+                    let Some(transmit) = self.transmit_probe(engine, now, buffer, id) else {
+                        self.monitor.postpone(now, id);
+                        continue;
+                    };
                     let pto = engine.paths.get(id).map(|path| path.recovery.pto());
                     self.monitor.on_asked(now, id, pto.unwrap_or_default());
-                    let transmit = self.transmit_probe(engine, now, buffer, id);
-                    if transmit.is_some() {
-                        return transmit;
-                    }
+                    return Some(transmit);
                 }
             }
         }
@@ -117,7 +121,7 @@ impl Mmsp1 {
         }
         let mut contents = Contents::new();
         let is_persist_probe = self.write_load(engine, (id, carry), &mut writer, &mut contents);
-        let asks = carry.ack_eliciting && contents.is_empty();
+        let asks = carry.ack_eliciting && contents.is_empty() && !is_persist_probe;
         if asks {
             self.forget_arrived(engine, id);
         }
@@ -134,7 +138,7 @@ impl Mmsp1 {
         let clear = clear_copy(engine, buffer.get(start..)?);
         self.streams.on_sent(now, id, packet_number, &contents);
         let takes_number = !contents.is_empty();
-        let is_answered = takes_number || asks;
+        let is_answered = takes_number || asks || is_persist_probe;
         Some(Built {
             level: None,
             path: id,
@@ -143,7 +147,7 @@ impl Mmsp1 {
             size: buffer.len() - start,
             kind: if is_answered { PacketKind::Ordinary } else { PacketKind::AckOnly },
             contents,
-            carries_data: takes_number && !is_persist_probe,
+            carries_data: takes_number,
             clear,
         })
     }
@@ -168,7 +172,7 @@ impl Mmsp1 {
         contents: &mut Contents,
     ) -> bool {
         match carry.load {
-            Load::Control if carry.ack_eliciting => return self.streams.write_persist(writer, contents),
+            Load::Control if carry.ack_eliciting => return self.streams.write_persist(writer),
             Load::Acks | Load::Control if !carry.ack_eliciting => {}
             // Another path carries the data; a copy here earns a SACK if this path works.
             Load::Acks | Load::Control => self.streams.write_oldest(id, writer, contents),

@@ -76,8 +76,9 @@ impl Places {
         self.path_of(*number)
     }
 
-    /// The peer's number for a path is known.
+    /// The peer's number for a path is known; a path has one.
     pub(crate) fn set_path(&mut self, number: u16, path: PathId) {
+        self.forget(path);
         self.paths.insert(number, path);
     }
 

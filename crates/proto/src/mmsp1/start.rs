@@ -1,13 +1,14 @@
 //! Start of a connection over MMSP/1, at either end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use manyway_wire::mmsp1::{Info, Opening, Tag, Tseq};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::closing::Closing;
 use super::errors::Errors;
-use super::handshake::Handshake;
+use super::handshake::{ANSWER_DELAY, Handshake};
 use super::monitor::Monitor;
 use super::named::Named;
 use super::places::Places;
@@ -23,8 +24,8 @@ use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 /// The port in the header at which every server listens: ports find no connection (spec 3.4).
 const SERVER_PORT: u16 = 5001;
-/// The ports of clients.
-const CLIENT_PORTS: std::ops::RangeInclusive<u16> = 1024..=16_383;
+/// The shortest time between two PROBEs on a path that is not verified (spec 3.82).
+const BETWEEN_PROBES: Duration = Duration::from_secs(1);
 
 /// The input of a new connection.
 #[derive(Debug)]
@@ -49,13 +50,15 @@ pub(crate) fn opening(config: &ConnectionConfig, tag: Tag, rng: &mut Rng) -> Ope
 
 impl Mmsp1 {
     /// Starts a handshake between candidate pairs of the manager; `None` if it has none.
-    pub(crate) fn client(mut start: Start, tag: Tag, manager: PathManager) -> Option<(Engine, Self)> {
+    pub(crate) fn client(
+        mut start: Start,
+        (tag, port): (Tag, u16),
+        manager: PathManager,
+    ) -> Option<(Engine, Self)> {
         let manager = manager.with_mode(start.config.pairs);
         let pairs = candidate_order(&manager);
         let tuple = *pairs.first()?;
         let own = opening(&start.config, tag, &mut start.rng);
-        let span = u64::from(CLIENT_PORTS.end() - CLIENT_PORTS.start()) + 1;
-        let port = u16::try_from(start.rng.next_u64() % span).unwrap_or(0) + CLIENT_PORTS.start();
         let handshake = Handshake::client(start.now, pairs);
         let named = Named::new(manager.locals().iter().map(|local| local.address.ip()));
         let ports = [port, SERVER_PORT];
@@ -94,8 +97,13 @@ impl Mmsp1 {
         let probing_seed = rng.next_u64();
         let places = Places::new(&mut rng);
         let streams = Streams::new(side, &config.streams, &own);
-        let features =
-            Features { size_search: false, full_challenges: false, ecn: false, detection: config.detection };
+        let features = Features {
+            size_search: false,
+            full_challenges: false,
+            ecn: false,
+            between_challenges: BETWEEN_PROBES,
+            detection: config.detection,
+        };
         let mut engine = Engine::new(Beginnings {
             now,
             side,
@@ -109,6 +117,10 @@ impl Mmsp1 {
             probing_seed,
         });
         engine.limits.peer_paths = engine.limits.own_paths;
+        engine.limits.peer_ack_delay = ANSWER_DELAY;
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+            path.recovery.set_max_ack_delay(ANSWER_DELAY);
+        }
         for path in 0..=engine.limits.own_paths {
             engine.paths.set_reachable(PathId(path), true);
         }

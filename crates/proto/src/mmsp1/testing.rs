@@ -85,11 +85,6 @@ impl FakeFlight {
         self.packets.remove(&(path, number))
     }
 
-    /// Takes all packets of a path out of flight, as `Engine::retract` does.
-    pub(crate) fn forget(&mut self, path: PathId) {
-        self.packets.retain(|(on, _), _| *on != path);
-    }
-
     pub(crate) fn in_flight(&self) -> Vec<(PathId, u64)> {
         self.packets.keys().copied().collect()
     }

@@ -250,7 +250,7 @@ impl Reception<'_> {
     fn on_opened(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
         self.wire.counts.heard = true;
         if let Life::FinSent { repeat, .. } = &mut self.wire.life {
-            repeat.on_heard();
+            repeat.on_heard(facts.now);
         }
         if let HeaderForm::Long { source, .. } = packet.form {
             self.on_handshake_packet(facts, source);

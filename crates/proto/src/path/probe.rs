@@ -62,6 +62,8 @@ struct ChallengeRun {
     since: Instant,
     next_at: Instant,
     wait: Duration,
+    /// The shortest time between two challenges to one pair.
+    least_wait: Duration,
     rounds: u32,
     due: Vec<FourTuple>,
     /// When the due challenges may go, if the budget holds them back.
@@ -101,6 +103,7 @@ impl Prober {
             since: now,
             next_at: now,
             wait,
+            least_wait: Duration::ZERO,
             rounds: 0,
             due: Vec::new(),
             held_until: None,
@@ -110,6 +113,14 @@ impl Prober {
             full_due: None,
             small_answers: 0,
         }));
+    }
+
+    /// From now on at least this time passes between two challenges to one pair, until the next [`start`](Self::start).
+    pub(crate) fn slow_down(&mut self, least_wait: Duration) {
+        if let Some(run) = &mut self.run {
+            run.least_wait = least_wait;
+            run.wait = run.wait.max(least_wait);
+        }
     }
 
     /// Changes the targets; a new target starts a round at once.
@@ -182,14 +193,20 @@ impl Prober {
 
     /// Whether a PROBE of the peer is worth a challenge in return: not if one left just now. A hundred delayed PROBEs
     /// that arrive at once are worth one challenge.
-    pub(crate) fn challenges_back(&self, now: Instant, tuple: &FourTuple) -> bool {
+    pub(crate) fn challenges_back(&mut self, now: Instant, tuple: &FourTuple) -> bool {
+        let gap = self.gap();
         let last = self.outstanding.iter().rev().find(|challenge| challenge.tuple == *tuple);
-        last.is_none_or(|challenge| now >= challenge.sent_at + self.gap())
+        let is_worth = last.is_none_or(|challenge| now >= challenge.sent_at + gap);
+        if let Some(run) = self.run.as_mut().filter(|run| is_worth && !run.least_wait.is_zero()) {
+            run.next_at = run.next_at.max(now + run.least_wait);
+        }
+        is_worth
     }
 
     /// The shortest time between two challenges outside the rounds.
     fn gap(&self) -> Duration {
-        LEAST_GAP * (1 << self.rounds().min(MOST_DOUBLINGS))
+        let least = self.run.as_ref().map_or(Duration::ZERO, |run| run.least_wait);
+        (LEAST_GAP * (1 << self.rounds().min(MOST_DOUBLINGS))).max(least)
     }
 
     pub(crate) fn is_target(&self, tuple: &FourTuple) -> bool {
@@ -247,13 +264,15 @@ impl Prober {
         mut may_challenge: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
         let run = self.run.as_mut().filter(|run| run.is_due(now))?;
-        let ChallengeRun { targets, since, next_at, wait, rounds, due, held_until, missed, .. } = &mut **run;
+        let ChallengeRun {
+            targets, since, next_at, wait, least_wait, rounds, due, held_until, missed, ..
+        } = &mut **run;
         if due.is_empty() {
             due.extend(targets.iter().rev().copied());
             *rounds = rounds.saturating_add(1);
             *missed = false;
             *next_at = now + *wait;
-            *wait = (*wait * 2).min(longest_wait(now - *since));
+            *wait = (*wait * 2).min(longest_wait(now - *since)).max(*least_wait);
         }
         *held_until = None;
         let mut chosen = None;

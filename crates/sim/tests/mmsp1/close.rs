@@ -266,3 +266,17 @@ fn both_ends_close_without_a_packet_once_no_path_works_for_the_out_of_service_ti
     }
     is_forgotten(&mut pair);
 }
+
+// spec 3.68
+#[test]
+fn what_comes_after_an_rst_earns_rst_again() {
+    let mut tester = Tester::accepted();
+    let now = tester.now;
+    tester.connection().abort(now, 0, "");
+    assert_eq!(tester.take_names(), ["RST"]);
+    let data = tester.data(0, 0, 0, b"the RST was lost");
+    tester.deliver(|w| data.encode(w));
+    let rst = tester.take();
+    let [Block::Rst(block)] = rst.blocks()[..] else { panic!("{:?}", rst.names()) };
+    assert!(block.reflected);
+}

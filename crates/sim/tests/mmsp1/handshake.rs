@@ -332,3 +332,41 @@ fn of_two_that_connect_to_each_other_the_one_with_the_smaller_tag_serves() {
     tester.run_for(Duration::from_secs(5));
     assert_eq!(tester.ended(), None);
 }
+
+// spec 3.4
+#[test]
+fn simultaneous_connections_of_an_endpoint_have_different_ports() {
+    let mut tester = Tester::client(mmsp1());
+    let local = tester.take().tuple.local;
+    let candidate = manyway_proto::LocalCandidate { address: local, role: manyway_proto::Role::Primary };
+    let config = std::sync::Arc::new(mmsp1());
+    let mut ports = std::collections::BTreeSet::new();
+    for _ in 0..2000 {
+        let servers = [PEER.parse().unwrap()];
+        tester.endpoint.connect_mmsp1(tester.now, &config, &[candidate], &servers).unwrap();
+        assert!(ports.insert(tester.take().header().source_port));
+    }
+}
+
+// spec 3.54
+#[test]
+fn ping_goes_to_the_addresses_of_the_server_that_answered() {
+    let mut tester = Tester::client_to(mmsp1(), &[PEER, "10.0.0.3:4000"]);
+    let syn = tester.take();
+    let header = syn.header();
+    let [Block::Syn(asked)] = syn.blocks()[..] else { panic!("{:?}", syn.names()) };
+    tester.told = Some(asked.opening);
+    tester.ports = [header.destination_port, header.source_port];
+    let ipv4 = [[10, 0, 0, 4]];
+    let addresses = Addresses { ipv4: &ipv4, ..Addresses::default() };
+    let answer = SynAck { opening: tester.peer, addresses, info: b"info", unrecognised: None };
+    tester.deliver_from(PEER, tester.header(), |w| answer.encode(w));
+    tester.run_for(8 * SECOND);
+    let to: std::collections::BTreeSet<String> = tester
+        .take_all()
+        .iter()
+        .filter(|sent| sent.names() == ["PING"])
+        .map(|sent| sent.tuple.remote.to_string())
+        .collect();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), ["10.0.0.2:4000", "10.0.0.4:4000"]);
+}

@@ -205,3 +205,62 @@ fn a_nat_that_changes_the_port_keeps_the_connection() {
     pair.rebind(0);
     pair.transfer(Side::Server, megabytes(1), 2 * MINUTE).unwrap();
 }
+
+// spec 3.82
+#[test]
+fn a_path_that_is_not_verified_gets_a_probe_a_second_at_most() {
+    let mut tester = Tester::accepted();
+    let header = tester.header();
+    let data =
+        ProbeData { sent_micros: 0, path: 9, address: "10.0.0.1".parse().unwrap(), nonce: 77, mac: 78 };
+    let mut probes = 0;
+    for second in 0..10 {
+        let data = ProbeData { nonce: second, ..data };
+        tester.deliver_from("10.0.0.2:9999", header, |w| Probe { data, unrecognised: None }.encode(w));
+        tester.run_for(SECOND);
+        let sent = tester.take_all();
+        let there = sent.iter().filter(|sent| sent.tuple.remote.port() == 9999);
+        probes += there.filter(|sent| sent.names().contains(&"PROBE")).count();
+    }
+    assert!((5..=11).contains(&probes), "{probes} in 10 s");
+}
+
+// spec 3.39
+#[test]
+fn an_echo_that_comes_again_does_not_count() {
+    let mut tester = Tester::accepted();
+    tester.run_for(16 * SECOND);
+    let asked = tester.take_all().into_iter().find(|sent| sent.names() == ["PROBE"]).unwrap();
+    tester.answer_probe(&asked);
+    tester.run_for(16 * SECOND);
+    assert!(tester.take_all().iter().any(|sent| sent.names() == ["PROBE"]));
+    tester.answer_probe(&asked);
+    tester.run_for(1100 * MS);
+    assert!(tester.take_all().iter().any(|sent| sent.names() == ["PROBE"]), "the one before still waits");
+}
+
+#[test]
+fn a_server_makes_room_for_new_paths_when_old_ones_have_failed() {
+    let mut config = ConnectionConfig::mmsp1();
+    config.path_limit = 3;
+    let mut tester = Tester::accepted_with(config);
+    let header = tester.header();
+    for path in 1..10_u16 {
+        let from = format!("10.0.0.2:{}", 9000 + path);
+        let data = ProbeData {
+            sent_micros: 0,
+            path,
+            address: "10.0.0.1".parse().unwrap(),
+            nonce: path.into(),
+            mac: 0,
+        };
+        tester.deliver_from(&from, header, |w| Probe { data, unrecognised: None }.encode(w));
+        let sent = tester.take_all();
+        let there = sent.iter().filter(|sent| sent.tuple.remote.to_string() == from);
+        assert!(there.clone().any(|sent| sent.names().contains(&"PROBE-ACK")), "path {path}");
+        assert!(there.clone().any(|sent| sent.names().contains(&"PROBE")), "path {path} is taken");
+        tester.run_for(SECOND);
+        tester.discard();
+    }
+    assert!(tester.is_established());
+}

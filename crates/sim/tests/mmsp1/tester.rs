@@ -138,20 +138,6 @@ impl Tester {
         tester
     }
 
-    /// A client with a connection to the peer.
-    pub(crate) fn connected() -> Self {
-        let mut tester = Self::client(ConnectionConfig::mmsp1());
-        let syn = tester.take();
-        assert_eq!(syn.names(), ["SYN"]);
-        tester.answer_syn(&syn, PEER);
-        let ping = tester.take();
-        assert_eq!(ping.names(), ["PING"]);
-        tester.deliver(|w| Block::Pong.encode(w));
-        assert!(tester.is_established());
-        tester.discard();
-        tester
-    }
-
     /// Answers a SYN of the endpoint from this address.
     pub(crate) fn answer_syn(&mut self, syn: &Sent, from: &str) {
         let header = syn.header();

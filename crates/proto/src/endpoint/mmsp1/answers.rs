@@ -44,7 +44,8 @@ impl Mmsp1Endpoint {
         let used = list_len(4, addresses.ipv4.len()) + list_len(16, addresses.ipv6.len());
         let room = room.saturating_sub(used);
         let all = asked.syn.addresses;
-        let ipv4: SmallVec<[[u8; 4]; 16]> = all.listed.iter().chain(all.ipv4).copied().collect();
+        let named = all.listed.iter().chain(all.ipv4).filter(|octets| **octets != [0; 4]);
+        let ipv4: SmallVec<[[u8; 4]; 16]> = named.copied().collect();
         let ipv4 = ipv4.get(..(room / 4).min(255).min(ipv4.len())).unwrap_or_default();
         let left = room - 4 * ipv4.len();
         let ipv6 = all.ipv6.get(..(left / 16).min(255).min(all.ipv6.len())).unwrap_or_default();

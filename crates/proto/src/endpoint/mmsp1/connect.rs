@@ -16,7 +16,7 @@ impl Endpoint {
     /// change what is sent. [`ConnectionConfig::mmsp1`] has the settings of its thesis.
     ///
     /// # Errors
-    /// If no pair of addresses fits.
+    /// If no pair of addresses fits, or 15 360 connections of this end exist already.
     ///
     /// [`Event::Connected`]: crate::Event::Connected
     /// [`Event::Closed`]: crate::Event::Closed
@@ -31,9 +31,11 @@ impl Endpoint {
         let rng = &mut self.rng;
         let mmsp1 = self.mmsp1.get_or_insert_with(|| Box::new(Mmsp1Endpoint::new(now, rng)));
         let tag = mmsp1.unused_tag(now, &mut self.rng);
-        let connection = Connection::mmsp1_client(start, tag, PathManager::new(locals, remotes));
+        let port = mmsp1.unused_port(&mut self.rng).ok_or(ConnectError::TooManyConnections)?;
+        let connection = Connection::mmsp1_client(start, (tag, port), PathManager::new(locals, remotes));
         let handle = self.slots.insert(connection.ok_or(ConnectError::NoAddressPair)?);
-        mmsp1.live.insert(tag, Live { handle, client: None });
+        mmsp1.live.insert(tag, Live { handle, client: None, port: Some(port) });
+        mmsp1.ports.insert(port);
         mmsp1.attempts.insert(handle);
         self.touch(handle);
         Ok(handle)

@@ -40,9 +40,9 @@ impl Endpoint {
 
     /// The connection with this tag of its own, if it may hear the sender.
     fn mmsp1_connection(&self, tuple: FourTuple, tag: Tag) -> Option<ConnectionHandle> {
-        let handle = self.mmsp1.as_ref()?.live.get(&tag)?.handle;
-        let is_server = self.slots.get(handle)?.side() == Side::Server;
-        (!is_server || self.mmsp1_takes(&tuple)).then_some(handle)
+        let live = self.mmsp1.as_ref()?.live.get(&tag)?;
+        let is_filtered = live.port.is_none();
+        (!is_filtered || self.mmsp1_takes(&tuple)).then_some(live.handle)
     }
 
     /// Whether clients may come from there.
@@ -89,8 +89,7 @@ impl Endpoint {
         if connection.side() == Side::Client {
             return Ok(false);
         }
-        match mmsp1.keys.open(now, ping.info, tuple.remote) {
-            Ok((info, _)) if info.server.tag != packet.header.connection => Err(ErrorCode::STALE_INFO),
+        match mmsp1.keys.open(now, ping.info, (packet.header.connection, tuple.remote)) {
             Ok((info, _)) => {
                 let peer = connection.as_mmsp1().and_then(|mmsp1| mmsp1.known_peer());
                 if peer == Some(info.client.tag) { Ok(true) } else { Err(ErrorCode::UNRECOGNISED_ERROR) }
@@ -102,7 +101,7 @@ impl Endpoint {
 
     fn handle_syn(&mut self, now: Instant, tuple: FourTuple, packet: &Packet<'_>, size: usize) {
         let header = packet.header;
-        let own = self.own_attempt(&tuple, &header);
+        let own = self.own_attempt(&tuple);
         let config = match own {
             Some(handle) => self.slots.get(handle).map(|connection| Arc::clone(connection.config())),
             None => self.config.mmsp1.as_ref().map(|server| Arc::clone(&server.connection)),
@@ -146,10 +145,10 @@ impl Endpoint {
     }
 
     /// The connection of this end that waits for the answer to its SYN from there (spec 3.5a).
-    fn own_attempt(&self, tuple: &FourTuple, header: &Header) -> Option<ConnectionHandle> {
+    fn own_attempt(&self, tuple: &FourTuple) -> Option<ConnectionHandle> {
         let waits = |handle: &&ConnectionHandle| {
             let mmsp1 = self.slots.get(**handle).and_then(Connection::as_mmsp1);
-            mmsp1.is_some_and(|mmsp1| mmsp1.waits_for_syn_ack(tuple) && mmsp1.ports_answer(header))
+            mmsp1.is_some_and(|mmsp1| mmsp1.waits_for_syn_ack(tuple))
         };
         self.mmsp1.as_ref()?.attempts.iter().find(waits).copied()
     }
@@ -170,7 +169,8 @@ impl Endpoint {
             return self.handle_ping(now, tuple, packet, size, &ping);
         }
         let Some(mmsp1) = &mut self.mmsp1 else { return };
-        if let Some(tombstone) = mmsp1.tombstones.get(now, header.connection).copied() {
+        let tombstone = mmsp1.tombstones.get(now, header.connection).copied();
+        if let Some(tombstone) = tombstone.filter(|tombstone| tombstone.is_orderly) {
             if first == Some(Ok(Block::FinAck)) && mmsp1.may_answer_stray(now) {
                 self.push_answer(tuple, answers::fin_done(header.answer(tombstone.peer), false));
             }
@@ -222,14 +222,11 @@ impl Endpoint {
     ) {
         let header = packet.header;
         let Some(mmsp1) = &self.mmsp1 else { return };
-        let own = self.own_attempt(&tuple, &header);
-        if own.is_none() && !(self.config.mmsp1.is_some() && self.mmsp1_takes(&tuple)) {
+        let own = self.own_attempt(&tuple);
+        if own.is_none() && !self.mmsp1_takes(&tuple) {
             return;
         }
-        match mmsp1.keys.open(now, ping.info, tuple.remote) {
-            Ok((info, _)) if info.server.tag != header.connection => {
-                self.reset_ping(now, tuple, header, ErrorCode::STALE_INFO);
-            }
+        match mmsp1.keys.open(now, ping.info, (header.connection, tuple.remote)) {
             Ok((_, None)) if mmsp1.tombstones.get(now, header.connection).is_some() => {}
             Ok((info, None)) => {
                 self.begin_serving(now, tuple, own, &info);
@@ -266,15 +263,15 @@ impl Endpoint {
         own: Option<ConnectionHandle>,
         info: &Info<'_>,
     ) {
-        let client = (info.address, info.ports[0]);
+        let client = (info.address, info.ports);
+        let mut port = None;
         let handle = match own {
             Some(handle) => {
                 let Some(connection) = self.slots.get_mut(handle) else { return };
                 let before = connection.as_mmsp1().map(|mmsp1| mmsp1.own().tag);
                 connection.serve(now, tuple, info);
-                if let (Some(before), Some(mmsp1)) = (before, &mut self.mmsp1) {
-                    mmsp1.live.remove(&before);
-                }
+                let before = before.zip(self.mmsp1.as_mut()).and_then(|(tag, mmsp1)| mmsp1.live.remove(&tag));
+                port = before.and_then(|live| live.port);
                 handle
             }
             None => {
@@ -286,7 +283,7 @@ impl Endpoint {
         };
         let Some(mmsp1) = &mut self.mmsp1 else { return };
         let old = mmsp1.by_client.insert(client, handle);
-        mmsp1.live.insert(info.server.tag, Live { handle, client: Some(client) });
+        mmsp1.live.insert(info.server.tag, Live { handle, client: Some(client), port });
         if let Some(old) = old.filter(|old| *old != handle)
             && let Some(connection) = self.slots.get_mut(old)
         {

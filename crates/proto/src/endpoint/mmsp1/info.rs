@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_wire::Writer;
-use manyway_wire::mmsp1::Info;
+use manyway_wire::mmsp1::{Info, Tag};
 
 use crate::endpoint::mac_keys::{MacKey, MacKeys};
 use crate::{Instant, Rng};
@@ -63,9 +63,8 @@ impl InfoKeys {
         bytes
     }
 
-    /// Reads an INFO that came back in a PING from `from`, and tells how long ago it expired, if it did: a stale one still
-    /// holds the values for a new one, and is as good as a valid one for a connection that exists. The caller compares its
-    /// tag with that of the packet.
+    /// Reads an INFO that came back in a PING under `tag` from `from`, and tells how long ago it expired, if it did: a stale one still
+    /// holds the values for a new one, and is as good as a valid one for a connection that exists.
     ///
     /// # Errors
     /// [`InfoError::Forged`], [`InfoError::Elsewhere`].
@@ -73,11 +72,14 @@ impl InfoKeys {
         &self,
         now: Instant,
         bytes: &'a [u8],
-        from: SocketAddr,
+        (tag, from): (Tag, SocketAddr),
     ) -> Result<(Info<'a>, Option<Duration>), InfoError> {
         let (info, covered, mac) = Info::decode(bytes).map_err(|_| InfoError::Forged)?;
         let key = self.0.find(info.key).ok_or(InfoError::Forged)?;
         if !key.is_short_code_of(&labelled(covered), mac) {
+            return Err(InfoError::Forged);
+        }
+        if info.server.tag != tag {
             return Err(InfoError::Forged);
         }
         if canonical(info.address) != canonical(from) {

@@ -21,6 +21,8 @@ use super::ConnectionHandle;
 use crate::mmsp1::TagChange;
 use crate::{ConnectionConfig, Instant, Rng};
 
+/// The ports of clients in the header.
+const CLIENT_PORTS: std::ops::Range<u16> = 1024..16_384;
 /// RST and FIN-DONE that answer packets of no connection, in a second (spec 3.74).
 const STRAY_ANSWERS: u32 = 50;
 
@@ -38,9 +40,14 @@ pub struct Mmsp1Server {
 #[derive(Debug, Clone, Copy)]
 struct Live {
     handle: ConnectionHandle,
-    /// The address and the inner port of a client, as INFO named them.
-    client: Option<(SocketAddr, u16)>,
+    /// The client of a connection that this end serves.
+    client: Option<Client>,
+    /// The port in the header of a connection that this end opened.
+    port: Option<u16>,
 }
+
+/// The address of a client and both ports in the header, as INFO named them.
+type Client = (SocketAddr, [u16; 2]);
 
 /// The state of an endpoint for MMSP/1.
 #[derive(Debug)]
@@ -49,8 +56,10 @@ pub(super) struct Mmsp1Endpoint {
     live: BTreeMap<Tag, Live>,
     /// Connections by their peers' tags, under which RST and FIN-DONE with T come.
     by_peer: BTreeMap<Tag, ConnectionHandle>,
-    /// Server connections by the address and inner port of their clients: a client that comes again has lost the old one.
-    by_client: BTreeMap<(SocketAddr, u16), ConnectionHandle>,
+    /// Server connections by their clients: one that comes again has lost the old connection.
+    by_client: BTreeMap<Client, ConnectionHandle>,
+    /// Ports in the headers of the connections that this end opened: a server tells them apart by these (spec 3.4).
+    ports: BTreeSet<u16>,
     /// Connections of this end without an answer yet.
     attempts: BTreeSet<ConnectionHandle>,
     tombstones: Tombstones,
@@ -65,6 +74,7 @@ impl Mmsp1Endpoint {
             live: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             by_client: BTreeMap::new(),
+            ports: BTreeSet::new(),
             attempts: BTreeSet::new(),
             tombstones: Tombstones::default(),
             keys: InfoKeys::new(now, rng),
@@ -83,26 +93,51 @@ impl Mmsp1Endpoint {
         }
     }
 
+    /// A random port that no connection of this end has; `None` if all are in use.
+    fn unused_port(&self, rng: &mut Rng) -> Option<u16> {
+        let count = CLIENT_PORTS.len();
+        let start = usize::try_from(rng.next_u64() % count.max(1) as u64).unwrap_or(0);
+        let ports = CLIENT_PORTS.clone().cycle().skip(start).take(count);
+        ports.into_iter().find(|port| !self.ports.contains(port))
+    }
+
     /// Follows a change of a connection's tags.
     pub(super) fn on_tag_change(&mut self, handle: ConnectionHandle, change: TagChange) {
         self.attempts.remove(&handle);
         match change {
-            TagChange::PeerKnown { peer, .. } => {
+            TagChange::PeerKnown { peer } => {
                 self.by_peer.insert(peer, handle);
             }
-            TagChange::Ended { own, peer, at, pto } => {
-                let live = self.live.remove(&own);
-                if let Some(client) = live.and_then(|live| live.client)
-                    && self.by_client.get(&client) == Some(&handle)
-                {
-                    self.by_client.remove(&client);
+            TagChange::PeerLost { peer } => {
+                self.forget_peer(handle, peer);
+                self.attempts.insert(handle);
+            }
+            TagChange::Ended { own, peer, at, pto, is_orderly } => {
+                if let Some(live) = self.live.remove(&own) {
+                    self.release(&live);
                 }
                 let Some(peer) = peer else { return };
-                if self.by_peer.get(&peer) == Some(&handle) {
-                    self.by_peer.remove(&peer);
-                }
-                self.tombstones.insert(at, Tombstone::new(at, own, peer, pto));
+                self.forget_peer(handle, peer);
+                self.tombstones.insert(at, Tombstone::new(at, (own, peer), pto, is_orderly));
             }
+        }
+    }
+
+    fn forget_peer(&mut self, handle: ConnectionHandle, peer: Tag) {
+        if self.by_peer.get(&peer) == Some(&handle) {
+            self.by_peer.remove(&peer);
+        }
+    }
+
+    /// Frees what a connection kept from others.
+    fn release(&mut self, live: &Live) {
+        if let Some(port) = live.port {
+            self.ports.remove(&port);
+        }
+        if let Some(client) = live.client
+            && self.by_client.get(&client) == Some(&live.handle)
+        {
+            self.by_client.remove(&client);
         }
     }
 

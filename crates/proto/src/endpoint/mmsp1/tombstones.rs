@@ -19,12 +19,14 @@ pub(crate) struct Tombstone {
     /// The tag under which FIN-DONE answers.
     pub(crate) peer: Tag,
     pub(crate) until: Instant,
+    /// Whether the connection ended by FIN, FIN-ACK and FIN-DONE: then late packets earn nothing but FIN-DONE.
+    pub(crate) is_orderly: bool,
 }
 
 impl Tombstone {
     /// Lasts until every packet of the peer has arrived or is lost, and until each INFO of the connection has expired.
-    pub(crate) fn new(now: Instant, own: Tag, peer: Tag, pto: Duration) -> Self {
-        Self { own, peer, until: now + (3 * pto).max(LIFETIME) }
+    pub(crate) fn new(now: Instant, (own, peer): (Tag, Tag), pto: Duration, is_orderly: bool) -> Self {
+        Self { own, peer, until: now + (3 * pto).max(LIFETIME), is_orderly }
     }
 }
 
@@ -79,13 +81,13 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000);
 
     fn tombstone(now: Instant, own: u32) -> Tombstone {
-        Tombstone::new(now, Tag(own), Tag(own + 1), Duration::from_millis(100))
+        Tombstone::new(now, (Tag(own), Tag(own + 1)), Duration::from_millis(100), true)
     }
 
     #[test]
     fn a_tombstone_lasts_three_ptos_and_at_least_as_long_as_an_info() {
         assert_eq!(tombstone(START, 1).until - START, LIFETIME);
-        let slow = Tombstone::new(START, Tag(1), Tag(2), Duration::from_secs(5));
+        let slow = Tombstone::new(START, (Tag(1), Tag(2)), Duration::from_secs(5), true);
         assert_eq!(slow.until - START, Duration::from_secs(15));
         let mut tombstones = Tombstones::default();
         tombstones.insert(START, tombstone(START, 1));

@@ -85,7 +85,7 @@ fn the_usual_handshake_takes_one_syn_and_one_ping() {
     let mut handshake = client(&[pair(0, 0)]);
     assert_eq!(handshake.take_due(START), Some((pair(0, 0), Say::Syn)));
     assert_eq!(handshake.take_due(START), None);
-    assert_eq!(handshake.on_syn_ack(after(100), pair(0, 0), b"info"), Moved::No);
+    assert_eq!(handshake.on_syn_ack(after(100), pair(0, 0), b"info", &[]), Moved::No);
     assert_eq!((handshake.rtt(), handshake.info()), (Some(Duration::from_millis(100)), &b"info"[..]));
     assert_eq!(handshake.take_due(after(100)), Some((pair(0, 0), Say::Ping)));
     assert_eq!(handshake.deadline(), Some(after(100 + 3 * 100 + 20)), "one PTO of the first sample");
@@ -113,7 +113,8 @@ fn six_packets_go_to_all_addresses_in_turn() {
 fn ping_goes_from_the_address_at_which_syn_ack_came() {
     let mut handshake = client(&[pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)]);
     let _ = sent_until(&mut handshake, after(1000));
-    assert_eq!(handshake.on_syn_ack(after(1100), pair(1, 0), b"info"), Moved::No);
+    let named = [pair(1, 1).remote.ip(), "fd00::7".parse().unwrap()];
+    assert_eq!(handshake.on_syn_ack(after(1100), pair(1, 0), b"info", &named), Moved::No);
     assert_eq!(handshake.rtt(), None, "two SYNs went: the answer may belong to either");
     let (sent, moved) = sent_until(&mut handshake, after(100_000));
     let tuples: Vec<FourTuple> = sent.iter().map(|(_, tuple, _)| *tuple).collect();
@@ -127,13 +128,13 @@ fn ping_goes_from_the_address_at_which_syn_ack_came() {
 fn a_newer_info_of_the_same_server_goes_into_ping_at_once() {
     let mut handshake = client(&[pair(0, 0)]);
     let _ = handshake.take_due(START);
-    handshake.on_syn_ack(after(10), pair(0, 0), b"old");
+    handshake.on_syn_ack(after(10), pair(0, 0), b"old", &[]);
     assert_eq!(handshake.take_due(after(10)), Some((pair(0, 0), Say::Ping)));
-    handshake.on_syn_ack(after(11), pair(0, 0), b"old");
+    handshake.on_syn_ack(after(11), pair(0, 0), b"old", &[]);
     assert_eq!(handshake.take_due(after(11)), None, "the same INFO again is a copy of the packet");
     let mut pings = 1;
     for number in 0_u8..20 {
-        handshake.on_syn_ack(after(12), pair(0, 0), &[number]);
+        handshake.on_syn_ack(after(12), pair(0, 0), &[number], &[]);
         assert_eq!(handshake.info(), [number]);
         pings += u32::from(handshake.take_due(after(12)).is_some());
     }
@@ -145,7 +146,7 @@ fn a_newer_info_of_the_same_server_goes_into_ping_at_once() {
 fn data_completes_the_handshake_when_pong_is_lost() {
     let mut handshake = client(&[pair(0, 0)]);
     assert_eq!(handshake.on(START, HandshakeEvent::Data), Moved::No, "data before SYN-ACK belong to nothing");
-    handshake.on_syn_ack(after(10), pair(0, 0), b"info");
+    handshake.on_syn_ack(after(10), pair(0, 0), b"info", &[]);
     assert_eq!(handshake.on(after(20), HandshakeEvent::Data), Moved::Established);
     assert_eq!(handshake.on(after(20), HandshakeEvent::Pong), Moved::No);
 }
@@ -157,7 +158,7 @@ fn of_two_attempts_at_once_one_connection_comes_out() {
     assert_eq!(smaller.on(after(1), HandshakeEvent::PeerSynLarger), Moved::No);
     assert!(smaller.take_due(after(1)).is_some(), "a forged SYN ends no attempt");
     assert_eq!(smaller.on(after(2), HandshakeEvent::ValidPing), Moved::Established);
-    assert_eq!(smaller.on_syn_ack(after(3), pair(0, 0), b"late"), Moved::No);
+    assert_eq!(smaller.on_syn_ack(after(3), pair(0, 0), b"late", &[]), Moved::No);
     assert_eq!(smaller.state(), HandshakeState::Established);
     let mut larger = client(&[pair(0, 0)]);
     assert_eq!(larger.on(after(1), HandshakeEvent::PeerSynSmaller), Moved::No);
@@ -172,7 +173,7 @@ fn rst_ends_the_attempt_over_one_address() {
     assert_eq!(handshake.take_due(START), Some((first, Say::Syn)));
     assert_eq!(handshake.on_rst(after(1), first.remote), Moved::No);
     assert_eq!(handshake.take_due(after(1)), Some((second, Say::Syn)));
-    handshake.on_syn_ack(after(2), second, b"info");
+    handshake.on_syn_ack(after(2), second, b"info", &[]);
     assert_eq!(handshake.on_rst(after(3), first.remote), Moved::No);
     assert_eq!(handshake.state(), HandshakeState::InfoPinged, "another address refused");
     assert_eq!(handshake.on_rst(after(4), second.remote), Moved::Ended(HandshakeEnd::Refused));
@@ -184,7 +185,7 @@ fn closing_tells_a_server_that_may_have_a_connection() {
     assert_eq!(early.on(START, HandshakeEvent::Close), Moved::Ended(HandshakeEnd::Closed));
     assert_eq!(early.take_due(START), None);
     let mut late = client(&[pair(0, 0)]);
-    late.on_syn_ack(after(1), pair(0, 0), b"info");
+    late.on_syn_ack(after(1), pair(0, 0), b"info", &[]);
     assert_eq!(late.on(after(2), HandshakeEvent::Close), Moved::Ended(HandshakeEnd::Closed));
     assert_eq!(late.take_due(after(2)), Some((pair(0, 0), Say::Rst)));
     assert_eq!(late.take_due(after(2)), None);
@@ -215,7 +216,7 @@ proptest! {
                 prop_assert!(deadline > now, "a deadline in the past would keep the driver busy");
             }
             match EVENTS.get(event) {
-                Some(HandshakeEvent::SynAck) => handshake.on_syn_ack(now, pair(0, place), &[place]),
+                Some(HandshakeEvent::SynAck) => handshake.on_syn_ack(now, pair(0, place), &[place], &[]),
                 Some(HandshakeEvent::Rst | HandshakeEvent::LastRst) | None => handshake.on_rst(now, pair(0, place).remote),
                 Some(HandshakeEvent::Timer | HandshakeEvent::LastTimer) => handshake.on_timeout(now),
                 Some(event) => handshake.on(now, *event),

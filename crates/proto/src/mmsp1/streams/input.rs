@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use manyway_wire::mmsp1::{Data, Tseq};
-use manyway_wire::{PathId, StreamId, Writer};
+use manyway_wire::{StreamId, Writer};
 
 use super::incoming::Freed;
 use super::{Arrivals, Stream, Streams};
@@ -13,7 +13,6 @@ use crate::message::OVERHEAD;
 use crate::mmsp1::hits::Hits;
 use crate::mmsp1::reassembly::{Broken, Piece, Whole};
 use crate::mmsp1::received::Taken;
-use crate::mmsp1::sack::Facts;
 
 /// What became of a DATA block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,21 +181,6 @@ impl Streams {
         changed.sort_unstable();
         changed.dedup();
         changed.into_iter().for_each(|id| self.after_change(id));
-    }
-
-    /// After a SACK that answered the persist probe without taking its block: the path of the probe, which is not in
-    /// flight any more. That is no sign of congestion. The block waits.
-    pub(crate) fn answered_persist(&mut self, facts: &Facts) -> Option<PathId> {
-        let (tseq, path) = self.persist.in_flight?;
-        let is_beyond = self.cuts.get(tseq).is_some_and(|given| given.end > self.edge);
-        if self.cuts.is_acked(tseq) || !is_beyond {
-            self.persist.in_flight = None;
-            return None;
-        }
-        facts.aws?;
-        self.persist.in_flight = None;
-        self.cuts.repeat(tseq);
-        path
     }
 }
 

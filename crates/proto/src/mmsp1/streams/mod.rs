@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use manyway_wire::mmsp1::{DATA_OVERHEAD, HEADER_LEN, Opening};
-use manyway_wire::{PathId, Side, StreamId};
+use manyway_wire::{Side, StreamId};
 
 use self::incoming::Incoming;
 use super::cuts::Cuts;
@@ -32,7 +32,7 @@ use crate::stream::flow_control::{Epoch, ReceiveCredit};
 use crate::stream::priority::{Rank, ReadyQueue, Urgency};
 use crate::{Instant, StreamConfig, StreamEvent};
 
-/// User data of a DATA block while no MTU is known (spec 3.8b).
+/// Most user data of a DATA block (spec 3.8b).
 pub(crate) const FRAGMENT: usize = 1200 - HEADER_LEN - DATA_OVERHEAD;
 /// A message has at most this many fragments: TSEQs reach so far beyond a gap, and others need some too.
 const MOST_FRAGMENTS: u64 = 32_767;
@@ -65,7 +65,8 @@ pub(crate) struct Streams {
     /// Bytes of the largest message that the peer takes.
     most_message: u64,
     fragment: usize,
-    persist: Persist,
+    /// Whether one block may go beyond the edge.
+    persist_is_due: bool,
     arrivals: Arrivals,
     /// Streams whose writers wait for memory.
     waiting_writers: BTreeSet<StreamId>,
@@ -113,13 +114,6 @@ struct Totals {
     waiting: u64,
     /// Bytes that were not cut, or are not acknowledged.
     held: u64,
-}
-
-/// The one block that may go beyond the edge.
-#[derive(Debug, Default)]
-struct Persist {
-    is_due: bool,
-    in_flight: Option<(u64, Option<PathId>)>,
 }
 
 /// What has arrived.
@@ -181,7 +175,7 @@ impl Streams {
             edge: 0,
             most_message: 0,
             fragment: FRAGMENT,
-            persist: Persist::default(),
+            persist_is_due: false,
             arrivals: Arrivals {
                 received: Received::new(own.tseq),
                 reassembly: Reassembly::new(tseq::start(own.tseq), window / 2),
@@ -212,11 +206,6 @@ impl Streams {
         if std::mem::take(&mut self.ours.was_refused) {
             self.events.push_back(StreamEvent::Available);
         }
-    }
-
-    /// Sets the most user data of a DATA block, by the smallest MTU of the usable paths. What was cut stays as it is.
-    pub(crate) fn set_fragment(&mut self, fragment: usize) {
-        self.fragment = fragment.clamp(1, usize::from(u16::MAX) - DATA_OVERHEAD);
     }
 
     /// Sets the time.

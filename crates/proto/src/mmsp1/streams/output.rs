@@ -238,9 +238,10 @@ impl Streams {
         }
     }
 
-    /// Writes the persist probe, one block beyond the edge, if one is due; true if it did.
-    pub(crate) fn write_persist(&mut self, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
-        if !self.persist.is_due || !self.is_blocked() {
+    /// Writes the persist probe, one block beyond the edge, if one is due; true if it did. It waits as before, because
+    /// only a SACK that names it or moves the edge tells anything of it: no loss recovery knows the packet.
+    pub(crate) fn write_persist(&mut self, w: &mut Writer<'_>) -> bool {
+        if !self.persist_is_due || !self.is_blocked() {
             return false;
         }
         let waiting = self.cuts.first_beyond(self.edge);
@@ -250,10 +251,11 @@ impl Streams {
             (pieces <= self.cuts.room_to_give()).then(|| self.cut(stream, self.fragment, u64::MAX))?
         });
         let Some(tseq) = tseq else { return false };
-        let wrote = self.write_tseq(tseq, w, contents) == Step::Wrote;
+        let Some(given) = self.cuts.get(tseq) else { return false };
+        let wrote = write_block(tseq, given, w, &mut Contents::new());
         if wrote {
-            self.persist.is_due = false;
-            self.persist.in_flight = Some((tseq, None));
+            self.persist_is_due = false;
+            self.cuts.on_persist_probe(tseq);
         }
         wrote
     }
@@ -262,11 +264,6 @@ impl Streams {
     pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, number: u64, contents: &[SentContent]) {
         for tseq in contents.iter().filter_map(SentContent::tseq) {
             self.cuts.on_sent(now, tseq, path, number);
-            if let Some((probe, on)) = &mut self.persist.in_flight
-                && *probe == tseq
-            {
-                *on = Some(path);
-            }
         }
     }
 
@@ -274,9 +271,6 @@ impl Streams {
     pub(crate) fn on_out_of_flight(&mut self, content: &SentContent, flight: &impl Flight) {
         let Some(tseq) = content.tseq() else { return };
         self.cuts.on_carrier_gone(tseq, flight);
-        if self.persist.in_flight.is_some_and(|(probe, _)| probe == tseq) {
-            self.persist.in_flight = None;
-        }
     }
 
     /// The path of a packet with this content is suspect: it goes again elsewhere.

@@ -117,7 +117,7 @@ impl Streams {
 
     /// Permits one block beyond the edge.
     pub(crate) fn repeat_blocked(&mut self) {
-        self.persist.is_due = true;
+        self.persist_is_due = true;
     }
 
     /// Bytes of data received.

@@ -4,6 +4,7 @@ mod limits;
 mod random;
 
 use bytes::Bytes;
+use manyway_wire::PathId;
 use manyway_wire::Writer;
 use manyway_wire::mmsp1::{Block, Blocks, Data, Sack, Tag, Tseq};
 
@@ -105,10 +106,6 @@ impl Pair {
                 contents.iter().for_each(|content| streams.on_out_of_flight(content, flight));
             }
         }
-        if let Some(path) = streams.answered_persist(&facts) {
-            assert_eq!(path, PathId(0), "the probe left there");
-            flight.forget(path);
-        }
     }
 
     fn lose_all(&mut self) {
@@ -141,12 +138,10 @@ impl Pair {
     }
 
     fn persist(&mut self, from: usize) -> bool {
-        let now = at(self.millis);
-        let End { streams, flight, .. } = &mut self.ends[from];
+        let streams = &mut self.ends[from].streams;
         streams.repeat_blocked();
-        let (mut buffer, mut contents) = (Vec::new(), Contents::new());
-        let wrote = streams.write_persist(&mut Writer::new(&mut buffer, PACKET), &mut contents);
-        register(streams, flight, now, 0, &contents);
+        let mut buffer = Vec::new();
+        let wrote = streams.write_persist(&mut Writer::new(&mut buffer, PACKET));
         self.deliver(1 - from, &buffer);
         wrote
     }

@@ -33,7 +33,7 @@ fn address(text: &str) -> SocketAddr {
 }
 
 fn open(keys: &InfoKeys, now: Instant, bytes: &[u8], from: &str) -> Result<Option<Duration>, InfoError> {
-    keys.open(now, bytes, address(from)).map(|(info, expired)| {
+    keys.open(now, bytes, (Tag(u32::MAX), address(from))).map(|(info, expired)| {
         let content = content();
         assert_eq!((info.client, info.server, info.ports), (content.client, content.server, content.ports));
         assert_eq!((info.address, info.ipv4, info.ipv6), (content.address, content.ipv4, content.ipv6));

@@ -1,5 +1,6 @@
 //! Random operations over a network that loses and reorders.
 
+use manyway_wire::PathId;
 use proptest::prelude::*;
 
 use super::*;
