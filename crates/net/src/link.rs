@@ -21,6 +21,8 @@ use crate::ticket::HostPort;
 
 /// Events by which a listener may lag before it loses some. The memory is allocated for the first listener.
 const EVENTS: usize = 128;
+/// Most streams of the peer that wait until the application accepts them.
+const MOST_ACCEPTED: usize = 64;
 
 /// Gives a caller its connection once the handshake is complete, or the reason why there is none.
 pub(crate) type ConnectReply = oneshot::Sender<Result<Arc<Link>, ConnectError>>;
@@ -97,6 +99,10 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         path: PathId,
     },
+    /// The application accepted a stream while as many as may were waiting.
+    Accepted {
+        handle: ConnectionHandle,
+    },
     Close {
         handle: ConnectionHandle,
         code: u64,
@@ -141,7 +147,7 @@ pub(crate) struct Link {
     commands: mpsc::UnboundedSender<Command>,
     events: Events,
     closed: watch::Receiver<Option<Ended>>,
-    accepted: tokio::sync::Mutex<mpsc::UnboundedReceiver<Arc<Pipes>>>,
+    accepted: tokio::sync::Mutex<mpsc::Receiver<Arc<Pipes>>>,
 }
 
 /// Facts that are known once the handshake is complete.
@@ -164,14 +170,30 @@ pub(crate) struct Ended {
 pub(crate) struct LinkDriver {
     pub(crate) events: Events,
     pub(crate) closed: watch::Sender<Option<Ended>>,
-    pub(crate) accepted: mpsc::UnboundedSender<Arc<Pipes>>,
+    pub(crate) accepted: mpsc::Sender<Arc<Pipes>>,
+}
+
+impl LinkDriver {
+    /// Whether the application can be given another stream of the peer now: while it takes none, only so many wait
+    /// here, and the others in the protocol machine, where they use up the peer's credit. At the end of the connection
+    /// there is room for these, too.
+    pub(crate) fn takes_stream(&self, has_ended: bool) -> bool {
+        let reserve = if has_ended { 0 } else { self.accepted.max_capacity() - MOST_ACCEPTED };
+        self.accepted.capacity() > reserve
+    }
 }
 
 impl Link {
-    pub(crate) fn new(commands: mpsc::UnboundedSender<Command>, facts: LinkFacts) -> (Arc<Self>, LinkDriver) {
+    /// Makes both sides; `peer_streams` is how many streams of the peer may be open.
+    pub(crate) fn new(
+        commands: mpsc::UnboundedSender<Command>,
+        facts: LinkFacts,
+        peer_streams: u64,
+    ) -> (Arc<Self>, LinkDriver) {
         let events = Events::default();
         let (closed_sender, closed) = watch::channel(None);
-        let (accepted_sender, accepted) = mpsc::unbounded_channel();
+        let peer_streams = usize::try_from(peer_streams).unwrap_or(MOST_ACCEPTED);
+        let (accepted_sender, accepted) = mpsc::channel(MOST_ACCEPTED + peer_streams);
         let link = Self {
             facts,
             commands,
@@ -230,7 +252,12 @@ impl Link {
 
     /// Takes the next stream that the peer opened; waits for one. `None` at the end of the connection.
     pub(crate) async fn accept(&self) -> Option<Arc<Pipes>> {
-        self.accepted.lock().await.recv().await
+        let mut accepted = self.accepted.lock().await;
+        let pipes = accepted.recv().await;
+        if accepted.len() + 1 >= MOST_ACCEPTED {
+            self.send(Command::Accepted { handle: self.handle() });
+        }
+        pipes
     }
 
     /// Waits for the end of the connection and returns the reason.

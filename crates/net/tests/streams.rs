@@ -261,3 +261,23 @@ async fn a_stream_is_a_tokio_stream() {
     assert_eq!((text.as_str(), soon(copied).await.unwrap()), ("tokio", 5));
     let _ = soon(pair.connected.info()).await.unwrap();
 }
+
+#[tokio::test]
+async fn streams_that_nobody_accepts_use_up_the_credit_of_the_peer() {
+    let pair = Pair::new().await;
+    let (client, server) = (pair.connected.clone(), pair.accepted.clone());
+    // Dropping both halves resets and stops the stream, so that it ends without the application of the server.
+    let mut opened = 0;
+    while let Ok(stream) = tokio::time::timeout(Duration::from_millis(500), client.open()).await {
+        drop(stream.unwrap());
+        opened += 1;
+        assert!(opened < 2000, "nobody accepts them");
+    }
+    for _ in 0..opened {
+        server.accept().await.unwrap();
+    }
+    let (mut send, _receive) = client.open().await.unwrap();
+    send.write_chunk(Bytes::from_static(b"last")).await.unwrap();
+    let (_send, mut receive) = server.accept().await.unwrap();
+    assert_eq!(receive.read_chunk(9).await.unwrap().unwrap(), "last");
+}

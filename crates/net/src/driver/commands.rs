@@ -22,6 +22,7 @@ impl Driver {
             }
             Command::Open { link, reply } => connections.open_stream(endpoint, link, reply),
             Command::Written { handle, stream } => connections.write(endpoint, now, handle, stream),
+            Command::Accepted { handle } => connections.accept_streams(endpoint, handle, false),
             Command::Drained { handle, stream } => connections.read(endpoint, handle, stream),
             Command::Stop { handle, stream, code } => {
                 if let Some(connection) = endpoint.connection(handle) {

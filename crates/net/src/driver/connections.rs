@@ -201,7 +201,7 @@ impl Connections {
         while let Some((handle, event)) = endpoint.poll_event() {
             match event {
                 Event::Connected => self.connected(endpoint, handle, now),
-                Event::StreamOpened => self.accept_streams(endpoint, handle),
+                Event::StreamOpened => self.accept_streams(endpoint, handle, false),
                 Event::StreamsAvailable => self.serve_openers(endpoint, handle),
                 Event::StreamReadable(stream) => self.read(endpoint, handle, stream),
                 Event::StreamWritable(stream) => self.write(endpoint, now, handle, stream),
@@ -273,7 +273,7 @@ impl Connections {
         };
         let peer_key = connection.peer_public_key().and_then(PublicKey::from_spki);
         let facts = LinkFacts { handle, peer_key, max_message: connection.max_message() };
-        let (link, driver) = Link::new(commands, facts);
+        let (link, driver) = Link::new(commands, facts, self.streams.peer_streams);
         let budget = Arc::new(Budget::new(&self.streams));
         let entry = Entry {
             driver,
@@ -421,7 +421,7 @@ impl Connections {
             }
         }
         // What arrived before the end can still be taken and read.
-        self.accept_streams(endpoint, handle);
+        self.accept_streams(endpoint, handle, true);
         let peer = self.peers.remove(&handle);
         let error = peer.iter().fold(error, |error, peer| peer.explain(error));
         self.hand_overs.remove(&handle);

@@ -48,15 +48,23 @@ impl Connections {
         }
     }
 
-    pub(super) fn accept_streams(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
+    /// Passes streams of the peer on to the application, as far as it takes them.
+    pub(super) fn accept_streams(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: ConnectionHandle,
+        has_ended: bool,
+    ) {
         let mut accepted = Vec::new();
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
-        while let Some(stream) = connection.accept_stream() {
+        while entry.driver.takes_stream(has_ended)
+            && let Some(stream) = connection.accept_stream()
+        {
             let pipes = Arc::new(Pipes::new(stream, &entry.budget));
             entry.streams.insert(stream, Arc::clone(&pipes));
             // A connection without any handle is closing.
-            let _ = entry.driver.accepted.send(pipes);
+            let _ = entry.driver.accepted.try_send(pipes);
             accepted.push(stream);
         }
         for stream in accepted {
