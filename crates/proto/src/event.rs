@@ -50,7 +50,7 @@ pub enum Event {
         /// The RTT.
         rtt: Duration,
     },
-    /// The address of this end as the peer sees it: behind a NAT it differs from the local one.
+    /// The address of this end as the peer sees it over a datagram carrier: behind a NAT it differs from the local one.
     AddressObserved {
         /// The path of the observation.
         path: PathId,

@@ -110,7 +110,8 @@ impl Engine {
             return false;
         };
         self.manager.on_answered(answer.tuple.remote);
-        if observed != tuple.local.address {
+        // What a NAT made of a TCP port says nothing about UDP.
+        if tuple.is_datagram() && observed != tuple.local.address {
             self.events.push(Event::AddressObserved { path: id, address: observed });
         }
         self.on_path_answered(now, id, answer);

@@ -87,6 +87,7 @@ impl Qlog {
                 o.text("tuple_id", path.to_string());
                 o.object("tuple_remote", |o| endpoint(o, tuple.remote));
                 o.object("tuple_local", |o| endpoint(o, tuple.local.address));
+                o.text("carrier", tuple.carrier.to_string());
             });
         }
         self.event(now, Some(path), "mmsp:path_updated", |o| {
@@ -215,12 +216,13 @@ fn endpoint(o: &mut Object<'_>, address: SocketAddr) {
 }
 
 fn connection_started(o: &mut Object<'_>, beginning: &Beginning) {
-    let FourTuple { local, remote, .. } = beginning.tuple;
+    let FourTuple { local, remote, carrier } = beginning.tuple;
     o.object("local", |o| {
         endpoint(o, local.address);
         o.array("connection_ids", |a| a.text(&beginning.local_id.to_string()));
     });
     o.object("remote", |o| endpoint(o, remote));
+    o.text("carrier", carrier.to_string());
 }
 
 fn connection_closed(o: &mut Object<'_>, error: &ConnectionError) {

@@ -13,8 +13,9 @@
 //!
 //! Blocks of MMSP/1 are frames with the names `mmsp1_data`, `mmsp1_sack` and so on, in packets of the type `mmsp1`.
 //!
-//! Every event of a path has its id as `tuple`. The log contains addresses and connection IDs, sizes and times; it
-//! contains no key, no token and no byte of the application.
+//! Every event of a path has its id as `tuple`. `quic:connection_started` and `quic:tuple_assigned` also name the
+//! `carrier`, `udp` or `tcp`: paths over both may have equal addresses. The log contains addresses and connection IDs,
+//! sizes and times; it contains no key, no token and no byte of the application.
 
 mod events;
 mod frames;
