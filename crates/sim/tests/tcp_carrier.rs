@@ -307,3 +307,100 @@ fn a_tcp_path_moves_to_no_address_from_which_copies_of_its_records_come() {
     let path = server_peer.connection().unwrap().statistics().paths[0];
     assert_eq!((path.tuple.remote, path.tuple.is_datagram()), (tuple.local.address, false));
 }
+
+#[test]
+fn a_record_that_the_peer_discards_is_sent_again_within_a_round_trip() {
+    let (mut pair, tuple) = tcp_alone(LinkConfig::new(mbit(20), 10 * MS), client);
+    pair.start(Side::Client, Box::new(Exchange::new(pair.host(Side::Client), megabytes(2))));
+    pair.run_for(SECOND / 5).unwrap();
+    let (now, mut buffer) = (pair.now(), Vec::new());
+    // A record that never reaches the stream is one that the peer reads and discards.
+    let client = pair.peer(Side::Client).unwrap().peer();
+    let dropped = std::iter::from_fn(|| client.endpoint().poll_transmit(now, &mut buffer)).count();
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    let tcp = figures(&mut pair, tuple).unwrap();
+    let received = pair.received(Side::Server);
+    assert!(received.longest_silence() < 100 * MS, "{:?}", received.longest_silence());
+    assert!(dropped > 0 && tcp.packets_lost >= 1, "{dropped} dropped, {} lost", tcp.packets_lost);
+    assert_eq!((received.total(), tcp.state), (megabytes(2), PathState::Active));
+}
+
+/// The server's path over the client's second interface.
+fn at_server(pair: &mut TcpPair, tuple: FourTuple) -> PathStatistics {
+    let connection = pair.peer(Side::Server).unwrap().peer().connection().unwrap();
+    let paths = connection.statistics().paths;
+    *paths.iter().find(|path| path.tuple.remote == tuple.local.address).unwrap()
+}
+
+/// The server gets a copy of the first packet of a new path over another carrier, and the original never or too late.
+fn copy_first_packet(
+    pair: &mut TcpPair,
+    original: FourTuple,
+    make: fn(LocalAddress, std::net::SocketAddr) -> FourTuple,
+) {
+    let (now, mut buffer) = (pair.now(), Vec::new());
+    let client = pair.peer(Side::Client).unwrap().peer();
+    let mut is_first =
+        |buffer: &mut Vec<u8>| client.endpoint().poll_transmit(now, buffer).unwrap().tuple == original;
+    while !is_first(&mut buffer) {}
+    let server = pair.servers()[0];
+    let elsewhere = make(server, ([192, 0, 2, 7], 7).into());
+    let endpoint = pair.peer(Side::Server).unwrap().peer().endpoint();
+    endpoint.handle_datagram(now, elsewhere, Ecn::NotEct, &mut buffer.clone());
+    let path =
+        pair.peer(Side::Server).unwrap().peer().connection().unwrap().statistics().paths.pop().unwrap();
+    assert_eq!((path.tuple, path.state), (elsewhere, PathState::Validating));
+    let here = FourTuple { local: server, remote: original.local.address, ..original };
+    let endpoint = pair.peer(Side::Server).unwrap().peer().endpoint();
+    endpoint.handle_datagram(now, here, Ecn::NotEct, &mut buffer);
+    pair.run_for(2 * SECOND).unwrap();
+}
+
+#[test]
+fn a_udp_path_whose_first_packet_was_copied_to_tcp_is_a_path_of_datagrams() {
+    let builder = PairBuilder::new().seed(7).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+    let mut pair = builder.build(client, server);
+    pair.connect(SECOND).unwrap();
+    pair.run_for(SECOND / 2).unwrap();
+    let both = [0, 1].map(|path| LocalAddress {
+        address: (local(&pair, path).address.ip(), 40_000).into(),
+        ..local(&pair, path)
+    });
+    let now = pair.now();
+    pair.peer(Side::Client).unwrap().set_addresses(now, &both[..1]);
+    pair.run_for(SECOND).unwrap();
+    let now = pair.now();
+    pair.peer(Side::Client).unwrap().set_addresses(now, &both);
+    let tuple = FourTuple::udp(both[1], pair.servers()[0].address);
+    copy_first_packet(&mut pair, tuple, FourTuple::tcp);
+    pair.transfer(Side::Server, megabytes(8), MINUTE).unwrap();
+    let path = at_server(&mut pair, tuple);
+    assert!(path.tuple.is_datagram() && path.state == PathState::Active, "{path:?}");
+    assert!(
+        path.datagram < 1500 && path.ecn != EcnState::Absent && path.bytes_sent > megabytes(1),
+        "{path:?}"
+    );
+}
+
+#[test]
+fn a_tcp_path_whose_first_packet_was_copied_to_udp_is_a_path_over_a_stream() {
+    let mut pair =
+        PairBuilder::new().seed(8).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS).build(client, server);
+    pair.connect(SECOND).unwrap();
+    pair.run_for(SECOND / 2).unwrap();
+    close_udp(&mut pair, 1);
+    pair.run_for(SECOND / 2).unwrap();
+    let (now, from, to) = (pair.now(), local(&pair, 1), pair.servers()[0].address);
+    let client = pair.peer(Side::Client).unwrap();
+    let tuple = client.open(now, from, to);
+    assert!(client.peer().connection().unwrap().open_path(now, tuple).is_some());
+    copy_first_packet(&mut pair, tuple, FourTuple::udp);
+    pair.transfer(Side::Server, megabytes(8), MINUTE).unwrap();
+    let path = at_server(&mut pair, tuple);
+    assert!(!path.tuple.is_datagram() && path.state == PathState::Active, "{path:?}");
+    assert!(
+        path.datagram >= 4096 && path.ecn == EcnState::Absent && path.bytes_sent > megabytes(1),
+        "{path:?}"
+    );
+    assert_eq!(path.packets_lost, 0);
+}

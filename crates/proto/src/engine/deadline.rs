@@ -39,9 +39,9 @@ impl Deadlines<'_> {
         if paths.ack_carrier(path).is_some() {
             earliest.take(path.receiving.acks.deadline());
         }
-        // Without a connection ID of the peer no challenge can be sent, nor while the carrier takes nothing; the
-        // connection is woken when that changes.
-        let may_challenge = paths.is_reachable(id) && !path.is_blocked();
+        // Without a connection ID of the peer no challenge can be sent, nor while the carrier takes nothing to the only
+        // target; the connection is woken when that changes.
+        let may_challenge = paths.is_reachable(id) && path.may_challenge();
         earliest.take(path.prober.deadline().filter(|_| may_challenge));
         earliest.take(path.mtu.deadline());
         earliest.take(path.stalls_at());

@@ -199,6 +199,10 @@ impl Engine {
             // Another path uses these addresses meanwhile.
             return;
         }
+        if path.state() != PathState::Validating && path.tuple().carrier != answer.tuple.carrier {
+            // A late answer over the carrier of a copy (spec 6.78).
+            return;
+        }
         let usual = path.recovery.pto();
         // spec 6.41
         if path.state() == PathState::Dead && path.prober.is_discredited(now, &answer, usual) {
@@ -222,7 +226,7 @@ impl Engine {
         }
         match path.state() {
             PathState::Validating => {
-                path.place.prove(answer.tuple);
+                path.settle_at(answer.tuple);
                 path.prober.stop();
                 path.recovery.seed_rtt(answer.rtt);
                 let working = path.working_state();

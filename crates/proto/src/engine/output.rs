@@ -105,9 +105,6 @@ impl Transmitter<'_> {
                 path.drop_answers();
                 continue;
             }
-            if path.is_blocked() {
-                continue;
-            }
             let probing = next_probing(
                 self.now,
                 path,

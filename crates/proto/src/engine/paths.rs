@@ -305,7 +305,7 @@ impl Engine {
         };
         let old = path.tuple();
         if !old.is_datagram() || !heard.tuple.is_datagram() {
-            return challenge_streams(heard, path);
+            return challenge_both(heard, path);
         }
         if path.state() == PathState::Validating {
             // The client tried several pairs, and settled on this one.
@@ -357,11 +357,16 @@ impl Engine {
     }
 }
 
-/// Packets of a path over one stream arrived on another: the path stays where it is, but while neither stream has
-/// answered, both are challenged, because either may carry copies of the other's records (spec 6.78).
-fn challenge_streams(heard: &Heard, path: &mut Path) {
-    let both_are_streams = !path.is_datagram() && !heard.tuple.is_datagram();
-    if both_are_streams && path.state() == PathState::Validating && !path.prober.is_target(&heard.tuple) {
+/// Packets of a path over one carrier arrived over another: the path stays where it is, but while neither has answered,
+/// both are challenged, because either may carry copies of the other's packets (spec 6.78).
+fn challenge_both(heard: &Heard, path: &mut Path) {
+    if path.state() != PathState::Validating || path.prober.is_target(&heard.tuple) {
+        return;
+    }
+    if path.is_datagram() || heard.tuple.is_datagram() {
+        // spec 6.36: an address that is not the path's is challenged only in return for its packets.
+        path.prober.challenge_in_return(heard.now, heard.tuple);
+    } else {
         path.prober.start(heard.now, vec![path.tuple(), heard.tuple], None);
     }
 }

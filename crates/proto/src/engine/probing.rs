@@ -34,17 +34,20 @@ pub(crate) fn next_probing(
     }
     // spec 6.77: a pair that answered a small challenge gets a full one before the path counts as working.
     if let Some(tuple) = path.prober.take_full_due() {
-        let fits = path.tuple() != tuple || path.place.amplification().room() >= usize::from(BASE_DATAGRAM);
+        let fits = path.tuple() != tuple || path.room() >= usize::from(BASE_DATAGRAM);
         let challenge = fits.then(|| path.prober.challenge(now, tuple, rng))?;
         path.prober.on_filled();
         return Some(Probing { tuple, answer: None, challenge: Some(challenge), is_full: true });
     }
-    if let Some((tuple, nonce)) =
+    if !path.may_challenge() {
+        return None;
+    }
+    while let Some((tuple, nonce)) =
         path.prober.next_challenge(now, rng, |address| manager.may_challenge(now, address))
     {
-        if path.tuple() == tuple && !path.place.amplification().has_room_for_probe() {
+        if path.tuple() == tuple && !path.has_room_for_probe() {
             path.prober.on_held_back();
-            return None;
+            continue;
         }
         let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
         let is_full = may_fill
@@ -59,7 +62,7 @@ pub(crate) fn next_probing(
         return Some(Probing { tuple, answer: None, challenge: Some(nonce), is_full });
     }
     let tuple = path.tuple();
-    let has_room = path.place.amplification().has_room_for_probe();
+    let has_room = path.has_room_for_probe();
     let pings = path.pings_mut().filter(|pings| pings.is_due())?;
     if !has_room || manager.is_unverified(tuple.remote) {
         return None;

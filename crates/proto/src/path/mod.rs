@@ -129,7 +129,7 @@ impl Path {
     ) -> Self {
         let mtu = MtuSearch::of(tuple.carrier);
         if !tuple.is_datagram() {
-            recovery.use_stream();
+            recovery.set_carrier(tuple.carrier);
             recovery.set_max_datagram(mtu.current());
         }
         Self {
@@ -169,6 +169,19 @@ impl Path {
         self.place.tuple()
     }
 
+    /// The peer answered at one of the addresses where a new path was tried: the path lies there. Its first packet may
+    /// have been a copy that came over another carrier; what depends on the carrier begins anew then, and only probes
+    /// have been sent (spec 6.78).
+    pub(crate) fn settle_at(&mut self, tuple: FourTuple) {
+        debug_assert_eq!(self.state, PathState::Validating);
+        if self.tuple().carrier != tuple.carrier {
+            self.mtu = MtuSearch::of(tuple.carrier);
+            self.recovery.set_carrier(tuple.carrier);
+            self.recovery.set_max_datagram(self.mtu.current());
+        }
+        self.place.prove(tuple);
+    }
+
     /// Whether its packets are datagrams ([`Carrier::is_datagram`](crate::Carrier::is_datagram)).
     pub(crate) fn is_datagram(&self) -> bool {
         self.tuple().is_datagram()
@@ -200,6 +213,16 @@ impl Path {
     /// Whether a packet may go out now.
     pub(crate) fn has_room(&self) -> bool {
         self.room() > 0
+    }
+
+    /// Whether a path challenge may go to the addresses of the path now.
+    pub(crate) fn has_room_for_probe(&self) -> bool {
+        !self.is_blocked() && self.place.amplification().has_room_for_probe()
+    }
+
+    /// Whether a full carrier leaves a target to challenge: one beside the addresses of the path, if these are blocked.
+    pub(crate) fn may_challenge(&self) -> bool {
+        !self.is_blocked() || self.prober.target_besides(&self.tuple()).is_some()
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -495,9 +518,8 @@ impl Path {
     /// limit permits it.
     pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
         self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
-        let place = &self.place;
-        let may_go = |waiting: &Answer| waiting.tuple != place.tuple() || place.amplification().has_room();
-        let at = self.answers.iter().position(may_go)?;
+        let (tuple, has_room) = (self.tuple(), !self.is_blocked() && self.place.amplification().has_room());
+        let at = self.answers.iter().position(|waiting| waiting.tuple != tuple || has_room)?;
         let Answer { tuple, nonce, .. } = self.answers.remove(at);
         Some((tuple, nonce))
     }

@@ -85,6 +85,15 @@ impl ChallengeRun {
     fn is_due(&self, now: Instant) -> bool {
         if self.due.is_empty() { self.next_at <= now } else { self.held_until.is_none_or(|at| at <= now) }
     }
+
+    /// All targets are due.
+    fn begin_round(&mut self, now: Instant) {
+        self.due.extend(self.targets.iter().rev().copied());
+        self.rounds = self.rounds.saturating_add(1);
+        self.missed = false;
+        self.next_at = now + self.wait;
+        self.wait = (self.wait * 2).min(longest_wait(now - self.since)).max(self.least_wait);
+    }
 }
 
 impl Prober {
@@ -203,6 +212,17 @@ impl Prober {
         is_worth
     }
 
+    /// Challenges an address pair that is no target once, unless it was challenged just now.
+    pub(crate) fn challenge_in_return(&mut self, now: Instant, tuple: FourTuple) {
+        let is_worth_it = self.challenges_back(now, &tuple);
+        if let Some(run) = self.run.as_mut().filter(|run| is_worth_it && !run.due.contains(&tuple)) {
+            if run.due.is_empty() && run.next_at <= now {
+                run.begin_round(now);
+            }
+            run.due.push(tuple);
+        }
+    }
+
     /// The shortest time between two challenges outside the rounds.
     fn gap(&self) -> Duration {
         let least = self.run.as_ref().map_or(Duration::ZERO, |run| run.least_wait);
@@ -264,16 +284,10 @@ impl Prober {
         mut may_challenge: impl FnMut(SocketAddr) -> Result<(), Instant>,
     ) -> Option<(FourTuple, u64)> {
         let run = self.run.as_mut().filter(|run| run.is_due(now))?;
-        let ChallengeRun {
-            targets, since, next_at, wait, least_wait, rounds, due, held_until, missed, ..
-        } = &mut **run;
-        if due.is_empty() {
-            due.extend(targets.iter().rev().copied());
-            *rounds = rounds.saturating_add(1);
-            *missed = false;
-            *next_at = now + *wait;
-            *wait = (*wait * 2).min(longest_wait(now - *since)).max(*least_wait);
+        if run.due.is_empty() {
+            run.begin_round(now);
         }
+        let ChallengeRun { due, held_until, .. } = &mut **run;
         *held_until = None;
         let mut chosen = None;
         for (at, tuple) in due.iter().enumerate().rev() {

@@ -197,7 +197,7 @@ impl PathRecovery {
                     arrivals.undo |= recovery_periods.on_spurious(episode);
                 }
                 LostBy::MtuProbe => out.mtu_acked = out.mtu_acked.max(Some(packet.size)),
-                LostBy::SuspectPeriod => {}
+                LostBy::SuspectPeriod | LostBy::Discarding => {}
                 LostBy::Abandoning => arrivals.abandoned_bytes += ByteCount(u64::from(packet.size)),
             }
             out.delivered.push(packet.contents);
@@ -295,8 +295,7 @@ impl PathRecovery {
         out: &mut Outcome,
     ) -> usize {
         if self.stream.is_some() {
-            // Whatever is missing is on its way, or the carrier is broken: then the path dies.
-            return 0;
+            return self.detect_discarded(now, out);
         }
         let thresholds = self.reordering.thresholds(&self.rtt);
         let largest_acked = self.sent.largest_acked();
@@ -357,6 +356,21 @@ impl PathRecovery {
             self.recovery_periods.forbid_undo();
             self.stretch.restart(self.sent.next_index());
             self.rtt.forget_minimum();
+        }
+        count
+    }
+
+    /// On a stream, which delivers in order, what is older than an acknowledged packet has arrived, and the peer
+    /// discarded it: it is sent again at once, and that is no sign of congestion. Anything newer is on its way, or the
+    /// carrier is broken: then the path dies.
+    fn detect_discarded(&mut self, now: Instant, out: &mut Outcome) -> usize {
+        let mut count = 0;
+        while self.sent.front().is_some_and(|oldest| Some(oldest.packet_number) < self.sent.largest_acked())
+            && let Some(packet) = self.sent.pop_front()
+        {
+            count += 1;
+            out.lost_bytes += packet.bytes();
+            self.settle_lost(now, packet, LostBy::Discarding, out);
         }
         count
     }
@@ -432,7 +446,7 @@ impl PathRecovery {
         }
         let SentPacket { packet_number, time_sent, size, contents, .. } = packet;
         let reason = match why {
-            LostBy::Detection { .. } | LostBy::SuspectPeriod => LossReason::Detected,
+            LostBy::Detection { .. } | LostBy::SuspectPeriod | LostBy::Discarding => LossReason::Detected,
             LostBy::MtuProbe => LossReason::MtuProbe,
             LostBy::Abandoning => LossReason::PathAbandoned,
         };

@@ -30,6 +30,8 @@ pub(crate) enum LostBy {
     SuspectPeriod,
     /// Loss detection; the packet was a PMTU probe.
     MtuProbe,
+    /// A later packet of a stream arrived, so this one arrived too and the peer discarded it.
+    Discarding,
     /// The path was abandoned with all its packets in flight.
     Abandoning,
 }

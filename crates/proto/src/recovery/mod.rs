@@ -44,7 +44,7 @@ pub use stream::CarrierFigures;
 
 use crate::congestion::shared_bottleneck::DelayHistory;
 use crate::congestion::{CongestionController, ControllerConfig, SentSample, Subflow};
-use crate::{ByteCount, Ecn, Instant, Rate, Rng};
+use crate::{ByteCount, Carrier, Ecn, Instant, Rate, Rng};
 
 /// Loss recovery, congestion control and pacing of one path.
 ///
@@ -117,9 +117,10 @@ impl PathRecovery {
         }
     }
 
-    /// The path is one over a stream carrier: the system below retransmits and controls congestion.
-    pub(crate) fn use_stream(&mut self) {
-        self.stream = Some(Box::default());
+    /// Sets the carrier of a path on which no data was sent: below a stream, the system retransmits and controls
+    /// congestion.
+    pub(crate) fn set_carrier(&mut self, carrier: Carrier) {
+        self.stream = (!carrier.is_datagram()).then(Box::default);
     }
 
     /// The system reports its figures of the stream carrier; they mean nothing on another one.

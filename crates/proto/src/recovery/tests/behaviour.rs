@@ -350,21 +350,23 @@ fn subflows_report_the_longest_interval_without_congestion() {
 }
 
 #[test]
-fn on_a_stream_nothing_counts_as_lost_and_only_the_peer_frees_content() {
+fn on_a_stream_only_what_the_peer_discarded_counts_as_lost_and_only_the_peer_frees_content() {
     let mut path = path("cubic");
-    path.use_stream();
+    path.set_carrier(Carrier::Tcp);
     send(&mut path, at(0), 20);
-    // On datagrams 16 packets below the newest one that arrived would be lost, by number and soon by time.
-    let out = ack(&mut path, at(40), &[19..=19]);
-    assert_eq!((out.lost.len(), out.delivered.len()), (0, 1));
+    // A stream delivers in order: the peer had the first two before the third.
+    let window = path.window();
+    let out = ack(&mut path, at(40), &[2..=2]);
+    assert_eq!((out.lost.len(), out.delivered.len()), (2, 1));
     let mut out = Outcome::default();
     let probe = path.deadline().unwrap();
     assert_eq!(path.on_timeout(probe, &mut out), TimeoutKind::ProbeTimeout { count: 1 });
-    assert_eq!((out.lost.len(), path.packets_in_flight()), (0, 19));
+    assert_eq!((out.lost.len(), path.packets_in_flight(), path.window()), (0, 17, window));
     // The carrier is empty: its window is free again, but the packets are still remembered.
     path.on_figures(CarrierFigures::new(ms(40), ByteCount(30_000)));
-    assert_eq!((path.bytes_in_flight(), path.packets_in_flight()), (ByteCount::ZERO, 19));
+    assert_eq!((path.bytes_in_flight(), path.packets_in_flight()), (ByteCount::ZERO, 17));
     assert_eq!(path.ecn_mark(), Ecn::NotEct);
-    let out = ack(&mut path, at(200), &[0..=18]);
-    assert_eq!((out.delivered.len(), path.packets_in_flight()), (19, 0));
+    // A copy of the third had overtaken the first two.
+    let out = ack(&mut path, at(200), &[0..=19]);
+    assert_eq!((out.delivered.len(), out.spurious, path.packets_in_flight()), (19, 2, 0));
 }
