@@ -15,7 +15,7 @@ impl Engine {
 
     /// Starts the search on a newly validated path.
     pub(crate) fn start_size_search(&mut self, now: Instant, id: PathId) {
-        if !self.features.size_search {
+        if !self.features.padding {
             return;
         }
         let Some(limit) = self.paths.get(id).map(|path| self.size_limit(&path.tuple())) else { return };

@@ -5,10 +5,9 @@ use std::time::Duration;
 /// What a wire offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {
-    /// Packets of any size can be filled and are acknowledged by themselves, so that the datagram size can be searched.
-    pub(crate) size_search: bool,
-    /// A path challenge can fill a datagram, so that its answer proves that the path carries that size.
-    pub(crate) full_challenges: bool,
+    /// Packets can be padded to any size: so the datagram size can be searched, and a path challenge that fills a datagram
+    /// proves that the path carries it.
+    pub(crate) padding: bool,
     /// Acknowledgements count ECN marks.
     pub(crate) ecn: bool,
     /// The shortest time between two challenges to an address that never answered.
@@ -19,13 +18,8 @@ pub(crate) struct Features {
 
 impl Features {
     /// Everything.
-    pub(crate) const ALL: Self = Self {
-        size_search: true,
-        full_challenges: true,
-        ecn: true,
-        between_challenges: Duration::ZERO,
-        detection: Detection::Fast,
-    };
+    pub(crate) const ALL: Self =
+        Self { padding: true, ecn: true, between_challenges: Duration::ZERO, detection: Detection::Fast };
 }
 
 /// How the failure of a path is detected.

@@ -287,7 +287,7 @@ impl Engine {
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        if answer.is_full || !path.is_datagram() || !self.features.full_challenges {
+        if answer.is_full || !path.is_datagram() || !self.features.padding {
             return false;
         }
         let small_answers = path.prober.on_small_response(answer.tuple);

@@ -97,7 +97,7 @@ impl Transmitter<'_> {
     /// Path challenges and responses go alone, to exactly the addresses that they validate.
     fn transmit_probing(&mut self) -> Option<Transmit> {
         let is_client = self.engine.side == Side::Client;
-        let may_fill = self.engine.features.full_challenges;
+        let may_fill = self.engine.features.padding;
         for id in self.engine.paths.ids() {
             let is_reachable = self.engine.paths.is_reachable(id);
             let path = self.engine.paths.get_mut(id)?;

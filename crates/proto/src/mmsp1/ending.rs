@@ -115,7 +115,9 @@ impl Mmsp1 {
         };
         match self.closing.on(now, engine.paths.longest_pto(), CloseEvent::Rst) {
             Closed::Ended(CloseEnd::Reset) => self.end(engine, now, CloseEnd::Reset, error),
-            closed => self.on_closed(engine, now, closed),
+            closed @ (Closed::No | Closed::Flushing | Closed::ByPeer | Closed::Ended(_)) => {
+                self.on_closed(engine, now, closed);
+            }
         }
     }
 

@@ -71,7 +71,6 @@ impl Mmsp1 {
             path.on_datagram(now, size);
         }
         engine.on_packet_in(&heard, size);
-        self.counts.heard = true;
         self.monitor.on_heard(now, heard.path);
         let mut content = Content::default();
         for block in packet.blocks() {
@@ -273,12 +272,14 @@ impl Mmsp1 {
     /// Notes what a block earns that cannot be read (spec 3.73).
     fn note_unreadable(&mut self, now: Instant, error: &DecodeError) {
         let Response::Error(code) = Response::to(error) else { return };
-        let kind = match *error {
-            DecodeError::UnknownBlock { kind, .. } => Some(kind),
-            DecodeError::Truncated { part: Part::Block(kind), .. }
-            | DecodeError::TrailingBytes { part: Part::Block(kind), .. }
-            | DecodeError::OutOfRange { part: Part::Block(kind), .. } => Some(kind),
-            _ => None,
+        let kind = if let DecodeError::UnknownBlock { kind, .. }
+        | DecodeError::Truncated { part: Part::Block(kind), .. }
+        | DecodeError::TrailingBytes { part: Part::Block(kind), .. }
+        | DecodeError::OutOfRange { part: Part::Block(kind), .. } = *error
+        {
+            kind
+        } else {
+            0
         };
         match code {
             ErrorCode::NO_INFO => self.errors.note(now, code, &[]),
@@ -287,7 +288,7 @@ impl Mmsp1 {
                 let family = u16::try_from(value).unwrap_or(u16::MAX);
                 self.errors.note(now, code, &family.to_be_bytes());
             }
-            _ => self.errors.note(now, code, &[kind.unwrap_or(0)]),
+            _ => self.errors.note(now, code, &[kind]),
         }
     }
 }

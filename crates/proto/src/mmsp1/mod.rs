@@ -90,7 +90,6 @@ pub(crate) struct Mmsp1 {
 
 #[derive(Debug, Default)]
 struct Counts {
-    heard: bool,
     established: bool,
     /// Whether the application was told the end.
     reported: bool,
@@ -127,7 +126,7 @@ pub(crate) enum TagChange {
 impl Mmsp1 {
     /// Whether any packet of the peer counted.
     pub(crate) fn has_heard(&self) -> bool {
-        self.counts.heard
+        self.peer.is_some()
     }
 
     /// Whether the handshake was completed, now or before the end.

@@ -98,8 +98,7 @@ impl Mmsp1 {
         let places = Places::new(&mut rng);
         let streams = Streams::new(side, &config.streams, &own);
         let features = Features {
-            size_search: false,
-            full_challenges: false,
+            padding: false,
             ecn: false,
             between_challenges: BETWEEN_PROBES,
             detection: config.detection,

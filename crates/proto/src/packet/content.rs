@@ -70,11 +70,11 @@ impl SentContent {
 
     /// The stream and the size of data that can block the head of line.
     pub(crate) fn stream_data(&self) -> Option<(StreamId, u64)> {
-        match *self {
-            Self::Stream { stream, length, .. } => Some((stream, length.into())),
-            Self::Data { stream, length, .. } => Some((stream, length.into())),
-            _ => None,
+        if let Self::Data { stream, length, .. } = *self {
+            return Some((stream, length.into()));
         }
+        let Self::Stream { stream, length, .. } = *self else { return None };
+        Some((stream, length.into()))
     }
 
     /// The message of this piece.

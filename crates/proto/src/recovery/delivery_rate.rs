@@ -263,8 +263,8 @@ mod tests {
     }
 
     /// A time on the peer's clock shortly before it wraps.
-    fn peer(millis: u32) -> Option<PeerTime> {
-        Some(PeerTime((millis * 1000).wrapping_sub(50_000)))
+    fn peer(millis: u32) -> PeerTime {
+        PeerTime((millis * 1000).wrapping_sub(50_000))
     }
 
     /// Sends a packet of 1000 bytes each millisecond; each is acknowledged after 20 ms.
@@ -273,7 +273,7 @@ mod tests {
         for millis in from..from + packets + 20 {
             if sent.front().is_some_and(|(t, _)| t + 20 <= millis) {
                 let (t, snapshot) = sent.pop_front().unwrap();
-                rate.on_delivered(at(millis), ByteCount(1000), peer(millis));
+                rate.on_delivered(at(millis), ByteCount(1000), Some(peer(millis)));
                 rate.sample(at(millis), at(t), &snapshot, &rtt(), true);
             }
             if millis < from + packets {
@@ -293,7 +293,7 @@ mod tests {
 
     /// The largest rate measured when 1000 bytes arrive each millisecond, twice as many leave, and the first 80
     /// acknowledgements wait in a queue that drains; `peer` gives the receiver's times.
-    fn measured_behind_a_queue(peer: impl Fn(u32) -> Option<PeerTime>) -> u64 {
+    fn measured_behind_a_queue(peer: impl Fn(u32) -> PeerTime) -> u64 {
         let mut rate = DeliveryRate::new();
         let mut sent = std::collections::VecDeque::new();
         let mut measured = Rate::ZERO;
@@ -303,7 +303,7 @@ mod tests {
             while let Some((arrives, time_sent, snapshot)) =
                 sent.pop_front_if(|(arrives, _, _)| is_acked(*arrives))
             {
-                rate.on_delivered(now, ByteCount(1000), peer(arrives));
+                rate.on_delivered(now, ByteCount(1000), Some(peer(arrives)));
                 let sample = rate.sample(now, time_sent, &snapshot, &rtt(), true);
                 measured = measured.max(sample.rate.unwrap_or_default());
             }
@@ -331,7 +331,7 @@ mod tests {
         rate.set_app_limited(ByteCount::ZERO);
         assert!(rate.is_app_limited());
         let snapshot = rate.on_sent(at(5000), ByteCount(100), ByteCount::ZERO);
-        rate.on_delivered(at(5020), ByteCount(100), peer(5020));
+        rate.on_delivered(at(5020), ByteCount(100), Some(peer(5020)));
         let sample = rate.sample(at(5020), at(5000), &snapshot, &rtt(), true);
         assert!(sample.app_limited && !rate.is_app_limited());
         assert_eq!(sample.rate, Some(Rate::from_bytes_per_second(5000)));
