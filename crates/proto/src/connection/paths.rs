@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use manyway_wire::PathId;
 
 use super::Connection;
-use crate::engine::{AddressPair, LinkNews, carriers, on_links_changed};
+use crate::engine::{AddressPair, LinkNews, carriers, on_links_changed, on_unreachable};
 use crate::mmsp2::Mmsp2;
 use crate::path::{LocalCandidate, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
@@ -157,7 +157,7 @@ impl Connection {
         let engine = &self.engine;
         let path = either!(&self.wire, wire => wire.quoted_path(engine, remote, quoted));
         let Some(path) = path else { return false };
-        let is_suspect = self.engine.on_unreachable(now, path);
+        let is_suspect = on_unreachable(&mut self.engine, now, path);
         self.carry_out(now);
         is_suspect
     }

@@ -58,6 +58,7 @@ pub(crate) use probing::Probing;
 pub(crate) use rates::{is_full, measured_rate};
 pub use statistics::PathStatistics;
 pub(crate) use statistics::path_statistics;
+pub(crate) use unreachable::on_unreachable;
 pub(crate) use wishes::purposes;
 
 use crate::congestion::{self, ControllerConfig};

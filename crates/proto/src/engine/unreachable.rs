@@ -16,24 +16,22 @@ use crate::path::PathReason;
 /// After such a suspicion a path ignores further reports for this long.
 const REST: Duration = Duration::from_secs(5);
 
-impl Engine {
-    /// A report says that a packet of this path was not delivered. Returns true if the path became
-    /// suspect, or is challenged.
-    pub(crate) fn on_unreachable(&mut self, now: Instant, id: PathId) -> bool {
-        let Some(path) = self.paths.get(id) else { return false };
-        let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
-        let in_flight = path.recovery.packets_in_flight() > 0;
-        if rests || !in_flight || !path.state().carries_data() || !self.paths.another_works(now, id) {
-            return false;
-        }
-        if let Some(path) = self.paths.get_mut(id) {
-            path.on_unreachable(now);
-        }
-        if self.features.detection == Detection::Probes {
-            self.notices.push(Notice::Overdue(id));
-            return true;
-        }
-        self.suspect(now, id, PathReason::Unreachable);
-        true
+/// A report says that a packet of this path was not delivered. Returns true if the path became
+/// suspect, or is challenged.
+pub(crate) fn on_unreachable(engine: &mut Engine, now: Instant, id: PathId) -> bool {
+    let Some(path) = engine.paths.get(id) else { return false };
+    let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
+    let in_flight = path.recovery.packets_in_flight() > 0;
+    if rests || !in_flight || !path.state().carries_data() || !engine.paths.another_works(now, id) {
+        return false;
     }
+    if let Some(path) = engine.paths.get_mut(id) {
+        path.on_unreachable(now);
+    }
+    if engine.features.detection == Detection::Probes {
+        engine.notices.push(Notice::Overdue(id));
+        return true;
+    }
+    engine.suspect(now, id, PathReason::Unreachable);
+    true
 }
