@@ -258,9 +258,6 @@ impl Engine {
                 if answer.tuple != path.tuple() => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 path.prober.stop();
-                if !path.recovery.rtt().has_sample() {
-                    path.recovery.seed_rtt(answer.rtt);
-                }
             }
             PathState::Closed => {}
         }

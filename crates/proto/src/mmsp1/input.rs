@@ -261,6 +261,10 @@ impl Mmsp1 {
         let heard = Heard { path, ..*heard };
         if engine.on_challenge_answered(&heard, answer.echo.nonce, heard.tuple.local.address) {
             self.monitor.on_answered(heard.now, path);
+            let sent_at = Instant::from_nanos(answer.echo.sent_micros.saturating_mul(1000));
+            if let Some(path) = engine.paths.get_mut(path).filter(|path| !path.recovery.rtt().has_sample()) {
+                path.recovery.seed_rtt(heard.now - sent_at);
+            }
         }
     }
 

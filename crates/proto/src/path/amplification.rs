@@ -16,8 +16,8 @@ pub(crate) enum Amplification {
 
 /// Smaller allowances count as zero: no useful packet fits.
 const LEAST_PACKET: usize = 80;
-/// The largest packet with a PROBE and nothing else: 41 bytes in MMSP/2, 64 in MMSP/1.
-const PROBE_PACKET: usize = 64;
+/// The largest packet with a PROBE and nothing else. One of MMSP/1 has 64 bytes, and answers one of as many.
+const PROBE_PACKET: usize = 41;
 /// Bytes that may go out for each byte received.
 const FACTOR: u64 = 3;
 
