@@ -18,6 +18,9 @@ pub struct Outcome {
     /// Processor time of the process at each end, user and system. What the system does for a host on the arrival of a
     /// packet is accounted to no process: most of TCP, nothing of a protocol in user space.
     pub cpu: Option<CpuTime>,
+    /// When each end of the connection gave it up, from the start of the traffic, the client first; empty where that is
+    /// not expected, or not observable.
+    pub ended: Vec<Duration>,
     /// Why the contender failed.
     pub failure: Option<String>,
     /// Remarks for the reader of the figures, such as a subflow without data or a disturbed machine.

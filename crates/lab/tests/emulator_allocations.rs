@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use manyway_lab::emulator::Emulator;
 use manyway_lab::hosts::Hosts;
-use manyway_lab::scenario::{Checksum, Interface, Link, Route, Scenario, Side};
+use manyway_lab::scenario::{Checksum, Ending, Interface, Link, Route, Scenario, Side};
 use manyway_proto::Rate;
 use manyway_sim::link::{Jitter, LinkConfig, LossModel, Order, Probability};
 use manyway_sim::skipped::{skip, tell_skipped};
@@ -106,5 +106,7 @@ fn scenario(config: &LinkConfig) -> Scenario {
         routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0], shares: Vec::new() }],
         traffic: Vec::new(),
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }

@@ -36,6 +36,8 @@ pub enum Contender {
 /// Settings of Manyway; `None` is the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManywaySettings {
+    /// The wire protocol.
+    pub wire: Wire,
     /// Name of the scheduler.
     pub scheduler: Option<String>,
     /// Name of the congestion control.
@@ -44,6 +46,16 @@ pub struct ManywaySettings {
     pub pairs: Option<PairMode>,
     /// Its routes.
     pub routes: RouteChoice,
+}
+
+/// A wire protocol of Manyway, with its own defaults for everything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wire {
+    /// Encrypted, with `ConnectionConfig::default`.
+    #[default]
+    Mmsp2,
+    /// The protocol of the thesis in clear text, with `ConnectionConfig::mmsp1`.
+    Mmsp1,
 }
 
 /// Which routes of a scenario are used.

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use manyway_proto::{ConfigError, ConnectionConfig};
 
-use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice};
+use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -103,10 +103,17 @@ impl ManywaySettings {
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
+                "wire" => {
+                    self.wire = match value {
+                        "mmsp2" => Wire::Mmsp2,
+                        "mmsp1" => Wire::Mmsp1,
+                        _ => return Err(NameError(format!("wire must be mmsp2 or mmsp1, not {value:?}"))),
+                    }
+                }
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
                     self.scheduler = Some(value.to_owned());
@@ -121,7 +128,7 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, scheduler, congestion and pairs"
                     )));
                 }
             }
@@ -138,7 +145,13 @@ impl fmt::Display for ManywaySettings {
             RouteChoice::Only(place) => write!(f, "manyway@{}", place + 1)?,
         }
         let pairs = self.pairs.map(|mode| mode.to_string());
-        let settings = [("scheduler", &self.scheduler), ("congestion", &self.congestion), ("pairs", &pairs)];
+        let wire = (self.wire == Wire::Mmsp1).then(|| "mmsp1".to_owned());
+        let settings = [
+            ("wire", &wire),
+            ("scheduler", &self.scheduler),
+            ("congestion", &self.congestion),
+            ("pairs", &pairs),
+        ];
         let mut mark = ':';
         for (key, value) in settings.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
             write!(f, "{mark}{key}={value}")?;
@@ -230,6 +243,7 @@ mod tests {
             "manyway:scheduler=round-robin,congestion=new-reno",
             "manyway-best:congestion=cubic",
             "manyway:congestion=cubic,pairs=disjoint",
+            "manyway@1:wire=mmsp1,scheduler=earliest",
             "tcp-cubic",
             "tcp-bbr@1",
             "possible",
@@ -258,7 +272,8 @@ mod tests {
             ("manyway:scheduler=magic", "min-rtt"),
             ("manyway:congestion=magic", "new-reno"),
             ("manyway:pairs=magic", "full-mesh"),
-            ("manyway:speed=high", "scheduler, congestion and pairs"),
+            ("manyway:wire=mmsp3", "mmsp2 or mmsp1"),
+            ("manyway:speed=high", "wire, scheduler, congestion and pairs"),
             ("manyway:", "scheduler=NAME"),
             ("manyway@0", "counted from 1"),
             ("tcp-cubic@x", "counted from 1"),

@@ -13,7 +13,7 @@ use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpe
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::real::session::Session;
-use crate::scenario::Scenario;
+use crate::scenario::{Ending, Scenario};
 
 /// The hosts, with their interfaces configured.
 pub(super) struct Stage {
@@ -204,6 +204,8 @@ fn bare() -> Scenario {
         routes: Vec::new(),
         traffic: Vec::new(),
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
+use crate::scenario::Sent;
+
 /// The parts of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
@@ -101,6 +103,19 @@ impl Header {
             self.replace(packet, at, to.port());
         }
         Some(())
+    }
+
+    /// The data of a UDP datagram or a TCP segment; `None` for any other packet.
+    pub(super) fn sent<'a>(&self, packet: &'a [u8]) -> Option<Sent<'a>> {
+        let payload = self.payload(packet);
+        match self.transport {
+            Transport::Udp => packet.get(payload).map(Sent::Datagram),
+            Transport::Tcp => {
+                let bytes = packet.get(self.offset + 4..)?.first_chunk()?;
+                Some(Sent::Segment { sequence: u32::from_be_bytes(*bytes), length: payload.len() })
+            }
+            Transport::Echo | Transport::Other => None,
+        }
     }
 
     /// The bytes after the transport's header, or after the IP header.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Instant, Rng};
 use manyway_sim::Stripe;
-use manyway_sim::link::{self, Link, LinkState};
+use manyway_sim::link::{self, Link, LinkState, Parcel as _};
 
 use super::agenda::Agenda;
 use super::header::Header;
@@ -19,7 +19,7 @@ use super::report::{Count, InterfaceReport, LinkCounters, LinkReport, Snapshot};
 use super::translate::Translator;
 use crate::LabError;
 use crate::outcome::{Arrivals, RouteTotals};
-use crate::scenario::{Change, Checksum, Direction, Interface, Scenario, Setting, Side};
+use crate::scenario::{Change, Checksum, Direction, FirstTransmissions, Interface, Scenario, Setting, Side};
 
 /// Accepts packets at the interfaces of one host, passes them through links, and delivers them to the other.
 ///
@@ -37,6 +37,26 @@ pub(super) struct Switch {
     pool: Rc<Pool>,
     lateness: Histogram,
     begun: Option<Instant>,
+    sabotage: Option<Sabotage>,
+}
+
+/// Damage to what the client sends for the first time.
+#[derive(Debug)]
+struct Sabotage {
+    following: FirstTransmissions,
+    checksum: Checksum,
+    rng: Rng,
+}
+
+impl Sabotage {
+    fn treat(&mut self, packet: &mut IpPacket) {
+        let bytes = packet.buffer.bytes();
+        let sent = Header::read(bytes).and_then(|header| header.sent(bytes));
+        if sent.is_some_and(|sent| self.following.damages(sent)) {
+            packet.checksum = self.checksum;
+            packet.flip_bit(self.rng.next_u64());
+        }
+    }
 }
 
 /// One direction of a link.
@@ -108,6 +128,11 @@ impl Switch {
             pool: Rc::new(Pool::default()),
             lateness: Histogram::new(),
             begun: None,
+            sabotage: scenario.damage.map(|damage| Sabotage {
+                following: FirstTransmissions::new(damage.pattern, rng.fork()),
+                checksum: damage.checksum,
+                rng: rng.fork(),
+            }),
         };
         switch.learn();
         Ok(switch)
@@ -138,7 +163,12 @@ impl Switch {
         {
             return count(&mut port.figures.untranslated, packet.len());
         }
-        let packet = IpPacket::new(buffer, way, lost);
+        let mut packet = IpPacket::new(buffer, way, lost);
+        if interface < self.clients
+            && let Some(sabotage) = &mut self.sabotage
+        {
+            sabotage.treat(&mut packet);
+        }
         self.forward(now, packet, exit);
     }
 

@@ -10,7 +10,9 @@ use super::packet::IpPacket;
 use super::pool::Pool;
 use super::switch::{Exit, Switch};
 use super::translate::Translator;
-use crate::scenario::{Change, Checksum, Direction, Interface, Link, Route, Scenario, Side};
+use crate::scenario::{
+    Change, Checksum, Damage, Direction, Ending, Interface, Link, Pattern, Route, Scenario, Side,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -311,6 +313,8 @@ fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
         routes: vec![route(0), route(1)],
         traffic: Vec::new(),
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }
 
@@ -462,4 +466,25 @@ fn a_translated_packet_is_found_by_its_outer_address() {
         (snapshot.interfaces[2].unrouted.packets, snapshot.interfaces[0].untranslated.packets),
         (1, 1)
     );
+}
+
+#[test]
+fn what_the_client_sends_first_is_damaged_and_what_it_repeats_passes() {
+    for checksum in [Checksum::Stale, Checksum::Repaired] {
+        let mut scenario = shared(LinkConfig::default(), LinkConfig::default());
+        scenario.damage = Some(Damage { pattern: Pattern::Share(Probability::ALWAYS), checksum });
+        let mut switch = switch(&scenario);
+        let sent = packet(TCP, A, S, 1000);
+        for _ in 0..2 {
+            switch.enter(START, 0, &sent, &mut Kept::default());
+        }
+        let back = packet(TCP, S, A, 1000);
+        switch.enter(START, 2, &back, &mut Kept::default());
+        let (kept, _) = drain(&mut switch);
+        let arrived = |interface| kept.iter().filter(move |(at, _)| *at == interface).map(|(_, bytes)| bytes);
+        let up: Vec<_> = arrived(2).collect();
+        assert_eq!((up.len(), *up[0] == sent, *up[1] == sent), (2, false, true));
+        assert_eq!(is_sound(up[0]), checksum == Checksum::Repaired);
+        assert_eq!(arrived(0).collect::<Vec<_>>(), [&back]);
+    }
 }

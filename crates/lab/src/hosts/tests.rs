@@ -6,7 +6,7 @@ use manyway_sim::nat::NatConfig;
 use manyway_sim::pair::Side;
 
 use super::plan::Plan;
-use crate::scenario::{Checksum, Interface, Link, Route, Scenario};
+use crate::scenario::{Checksum, Ending, Interface, Link, Route, Scenario};
 
 /// Two interfaces at the client, of 10 and 20 Mbit/s, one at the server.
 fn scenario() -> Scenario {
@@ -36,6 +36,8 @@ fn scenario() -> Scenario {
         routes: vec![route(0), route(1)],
         traffic: Vec::new(),
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::agent::document::{
 use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::error::LabError;
 use crate::hosts::Hosts;
-use crate::scenario::{Change, Scenario, Traffic};
+use crate::scenario::{Change, Ending, Scenario, Traffic};
 
 /// Time for data in flight after the end.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -60,6 +60,11 @@ impl<'a> Plan<'a> {
     /// Whether an interface goes down during the run.
     pub(crate) fn loses_an_interface(&self) -> bool {
         self.scenario.events.iter().any(|event| matches!(event.change, Change::InterfaceDown { .. }))
+    }
+
+    /// Whether traffic with a size may be cut off by the end of the run.
+    pub(crate) fn may_stay_partial(&self) -> bool {
+        self.scenario.ending == Ending::OnTime
     }
 
     /// The name of a route.

@@ -21,7 +21,8 @@ pub(super) fn assemble(
 ) -> Outcome {
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
-    let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows));
+    let is_partial = plan.may_stay_partial();
+    let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows, is_partial));
     let cpu = end.client.as_ref().zip(end.server.as_ref());
     let mut remarks = end.remarks;
     // The deliveries of routes are those of all together.
@@ -43,6 +44,7 @@ pub(super) fn assemble(
         routes: links.routes.clone(),
         delivery: None,
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
+        ended: Vec::new(),
         failure,
         remarks,
     }
@@ -84,8 +86,8 @@ fn report(end: &End, side: Side) -> Option<&Report> {
     }
 }
 
-/// Data that should have arrived and did not.
-fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
+/// Data that should have arrived and did not; `is_partial`: some is enough.
+fn shortage(exchanges: &[Exchange], flows: &[Flow], is_partial: bool) -> Option<String> {
     let loads = exchanges.iter().flat_map(|exchange| {
         let count = usize::from(exchange.up) + usize::from(exchange.down);
         std::iter::repeat_n(exchange.load, count)
@@ -95,7 +97,7 @@ fn shortage(exchanges: &[Exchange], flows: &[Flow]) -> Option<String> {
         let who = name(flow.receiver);
         match load {
             _ if arrived == 0 => Some(format!("nothing arrived at the {who}")),
-            Load::Bulk { size: Some(size), .. } if arrived != size => {
+            Load::Bulk { size: Some(size), .. } if arrived != size && !is_partial => {
                 Some(format!("only {arrived} of {size} bytes arrived at the {who} in time"))
             }
             Load::Bulk { .. } | Load::Messages { .. } => None,

@@ -9,12 +9,13 @@ use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use super::{Change, Direction, Link, Route, Scenario, Setting, Working};
 
 impl Scenario {
-    /// Whether a link loses or damages packets other than by its queue or an outage, at any time.
+    /// Whether packets are lost or damaged other than by a queue or an outage, at any time.
     pub fn has_loss(&self) -> bool {
         let spoils = |config: &LinkConfig| {
             loss_share(&config.loss) > Probability::NEVER || config.corruption > Probability::NEVER
         };
-        self.links.iter().any(|link| spoils(&link.up) || spoils(&link.down))
+        self.damage.is_some()
+            || self.links.iter().any(|link| spoils(&link.up) || spoils(&link.down))
             || self.events.iter().any(|event| match &event.change {
                 Change::Set { setting: Setting::Loss(loss), .. } => loss_share(loss) > Probability::NEVER,
                 Change::Set { setting: Setting::Corruption(share), .. } => *share > Probability::NEVER,

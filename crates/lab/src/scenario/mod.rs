@@ -7,6 +7,7 @@
 mod addresses;
 mod builtin;
 mod capacity;
+mod damage;
 mod file;
 mod library;
 mod variants;
@@ -23,6 +24,7 @@ use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
 
 pub use addresses::default_address;
+pub use damage::{Damage, FirstTransmissions, Pattern, Sent};
 pub use file::Files;
 pub use library::Library;
 pub(crate) use working::Working;
@@ -53,6 +55,23 @@ pub struct Scenario {
     pub traffic: Vec<Traffic>,
     /// The events, in order of time. Time 0 is the start of the traffic.
     pub events: Vec<Event>,
+    /// How a run ends. Default [`Ending::Complete`].
+    pub ending: Ending,
+    /// Damage to what the client sends for the first time. Default none.
+    pub damage: Option<Damage>,
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ending {
+    /// With the duration, or when everything of a given size has arrived, which must happen in time.
+    #[default]
+    Complete,
+    /// With the duration at the latest: what has arrived by then counts, and the rest is no failure.
+    OnTime,
+    /// All routes are cut at last, and each end must give up the connection by itself, this long after its last path
+    /// became unreachable.
+    NoPath(Duration),
 }
 
 impl Scenario {

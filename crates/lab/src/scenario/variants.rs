@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Change, Direction, Event, Scenario, Side, Traffic};
+use super::{Change, Direction, Ending, Event, Scenario, Side, Traffic};
 
 impl Scenario {
     /// The same with the traffic in the other direction. Turning twice restores it.
@@ -35,10 +35,10 @@ impl Scenario {
     }
 
     /// Longest time of a run from the start of the traffic: the duration, and if there is traffic with an end of its
-    /// own, four times as long and half a minute more.
+    /// own that must come, four times as long and half a minute more.
     pub fn limit(&self) -> Duration {
         let sized = |traffic: &Traffic| matches!(traffic, Traffic::Bulk { size: Some(_), .. });
-        if self.traffic.iter().any(sized) {
+        if self.ending != Ending::OnTime && self.traffic.iter().any(sized) {
             self.duration.saturating_mul(4).saturating_add(Duration::from_secs(30))
         } else {
             self.duration

@@ -293,14 +293,15 @@ impl Stream {
     }
 
     /// Data that should have arrived by the end of the run and did not.
-    pub(super) fn shortage(&self) -> Option<String> {
+    /// `must_arrive`: all of a given size.
+    pub(super) fn shortage(&self, must_arrive: bool) -> Option<String> {
         let who = match self.sender {
             Side::Client => "server",
             Side::Server => "client",
         };
         match self.load {
             _ if self.read == 0 => Some(format!("nothing arrived at the {who}")),
-            Load::Bulk { size, stop: Duration::MAX, .. } if self.read < size => {
+            Load::Bulk { size, stop: Duration::MAX, .. } if must_arrive && self.read < size => {
                 Some(format!("only {} of {size} bytes arrived at the {who} in time", self.read))
             }
             Load::Bulk { .. } | Load::Messages { .. } => None,

@@ -10,9 +10,9 @@ mod flow;
 mod run;
 mod stage;
 
-use manyway_proto::ConnectionConfig;
+use manyway_proto::{ConnectionConfig, Detection};
 
-use crate::contender::{ManywaySettings, RouteChoice};
+use crate::contender::{ManywaySettings, RouteChoice, Wire};
 use crate::outcome::RouteTotals;
 use crate::{Contender, LabError, Outcome, Runner, Scenario};
 
@@ -56,7 +56,7 @@ impl Runner for Simulated {
         };
         let config = config(&self.config, settings)?;
         let route = match settings.routes {
-            RouteChoice::All => return Ok(run::run(scenario, config, seed)),
+            RouteChoice::All => return Ok(run::run(scenario, (settings.wire, config), seed)),
             RouteChoice::Best => scenario.best_route(),
             RouteChoice::Only(route) => route,
         };
@@ -65,7 +65,7 @@ impl Runner for Simulated {
             let text = format!("{} has {count} routes, not {}", scenario.name, route + 1);
             return Err(LabError::Unsupported(text));
         }
-        let mut outcome = run::run(&scenario.clone().single(route), config, seed);
+        let mut outcome = run::run(&scenario.clone().single(route), (settings.wire, config), seed);
         outcome.routes.resize_with(1, RouteTotals::default);
         outcome.routes.resize_with(count, RouteTotals::default);
         outcome.routes.swap(0, route);
@@ -88,6 +88,11 @@ impl Runner for Simulated {
 fn config(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<ConnectionConfig, LabError> {
     let unknown = |error: manyway_proto::ConfigError| LabError::Unsupported(error.to_string());
     let mut config = base.clone();
+    if settings.wire == Wire::Mmsp1 {
+        config.detection = Detection::Probes;
+        // Its own defaults, by name, so that algorithms of the program stay known.
+        config.set_scheduler("primary").and_then(|()| config.set_congestion("new-reno")).map_err(unknown)?;
+    }
     if let Some(name) = &settings.scheduler {
         config.set_scheduler(name).map_err(unknown)?;
     }

@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, Instant};
+use manyway_proto::{ConnectionConfig, ConnectionError, Instant};
 use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
 use super::flow::{self, Stream};
 use super::stage::Stage;
 use crate::Outcome;
+use crate::contender::Wire;
 use crate::outcome::Delivery;
-use crate::scenario::{Event, Scenario, Side};
+use crate::scenario::{Ending, Event, Scenario, Side};
 
 /// Time for the handshake.
 const SET_UP: Duration = Duration::from_secs(15);
@@ -21,19 +22,22 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time for data in flight after the end.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Time to find that the last path is lost, also for an end that only receives.
+const DETECTION: Duration = Duration::from_secs(35);
+
 /// Most paths of a connection.
 const MOST_PATHS: usize = 8;
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Runs a scenario over all of its routes.
-pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Outcome {
+pub(super) fn run(scenario: &Scenario, (wire, config): (Wire, ConnectionConfig), seed: u64) -> Outcome {
     let paths = {
         let routes: Vec<usize> = (0..scenario.routes.len()).collect();
         scenario.groups(&routes, config.pairs).len().min(MOST_PATHS)
     };
     let mut run = Run {
-        stage: Stage::new(scenario, config, seed),
+        stage: Stage::new(scenario, (wire, config), seed),
         model: Reference::default(),
         streams: Vec::new(),
         events: scenario.events.iter().cloned().collect(),
@@ -41,10 +45,20 @@ pub(super) fn run(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> O
         watch: DeliveryWatch::default(),
         figures: Vec::new(),
         remarks: Vec::new(),
+        gives_up: false,
+        ended: [None, None],
     };
     let result = run.set_up(paths).and_then(|()| {
         run.begin(scenario);
-        run.drive(run.begin + scenario.limit() + GRACE)
+        match scenario.ending {
+            Ending::Complete => run.drive(run.begin + scenario.limit() + GRACE),
+            Ending::OnTime => run.drive(run.begin + scenario.duration),
+            Ending::NoPath(patience) => {
+                run.gives_up = true;
+                run.drive(run.begin + scenario.duration + patience + DETECTION)?;
+                run.has_given_up()
+            }
+        }
     });
     run.outcome(scenario, result.err())
 }
@@ -61,6 +75,10 @@ struct Run {
     watch: DeliveryWatch,
     figures: Vec<PathFigures>,
     remarks: Vec<String>,
+    /// Whether the end of the connection is expected.
+    gives_up: bool,
+    /// When the connection ended at the client and at the server, since time 0.
+    ended: [Option<Duration>; 2],
 }
 
 impl Run {
@@ -107,10 +125,15 @@ impl Run {
             self.apply_events();
             self.act().map_err(|broken| broken.to_string())?;
             self.stage.note(self.begin);
-            if self.now() >= end || self.streams.iter().all(Stream::is_over) {
+            let is_over = self.streams.iter().all(Stream::is_over) || self.ended.iter().all(Option::is_some);
+            if self.now() >= end || is_over {
                 return Ok(());
             }
-            self.check_alive()?;
+            if self.gives_up {
+                self.note_ends();
+            } else {
+                self.check_alive()?;
+            }
             let now = self.now();
             let event = self.events.front().map(|event| self.begin + event.at);
             let wakes = self.streams.iter().filter_map(|stream| stream.wakes_at(now));
@@ -131,6 +154,32 @@ impl Run {
         for (side, name) in SIDES.into_iter().zip(["client", "server"]) {
             if let Some(error) = self.stage.peer(side).and_then(|peer| peer.ended()) {
                 return Err(format!("the connection ended at the {name}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records at which ends the connection is over.
+    fn note_ends(&mut self) {
+        let at = self.now() - self.begin;
+        for (side, ended) in SIDES.into_iter().zip(&mut self.ended) {
+            if ended.is_none()
+                && let Some(error) = self.stage.peer(side).and_then(|peer| peer.ended())
+            {
+                *ended = Some(at);
+                if *error != ConnectionError::NoPath {
+                    self.remarks
+                        .push(format!("the connection ended at the {side:?} for another reason: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Whether the connection ended at both ends.
+    fn has_given_up(&self) -> Result<(), String> {
+        for (ended, name) in self.ended.iter().zip(["client", "server"]) {
+            if ended.is_none() {
+                return Err(format!("the connection had not ended at the {name}"));
             }
         }
         Ok(())
@@ -191,12 +240,19 @@ impl Run {
     fn outcome(self, scenario: &Scenario, failure: Option<String>) -> Outcome {
         let end = self.now();
         let streams = if self.streams.is_empty() { flow::streams(scenario, end) } else { self.streams };
-        let failure = failure.or_else(|| streams.iter().find_map(Stream::shortage));
+        let must_arrive = scenario.ending != Ending::OnTime;
+        let shortage = |stream: &Stream| stream.shortage(must_arrive);
+        let failure = failure.or_else(|| streams.iter().find_map(shortage));
         Outcome {
             flows: streams.into_iter().map(|stream| stream.into_flow(end)).collect(),
             routes: self.stage.totals(),
             delivery: Some(Delivery { most_held: self.watch.most_held(), delays: self.watch.delays() }),
             cpu: None,
+            ended: if self.ended.iter().all(Option::is_some) {
+                self.ended.into_iter().flatten().collect()
+            } else {
+                Vec::new()
+            },
             failure,
             remarks: self.remarks,
         }

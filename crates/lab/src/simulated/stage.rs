@@ -1,20 +1,25 @@
 //! A scenario as a simulated network: hosts, links and routes in virtual time, and events.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use manyway_proto::scheduler::PathTerms;
 use manyway_proto::{ConnectionConfig, Instant, LocalAddress};
 use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
 use manyway_sim::nat::Nat;
+use manyway_sim::rule::{Action, Matching};
 use manyway_sim::{
     EndpointPeer, HostId, InterfaceId, LinkId, Network, Peer as _, RouteId, Sizes, Stripe, Transit, World,
 };
 
+use crate::contender::Wire;
 use crate::outcome::RouteTotals;
 use manyway_sim::{CLIENT_PORT, SERVER_PORT};
 
-use crate::scenario::{self, Change, Direction, Interface, Scenario, Setting, Side, default_address};
+use crate::scenario::{
+    self, Change, Direction, Ending, FirstTransmissions, Interface, Pattern, Scenario, Sent, Setting, Side,
+    default_address,
+};
 
 /// Most addresses that a server advertises (spec 6.6).
 const MOST_NAMED: usize = 8;
@@ -61,12 +66,20 @@ struct Route {
 
 impl Stage {
     /// Builds the network of a scenario; everything random in it follows from the seed.
-    pub(super) fn new(scenario: &Scenario, config: ConnectionConfig, seed: u64) -> Self {
+    pub(super) fn new(scenario: &Scenario, (wire, mut config): (Wire, ConnectionConfig), seed: u64) -> Self {
         let mut world = World::new(seed);
-        let rng = world.fork_rng();
-        let client = world.add_node(EndpointPeer::client(Arc::new(config.clone()), rng));
-        let rng = world.fork_rng();
-        let server = world.add_node(EndpointPeer::server(Arc::new(naming(config, &scenario.server)), rng));
+        if let Ending::NoPath(patience) = scenario.ending {
+            config.no_path_timeout = patience;
+        }
+        let (near, far) = (Arc::new(config.clone()), Arc::new(naming(config, &scenario.server)));
+        let [client, server] = [world.fork_rng(), world.fork_rng()];
+        let [client, server] = match wire {
+            Wire::Mmsp2 => [EndpointPeer::client(near, client), EndpointPeer::server(far, server)],
+            Wire::Mmsp1 => {
+                [EndpointPeer::mmsp1_client(near, client), EndpointPeer::mmsp1_server(far, server)]
+            }
+        };
+        let (client, server) = (world.add_node(client), world.add_node(server));
         let now = world.now();
         let network = world.network_mut();
         // Scenarios count whole IP packets.
@@ -80,6 +93,9 @@ impl Stage {
             })
             .collect();
         let mut stage = Self { world, client, server, links, routes: Vec::new() };
+        if let Some(damage) = scenario.damage {
+            stage.damage(damage.pattern);
+        }
         for route in &scenario.routes {
             let ends =
                 stage.client.interfaces.get(route.client).zip(stage.server.interfaces.get(route.server));
@@ -88,6 +104,18 @@ impl Stage {
             }
         }
         stage
+    }
+
+    /// Flips a bit in some of what the client sends for the first time.
+    fn damage(&mut self, pattern: Pattern) {
+        let following = Mutex::new(FirstTransmissions::new(pattern, self.world.fork_rng()));
+        let is_meant = move |datagram: &[u8]| {
+            // No thread panics while it holds the lock; if one did, its state would still be whole.
+            let mut following = following.lock().unwrap_or_else(PoisonError::into_inner);
+            following.damages(Sent::Datagram(datagram))
+        };
+        let matching = Matching::all().from(self.client.id).content(is_meant);
+        self.world.network_mut().add_rule(matching, Action::Corrupt);
     }
 
     fn add_route(&mut self, (from, to): (InterfaceId, InterfaceId), route: &scenario::Route) {

@@ -7,7 +7,7 @@ use manyway_sim::link::{DelayModel, LinkConfig, QueueConfig, QueueLimit};
 
 use crate::emulator::{Emulator, EmulatorReport};
 use crate::hosts::Hosts;
-use crate::scenario::{Checksum, Interface, Link, Route, Scenario, Side};
+use crate::scenario::{Checksum, Ending, Interface, Link, Route, Scenario, Side};
 use crate::{LabError, validation::datagrams};
 
 /// One link between two hosts, and a socket at each end.
@@ -96,6 +96,8 @@ pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
         routes: places.map(route).collect(),
         traffic: Vec::new(),
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }
 

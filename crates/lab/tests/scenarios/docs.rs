@@ -45,6 +45,8 @@ fn the_page_explains_every_field() {
         "[links.a]\n[client.a]\nnat = { x = 1 }\n",
         "[links.a]\n[[traffic]]\nx = 1\n",
         "[links.a]\n[[events]]\nx = 1\n",
+        "end = { x = 1 }\n[links.a]\n",
+        "[links.a]\n[damage]\nx = 1\n",
         "x = 1\n",
     ] {
         let error = parse(wrong).unwrap_err().to_string();

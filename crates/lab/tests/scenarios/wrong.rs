@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use super::{LINKS, parse};
 
 /// Invalid texts, one to a paragraph; appended to the two links if it begins with a blank.
-const WRONG: [&str; 49] = [
+const WRONG: [&str; 53] = [
     "",
     "[links.wifi\n",
     "[links]\n",
@@ -53,6 +53,10 @@ const WRONG: [&str; 49] = [
     " [[events]]\nat = '5s'\nset = 'wifi'\n",
     " [[events]]\nat = '5s'\nrebind = 'wifi'\n",
     " [[events]]\nat = '5s'\ncut = 'wifi'\nfor = '2s'\nrepeat = { every = '1s', times = 2 }\n",
+    "end = 'soon'\n[links.a]\n",
+    "end = { no_path = '1h' }\n[links.a]\n",
+    "[links.a]\n[damage]\npart = '1MB'\n",
+    "[links.a]\n[damage]\npart = '11MB'\nof = '10MB'\n",
 ];
 
 #[test]

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-use manyway_lab::contender::ManywaySettings;
+use manyway_lab::contender::{ManywaySettings, Wire};
 use manyway_lab::scenario::Side;
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Runner as _, Scenario};
 use manyway_proto::Rate;
 
-use super::{TWO, run};
+use super::{TWO, run, run_with};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -121,4 +121,48 @@ fn a_rate_counts_whole_ip_packets_in_both_families() {
             assert!(rate > mbit(99).scaled(1, 10) && rate <= mbit(1003).scaled(1, 100), "{rate}");
         }
     }
+}
+
+fn mmsp1() -> ManywaySettings {
+    ManywaySettings { wire: Wire::Mmsp1, ..ManywaySettings::default() }
+}
+
+#[test]
+fn over_mmsp1_the_first_route_carries_the_data() {
+    let outcome = run_with(&format!("duration = '3s'\n{TWO}"), mmsp1());
+    let [first, second] = outcome.routes.as_slice() else { panic!("{:?}", outcome.routes.len()) };
+    assert!(first.up.goodput() > mbit(8), "{}", first.up.goodput());
+    assert!(second.up.total().get() * 20 < first.up.total().get(), "{:?}", second.up.total());
+}
+
+#[test]
+fn a_run_that_ends_on_time_may_leave_data_behind() {
+    let text = format!("duration = '2s'\nend = 'on-time'\n{TWO}[[traffic]]\nbulk = 'up'\nsize = '1GB'\n");
+    let outcome = run(&text);
+    let arrived = outcome.flows[0].arrivals.total().get();
+    assert!((3_000_000..6_000_000).contains(&arrived), "{arrived}");
+    assert!(outcome.flows[0].arrivals.span().unwrap().1 <= 2000 * MS);
+}
+
+#[test]
+fn a_connection_that_loses_all_paths_ends_at_both_ends_after_its_timer() {
+    let cut =
+        "[[events]]\nat = '2s'\ncut = 'a'\n[[events]]\nat = '2s'\ncut = 'b'\n[[traffic]]\nbulk = 'both'\n";
+    for (settings, detection) in [(mmsp1(), 3500 * MS), (ManywaySettings::default(), 3500 * MS)] {
+        let outcome = run_with(&format!("duration = '4s'\nend = {{ no_path = '3s' }}\n{TWO}{cut}"), settings);
+        assert_eq!((outcome.ended.len(), outcome.remarks.len()), (2, 0), "{:?}", outcome.remarks);
+        for ended in outcome.ended {
+            assert!(ended >= 5000 * MS && ended <= 5000 * MS + detection, "{ended:?}");
+        }
+    }
+}
+
+/// What is sent first goes on the primary, and what was damaged again on the other path.
+#[test]
+fn damaged_first_transmissions_arrive_by_the_other_path() {
+    let damage = "[damage]\nshare = '20%'\n[[traffic]]\nbulk = 'up'\nsize = '2MB'\n";
+    let outcome = run_with(&format!("{TWO}{damage}"), mmsp1());
+    assert_eq!(outcome.flows[0].arrivals.total().get(), 2_000_000);
+    let again = outcome.routes[1].up.total().get();
+    assert!((350_000..600_000).contains(&again), "{again} of about 20 % with headers");
 }

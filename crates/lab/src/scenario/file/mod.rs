@@ -1,5 +1,6 @@
 //! Scenarios as TOML files, described in `docs/scenarios.md`.
 
+mod ending;
 mod events;
 mod hosts;
 mod interfaces;
@@ -62,9 +63,9 @@ impl Scenario {
     }
 }
 
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 13] = [
     "name", "title", "group", "source", "duration", "client", "server", "links", "routes", "traffic",
-    "events",
+    "events", "end", "damage",
 ];
 
 fn scenario(top: &Table<'_>, file: &str, files: Files<'_>) -> Result<Scenario, LabError> {
@@ -92,6 +93,8 @@ fn scenario(top: &Table<'_>, file: &str, files: Files<'_>) -> Result<Scenario, L
         routes: hosts.routes,
         traffic: traffic::read(top)?,
         events: Vec::new(),
+        ending: top.read("end", ending::ending)?.unwrap_or_default(),
+        damage: top.read("damage", ending::damage)?,
     };
     scenario.events = events::read(top, &scenario, files)?;
     Ok(scenario)
