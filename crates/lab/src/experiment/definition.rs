@@ -61,7 +61,7 @@ pub struct Column {
 pub enum Unit {
     /// A rate in Mbit/s.
     Megabits,
-    /// A rate in 10⁶ bytes a second.
+    /// A rate in 10⁶ bytes a second, or 10⁶ bytes.
     Megabytes,
     /// A time in seconds.
     Seconds,

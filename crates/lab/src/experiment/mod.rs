@@ -17,6 +17,11 @@ mod findings;
 mod goff_fig3;
 mod goff_fig4;
 mod goff_fig5;
+mod mmsp_corruption;
+mod mmsp_links;
+mod mmsp_setup;
+mod mmsp_table41;
+mod mmsp_table42;
 mod plan;
 mod quantity;
 pub mod report;
@@ -31,7 +36,12 @@ pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
 /// All, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 11] = [
+pub const EXPERIMENTS: [&Experiment; 16] = [
+    &mmsp_setup::EXPERIMENT,
+    &mmsp_table41::EXPERIMENT,
+    &mmsp_table42::EXPERIMENT,
+    &mmsp_corruption::WIRED,
+    &mmsp_corruption::WIRELESS,
     &ams_fig9::EXPERIMENT,
     &ams_fig10::EXPERIMENT,
     &ams_fig12::EXPERIMENT,

@@ -39,6 +39,14 @@ pub enum Measure {
     Goodput,
     /// Mbit/s of IP packets that a route delivered to the receiver, by its index.
     Route(usize),
+    /// The same towards one side, whichever receives.
+    RouteTo(Side, usize),
+    /// Mbit/s at the application of one side.
+    GoodputAt(Side),
+    /// From the start of the phase until one side gave the connection up, in seconds.
+    GivenUp(Side),
+    /// Bytes that arrived, in units of 10⁶.
+    Megabytes,
     /// The longest time without a byte, in seconds; in a phase, the one that overlaps it.
     Silence,
     /// From the start of the phase until the goodput over half a second reached 85 % of the capacity of the working
@@ -70,7 +78,7 @@ impl Quantity {
         let (row, case) = place.rows.get(place.row)?;
         match self {
             Self::Value(which) => row.values.get(*which).copied(),
-            Self::Document(which) => row.document.get(*which).copied(),
+            Self::Document(which) => row.document.get(*which).copied().filter(|number| number.is_finite()),
             Self::Ours(name, measure) => place.measure(*case, name, *measure, row),
             Self::Alone => place.alone(*case).map(|(sum, _)| sum),
             Self::BestAlone => place.alone(*case).map(|(_, best)| best),
@@ -110,6 +118,21 @@ impl Place<'_> {
                 let span = span.map_or((Duration::ZERO, scenario.duration), second_half);
                 Some(rate(towards(receiver, outcome.routes.get(route)?), span))
             }
+            Measure::RouteTo(receiver, route) => {
+                let span = span.map_or((Duration::ZERO, scenario.duration), second_half);
+                Some(rate(towards(receiver, run.course.as_ref()?.routes.get(route)?), span))
+            }
+            Measure::GoodputAt(receiver) => {
+                let flows = counted(scenario, run.course.as_ref()?);
+                let own = flows.iter().map(|one| one.flow).filter(|flow| flow.receiver == receiver);
+                Some(own.map(|flow| megabits(flow.arrivals.goodput())).sum())
+            }
+            Measure::GivenUp(side) => {
+                let ended = run.course.as_ref()?.ended.get(place_of(side))?;
+                let (from, _) = span.filter(|(_, to)| *to >= scenario.duration)?;
+                Some(ended.saturating_sub(from).as_secs_f64())
+            }
+            Measure::Megabytes => Some(count(run.measures.bytes.get()) / 1e6),
             Measure::Silence => match span {
                 None => Some(run.measures.silence.as_secs_f64()),
                 Some(_) => recovery().map(|recovery| recovery.silence.as_secs_f64()),
@@ -158,6 +181,14 @@ fn received<'a>(scenario: &Scenario, run: &'a Run) -> Option<(Side, &'a Outcome)
     let outcome = run.course.as_ref()?;
     let receiver = counted(scenario, outcome).first()?.flow.receiver;
     Some((receiver, outcome))
+}
+
+/// Clients come first.
+const fn place_of(side: Side) -> usize {
+    match side {
+        Side::Client => 0,
+        Side::Server => 1,
+    }
 }
 
 const fn towards(receiver: Side, totals: &RouteTotals) -> &Arrivals {

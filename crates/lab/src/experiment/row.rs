@@ -16,7 +16,7 @@ pub struct Row {
     pub values: Vec<f64>,
     /// The evaluated part of the runs; `None` for all of it.
     pub phase: Option<Phase>,
-    /// The document's numbers.
+    /// The document's numbers; one that it does not have is not a number.
     pub document: Vec<f64>,
     /// Whether it is also run in a quick extent.
     pub extent: Extent,

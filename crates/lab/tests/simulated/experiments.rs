@@ -4,6 +4,7 @@ use manyway_lab::campaign::{self, Plan, Results, Timing};
 use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, report};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
+use manyway_sim::nightly::is_nightly;
 
 use super::Nobody;
 
@@ -26,6 +27,51 @@ fn review(name: &str) {
     let text = report::text(&findings);
     insta::assert_snapshot!(name, text);
     assert_eq!(findings.hold(), Some(true), "{text}");
+}
+
+/// Whether the claims hold in the quick extent.
+fn hold(name: &str) {
+    let experiment = experiment::find(name).unwrap();
+    let results = run(experiment, None, &mut Simulated::new());
+    let findings = Findings::new(experiment, Extent::Quick, &results);
+    assert_eq!(findings.hold(), Some(true), "{}", report::text(&findings));
+}
+
+#[test]
+fn mmsp_setup() {
+    hold("mmsp-setup");
+}
+
+#[test]
+fn mmsp_table41() {
+    hold("mmsp-table41");
+}
+
+#[test]
+fn mmsp_table42() {
+    hold("mmsp-table42");
+}
+
+#[test]
+fn mmsp_figures() {
+    hold("mmsp-fig41");
+    hold("mmsp-fig42");
+}
+
+/// Every row in full length.
+#[test]
+fn the_experiments_of_the_mmsp_thesis_hold_in_full() {
+    if !is_nightly() {
+        return;
+    }
+    for name in ["mmsp-setup", "mmsp-table41", "mmsp-table42", "mmsp-fig41", "mmsp-fig42"] {
+        let experiment = experiment::find(name).unwrap();
+        let mut plan = experiment::plan(experiment, Extent::Full, Timing::Virtual).unwrap();
+        plan.repetitions = 1;
+        let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
+        let findings = Findings::new(experiment, Extent::Full, &results);
+        assert_eq!(findings.hold(), Some(true), "{}", report::text(&findings));
+    }
 }
 
 #[test]
