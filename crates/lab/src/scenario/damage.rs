@@ -4,8 +4,6 @@ use manyway_proto::{ByteCount, Rng};
 use manyway_sim::link::Probability;
 use manyway_wire::mmsp1::{Block, Packet, Tseq};
 
-use super::Checksum;
-
 /// Damage to what the client sends for the first time, before it reaches any link.
 ///
 /// First transmissions are told by what travels in clear text: DATA blocks of MMSP/1 by their TSEQ, segments of TCP by
@@ -16,6 +14,16 @@ pub struct Damage {
     pub pattern: Pattern,
     /// What happens to the checksum of UDP or TCP.
     pub checksum: Checksum,
+}
+
+/// What happens to the checksum of a corrupted packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checksum {
+    /// It stays, so the receiving system drops the packet.
+    #[default]
+    Stale,
+    /// It is repaired, so the error reaches the receiving program.
+    Repaired,
 }
 
 /// Which first transmissions are damaged.

@@ -24,7 +24,7 @@ use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
 
 pub use addresses::default_address;
-pub use damage::{Damage, FirstTransmissions, Pattern, Sent};
+pub use damage::{Checksum, Damage, FirstTransmissions, Pattern, Sent};
 pub use file::Files;
 pub use library::Library;
 pub(crate) use working::Working;
@@ -140,16 +140,6 @@ impl Link {
             }
         }
     }
-}
-
-/// What happens to the checksum of a corrupted packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Checksum {
-    /// It stays, so the receiving system drops the packet.
-    #[default]
-    Stale,
-    /// It is repaired, so the error reaches the receiving program.
-    Repaired,
 }
 
 /// The route between an interface of the client and one of the server.
