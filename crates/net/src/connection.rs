@@ -11,6 +11,7 @@ use crate::link::{Command, Link, halves};
 use crate::path::Path;
 use crate::report::PathReport;
 use crate::stream::{ReceiveStream, SendStream, streams};
+use crate::wire::Wire;
 
 /// One connection over all networks; clones are handles of the same connection.
 ///
@@ -103,7 +104,13 @@ impl Connection {
         self.link.send(Command::SetPrimary { handle: self.link.handle(), path: None });
     }
 
-    /// The key that the peer has proved to own; `None` if the peer is a server that presented a certificate.
+    /// The wire protocol of the connection.
+    pub fn wire(&self) -> Wire {
+        self.link.wire()
+    }
+
+    /// The key that the peer has proved to own; `None` if the peer is a server that presented a certificate, and over
+    /// MMSP/1, which has no keys.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.link.peer_key()
     }

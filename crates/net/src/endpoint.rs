@@ -14,8 +14,8 @@ use crate::connection::Connection;
 use crate::driver::{self, CLOSE_TIME, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
-use crate::link::{Command, Link};
-use crate::options::EndpointOptions;
+use crate::link::{Command, Dial, Link};
+use crate::options::{EndpointOptions, Mmsp1Options};
 use crate::resolve;
 use crate::resolve::ResolveError;
 use crate::ticket::{Host, HostPort, Ticket};
@@ -79,6 +79,7 @@ impl Endpoint {
     /// If an address can not be bound, the system refuses, or a setting is out of its range.
     pub fn bind(options: EndpointOptions) -> Result<Self, BindFailure> {
         options.connection.validate().map_err(BindFailure::Config)?;
+        options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
         let connection = options.connection.clone();
         let key_log = KeyLog::new(options.key_log);
         let (commands, command_receiver) = mpsc::unbounded_channel();
@@ -154,24 +155,42 @@ impl Endpoint {
         trust: impl Into<ServerTrust>,
         client: &Identity,
     ) -> Result<Connection, ConnectError> {
-        let patience = self.connection.connect_timeout;
-        let found = tokio::time::timeout(patience, resolve::resolve(hosts)).await;
-        let remotes = found
-            .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
-            .map_err(ConnectError::Resolve)?;
         let config = manyway_proto::ClientConfig {
             tls: self.key_log.client(identity::client_config(trust, client)),
             server_name: server_name(hosts),
             connection: Arc::new(self.connection.clone()),
         };
+        self.dial(hosts, Dial::Mmsp2(Box::new(config))).await
+    }
+
+    /// Connects to a server over MMSP/1, in clear text: every host on the way can read, change and forge what is sent,
+    /// and nothing shows who answers. Never send a secret over it. [`EndpointOptions::connection`] applies;
+    /// [`Wire::config`](crate::Wire::config) has the settings of the protocol's thesis.
+    ///
+    /// The server names its other addresses when it answers; later neither end adds any, and names are not resolved
+    /// again. All sockets of this endpoint have one port from now on, as far as it is free.
+    ///
+    /// # Errors
+    /// If the names have no address, no interface leads there, or no server answers, as when it does not take MMSP/1
+    /// from this address.
+    pub async fn connect_mmsp1(&self, hosts: &[HostPort]) -> Result<Connection, ConnectError> {
+        self.dial(hosts, Dial::Mmsp1(Arc::new(self.connection.clone()))).await
+    }
+
+    async fn dial(&self, hosts: &[HostPort], dial: Dial) -> Result<Connection, ConnectError> {
+        let patience = self.connection.connect_timeout;
+        let found = tokio::time::timeout(patience, resolve::resolve(hosts)).await;
+        let remotes = found
+            .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
+            .map_err(ConnectError::Resolve)?;
         let (reply, answer) = oneshot::channel();
-        let command = Command::Connect { config: Box::new(config), hosts: hosts.to_vec(), remotes, reply };
+        let command = Command::Connect { dial, hosts: hosts.to_vec(), remotes, reply };
         self.commands.send(command).map_err(|_| ConnectError::EndpointClosed)?;
         let link = answer.await.map_err(|_| ConnectError::EndpointClosed)??;
         Ok(Connection::new(link))
     }
 
-    /// Takes the next authenticated client; `None` once the endpoint is closed. Up to 1024 clients wait to be accepted;
+    /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint is closed. Up to 1024 clients wait to be accepted;
     /// further ones are refused.
     pub async fn accept(&self) -> Option<Connection> {
         self.incoming.lock().await.recv().await.map(Connection::new)

@@ -64,6 +64,8 @@
 //! - Dropping handles is safe at any time: a [`SendStream`] that was not finished is reset, a [`ReceiveStream`] that
 //!   was not read to its end is stopped, a connection without any handle is closed. Before the process ends, call
 //!   [`Endpoint::close`], which waits until written data has arrived.
+//! - [`Endpoint::connect_mmsp1`] and [`EndpointOptions::mmsp1`] speak the older protocol MMSP/1 instead, in clear text:
+//!   for comparison, for teaching and for trusted links. Nothing falls back to it.
 //! - Memory is bounded: a peer can fill the windows of [`StreamConfig`], a quarter of
 //!   [`max_window`](StreamConfig::max_window) that is read ahead, and 64 KiB for each open stream.
 
@@ -89,6 +91,7 @@ mod test_namespace;
 #[cfg(target_os = "linux")]
 mod test_seccomp;
 mod ticket;
+mod wire;
 mod zone;
 
 #[cfg(doc)]
@@ -112,18 +115,19 @@ pub use manyway_proto::identity::{
 };
 pub use manyway_proto::observe;
 pub use manyway_proto::{
-    ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError, ConnectionStatistics, Date,
-    EcnFailure, EcnState, Event, FourTuple, Instant, LocalAddress, Message, MessageOptions,
-    MessageStatistics, MessageToken, Order, PairMode, PathAvailability, PathEvent, PathId, PathReason,
-    PathState, PathStatistics, Rate, RelayCounters, RelayLimits, Role, StreamConfig, StreamId, Undelivered,
-    congestion, scheduler,
+    AddressFilter, ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError,
+    ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, FourTuple, Instant, LocalAddress,
+    Message, MessageOptions, MessageStatistics, MessageToken, Order, PairMode, PathAvailability, PathEvent,
+    PathId, PathReason, PathState, PathStatistics, Rate, RelayCounters, RelayLimits, Role, StreamConfig,
+    StreamId, Undelivered, congestion, scheduler,
 };
-pub use options::{EndpointOptions, Locals, ServerOptions};
+pub use options::{EndpointOptions, Locals, Mmsp1Options, ServerOptions};
 pub use path::Path;
 pub use rendezvous::RendezvousServer;
 pub use report::{PathReport, Unused, Used, Why};
 pub use stream::{ReceiveStream, SendStream};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
+pub use wire::Wire;
 
 /// Default port of a server, for UDP and TCP.
 pub const DEFAULT_PORT: u16 = 4455;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
 use manyway_proto::{
-    ByteCount, Class, ClientConfig, ClosedBy, ConnectionError, ConnectionHandle, Event, PathId, StreamId,
+    ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
+    PathId, StreamId,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use crate::info::ConnectionInfo;
 use crate::report::PathReport;
 use crate::stream::pipe::{Ending, Pipes};
 use crate::ticket::HostPort;
+use crate::wire::Wire;
 
 /// Events by which a listener may lag before it loses some. The memory is allocated for the first listener.
 const EVENTS: usize = 128;
@@ -31,11 +33,18 @@ pub(crate) type StreamReply = oneshot::Sender<(SendHalf, ReceiveHalf)>;
 /// Gives a caller the round-trip time of its ping; `None` if no response will come.
 pub(crate) type PingReply = oneshot::Sender<Option<Duration>>;
 
+/// How a client connects.
+#[derive(Debug)]
+pub(crate) enum Dial {
+    Mmsp2(Box<ClientConfig>),
+    Mmsp1(Arc<ConnectionConfig>),
+}
+
 /// A command of an application.
 #[derive(Debug)]
 pub(crate) enum Command {
     Connect {
-        config: Box<ClientConfig>,
+        dial: Dial,
         hosts: Vec<HostPort>,
         remotes: Vec<SocketAddr>,
         reply: ConnectReply,
@@ -154,6 +163,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) struct LinkFacts {
     pub(crate) handle: ConnectionHandle,
+    pub(crate) wire: Wire,
     pub(crate) peer_key: Option<PublicKey>,
     pub(crate) max_message: Option<u64>,
 }
@@ -206,6 +216,10 @@ impl Link {
 
     pub(crate) fn handle(&self) -> ConnectionHandle {
         self.facts.handle
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        self.facts.wire
     }
 
     pub(crate) fn peer_key(&self) -> Option<PublicKey> {

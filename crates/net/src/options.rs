@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, ServerCertificate};
-use manyway_proto::{ConnectionConfig, LocalAddress, Role};
+use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, Role};
 
 use crate::interfaces::InterfacePolicy;
 use crate::ledger::Ledger;
@@ -59,16 +59,86 @@ impl ServerOptions {
     }
 }
 
+/// Settings of a server for clients that come over MMSP/1. That protocol encrypts nothing and authenticates nobody:
+/// every host on the way can read, change and forge what is sent, and an address is no proof of identity.
+///
+/// ```
+/// use manyway::{Endpoint, EndpointOptions, HostPort, Mmsp1Options, Wire};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = EndpointOptions::default();
+/// let mut settings = Mmsp1Options::new("127.0.0.0/8,192.168.1.0/24".parse()?);
+/// settings.listen = vec!["127.0.0.1:0".parse()?];
+/// options.mmsp1 = Some(settings);
+/// let server = Endpoint::bind(options)?;
+///
+/// let mut options = EndpointOptions::default();
+/// options.connection = Wire::Mmsp1.config();
+/// let client = Endpoint::bind(options)?;
+/// let hosts = [HostPort::from(server.local_addresses()[0].address)];
+/// let (connection, accepted) = tokio::join!(client.connect_mmsp1(&hosts), server.accept());
+/// assert_eq!(connection?.wire(), Wire::Mmsp1);
+/// assert_eq!(accepted.and_then(|client| client.peer_key()), None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Mmsp1Options {
+    /// Addresses to listen on, all with one port, because MMSP/1 uses one port on all addresses. Empty: as of
+    /// [`ServerOptions::listen`]. Without effect beside [`EndpointOptions::server`], whose addresses then serve both.
+    pub listen: Vec<SocketAddr>,
+    /// From where clients may come; packets from elsewhere are dropped without an answer.
+    pub from: AddressFilter,
+    /// Settings of each connection. Default [`ConnectionConfig::mmsp1`].
+    pub connection: ConnectionConfig,
+    /// Addresses that clients are told when they connect, at most 8, as of [`ServerOptions::advertise`]; their ports do
+    /// not count. Without effect beside [`EndpointOptions::server`], whose addresses both use.
+    pub advertise: Vec<SocketAddr>,
+}
+
+impl Mmsp1Options {
+    /// Takes clients from these addresses.
+    pub fn new(from: AddressFilter) -> Self {
+        Self { listen: Vec::new(), from, connection: ConnectionConfig::mmsp1(), advertise: Vec::new() }
+    }
+
+    /// Checks every field against its range.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        self.connection.validate()?;
+        if self.advertise.len() > 8 {
+            return Err(ConfigError { field: "advertise", reason: "must be at most 8 addresses".to_owned() });
+        }
+        check_ports(&self.listen)
+    }
+}
+
+/// Checks that the addresses have one port.
+pub(crate) fn check_ports(addresses: &[SocketAddr]) -> Result<(), ConfigError> {
+    let first = addresses.first().map(SocketAddr::port);
+    match addresses.iter().find(|address| Some(address.port()) != first) {
+        None => Ok(()),
+        Some(other) => {
+            let reason = format!("must have one port on all addresses for MMSP/1, and {other} has another");
+            Err(ConfigError { field: "listen", reason })
+        }
+    }
+}
+
 /// Settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EndpointOptions {
-    /// Settings of every connection.
+    /// Settings of every connection, but for those of [`Mmsp1Options`].
     pub connection: ConnectionConfig,
     /// The local addresses that clients use.
     pub locals: Locals,
-    /// Settings of a server; `None` for an endpoint that only connects.
+    /// Settings of a server; `None` for an endpoint that only connects, or that only takes MMSP/1.
     pub server: Option<ServerOptions>,
+    /// Settings for clients that come over MMSP/1, instead of a `server` or beside it. Default `None`: packets of MMSP/1
+    /// are dropped.
+    pub mmsp1: Option<Mmsp1Options>,
     /// The persistent key of stateless resets; `None` for a random one.
     pub reset_key: Option<[u8; 32]>,
     /// Whether the secrets of every connection are appended to the file that the environment variable `SSLKEYLOGFILE`

@@ -7,5 +7,6 @@ mod examples;
 mod field;
 mod identity;
 mod messages;
+mod mmsp1;
 mod sizes;
 mod streams;

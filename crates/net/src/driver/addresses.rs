@@ -48,6 +48,7 @@ impl Driver {
                     connection.set_advertised_addresses(&addresses);
                 }
             }
+            self.endpoint.set_mmsp1_addresses(&addresses);
             self.connections.advertised = Some(addresses);
         }
         self.sockets.drop_gone(self.watcher.snapshot());

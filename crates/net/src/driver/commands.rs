@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ClientConfig, ConnectionHandle, Instant};
+use manyway_proto::{ConnectionHandle, Instant};
 
 use super::Driver;
 use super::closing::Closing;
 use super::connections::Peer;
 use crate::error::ConnectError;
 use crate::info::{ConnectionInfo, PathInfo};
-use crate::link::{Command, ConnectReply};
+use crate::link::{Command, ConnectReply, Dial};
 use crate::options::Locals;
 use crate::report::{Facts, PathReport};
 
@@ -17,8 +17,8 @@ impl Driver {
     pub(super) fn execute(&mut self, now: Instant, command: Command) {
         let Self { endpoint, connections, .. } = self;
         match command {
-            Command::Connect { config, hosts, remotes, reply } => {
-                self.connect(now, &config, Peer::new(hosts, remotes), reply);
+            Command::Connect { dial, hosts, remotes, reply } => {
+                self.connect(now, &dial, Peer::new(hosts, remotes), reply);
             }
             Command::Open { link, reply } => connections.open_stream(endpoint, link, reply),
             Command::Written { handle, stream } => connections.write(endpoint, now, handle, stream),
@@ -86,10 +86,13 @@ impl Driver {
         }
     }
 
-    fn connect(&mut self, now: Instant, config: &ClientConfig, mut peer: Peer, reply: ConnectReply) {
+    fn connect(&mut self, now: Instant, dial: &Dial, mut peer: Peer, reply: ConnectReply) {
         if self.closing.is_some() {
             let _ = reply.send(Err(ConnectError::EndpointClosed));
             return;
+        }
+        if matches!(dial, Dial::Mmsp1(_)) {
+            self.sockets.use_one_port();
         }
         peer.remotes = self.watcher.snapshot().with_scopes(&peer.remotes);
         let (locals, excluded) = self.local_candidates(&peer.remotes);
@@ -101,7 +104,11 @@ impl Driver {
             return;
         }
         peer.remotes.retain(|remote| self.allows(remote));
-        match self.endpoint.connect(now, config, &locals, &peer.remotes) {
+        let started = match dial {
+            Dial::Mmsp2(config) => self.endpoint.connect(now, config, &locals, &peer.remotes),
+            Dial::Mmsp1(config) => self.endpoint.connect_mmsp1(now, config, &locals, &peer.remotes),
+        };
+        match started {
             Ok(handle) => {
                 self.connections.add_client(handle, peer, reply);
                 self.tell_terms(handle, &locals);

@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
 use super::pings::Pings;
-use crate::HostPort;
 use crate::error::{ConnectError, ReadError, WriteError};
 use crate::ledger::CAP_REACHED;
 use crate::link::{
@@ -23,6 +22,7 @@ use crate::link::{
 };
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
+use crate::{HostPort, Wire};
 
 /// Longest time for writers' queues to reach the protocol machine after a close; flushing may take as long again.
 const HAND_OVER: Duration = Duration::from_secs(30);
@@ -272,7 +272,8 @@ impl Connections {
             return connection.close(now, 0, "the endpoint is closing");
         };
         let peer_key = connection.peer_public_key().and_then(PublicKey::from_spki);
-        let facts = LinkFacts { handle, peer_key, max_message: connection.max_message() };
+        let wire = if connection.is_mmsp1() { Wire::Mmsp1 } else { Wire::Mmsp2 };
+        let facts = LinkFacts { handle, wire, peer_key, max_message: connection.max_message() };
         let (link, driver) = Link::new(commands, facts, self.streams.peer_streams);
         let budget = Arc::new(Budget::new(&self.streams));
         let entry = Entry {

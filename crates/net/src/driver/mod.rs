@@ -15,6 +15,7 @@ mod field_tests;
 mod links;
 mod pings;
 mod rescue;
+mod serving;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod sizes_in_namespace;
@@ -31,15 +32,12 @@ mod usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{
-    EndpointConfig, FourTuple, Instant, LocalAddress, LocalCandidate, PathState, Rng, Role, ServerConfig,
-    identity,
-};
+use manyway_proto::{FourTuple, Instant, LocalAddress, PathState, Rng};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
@@ -49,20 +47,19 @@ use closing::Closing;
 use connections::Connections;
 use links::Links;
 use rescue::Rescue;
+use serving::Serving;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
 use usage::Usage;
 
-use crate::DEFAULT_PORT;
 use crate::advice::AdviceBoard;
 use crate::clock::{Clock, SuspendWatch};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
-use crate::interfaces::reachable::reachable_addresses;
 use crate::key_log::KeyLog;
 use crate::link::{Command, Link};
 use crate::options::{EndpointOptions, Locals};
-use crate::udp::{BindError, ReceiveBuffer, Unreachable};
+use crate::udp::{ReceiveBuffer, Unreachable};
 
 /// Commands handled in one turn.
 const COMMANDS: usize = 64;
@@ -158,33 +155,6 @@ struct Driver {
     usage: Usage,
 }
 
-/// Listens on `addresses`; if empty, on the default port of each family that this host supports.
-fn listen(sockets: &mut Sockets, addresses: &[SocketAddr]) -> Result<(), BindError> {
-    if addresses.is_empty() {
-        let (v4, v6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
-        return listen_where_possible(sockets, [v4, v6].map(|ip| SocketAddr::new(ip, DEFAULT_PORT)));
-    }
-    addresses.iter().try_for_each(|address| sockets.listen(*address))
-}
-
-/// Listens on those of `addresses` that this host supports; fails if that is none.
-fn listen_where_possible<const N: usize>(
-    sockets: &mut Sockets,
-    addresses: [SocketAddr; N],
-) -> Result<(), BindError> {
-    let mut missing = None;
-    for address in addresses {
-        match sockets.listen(address) {
-            Err(error) if is_missing(&error.source) => {
-                tracing::info!(%address, %error, "not listening");
-                missing = missing.or(Some(error));
-            }
-            result => result?,
-        }
-    }
-    missing.filter(|_| sockets.listening().is_empty()).map_or(Ok(()), Err)
-}
-
 /// Whether this host lacks that address, or even its family.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
@@ -205,34 +175,16 @@ impl Driver {
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
         let streams = options.connection.streams.clone();
         let mut sockets = Sockets::new(options.buffers, options.ledger.is_some());
-        let mut config = EndpointConfig::default();
-        config.reset_key = options.reset_key;
-        let mut advertises = false;
         let mut connections = Connections::new(streams, commands, incoming);
         let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
-        if let Some(server) = &options.server {
-            listen(&mut sockets, &server.listen).map_err(BindFailure::Socket)?;
-            let listening = sockets.listening().into_iter();
-            let candidate = |address| LocalCandidate { address, role: Role::Primary };
-            connections.listening = listening.map(candidate).collect();
-            connections.authoriser = Some(Arc::clone(&server.authoriser));
-            let mut connection = options.connection.clone();
-            connection.advertised.clone_from(&server.advertise);
-            advertises = connection.advertised.is_empty();
-            if advertises {
-                connection.advertised = reachable_addresses(&sockets.listening(), watcher.snapshot());
-                connection.advertised.truncate(8);
-                connections.advertised = Some(connection.advertised.clone());
-            }
-            config.server = Some(ServerConfig {
-                tls: key_log
-                    .server(identity::server_config(&server.identity, Arc::clone(&server.authoriser))),
-                certificate: server.certificate.as_ref().map(|certificate| {
-                    key_log.server(identity::certificate_config(certificate, Arc::clone(&server.authoriser)))
-                }),
-                connection: Arc::new(connection),
-            });
+        let (config, advertises) = Serving {
+            options: &options,
+            key_log: &key_log,
+            snapshot: watcher.snapshot(),
+            sockets: &mut sockets,
+            connections: &mut connections,
         }
+        .start()?;
         let clock = Clock::new();
         let mut endpoint = manyway_proto::Endpoint::new(config, Rng::from_seed(seed));
         let mtus = watcher.snapshot().mtus();
@@ -459,7 +411,9 @@ impl Driver {
     fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {
         let Self { endpoint, connections, rescue, .. } = self;
         for handle in connections.take_path_news() {
-            let statistics = endpoint.connection(handle).map(|connection| connection.statistics());
+            // Over MMSP/1 the addresses of the peer do not change.
+            let connection = endpoint.connection(handle).filter(|connection| !connection.is_mmsp1());
+            let statistics = connection.map(|connection| connection.statistics());
             let pathless = statistics.is_some_and(|s| !s.paths.iter().any(|path| works(path.state)));
             rescue.update(handle, pathless);
         }
@@ -567,23 +521,5 @@ fn receive(
             socket.errors = socket.errors.saturating_add(1);
             tracing::debug!(local = %socket.udp.local(), %error, "receive");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
-        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // Reserved for documentation: no host has it.
-        let elsewhere = SocketAddr::from(([192, 0, 2, 1], 0));
-        let mut sockets = Sockets::default();
-        listen_where_possible(&mut sockets, [here, elsewhere]).unwrap();
-        assert_eq!(sockets.listening().len(), 1);
-        let error = listen_where_possible(&mut Sockets::default(), [elsewhere]).unwrap_err();
-        assert_eq!(error.local.address, elsewhere);
-        listen(&mut Sockets::default(), &[here, elsewhere]).unwrap_err();
     }
 }

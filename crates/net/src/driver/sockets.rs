@@ -71,6 +71,8 @@ pub(super) struct Sockets {
     buffers: BufferSizes,
     /// Whether the traffic over them is counted.
     counts: bool,
+    /// Whether new ones get the port of the first, where it is free.
+    one_port: bool,
     /// Indices of interfaces whose quota is used up.
     spent: Vec<u32>,
     /// What the system granted to new sockets, until it is taken.
@@ -148,10 +150,27 @@ impl Sockets {
         self.bind(LocalAddress { interface: 0, address }, true).map(|_| ())
     }
 
+    /// From now on new sockets get the port of the first one, unless theirs is chosen or that one is taken.
+    pub(super) fn use_one_port(&mut self) {
+        self.one_port = true;
+    }
+
+    /// The address with the port of the first socket of its kind, if new ones are to have that.
+    fn with_common_port(&self, mut local: LocalAddress, listens: bool) -> Option<LocalAddress> {
+        let first = self.sockets.iter().find(|socket| socket.listens == listens && self.one_port)?;
+        let is_free = local.address.port() == 0;
+        local.address.set_port(first.udp.local().address.port());
+        is_free.then_some(local)
+    }
+
     fn bind(&mut self, local: LocalAddress, listens: bool) -> Result<LocalAddress, BindError> {
-        let mut options = BindOptions::new(local);
-        options.buffers = self.buffers;
-        let udp = UdpSocket::bind(&options)?;
+        let bind = |local| {
+            let mut options = BindOptions::new(local);
+            options.buffers = self.buffers;
+            UdpSocket::bind(&options)
+        };
+        let common = self.with_common_port(local, listens).and_then(|local| bind(local).ok());
+        let udp = common.map_or_else(|| bind(local), Ok)?;
         let bound = udp.local();
         self.granted.push((bound, udp.capabilities()));
         let (pending, traffic) = (VecDeque::new(), Traffic::new(self.counts));
@@ -405,6 +424,23 @@ mod tests {
             assert!(!sockets.has_pending() && sockets.sockets[0].pending_bytes == 0);
             assert_eq!(to.recv(&mut [0; 9]).is_ok(), arrives);
         }
+    }
+
+    #[tokio::test]
+    async fn sockets_of_one_port_have_it_on_every_address_where_it_is_free() {
+        let at = |host: u8| LocalAddress { interface: 0, address: ([127, 0, 0, host], 0).into() };
+        let mut sockets = Sockets::default();
+        let port = |local: LocalAddress| local.address.port();
+        let first = port(sockets.bind(at(1), false).unwrap());
+        assert_ne!(port(sockets.bind(at(2), false).unwrap()), first);
+        sockets.use_one_port();
+        assert_eq!(port(sockets.bind(at(3), false).unwrap()), first);
+        // Taken there.
+        assert_ne!(port(sockets.bind(at(1), false).unwrap()), first);
+        sockets.listen(at(1).address).unwrap();
+        sockets.listen(at(4).address).unwrap();
+        let listening = sockets.listening();
+        assert_eq!(port(listening[0]), port(listening[1]));
     }
 
     #[test]

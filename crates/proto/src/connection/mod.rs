@@ -70,6 +70,11 @@ impl Connection {
         self.engine.side
     }
 
+    /// Whether the connection goes over MMSP/1, which protects nothing and authenticates nobody.
+    pub fn is_mmsp1(&self) -> bool {
+        self.as_mmsp1().is_some()
+    }
+
     pub(crate) fn config(&self) -> &Arc<ConnectionConfig> {
         &self.engine.config
     }

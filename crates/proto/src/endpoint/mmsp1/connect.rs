@@ -41,6 +41,15 @@ impl Endpoint {
         Ok(handle)
     }
 
+    /// Sets the addresses that a server names to clients of MMSP/1 that connect from now on, at most 8; they replace those
+    /// of [`EndpointConfig::mmsp1`](crate::EndpointConfig::mmsp1). Connections that exist keep theirs. Costs one copy of
+    /// the settings.
+    pub fn set_mmsp1_addresses(&mut self, addresses: &[SocketAddr]) {
+        if let Some(server) = &mut self.config.mmsp1 {
+            Arc::make_mut(&mut server.connection).advertised = addresses.to_vec();
+        }
+    }
+
     pub(super) fn mmsp1_start(&mut self, now: Instant, config: &Arc<ConnectionConfig>) -> Start {
         let (config, interfaces) = (Arc::clone(config), self.interfaces.clone());
         Start { now, config, interfaces, rng: self.rng.fork() }

@@ -1,0 +1,117 @@
+//! Starts a server: what it listens on, and what its clients are told.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use manyway_proto::{EndpointConfig, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity};
+
+use super::connections::Connections;
+use super::is_missing;
+use super::sockets::Sockets;
+use crate::DEFAULT_PORT;
+use crate::error::BindFailure;
+use crate::interfaces::Snapshot;
+use crate::interfaces::reachable::reachable_addresses;
+use crate::key_log::KeyLog;
+use crate::options::{EndpointOptions, check_ports};
+use crate::udp::BindError;
+
+/// What a server is started with.
+pub(super) struct Serving<'a> {
+    pub(super) options: &'a EndpointOptions,
+    pub(super) key_log: &'a KeyLog,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) sockets: &'a mut Sockets,
+    pub(super) connections: &'a mut Connections,
+}
+
+impl Serving<'_> {
+    /// Listens, if the options say so. Returns the settings of the protocol machine, and whether the server advertises
+    /// the addresses of its interfaces by itself.
+    pub(super) fn start(self) -> Result<(EndpointConfig, bool), BindFailure> {
+        let EndpointOptions { connection, server, mmsp1, reset_key, .. } = self.options;
+        let mut config = EndpointConfig::default();
+        config.reset_key = *reset_key;
+        let of_mmsp1 = mmsp1.as_ref().map(|mmsp1| (&mmsp1.listen, &mmsp1.advertise));
+        let addresses = server.as_ref().map(|server| (&server.listen, &server.advertise)).or(of_mmsp1);
+        let Some((listen_on, advertise)) = addresses else { return Ok((config, false)) };
+        if mmsp1.is_some() {
+            check_ports(listen_on).map_err(BindFailure::Config)?;
+            self.sockets.use_one_port();
+        }
+        listen(self.sockets, listen_on).map_err(BindFailure::Socket)?;
+        let listening = self.sockets.listening();
+        let candidate = |address| LocalCandidate { address, role: Role::Primary };
+        self.connections.listening = listening.iter().copied().map(candidate).collect();
+        let mut advertised = advertise.clone();
+        if advertise.is_empty() {
+            advertised = reachable_addresses(&listening, self.snapshot);
+            advertised.truncate(8);
+            self.connections.advertised = Some(advertised.clone());
+        }
+        if let Some(server) = server {
+            self.connections.authoriser = Some(Arc::clone(&server.authoriser));
+            let mut connection = connection.clone();
+            connection.advertised.clone_from(&advertised);
+            let authoriser = || Arc::clone(&server.authoriser);
+            config.server = Some(ServerConfig {
+                tls: self.key_log.server(identity::server_config(&server.identity, authoriser())),
+                certificate: server.certificate.as_ref().map(|certificate| {
+                    self.key_log.server(identity::certificate_config(certificate, authoriser()))
+                }),
+                connection: Arc::new(connection),
+            });
+        }
+        config.mmsp1 = mmsp1.as_ref().map(|mmsp1| {
+            let mut connection = mmsp1.connection.clone();
+            connection.advertised = advertised;
+            Mmsp1Server { connection: Arc::new(connection), from: mmsp1.from.clone() }
+        });
+        Ok((config, advertise.is_empty()))
+    }
+}
+
+/// Listens on `addresses`; if empty, on the default port of each family that this host supports.
+fn listen(sockets: &mut Sockets, addresses: &[SocketAddr]) -> Result<(), BindError> {
+    if addresses.is_empty() {
+        let (v4, v6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
+        return listen_where_possible(sockets, [v4, v6].map(|ip| SocketAddr::new(ip, DEFAULT_PORT)));
+    }
+    addresses.iter().try_for_each(|address| sockets.listen(*address))
+}
+
+/// Listens on those of `addresses` that this host supports; fails if that is none.
+fn listen_where_possible<const N: usize>(
+    sockets: &mut Sockets,
+    addresses: [SocketAddr; N],
+) -> Result<(), BindError> {
+    let mut missing = None;
+    for address in addresses {
+        match sockets.listen(address) {
+            Err(error) if is_missing(&error.source) => {
+                tracing::info!(%address, %error, "not listening");
+                missing = missing.or(Some(error));
+            }
+            result => result?,
+        }
+    }
+    missing.filter(|_| sockets.listening().is_empty()).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // Reserved for documentation: no host has it.
+        let elsewhere = SocketAddr::from(([192, 0, 2, 1], 0));
+        let mut sockets = Sockets::default();
+        listen_where_possible(&mut sockets, [here, elsewhere]).unwrap();
+        assert_eq!(sockets.listening().len(), 1);
+        let error = listen_where_possible(&mut Sockets::default(), [elsewhere]).unwrap_err();
+        assert_eq!(error.local.address, elsewhere);
+        listen(&mut Sockets::default(), &[here, elsewhere]).unwrap_err();
+    }
+}
