@@ -52,11 +52,11 @@ fn main() -> ProcessExitCode {
     run(&cli).unwrap_or_else(|error| fail(&error)).into()
 }
 
-/// Parses the command line; fails if an option does not apply to its command.
+/// Parses the command line, and tells which option does not apply to its command or its wire.
 fn parse() -> Result<(Cli, Option<String>), clap::Error> {
     let words = args::with_help_as_option(std::env::args_os());
     let matches = args::command().try_get_matches_from(words)?;
-    let unused = args::unused(&matches);
+    let unused = args::unused(&matches).or_else(|| args::unfit_for_wire(&matches));
     Ok((Cli::from_arg_matches(&matches)?, unused))
 }
 

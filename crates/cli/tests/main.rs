@@ -9,6 +9,7 @@ mod files;
 mod keys;
 mod loopback;
 mod memory;
+mod mmsp1;
 mod namespaces;
 mod observe;
 mod resume;

@@ -109,6 +109,10 @@ pub enum WriteError {
         /// The largest size that the peer accepts, in bytes.
         most: u64,
     },
+    /// The message is empty, and MMSP/1 carries none without data.
+    EmptyMessage,
+    /// The payload protocol of the message, from 0x4D570000 to 0x4D57FFFF, is reserved in MMSP/1.
+    ReservedProtocol(u32),
     /// The peer accepts no messages.
     NoMessages,
     /// This half carries bytes, so it accepts no messages.
@@ -131,6 +135,10 @@ impl fmt::Display for WriteError {
                     "the message has {size} bytes, the peer takes at most {most}: split it, or write bytes"
                 )
             }
+            Self::EmptyMessage => write!(f, "the message is empty, and MMSP/1 carries none without data"),
+            Self::ReservedProtocol(protocol) => {
+                write!(f, "the payload protocol {protocol:#010x} is reserved in MMSP/1: use another one")
+            }
             Self::NoMessages => write!(f, "the peer takes no messages: write bytes"),
             Self::CarriesBytes => write!(f, "the stream carries bytes: open another one for messages"),
             Self::CarriesMessages => write!(f, "the stream carries messages: open another one for bytes"),
@@ -146,6 +154,8 @@ impl From<WriteError> for io::Error {
         let kind = match &error {
             WriteError::Stopped(_) | WriteError::Finished | WriteError::Reset => io::ErrorKind::BrokenPipe,
             WriteError::TooLarge { .. }
+            | WriteError::EmptyMessage
+            | WriteError::ReservedProtocol(_)
             | WriteError::NoMessages
             | WriteError::CarriesBytes
             | WriteError::CarriesMessages => io::ErrorKind::InvalidInput,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Pair, SECRET, address, client, client_from, identity, pattern, read_all, soon, ticket};
 use manyway::{
     BindFailure, ClosedBy, ConnectError, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions,
-    HostPort, MessageOptions, Mmsp1Options, PathState, ServerOptions, Wire,
+    HostPort, MessageOptions, Mmsp1Options, PathState, ServerOptions, Wire, WriteError,
 };
 
 fn options(from: &str, listen: &[&str]) -> EndpointOptions {
@@ -88,6 +88,12 @@ async fn messages_keep_their_boundaries() {
         soon(send.send_message(pattern(size).into(), MessageOptions::default())).await.unwrap();
     }
     send.finish().unwrap();
+    let (mut other, _) = soon(pair.connected.open()).await.unwrap();
+    let empty = soon(other.send_message("".into(), MessageOptions::default())).await;
+    assert_eq!(empty, Err(WriteError::EmptyMessage));
+    let reserved = MessageOptions::default().protocol(0x4d57_0001);
+    let reserved = soon(other.send_message("x".into(), reserved)).await;
+    assert_eq!(reserved, Err(WriteError::ReservedProtocol(0x4d57_0001)));
     let (_, mut receive) = soon(pair.accepted.accept()).await.unwrap();
     for size in sizes {
         let message = soon(receive.receive_message()).await.unwrap().unwrap();

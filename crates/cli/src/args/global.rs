@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use manyway::{HostPort, PairMode};
+use manyway::{Detection, HostPort, PairMode, Wire};
 use manyway_terminal::logging::Verbosity;
 use serde::Deserialize;
 
@@ -50,6 +50,19 @@ pub struct GlobalArgs {
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
+    /// The wire protocol: mmsp2, or mmsp1 in clear text
+    #[arg(long, global = true, value_name = "NAME", default_value_t, hide_default_value = true)]
+    #[arg(
+        long_help = "The wire protocol of serve, send, get, bench, ping and paths: mmsp2 (the default: everything is         encrypted, and both ends are authenticated) or mmsp1 (the protocol of the thesis in clear text, for comparison         and trusted links: every host on the way can read and change what is sent, and nobody knows who the other end         is). Both ends have to name mmsp1; neither falls back to the other. With mmsp1 the server is named by         HOST[:PORT], and unless chosen the scheduler is primary, the congestion control new-reno, the detection probes."
+    )]
+    pub wire: Wire,
+    /// With --wire mmsp1, how to detect that a path fails: probes or fast
+    #[arg(long, global = true, value_name = "HOW", value_enum)]
+    #[arg(
+        long_help = "With --wire mmsp1, how to detect that a path fails: probes (the default: three probes in a row without \
+        an answer, about 3 s, as in the thesis) or fast (by silence, within some round trips, as MMSP/2 always does)"
+    )]
+    pub detection: Option<DetectionChoice>,
     /// How to distribute data across paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
@@ -193,6 +206,24 @@ pub enum Costly {
     Allow,
     /// Wait for the others.
     Never,
+}
+
+/// How the failure of a path is detected over MMSP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DetectionChoice {
+    /// By probes without an answer.
+    Probes,
+    /// By silence.
+    Fast,
+}
+
+impl From<DetectionChoice> for Detection {
+    fn from(choice: DetectionChoice) -> Self {
+        match choice {
+            DetectionChoice::Probes => Self::Probes,
+            DetectionChoice::Fast => Self::Fast,
+        }
+    }
 }
 
 /// How much memory a connection may take.

@@ -103,7 +103,7 @@ mod tests {
             ("send", 40),
             ("get", 44),
             ("ping", 36),
-            ("paths", 36),
+            ("paths", 38),
             ("status", 32),
             ("caps", 40),
             ("keys", 40),

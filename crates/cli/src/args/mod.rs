@@ -30,7 +30,7 @@ pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
 pub use forward::{ForwardArgs, ForwardRule};
 pub use get::GetArgs;
-pub use global::{Costly, GlobalArgs, Memory, Trust};
+pub use global::{Costly, DetectionChoice, GlobalArgs, Memory, Trust};
 pub use help::{command, shared_options, with_help_as_option};
 pub use keys::{
     AddArgs, AddClientArgs, AddServerArgs, AddTicketArgs, AddWhat, DEFAULT_TICKET, EntryKind, KeysAction,
@@ -42,7 +42,7 @@ pub use ping::PingArgs;
 pub use pipe::PipeArgs;
 pub use proxy::ProxyArgs;
 pub use rendezvous::RendezvousArgs;
-pub use scope::unused;
+pub use scope::{unfit_for_wire, unused};
 pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
 pub use status::StatusArgs;

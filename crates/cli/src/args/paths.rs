@@ -23,6 +23,12 @@ pub struct PathsArgs {
     /// How often to show it again; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
+    /// Make it the primary path of what runs now
+    #[arg(long, value_name = "IF|ADDR", conflicts_with_all = ["ticket", "watch", "all", "interval"])]
+    pub primary: Option<String>,
+    /// With --primary: of this process only
+    #[arg(long, value_name = "PID", requires = "primary")]
+    pub pid: Option<u32>,
     /// Connect to this port instead of the ticket's
     #[arg(short = 'p', long, value_name = "PORT", requires = "ticket")]
     #[arg(value_parser = port)]
@@ -37,4 +43,5 @@ Examples:
   manyway paths                        which interfaces would be used?
   manyway paths @home.ticket           which of them lead to the server?
   manyway paths -w home                and now, with one cable pulled?
+  manyway paths --primary wlan0        what runs with it goes there now
   manyway paths --json home | jq '.pairs[] | select(.used | not) | .why'";

@@ -2,6 +2,7 @@
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use manyway::Wire;
 
 /// Options of a connection, at either end.
 const TRANSPORT: &[&str] = &[
@@ -14,9 +15,17 @@ const TRANSPORT: &[&str] = &[
     "rendezvous",
     "qlog",
     "caps",
+    "wire",
+    "detection",
 ];
 /// Options of a client.
 const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
+
+/// The commands that can go over MMSP/1: what they carry needs no secret.
+const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
+/// Options that have no use over MMSP/1: they are about secrets and keys, or about addresses that change.
+const SECURE: &[&str] =
+    &["rendezvous", "trust", "trust_on_first_use", "cert", "key", "egress", "allow", "ephemeral"];
 
 /// The common options that a command accepts beside those for output and settings, which all accept.
 fn meaningful(verb: &str) -> Vec<&'static str> {
@@ -48,12 +57,40 @@ pub fn unused(matches: &ArgMatches) -> Option<String> {
     let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let all = TRANSPORT.iter().chain(CLIENT).copied();
     let id = all.filter(|id| !meaningful.contains(id)).find(is_given)?;
-    let long = match id {
+    Some(format!("`manyway {verb}` does not use {}; leave it out", long(id)))
+}
+
+fn long(id: &str) -> String {
+    match id {
         "interfaces" => "-I, --interface".to_owned(),
         "caps" => "--cap".to_owned(),
         id => format!("--{}", id.replace('_', "-")),
+    }
+}
+
+/// Why a command line does not fit its wire.
+pub fn unfit_for_wire(matches: &ArgMatches) -> Option<String> {
+    let (verb, own) = matches.subcommand()?;
+    let is_given = |id: &&&str| {
+        let of = |matches: &ArgMatches| {
+            matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        of(matches) || of(own)
     };
-    Some(format!("`manyway {verb}` does not use {long}; leave it out"))
+    if matches.get_one::<Wire>("wire") != Some(&Wire::Mmsp1) {
+        let id = ["detection", "from", "open"].iter().find(is_given)?;
+        return Some(format!("{} is for --wire mmsp1; leave it out, or add that", long(id)));
+    }
+    if !OVER_MMSP1.contains(&verb) {
+        return Some(format!(
+            "`manyway {verb}` needs secrets or keys, which never go over MMSP/1; leave out --wire mmsp1"
+        ));
+    }
+    let id = SECURE.iter().find(is_given)?;
+    Some(format!(
+        "MMSP/1 has no keys and no secrets, and its addresses do not change; leave out {}",
+        long(id)
+    ))
 }
 
 #[cfg(test)]
@@ -76,6 +113,34 @@ mod tests {
         ] {
             let text = unused_of(words).unwrap_or_default();
             assert!(text.contains(part), "{part} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_needs_secrets_does_not_go_over_mmsp1_and_its_options_need_it() {
+        let unfit = |words: &str| {
+            let words = std::iter::once("manyway").chain(words.split(' '));
+            unfit_for_wire(&help::command().try_get_matches_from(words).unwrap()).unwrap_or_default()
+        };
+        for (words, part) in [
+            ("proxy mw1x --wire mmsp1", "`manyway proxy` needs secrets or keys, which never go over MMSP/1"),
+            ("--wire mmsp1 rendezvous", "leave out --wire mmsp1"),
+            ("get host --wire mmsp1 --trust keys", "leave out --trust"),
+            ("serve --wire mmsp1 --open --egress", "leave out --egress"),
+            ("serve --wire mmsp1 --open --rendezvous meet", "leave out --rendezvous"),
+            ("serve --open", "--open is for --wire mmsp1"),
+            ("serve --from 10.0.0.0/8", "--from is for --wire mmsp1"),
+            ("get host --detection fast", "--detection is for --wire mmsp1"),
+            ("get host --wire mmsp2 --detection fast", "--detection is for --wire mmsp1"),
+        ] {
+            assert!(unfit(words).contains(part), "{words}: {}", unfit(words));
+        }
+        for words in [
+            "serve --wire mmsp1 --from 10.0.0.0/8 --read-only --max-clients 3",
+            "get host:4455 --wire mmsp1 --detection fast --scheduler earliest -I eth0",
+            "proxy mw1x --wire mmsp2",
+        ] {
+            assert_eq!(unfit(words), "", "{words}");
         }
     }
 

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use manyway::HostPort;
 use manyway::resolve::socket_address;
+use manyway::{AddressFilter, HostPort};
 use manyway_egress::Opening;
 
 use super::number::within;
@@ -22,6 +22,12 @@ pub struct ServeArgs {
     /// Let clients fetch, not send
     #[arg(long)]
     pub read_only: bool,
+    /// With --wire mmsp1: who may connect, by address, such as 192.168.1.0/24; may be given several times
+    #[arg(long, value_name = "NET", conflicts_with = "open")]
+    pub from: Vec<AddressFilter>,
+    /// With --wire mmsp1: let everyone fetch, and nobody send
+    #[arg(long)]
+    pub open: bool,
     /// Listen here; may be given several times; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
@@ -95,6 +101,11 @@ impl ServeArgs {
     /// The port where nothing else is asked for, UDP and TCP.
     pub const DEFAULT_PORT: u16 = 4455;
 
+    /// Whether clients may fetch only.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.open
+    }
+
     /// The directory to serve.
     pub fn dir(&self) -> &Path {
         self.dir.as_deref().unwrap_or_else(|| Path::new("."))
@@ -109,6 +120,7 @@ Examples:
   manyway serve --egress --allow 10.1.0.0/16 --allow 127.0.0.1:22
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
+  manyway serve --wire mmsp1 --from 192.168.1.0/24     in clear text, no ticket
 
 The ticket stays the same when the server is started again, until \
 `manyway keys remove default`. `manyway keys` makes more tickets and lets in \

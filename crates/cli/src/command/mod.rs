@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod bench;
 pub mod caps;
+pub mod clear;
 mod code;
 pub mod costly;
 pub mod decode;

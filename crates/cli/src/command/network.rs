@@ -10,15 +10,16 @@ use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::resolve;
 use manyway::{
     ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, Host, HostPort,
-    Ledger, Locals,
+    Ledger, Locals, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode};
 
-use super::costly;
+use super::error::of_connect;
 use super::names::unknown;
 use super::paths::reverse_path::advice_for;
 use super::signal::{close, until_interrupted};
 use super::target::{Target, public_name};
+use super::{clear, costly};
 use crate::args::{GlobalArgs, Memory};
 use crate::caps::CapLedger;
 use crate::home::Home;
@@ -35,10 +36,14 @@ const APPLICATION: &[u8] = b"manyway/1";
 /// # Errors
 /// An unknown name, or a value out of its range.
 pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, CommandError> {
-    let mut config = match global.memory.unwrap_or_default() {
-        Memory::Auto => ConnectionConfig::default(),
-        Memory::Small => ConnectionConfig::small(),
-    };
+    let mut config = global.wire.config();
+    if global.memory == Some(Memory::Small) {
+        let ConnectionConfig { streams, path_limit, max_datagram, .. } = ConnectionConfig::small();
+        (config.streams, config.path_limit, config.max_datagram) = (streams, path_limit, max_datagram);
+    }
+    if let Some(choice) = global.detection {
+        config.detection = choice.into();
+    }
     config.application = APPLICATION.to_vec();
     config.keep_alive = Some(KEEP_ALIVE);
     config.connect_timeout = global.connect_timeout();
@@ -157,14 +162,11 @@ pub async fn connect_on(
     server: &str,
     port: Option<u16>,
 ) -> Result<(Endpoint, Connection), CommandError> {
-    let target = Target::find(global, server)?;
-    let at_port = |host: &HostPort| host.clone().with_port(port.unwrap_or_else(|| host.port()));
-    let hosts: Vec<HostPort> =
-        target.hosts().iter().filter(|host| fits_family(global, host)).map(at_port).collect();
-    if hosts.is_empty() {
-        let family = if global.ipv4 { "IPv4" } else { "IPv6" };
-        return Err(CommandError::usage(format!("the server has no {family} address; leave out -4 or -6")));
+    if global.wire == Wire::Mmsp1 {
+        return connect_in_clear(global, server, port).await;
     }
+    let target = Target::find(global, server)?;
+    let hosts = usable_hosts(global, target.hosts(), port)?;
     let (trust, client) = target.credentials()?;
     let mut options = client_options(global)?;
     options.connection.peer_port = port;
@@ -195,6 +197,59 @@ pub async fn connect_on(
     Ok((endpoint, connection))
 }
 
+/// Connects to a server over MMSP/1. Neither end authenticates, and no secret of this host is read.
+///
+/// # Errors
+/// If the server is named by a ticket, or is not reached; or the user interrupted.
+async fn connect_in_clear(
+    global: &GlobalArgs,
+    server: &str,
+    port: Option<u16>,
+) -> Result<(Endpoint, Connection), CommandError> {
+    let hosts = usable_hosts(global, &clear::hosts_of(server)?, port)?;
+    let mut options = client_options(global)?;
+    options.connection.peer_port = port;
+    options.key_log = false;
+    let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
+    let attempt = async {
+        let connected = endpoint.connect_mmsp1(&hosts).await;
+        connected.map_err(|error| {
+            let timed_out = matches!(error, ConnectError::Failed(ConnectionError::ConnectTimeout));
+            let told = of_connect(error);
+            if timed_out { with_reverse_path(global, &hosts, clear::no_answer(told)) } else { told }
+        })
+    };
+    match until_interrupted(attempt).await {
+        Ok(connection) => {
+            costly::attend(global, &connection);
+            global.board.add(public_name(server), &connection);
+            Ok((endpoint, connection))
+        }
+        Err(error) => {
+            close(&endpoint, "the client gave up").await;
+            Err(error)
+        }
+    }
+}
+
+/// Those of a server's addresses that `-4` and `-6` allow, at this port if one is named.
+///
+/// # Errors
+/// None is left.
+fn usable_hosts(
+    global: &GlobalArgs,
+    hosts: &[HostPort],
+    port: Option<u16>,
+) -> Result<Vec<HostPort>, CommandError> {
+    let at_port = |host: &HostPort| host.clone().with_port(port.unwrap_or_else(|| host.port()));
+    let hosts: Vec<HostPort> = hosts.iter().filter(|host| fits_family(global, host)).map(at_port).collect();
+    if hosts.is_empty() {
+        let family = if global.ipv4 { "IPv4" } else { "IPv6" };
+        return Err(CommandError::usage(format!("the server has no {family} address; leave out -4 or -6")));
+    }
+    Ok(hosts)
+}
+
 /// Adds the host's own reverse-path filter as a possible cause of the missing answer.
 fn with_reverse_path(global: &GlobalArgs, hosts: &[HostPort], error: CommandError) -> CommandError {
     let address = |host: &HostPort| manyway::resolve::socket_address(host).ok();
@@ -221,7 +276,7 @@ fn fits_family(global: &GlobalArgs, host: &HostPort) -> bool {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use manyway::StreamConfig;
+    use manyway::{Detection, StreamConfig};
 
     use super::*;
     use crate::args::Cli;
@@ -236,5 +291,18 @@ mod tests {
         assert_eq!(streams(&[]).0, StreamConfig::default());
         assert_eq!(streams(&["--memory", "auto"]), streams(&[]));
         assert_eq!(streams(&["--memory", "small"]), (StreamConfig::small(), 3));
+    }
+
+    #[test]
+    fn over_mmsp1_the_defaults_are_those_of_the_thesis_and_options_replace_them() {
+        let config = |arguments: &[&str]| {
+            let cli = Cli::try_parse_from([&["manyway", "paths", "host"], arguments].concat()).unwrap();
+            connection_config(&cli.global).unwrap()
+        };
+        let thesis = config(&["--wire", "mmsp1"]);
+        assert_eq!(thesis.detection, Detection::Probes);
+        let small = config(&["--wire", "mmsp1", "--memory", "small", "--detection", "fast"]);
+        assert_eq!((small.detection, small.streams), (Detection::Fast, StreamConfig::small()));
+        assert_eq!(config(&[]).detection, ConnectionConfig::default().detection);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use manyway::Wire;
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Failure, Feed, PutItem, PutPlan, RelativePath, put};
 
@@ -21,6 +22,12 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     let recipient = arguments.recipient().map_err(CommandError::usage)?;
     let plan = plan(arguments, &recipient.files)?;
     let limit = arguments.transfer.bwlimit;
+    if recipient.server.is_none() && global.wire == Wire::Mmsp1 {
+        return Err(CommandError::usage(
+            "an offer is protected by the secret in its code, which never goes over MMSP/1; name a server by --to HOST, or \
+             leave out --wire mmsp1",
+        ));
+    }
     let Some(server) = &recipient.server else { return offer::run(global, plan, limit).await };
     let is_repeatable = plan.items.iter().all(|item| !matches!(item, PutItem::Feed(_)));
     let retry = is_repeatable.then_some(arguments.transfer.retry);

@@ -1,11 +1,14 @@
 //! `manyway serve`: one server for all verbs.
 
+mod clear;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::{
-    Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort, Seed, ServerOptions, Ticket,
+    AddressFilter, Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort,
+    Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
 use manyway_terminal::signal::Signal;
@@ -48,44 +51,46 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
     refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
     let advertised = advertised(arguments).await?;
-    let egress = Egress::new(gateway(arguments, &advertised)?);
-    let certificate = match (&arguments.cert, &arguments.key) {
-        (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
-        _ => None,
-    };
     let journal = Journal::new(arguments.log_format, global.quiet);
-    let keys = Keys::open(arguments, &journal)?;
-    let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&keys.guests);
-    let mut server = ServerOptions::with_authoriser(keys.seed.identity(), authoriser);
-    server.listen.clone_from(&arguments.listen);
-    server.advertise = advertised;
-    server.certificate = certificate.as_ref().map(CertificateFiles::certificate);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
-    if arguments.egress && global.memory.unwrap_or_default() == Memory::Auto {
-        options.connection.streams.peer_streams = STREAMS_WITH_EGRESS;
-    }
     options.ledger = ledger(global)?;
-    options.connection.rendezvous = rendezvous(global).await?;
-    options.key_log = true;
-    options.server = Some(server);
-    options.reset_key = Some(keys.seed.reset_key());
+    let (lock, egress) = match global.wire {
+        Wire::Mmsp2 => {
+            let egress = gateway(arguments, &advertised)?;
+            (Lock::Keys(Box::new(Secured::open(arguments, &journal)?)), Egress::new(egress))
+        }
+        Wire::Mmsp1 => (Lock::Addresses(clear::who_may_come(arguments)?), Egress::new(None)),
+    };
+    lock.hang(global, arguments, &mut options, advertised).await?;
     let endpoint = Endpoint::bind(options).map_err(|error| of_listen(&error))?;
     // A server that cannot start leaves nothing behind.
     make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
-    let ticket = keys.ticket(arguments, &endpoint)?;
+    let ticket = match &lock {
+        Lock::Keys(secured) => secured.keys.ticket(arguments, &endpoint)?,
+        Lock::Addresses(_) => None,
+    };
     // The reader of the ticket may stop the server at once.
     let stop = interrupted();
-    announce((global, arguments), &endpoint, (&keys, ticket.as_ref()), &journal)?;
+    match &lock {
+        Lock::Keys(secured) => {
+            announce((global, arguments), &endpoint, (&secured.keys, ticket.as_ref()), &journal)?;
+        }
+        Lock::Addresses(from) => clear::announce((global, arguments), &endpoint, from, &journal)?,
+    }
     for advice in super::advice::of(global, &endpoint) {
         journal.remark(advice);
     }
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
     let log = journal.clone();
+    let (guests, certificate) = match lock {
+        Lock::Keys(secured) => (secured.keys.guests, secured.certificate),
+        Lock::Addresses(_) => (Arc::new(Guests::nobody()), None),
+    };
     let house = House {
-        guests: keys.guests,
+        guests,
         visitors,
         services,
         egress,
@@ -114,6 +119,70 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     }
 }
 
+/// What decides who may connect.
+enum Lock {
+    /// Tickets and keys, over MMSP/2.
+    Keys(Box<Secured>),
+    /// Addresses alone, over MMSP/1.
+    Addresses(AddressFilter),
+}
+
+impl Lock {
+    /// Tells the endpoint who may connect.
+    async fn hang(
+        &self,
+        global: &GlobalArgs,
+        arguments: &ServeArgs,
+        options: &mut EndpointOptions,
+        advertised: Vec<SocketAddr>,
+    ) -> Result<(), CommandError> {
+        match self {
+            Self::Keys(secured) => {
+                options.server = Some(secured.server(arguments, advertised));
+                options.reset_key = Some(secured.keys.seed.reset_key());
+                options.key_log = true;
+                options.connection.rendezvous = rendezvous(global).await?;
+                if arguments.egress && global.memory.unwrap_or_default() == Memory::Auto {
+                    options.connection.streams.peer_streams = STREAMS_WITH_EGRESS;
+                }
+            }
+            Self::Addresses(from) => {
+                let mut server = Mmsp1Options::new(from.clone());
+                server.connection.clone_from(&options.connection);
+                server.listen.clone_from(&arguments.listen);
+                server.advertise = advertised;
+                options.mmsp1 = Some(server);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of a server, and its certificate if it has one.
+struct Secured {
+    keys: Keys,
+    certificate: Option<CertificateFiles>,
+}
+
+impl Secured {
+    fn open(arguments: &ServeArgs, journal: &Journal) -> Result<Self, CommandError> {
+        let certificate = match (&arguments.cert, &arguments.key) {
+            (Some(chain), Some(key)) => Some(CertificateFiles::open(chain, key)?),
+            _ => None,
+        };
+        Ok(Self { keys: Keys::open(arguments, journal)?, certificate })
+    }
+
+    fn server(&self, arguments: &ServeArgs, advertised: Vec<SocketAddr>) -> ServerOptions {
+        let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&self.keys.guests);
+        let mut server = ServerOptions::with_authoriser(self.keys.seed.identity(), authoriser);
+        server.listen.clone_from(&arguments.listen);
+        server.advertise = advertised;
+        server.certificate = self.certificate.as_ref().map(CertificateFiles::certificate);
+        server
+    }
+}
+
 /// # Errors
 /// An option selects interfaces. The hint names the alternative.
 pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
@@ -128,7 +197,7 @@ pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Resu
 /// Creates the directory that clients fill, if it does not exist.
 fn make_directory(journal: &Journal, arguments: &ServeArgs) -> Result<(), CommandError> {
     let directory = arguments.dir();
-    if arguments.read_only || directory.symlink_metadata().is_ok() {
+    if arguments.is_read_only() || directory.symlink_metadata().is_ok() {
         return Ok(());
     }
     std::fs::create_dir_all(directory)
@@ -154,7 +223,8 @@ impl Services {
                 .map_err(|failure| CommandError::failed(failure.at(arguments.dir())))
         };
         let read_only = server(Access::ReadOnly)?;
-        let read_write = if arguments.read_only { read_only.clone() } else { server(Access::ReadWrite)? };
+        let read_write =
+            if arguments.is_read_only() { read_only.clone() } else { server(Access::ReadWrite)? };
         Ok(Self { read_write, read_only })
     }
 }
@@ -341,13 +411,16 @@ fn announce(
     let directory = arguments.dir().display().to_string();
     let facts = json!({
         "directory": directory, "read_only": arguments.read_only, "addresses": listening, "key": key,
+        "wire": global.wire.name(),
     });
     if global.json {
         if arguments.log_format == LogFormat::Json {
             journal.server("listening", &[], facts);
         }
         let ticket = ticket.map(Ticket::to_string);
-        json::print(&json!({ "ticket": ticket, "listening": listening, "key": key }))?;
+        json::print(
+            &json!({ "ticket": ticket, "listening": listening, "key": key, "wire": global.wire.name() }),
+        )?;
         return Ok(());
     }
     let is_local = |host: &HostPort| matches!(host.host(), Host::Ip(ip) if ip.is_loopback());

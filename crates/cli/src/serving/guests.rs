@@ -13,9 +13,9 @@ use crate::output::address;
 /// An authorised client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// The name of the ticket or client.
+    /// The name of the ticket or client; over MMSP/1 the address.
     pub name: String,
-    /// `ticket` or `client`.
+    /// `ticket`, `client` or `address`.
     pub noun: &'static str,
     /// Its rights.
     pub rights: Rights,
@@ -55,6 +55,11 @@ impl Guests {
         let guest = Guest { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
         let list = BTreeMap::from([(ticket.client_key(), guest)]);
         Self { list: RwLock::new(Arc::new(list)), source: None, journal: None }
+    }
+
+    /// Nobody: for a server without keys.
+    pub fn nobody() -> Self {
+        Self { list: RwLock::default(), source: None, journal: None }
     }
 
     /// The same list, which logs refused clients.

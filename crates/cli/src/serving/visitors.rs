@@ -1,14 +1,16 @@
 //! The connected clients.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use manyway::{Connection, PublicKey};
+use manyway::{Connection, PublicKey, Wire};
 
 use super::guests::{Guest, Guests};
 use super::journal::Journal;
 use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
+use crate::home::Rights;
 use crate::output::{address, count};
 
 /// Every open connection with its client.
@@ -28,7 +30,8 @@ struct Inside {
 
 #[derive(Debug)]
 struct Visit {
-    key: PublicKey,
+    /// `None` over MMSP/1, which has no keys.
+    key: Option<PublicKey>,
     guest: Guest,
     connection: Connection,
 }
@@ -55,9 +58,19 @@ impl Drop for Pass {
 
 /// The address of the other end.
 pub async fn remote_of(connection: &Connection) -> String {
-    let info = connection.info().await.ok();
-    let path = info.as_ref().and_then(|info| info.paths.first());
-    path.map_or_else(|| "an unknown address".to_owned(), |path| address(path.statistics.tuple.remote))
+    socket_of(connection).await.map_or_else(|| "an unknown address".to_owned(), address)
+}
+
+async fn socket_of(connection: &Connection) -> Option<SocketAddr> {
+    let info = connection.info().await.ok()?;
+    info.paths.first().map(|path| path.statistics.tuple.remote)
+}
+
+/// A client that only its address names.
+async fn guest_at(connection: &Connection) -> Guest {
+    let socket = socket_of(connection).await;
+    let name = socket.map_or_else(|| "unknown".to_owned(), |socket| socket.ip().to_canonical().to_string());
+    Guest { name, noun: "address", rights: Rights::default() }
 }
 
 impl Visitors {
@@ -77,8 +90,12 @@ impl Visitors {
         journal: &Journal,
         connection: &Connection,
     ) -> Option<Pass> {
-        let known = connection.peer_key().and_then(|key| Some((key, guests.find(&key)?)));
-        let Some((key, guest)) = known else {
+        let key = connection.peer_key();
+        let guest = match connection.wire() {
+            Wire::Mmsp1 => Some(guest_at(connection).await),
+            Wire::Mmsp2 => key.and_then(|key| guests.find(&key)),
+        };
+        let Some(guest) = guest else {
             // Revoked during the handshake.
             connection.revoke("this ticket or key was revoked or has expired");
             return None;
@@ -95,7 +112,7 @@ impl Visitors {
 
     fn enter(
         self: &Arc<Self>,
-        key: PublicKey,
+        key: Option<PublicKey>,
         guest: Guest,
         connection: &Connection,
     ) -> Result<Pass, String> {
@@ -104,14 +121,14 @@ impl Visitors {
             let most = count(most, "connection");
             return Err(format!("it serves no more than {most} at once (--max-clients)"));
         }
-        let own = inside.visits.values().filter(|visit| visit.key == key).count();
+        let own = inside.visits.values().filter(|visit| visit.key.is_some() && visit.key == key).count();
         let most = guest.rights.max_connections;
         if let Some(most) = most.filter(|most| own >= usize::try_from(*most).unwrap_or(usize::MAX)) {
             let Guest { noun, name, .. } = &guest;
             let most = count(most, "connection");
             return Err(format!("the {noun} {name} allows no more than {most} at once"));
         }
-        let limits = guest.rights.max_rate.map(|rate| {
+        let limits = key.zip(guest.rights.max_rate).map(|(key, rate)| {
             let shared = inside.limits.get(&key).and_then(Weak::upgrade);
             let limits = shared.unwrap_or_else(|| Arc::new(Limits::new(rate.0)));
             inside.limits.insert(key, Arc::downgrade(&limits));
@@ -127,7 +144,8 @@ impl Visitors {
     pub fn check(&self, guests: &Guests) {
         let inside = self.lock();
         for visit in inside.visits.values() {
-            let reason = match guests.find(&visit.key) {
+            let Some(key) = &visit.key else { continue };
+            let reason = match guests.find(key) {
                 Some(guest) if guest == visit.guest => continue,
                 Some(_) => "its rights were changed; connect again".to_owned(),
                 None if visit.guest.rights.are_over() => "it has expired".to_owned(),

@@ -24,6 +24,8 @@ pub struct Document {
 pub struct PeerDocument {
     /// Its name at this end, if there is one.
     pub name: Option<String>,
+    /// The wire protocol to it: `mmsp2` or `mmsp1`.
+    pub wire: String,
     /// How long it has been connected.
     pub seconds: f64,
     /// Rate of sending to it, over all paths.

@@ -6,17 +6,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::place;
 use super::state::{Rates, WeakState};
+use super::{control, place};
 
 /// Interval of documents.
 const EVERY: Duration = Duration::from_millis(500);
 /// A reader that does not read for this long is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Most bytes of requests of a reader.
+const LONGEST: u64 = 64 * 1024;
 /// Most readers at the same time.
 const MOST: usize = 8;
 
@@ -69,21 +71,42 @@ async fn listen(listener: UnixListener, state: WeakState) {
     }
 }
 
-/// Sends documents until the reader goes: the first one when there are rates.
-async fn tell(mut stream: UnixStream, state: WeakState) {
+/// Sends documents until the reader goes, the first one when there are rates; and carries out its requests.
+async fn tell(stream: UnixStream, state: WeakState) {
+    let (receive, mut send) = stream.into_split();
+    let mut requests = BufReader::new(receive.take(LONGEST)).lines();
+    let mut is_asking = true;
     let mut rates = Rates::default();
     let mut tick = tokio::time::interval(EVERY);
     let mut is_first = true;
     loop {
-        tick.tick().await;
+        let request = tokio::select! {
+            _ = tick.tick() => None,
+            line = requests.next_line(), if is_asking => match line {
+                Ok(Some(line)) => Some(line),
+                Ok(None) | Err(_) => {
+                    is_asking = false;
+                    continue;
+                }
+            },
+        };
         let Some(state) = state.upgrade() else { return };
-        let document = state.document(&mut rates).await;
-        if std::mem::take(&mut is_first) {
-            continue;
-        }
-        let Ok(mut line) = serde_json::to_vec(&document) else { return };
+        let line = match request {
+            Some(request) => {
+                let Ok(request) = serde_json::from_str(&request) else { return };
+                serde_json::to_vec(&control::carry_out(&state, &request).await)
+            }
+            None => {
+                let document = state.document(&mut rates).await;
+                if std::mem::take(&mut is_first) {
+                    continue;
+                }
+                serde_json::to_vec(&document)
+            }
+        };
+        let Ok(mut line) = line else { return };
         line.push(b'\n');
-        if !matches!(tokio::time::timeout(PATIENCE, stream.write_all(&line)).await, Ok(Ok(()))) {
+        if !matches!(tokio::time::timeout(PATIENCE, send.write_all(&line)).await, Ok(Ok(()))) {
             return;
         }
     }

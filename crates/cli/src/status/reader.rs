@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
+use super::control::{Answer, Request};
 use super::document::Document;
 use super::place;
 
@@ -52,6 +53,37 @@ impl Reader {
     }
 }
 
+/// Asks every running command, or the one with this process ID; a command that does not answer is left out.
+pub async fn ask(request: &Request, pid: Option<u32>) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for path in place::sockets() {
+        let asked = tokio::time::timeout(PATIENCE, ask_at(&path, request, pid)).await;
+        answers.extend(asked.ok().flatten());
+    }
+    answers.sort_by_key(|answer| answer.pid);
+    answers
+}
+
+async fn ask_at(path: &Path, request: &Request, pid: Option<u32>) -> Option<Answer> {
+    let mut stream = BufReader::new(connect(path).await?);
+    if let Some(pid) = pid {
+        // The name of a socket says little: its process may be that of another namespace.
+        let document: Document = serde_json::from_slice(&line(&mut stream).await.ok()?).ok()?;
+        if document.pid != pid {
+            return None;
+        }
+    }
+    let mut request = serde_json::to_vec(request).ok()?;
+    request.push(b'\n');
+    stream.get_mut().write_all(&request).await.ok()?;
+    loop {
+        // Documents may come before.
+        if let Ok(answer) = serde_json::from_slice(&line(&mut stream).await.ok()?) {
+            return Some(answer);
+        }
+    }
+}
+
 async fn connect(path: &Path) -> Option<UnixStream> {
     match UnixStream::connect(path).await {
         Ok(stream) => Some(stream),
@@ -75,10 +107,11 @@ async fn newest(stream: &mut BufReader<UnixStream>) -> io::Result<Document> {
 }
 
 async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Document> {
+    serde_json::from_slice(&line(stream).await?).map_err(io::Error::other)
+}
+
+async fn line(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let read = stream.take(LONGEST).read_until(b'\n', &mut line).await?;
-    if read == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    serde_json::from_slice(&line).map_err(io::Error::other)
+    if read == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(line) }
 }

@@ -54,6 +54,14 @@ impl SharedState {
         WeakState(Arc::downgrade(&self.0))
     }
 
+    /// The verb, and the open connections with the names of their peers.
+    #[cfg(unix)]
+    pub(super) fn connections(&self) -> (&'static str, Vec<(Option<String>, Connection)>) {
+        let state = self.lock();
+        let open = state.peers.values().filter(|peer| peer.connection.close_reason().is_none());
+        (state.verb, open.map(|peer| (peer.name.clone(), peer.connection.clone())).collect())
+    }
+
     /// Reads all figures; `rates` holds the earlier ones.
     pub(super) async fn document(&self, rates: &mut Rates) -> Document {
         let (verb, started, files, peers) = {
@@ -139,6 +147,7 @@ impl Peer {
         };
         PeerDocument {
             name: self.name.clone(),
+            wire: self.connection.wire().to_string(),
             seconds: self.since.elapsed().as_secs_f64(),
             sent_bits_per_second: sum(|path| path.sent_bits_per_second),
             received_bits_per_second: sum(|path| path.received_bits_per_second),

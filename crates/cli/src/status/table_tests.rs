@@ -36,6 +36,7 @@ fn documents() -> Vec<Document> {
     };
     let peer = |name: Option<&str>, files, paths| PeerDocument {
         name: name.map(str::to_owned),
+        wire: "mmsp2".to_owned(),
         seconds: 73.0,
         sent_bits_per_second: Some(39_040_000),
         received_bits_per_second: Some(390_400),

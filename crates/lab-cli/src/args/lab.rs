@@ -181,7 +181,7 @@ if what must hold does not.
 
 Contenders:
   manyway           over all routes; settings go behind a colon:
-                    manyway:scheduler=NAME,congestion=NAME,pairs=MODE
+                    manyway:wire=WIRE,scheduler=NAME,congestion=NAME,pairs=MODE
   manyway-best      over the best route alone
   tcp-CC            a connection of the system's TCP over the best route
   manyway@2         over the second route alone; so does tcp-CC@2

@@ -15,6 +15,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
+use crate::contender::Wire;
 use crate::outcome::Arrivals;
 
 /// The task of an agent.
@@ -82,6 +83,7 @@ pub(crate) enum CarrierSpec {
 /// Settings of Manyway.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ManywaySpec {
+    pub(crate) wire: Wire,
     pub(crate) scheduler: Option<String>,
     pub(crate) congestion: Option<String>,
     /// The address pairs that the client uses.

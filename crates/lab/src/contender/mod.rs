@@ -2,7 +2,8 @@
 
 mod name;
 
-use manyway_proto::PairMode;
+use manyway_proto::{ConfigError, ConnectionConfig, Detection, PairMode};
+use serde::{Deserialize, Serialize};
 
 pub use name::{NameError, POSSIBLE_NAMES};
 
@@ -49,13 +50,23 @@ pub struct ManywaySettings {
 }
 
 /// A wire protocol of Manyway, with its own defaults for everything else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Wire {
     /// Encrypted, with `ConnectionConfig::default`.
     #[default]
     Mmsp2,
     /// The protocol of the thesis in clear text, with `ConnectionConfig::mmsp1`.
     Mmsp1,
+}
+
+/// Gives a connection over MMSP/1 the settings of its thesis, and keeps what was added to `config`.
+///
+/// # Errors
+/// Never, as long as the protocol machine knows the names.
+pub(crate) fn thesis(config: &mut ConnectionConfig) -> Result<(), ConfigError> {
+    config.detection = Detection::Probes;
+    config.set_scheduler("primary")?;
+    config.set_congestion("new-reno")
 }
 
 /// Which routes of a scenario are used.

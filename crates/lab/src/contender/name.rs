@@ -8,7 +8,7 @@ use manyway_proto::{ConfigError, ConnectionConfig};
 use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -244,6 +244,8 @@ mod tests {
             "manyway-best:congestion=cubic",
             "manyway:congestion=cubic,pairs=disjoint",
             "manyway@1:wire=mmsp1,scheduler=earliest",
+            "manyway:wire=mmsp1",
+            "manyway@2:wire=mmsp1,scheduler=earliest",
             "tcp-cubic",
             "tcp-bbr@1",
             "possible",

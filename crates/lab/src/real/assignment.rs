@@ -123,6 +123,7 @@ impl<'a> Plan<'a> {
             }
         }
         ManywaySpec {
+            wire: settings.wire,
             scheduler: settings.scheduler.clone(),
             congestion: settings.congestion.clone(),
             pairs: settings.pairs.map(|mode| mode.to_string()),

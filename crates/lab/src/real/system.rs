@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::contender::{Contender, Wire};
+use crate::contender::Contender;
 use crate::error::LabError;
 
 /// Checks that the system has what a contender needs.
@@ -14,9 +14,6 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
         Contender::Tcp { congestion, .. } => (Some(congestion.as_str()), false),
         Contender::Mptcp { congestion } => (Some(congestion.as_str()), true),
         Contender::Possible { congestion } => (congestion.as_deref(), false),
-        Contender::Manyway(settings) if settings.wire == Wire::Mmsp1 => {
-            return Err(skipped(contender, "MMSP/1 runs in virtual time only so far"));
-        }
         Contender::Manyway(_) | Contender::External(_) => (None, false),
     };
     if is_multipath {

@@ -10,9 +10,9 @@ mod flow;
 mod run;
 mod stage;
 
-use manyway_proto::{ConnectionConfig, Detection};
+use manyway_proto::ConnectionConfig;
 
-use crate::contender::{ManywaySettings, RouteChoice, Wire};
+use crate::contender::{ManywaySettings, RouteChoice, Wire, thesis};
 use crate::outcome::RouteTotals;
 use crate::{Contender, LabError, Outcome, Runner, Scenario};
 
@@ -89,9 +89,7 @@ fn config(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<Connect
     let unknown = |error: manyway_proto::ConfigError| LabError::Unsupported(error.to_string());
     let mut config = base.clone();
     if settings.wire == Wire::Mmsp1 {
-        config.detection = Detection::Probes;
-        // Its own defaults, by name, so that algorithms of the program stay known.
-        config.set_scheduler("primary").and_then(|()| config.set_congestion("new-reno")).map_err(unknown)?;
+        thesis(&mut config).map_err(unknown)?;
     }
     if let Some(name) = &settings.scheduler {
         config.set_scheduler(name).map_err(unknown)?;

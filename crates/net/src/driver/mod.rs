@@ -48,6 +48,7 @@ use connections::Connections;
 use links::Links;
 use rescue::Rescue;
 use serving::Serving;
+pub(crate) use serving::is_missing;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
 use usage::Usage;
@@ -153,18 +154,6 @@ struct Driver {
     /// Successive turns in which a deadline had passed but nothing happened.
     idle_turns: u32,
     usage: Usage,
-}
-
-/// Whether this host lacks that address, or even its family.
-pub(crate) fn is_missing(error: &io::Error) -> bool {
-    let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
-        97
-    } else if cfg!(windows) {
-        10047
-    } else {
-        47
-    };
-    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(no_family)
 }
 
 impl Driver {

@@ -1,12 +1,12 @@
 //! Starts a server: what it listens on, and what its clients are told.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use manyway_proto::{EndpointConfig, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity};
 
 use super::connections::Connections;
-use super::is_missing;
 use super::sockets::Sockets;
 use crate::DEFAULT_PORT;
 use crate::error::BindFailure;
@@ -96,6 +96,18 @@ fn listen_where_possible<const N: usize>(
         }
     }
     missing.filter(|_| sockets.listening().is_empty()).map_or(Ok(()), Err)
+}
+
+/// Whether this host lacks that address, or even its family.
+pub(crate) fn is_missing(error: &io::Error) -> bool {
+    let no_family = if cfg!(any(target_os = "linux", target_os = "android")) {
+        97
+    } else if cfg!(windows) {
+        10047
+    } else {
+        47
+    };
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(no_family)
 }
 
 #[cfg(test)]

@@ -12,9 +12,13 @@ use tokio::io::AsyncWrite;
 use super::pipe::{Ending, Kind};
 use crate::error::WriteError;
 use crate::link::{Command, SendHalf};
+use crate::wire::Wire;
 
 /// Most bytes that one call of `poll_write` copies: a chunk that fits a processor's cache.
 const CHUNK: usize = 64 * 1024;
+
+/// Payload protocols that MMSP/1 keeps for itself (spec 3.37).
+const RESERVED: std::ops::RangeInclusive<u32> = 0x4d57_0000..=0x4d57_ffff;
 
 /// The sending half of a stream.
 ///
@@ -74,13 +78,23 @@ impl SendStream {
     ///
     /// # Errors
     /// If it is larger than [`Connection::max_message`](crate::Connection::max_message), this half carries bytes, the
-    /// peer stopped the stream, the half was finished or reset, or the connection was closed.
+    /// peer stopped the stream, the half was finished or reset, or the connection was closed. Over MMSP/1, also if it is
+    /// empty, or has a payload protocol from 0x4D570000 to 0x4D57FFFF.
     pub async fn send_message(
         &mut self,
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageToken, WriteError> {
         let size = data.len() as u64;
+        if self.half.link.wire() == Wire::Mmsp1 {
+            // spec 3.35, 3.37
+            if size == 0 {
+                return Err(WriteError::EmptyMessage);
+            }
+            if RESERVED.contains(&options.protocol) {
+                return Err(WriteError::ReservedProtocol(options.protocol));
+            }
+        }
         match self.half.link.max_message() {
             None => return Err(WriteError::NoMessages),
             Some(most) if size > most => return Err(WriteError::TooLarge { size, most }),

@@ -323,7 +323,8 @@ where
 
 async fn echo(request: MessagesRequest, halves: MessageHalves) -> Result<(), TransferError> {
     let (mut to, mut from) = halves;
-    to.send(Bytes::new(), None).await.map_err(TransferError::stream("sending messages"))?;
+    // Not empty, because MMSP/1 carries no message without data.
+    to.send(Bytes::from_static(&[0]), None).await.map_err(TransferError::stream("sending messages"))?;
     let began = Instant::now();
     while let Some(message) = from.receive().await.map_err(TransferError::stream("receiving messages"))? {
         let turned = clock(began);

@@ -10,7 +10,7 @@ mod summary;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{Connection, ConnectionInfo, Event, Rate, Role};
+use manyway::{Connection, ConnectionInfo, Event, Rate, Role, Wire};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
     async fn measure(&mut self, stopped: oneshot::Receiver<()>) -> Result<Ended, CommandError> {
         let mut events = self.connection.events();
         let before = self.look().await?;
-        self.start = Some(connection_json(&before));
+        self.start = Some(connection_json(self.connection.wire(), &before));
         for direction in self.plan.flow.directions() {
             self.paths.take(Instant::now(), direction);
         }
@@ -423,7 +423,7 @@ impl<'a> Run<'a> {
 }
 
 /// The connection as the document describes it at the beginning.
-fn connection_json(info: &ConnectionInfo) -> Value {
+fn connection_json(wire: Wire, info: &ConnectionInfo) -> Value {
     let paths: Vec<_> = info
         .paths
         .iter()
@@ -436,7 +436,8 @@ fn connection_json(info: &ConnectionInfo) -> Value {
         })
         .collect();
     json!({
-        "scheduler": info.statistics.scheduler, "congestion": info.statistics.congestion, "paths": paths,
+        "wire": wire.name(), "scheduler": info.statistics.scheduler, "congestion": info.statistics.congestion,
+        "paths": paths,
     })
 }
 

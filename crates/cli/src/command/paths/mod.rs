@@ -1,6 +1,7 @@
 //! `manyway paths`: lists interfaces and address pairs, and why each is used or not.
 
 mod pings;
+mod primary;
 mod rates;
 pub(super) mod reverse_path;
 mod rows;
@@ -35,6 +36,10 @@ use rows::{
 /// # Errors
 /// If the server is not reached or is not the ticket's, the connection ends, or standard output is full.
 pub async fn run(global: &GlobalArgs, arguments: &PathsArgs) -> Result<ExitCode, CommandError> {
+    if let Some(place) = &arguments.primary {
+        primary::run(global, place, arguments.pid).await?;
+        return Ok(ExitCode::Ok);
+    }
     let mut view = View::new(global, arguments)?;
     let result = match &arguments.ticket {
         None => {

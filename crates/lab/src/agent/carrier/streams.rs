@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions, HostPort, Identity,
-    Locals, ReceiveStream, SendStream, ServerOptions, Ticket,
+    AddressFilter, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions,
+    HostPort, Identity, Locals, Mmsp1Options, ReceiveStream, SendStream, ServerOptions, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use super::places::{Place, Places};
 use crate::agent::document::{Assignment, Load, ManywaySpec};
 use crate::agent::lane::Lane;
+use crate::contender::{Wire, thesis};
 
 /// A Manyway connection.
 pub(in crate::agent) struct Streams {
@@ -30,6 +31,9 @@ impl Streams {
         let mut options = EndpointOptions::default();
         options.connection = config.clone();
         let config = &mut options.connection;
+        if spec.wire == Wire::Mmsp1 {
+            thesis(config).map_err(|error| error.to_string())?;
+        }
         type Set = fn(&mut ConnectionConfig, &str) -> Result<(), ConfigError>;
         let settings: [(&Option<String>, Set); 3] = [
             (&spec.scheduler, ConnectionConfig::set_scheduler),
@@ -44,6 +48,11 @@ impl Streams {
         let is_client = assignment.end.is_client();
         if is_client {
             options.locals = Locals::Interfaces(policy(&spec.interfaces)?);
+        } else if spec.wire == Wire::Mmsp1 {
+            let mut server = Mmsp1Options::new(AddressFilter::anyone());
+            server.listen = listening_addresses(spec);
+            server.connection.clone_from(&options.connection);
+            options.mmsp1 = Some(server);
         } else {
             let mut server = ServerOptions::new(identity(assignment.seed), &secret(assignment.seed));
             server.listen = listening_addresses(spec);
@@ -63,10 +72,7 @@ impl Streams {
         let mut lanes = Places::default();
         let connection = if assignment.end.is_client() {
             let hosts = self.spec.remotes.iter().map(|remote| HostPort::from(SocketAddr::new(*remote, port)));
-            let key = identity(assignment.seed).public_key().hash();
-            let ticket =
-                Ticket::new(key, secret(assignment.seed), hosts.collect()).map_err(|e| e.to_string())?;
-            let connection = self.endpoint.connect(&ticket).await.map_err(|error| error.to_string())?;
+            let connection = self.dial(assignment, hosts.collect()).await?;
             for place in places {
                 let halves = connection.open().await.map_err(|error| error.to_string())?;
                 lanes.introduce(place, lane(assignment, place, halves)).await?;
@@ -83,6 +89,17 @@ impl Streams {
         };
         self.connection = Some(connection);
         Ok(lanes.into_lanes(assignment))
+    }
+
+    async fn dial(&self, assignment: &Assignment, hosts: Vec<HostPort>) -> Result<Connection, String> {
+        let connected = if self.spec.wire == Wire::Mmsp1 {
+            self.endpoint.connect_mmsp1(&hosts).await
+        } else {
+            let key = identity(assignment.seed).public_key().hash();
+            let ticket = Ticket::new(key, secret(assignment.seed), hosts).map_err(|e| e.to_string())?;
+            self.endpoint.connect(&ticket).await
+        };
+        connected.map_err(|error| error.to_string())
     }
 
     /// Waits until every path carries data.
