@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use manyway_lab::cpu::{self, CpuOptions, Subject};
 use manyway_lab::outcome::Outcome;
 use manyway_lab::real::Real;
-use manyway_lab::scenario::{Change, Checksum, Direction, Event, Interface, Link, Route, Side, Traffic};
+use manyway_lab::scenario::{
+    Change, Checksum, Direction, Ending, Event, Interface, Link, Route, Side, Traffic,
+};
 use manyway_lab::{Contender, LabError, Runner, Scenario};
 use manyway_proto::{ByteCount, Rate};
 use manyway_sim::link::LinkConfig;
@@ -437,6 +439,8 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         routes,
         traffic: vec![Traffic::Bulk { direction, size: None, rate: None, chunk: None }],
         events: Vec::new(),
+        ending: Ending::Complete,
+        damage: None,
     }
 }
 
