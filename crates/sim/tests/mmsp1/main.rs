@@ -12,6 +12,7 @@ mod random_changes;
 mod random_operations;
 mod tester;
 mod transfers;
+mod window;
 
 use manyway_proto::ConnectionConfig;
 use manyway_sim::scenario::SECOND;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use manyway_proto::{
     AddressFilter, Connection, ConnectionConfig, ConnectionError, ConnectionHandle, Ecn, Endpoint,
-    EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, Mmsp1Server, Rng, Role,
+    EndpointConfig, Event, FourTuple, Instant, LocalAddress, LocalCandidate, Message, MessageOptions,
+    MessageOutcome, Mmsp1Server, Rng, Role, StreamId,
 };
 use manyway_wire::mmsp1::{
     Block, Data, Fragment, Header, Opening, Packet, Ping, ProbeAck, Sseq, Syn, SynAck, Tag, Tseq,
@@ -16,6 +17,9 @@ use manyway_wire::mmsp1::{
 use manyway_wire::{DecodeError, Writer};
 
 pub(crate) const PEER: &str = "10.0.0.2:4000";
+/// In this time a sender has sent its first congestion window.
+/// IGNORE
+const PACING: Duration = Duration::from_millis(20);
 const OWN: &str = "10.0.0.1:4433";
 
 /// A packet that the endpoint sent.
@@ -51,6 +55,43 @@ impl Sent {
             _ => Vec::new(),
         };
         self.blocks().iter().flat_map(codes).collect()
+    }
+}
+
+/// What a SACK of the endpoint says; TSEQs are counted from the peer's first one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// How many blocks arrived before the first gap.
+    pub(crate) blocks: u32,
+    pub(crate) window: u32,
+    pub(crate) ranges: Vec<(u16, u16)>,
+    pub(crate) duplicates: Vec<u32>,
+}
+
+/// A DATA block that the endpoint sent; its TSEQ is counted from the first one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnData {
+    pub(crate) tseq: u32,
+    pub(crate) stream: u16,
+    pub(crate) sseq: u16,
+    pub(crate) protocol: u32,
+    pub(crate) unordered: bool,
+    pub(crate) fragment: Fragment,
+    pub(crate) data: Vec<u8>,
+}
+
+impl OwnData {
+    fn new(block: &Data<'_>, first: Tseq) -> Self {
+        let Data { tseq, stream, sseq, protocol, unordered, fragment, data } = *block;
+        Self {
+            tseq: tseq.since(first),
+            stream,
+            sseq: sseq.0,
+            protocol,
+            unordered,
+            fragment,
+            data: data.to_vec(),
+        }
     }
 }
 
@@ -135,6 +176,28 @@ impl Tester {
     pub(crate) fn accepted_with(config: ConnectionConfig) -> Self {
         let mut tester = Self::server(config);
         tester.open();
+        tester
+    }
+
+    /// A server with a connection of a peer that says this of itself.
+    pub(crate) fn accepted_from(peer: Opening) -> Self {
+        let mut tester = Self::server(ConnectionConfig::mmsp1());
+        tester.peer = peer;
+        tester.open();
+        tester
+    }
+
+    /// A client with a connection to the peer.
+    pub(crate) fn connected() -> Self {
+        let mut tester = Self::client(ConnectionConfig::mmsp1());
+        let syn = tester.take();
+        assert_eq!(syn.names(), ["SYN"]);
+        tester.answer_syn(&syn, PEER);
+        let ping = tester.take();
+        assert_eq!(ping.names(), ["PING"]);
+        tester.deliver(|w| Block::Pong.encode(w));
+        assert!(tester.is_established());
+        tester.discard();
         tester
     }
 
@@ -227,11 +290,30 @@ impl Tester {
         }
     }
 
+    /// Sends blocks of DATA, all in one packet.
+    pub(crate) fn send(&mut self, blocks: &[Data<'_>]) {
+        self.deliver(|w| blocks.iter().for_each(|block| block.encode(w)));
+    }
+
+    /// Sends a packet for the connection with exactly these bytes behind its header.
+    pub(crate) fn send_raw(&mut self, payload: &[u8]) {
+        self.deliver(|w| w.bytes(payload));
+    }
+
     /// Acknowledges everything of the endpoint up to the TSEQ with this distance from the initial one.
     pub(crate) fn sack(&mut self, upto: u32, window: u32) {
         let ack = self.told.unwrap().tseq.plus(upto);
         self.deliver(|w| {
             encode_sack(w, ack, window, std::iter::empty(), std::iter::empty());
+        });
+    }
+
+    /// The same, and the ranges of distances beyond it.
+    pub(crate) fn sack_ranges(&mut self, blocks: u32, ranges: &[(u16, u16)], window: u32) {
+        let ack = self.told.unwrap().tseq.plus(blocks).minus(1);
+        let ranges = ranges.iter().map(|(start, end)| *start..=*end);
+        self.deliver(|w| {
+            encode_sack(w, ack, window, ranges, std::iter::empty());
         });
     }
 
@@ -289,6 +371,77 @@ impl Tester {
     pub(crate) fn take_names(&mut self) -> Vec<&'static str> {
         let sent = self.take_all();
         sent.iter().flat_map(Sent::names).filter(|name| *name != "PROBE").collect()
+    }
+
+    /// What the SACKs say that the endpoint sent. Everything else is dropped.
+    pub(crate) fn take_sacks(&mut self) -> Vec<Acknowledged> {
+        let first = self.peer.tseq;
+        let sent = self.take_all();
+        let blocks = sent.iter().flat_map(Sent::blocks);
+        blocks
+            .filter_map(|block| if let Block::Sack(sack) = block { Some(sack) } else { None })
+            .map(|sack| Acknowledged {
+                blocks: sack.ack.plus(1).since(first),
+                window: sack.window,
+                ranges: sack.ranges.offsets().map(|range| (*range.start(), *range.end())).collect(),
+                duplicates: sack.duplicates.iter().map(|tseq| tseq.since(first)).collect(),
+            })
+            .collect()
+    }
+
+    /// Waits for what is paced, and takes the DATA that the endpoint sent, packet by packet. Everything else is dropped.
+    pub(crate) fn take_data(&mut self) -> Vec<Vec<OwnData>> {
+        self.poll();
+        self.run_for(PACING);
+        self.take_data_so_far()
+    }
+
+    /// The same without waiting.
+    pub(crate) fn take_data_so_far(&mut self) -> Vec<Vec<OwnData>> {
+        let first = self.told.unwrap().tseq;
+        let sent = self.take_all();
+        let in_packet = |sent: &Sent| {
+            let blocks = sent.blocks().into_iter();
+            blocks
+                .filter_map(|block| {
+                    if let Block::Data(data) = block { Some(OwnData::new(&data, first)) } else { None }
+                })
+                .collect()
+        };
+        sent.iter().map(in_packet).filter(|blocks: &Vec<OwnData>| !blocks.is_empty()).collect()
+    }
+
+    /// The messages that the application receives now, on all streams, with the stream of each.
+    pub(crate) fn messages(&mut self) -> Vec<(u64, Message)> {
+        while self.connection().accept_stream().is_some() {}
+        self.poll();
+        let streams: Vec<StreamId> = (0..u64::from(self.peer.outgoing)).map(StreamId).collect();
+        let mut found = Vec::new();
+        for stream in streams {
+            while let Ok(MessageOutcome::Message(message)) = self.connection().receive_message(stream) {
+                found.push((stream.0, message));
+            }
+        }
+        self.poll();
+        found
+    }
+
+    /// The same without everything but the content.
+    pub(crate) fn texts(&mut self) -> Vec<String> {
+        let text = |(_, message): (u64, Message)| String::from_utf8(message.data.to_vec()).unwrap();
+        self.messages().into_iter().map(text).collect()
+    }
+
+    /// The application opens a stream.
+    pub(crate) fn open_stream(&mut self) -> StreamId {
+        self.connection().open_stream().unwrap()
+    }
+
+    /// The application sends a message.
+    pub(crate) fn send_message(&mut self, stream: StreamId, data: &[u8], options: MessageOptions) {
+        let (now, data) = (self.now, bytes::Bytes::copy_from_slice(data));
+        self.connection().send_message(now, stream, data, options).unwrap();
+        self.poll();
     }
 
     pub(crate) fn discard(&mut self) {
