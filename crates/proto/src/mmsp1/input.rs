@@ -1,7 +1,7 @@
 //! Packets in: whose they are, the path that they belong to, and their blocks.
 
 use manyway_wire::mmsp1::{Block, ErrorCode, Packet, ProbeAck, ProbeData, Response, Sack, Tag};
-use manyway_wire::{DecodeError, Part, PathId};
+use manyway_wire::{DecodeError, PathId};
 
 use super::Mmsp1;
 use super::closing::CloseEvent;
@@ -73,10 +73,11 @@ impl Mmsp1 {
         engine.on_packet_in(&heard, size);
         self.monitor.on_heard(now, heard.path);
         let mut content = Content::default();
-        for block in packet.blocks() {
+        let mut blocks = packet.blocks();
+        while let Some(block) = blocks.next() {
             match block {
                 Ok(block) => self.on_block(engine, &heard, arrival, &block, &mut content),
-                Err(error) => self.note_unreadable(now, &error),
+                Err(error) => self.note_unreadable(now, blocks.kind(), &error),
             }
             if !engine.phase.is_open() {
                 return;
@@ -273,23 +274,13 @@ impl Mmsp1 {
         self.errors.note(now, ErrorCode::INVALID_FIELD, &[kind]);
     }
 
-    /// Notes what a block earns that cannot be read (spec 3.73).
-    fn note_unreadable(&mut self, now: Instant, error: &DecodeError) {
+    /// Notes what a block of this type earns that cannot be read (spec 3.71, 3.73).
+    fn note_unreadable(&mut self, now: Instant, kind: u8, error: &DecodeError) {
         let Response::Error(code) = Response::to(error) else { return };
-        let kind = if let DecodeError::UnknownBlock { kind, .. }
-        | DecodeError::Truncated { part: Part::Block(kind), .. }
-        | DecodeError::TrailingBytes { part: Part::Block(kind), .. }
-        | DecodeError::OutOfRange { part: Part::Block(kind), .. } = *error
-        {
-            kind
-        } else {
-            0
-        };
-        match code {
-            ErrorCode::NO_INFO => self.errors.note(now, code, &[]),
-            ErrorCode::UNRESOLVED_ADDRESS => {
-                let DecodeError::OutOfRange { value, .. } = *error else { return };
-                let family = u16::try_from(value).unwrap_or(u16::MAX);
+        match (code, error) {
+            (ErrorCode::NO_INFO, _) => self.errors.note(now, code, &[]),
+            (ErrorCode::UNRESOLVED_ADDRESS, DecodeError::OutOfRange { value, .. }) => {
+                let family = u16::try_from(*value).unwrap_or_default();
                 self.errors.note(now, code, &family.to_be_bytes());
             }
             _ => self.errors.note(now, code, &[kind]),

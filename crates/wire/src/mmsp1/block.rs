@@ -95,12 +95,19 @@ impl<'a> Block<'a> {
 #[derive(Debug, Clone)]
 pub struct Blocks<'a> {
     frames: RawBlocks<'a>,
+    kind: u8,
 }
 
 impl<'a> Blocks<'a> {
     /// Walks over `payload`, the whole inside of a packet.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { frames: RawBlocks::new(payload) }
+        Self { frames: RawBlocks::new(payload), kind: 0 }
+    }
+
+    /// The type of the block that was read last, also if it could not be read: ERROR names it (spec 3.71). 0 before the
+    /// first one.
+    pub fn kind(&self) -> u8 {
+        self.kind
     }
 
     /// Where the next block begins; after the last one, where the trailing filler begins.
@@ -114,7 +121,8 @@ impl<'a> Iterator for Blocks<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match self.frames.next()?.and_then(Block::decode) {
+            let frame = self.frames.next()?.inspect(|frame| self.kind = frame.kind);
+            match frame.and_then(Block::decode) {
                 Ok(Some(block)) => return Some(Ok(block)),
                 Ok(None) => {}
                 Err(error) => {
