@@ -2,15 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod blocks;
+mod byte_streams;
 mod close;
 mod flow;
+mod fragments;
 mod handshake;
+mod messages;
 mod parity;
 mod paths;
 mod qlog;
 #[path = "../shared/random_changes.rs"]
 mod random_changes;
 mod random_operations;
+mod sacks;
 mod tester;
 mod transfers;
 mod window;
