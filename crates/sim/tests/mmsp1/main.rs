@@ -4,6 +4,7 @@
 mod blocks;
 mod byte_streams;
 mod close;
+mod etsi;
 mod flow;
 mod fragments;
 mod handshake;
