@@ -1,6 +1,7 @@
 //! The behaviour of connections over MMSP/1, in virtual time and through the public interface only.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod attacks;
 mod blocks;
 mod byte_streams;
 mod close;
