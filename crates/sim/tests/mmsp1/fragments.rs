@@ -5,6 +5,9 @@ use manyway_wire::mmsp1::{Block, Data, Fragment, Sseq};
 
 use super::tester::{Tester, opening};
 
+/// Makes two blocks of a peer.
+type MakePair = fn(&Tester) -> [Data<'static>; 2];
+
 /// The message "abc" on stream 3 in three blocks from this TSEQ on.
 fn abc(tester: &Tester, from: u32) -> [Data<'static>; 3] {
     let parts: [(Fragment, &'static [u8]); 3] =
@@ -115,21 +118,23 @@ fn messages_that_share_a_packet_keep_their_boundaries() {
 // spec 3.34
 #[test]
 fn fragments_that_contradict_each_other_earn_rst_0x0004() {
-    let block = |tester: &Tester, tseq, fragment| Data { fragment, ..tester.data(tseq, 3, 0, b"x") };
-    let impossible: [(&str, &dyn Fn(&Tester) -> [Data<'static>; 2]); 9] = [
-        ("a message inside another", &|t| [block(t, 0, Fragment::First), block(t, 1, Fragment::Whole)]),
-        ("a second beginning", &|t| [block(t, 0, Fragment::First), block(t, 1, Fragment::First)]),
-        ("the middle behind an end", &|t| [block(t, 0, Fragment::Whole), block(t, 1, Fragment::Middle)]),
-        ("the middle at the beginning", &|t| [block(t, 1, Fragment::Last), block(t, 0, Fragment::Middle)]),
-        ("an end at the beginning", &|t| [block(t, 1, Fragment::Whole), block(t, 0, Fragment::Last)]),
-        ("no end before a beginning", &|t| [block(t, 2, Fragment::First), block(t, 1, Fragment::Middle)]),
-        ("another stream", &|t| {
+    fn block(tester: &Tester, tseq: u32, fragment: Fragment) -> Data<'static> {
+        Data { fragment, ..tester.data(tseq, 3, 0, b"x") }
+    }
+    let impossible: [(&str, MakePair); 9] = [
+        ("a message inside another", |t| [block(t, 0, Fragment::First), block(t, 1, Fragment::Whole)]),
+        ("a second beginning", |t| [block(t, 0, Fragment::First), block(t, 1, Fragment::First)]),
+        ("the middle behind an end", |t| [block(t, 0, Fragment::Whole), block(t, 1, Fragment::Middle)]),
+        ("the middle at the beginning", |t| [block(t, 1, Fragment::Last), block(t, 0, Fragment::Middle)]),
+        ("an end at the beginning", |t| [block(t, 1, Fragment::Whole), block(t, 0, Fragment::Last)]),
+        ("no end before a beginning", |t| [block(t, 2, Fragment::First), block(t, 1, Fragment::Middle)]),
+        ("another stream", |t| {
             [block(t, 0, Fragment::First), Data { stream: 4, ..block(t, 1, Fragment::Last) }]
         }),
-        ("another U", &|t| {
+        ("another U", |t| {
             [block(t, 0, Fragment::First), Data { unordered: true, ..block(t, 1, Fragment::Last) }]
         }),
-        ("another SSEQ", &|t| {
+        ("another SSEQ", |t| {
             [block(t, 1, Fragment::Last), Data { sseq: Sseq(1), ..block(t, 0, Fragment::First) }]
         }),
     ];
@@ -190,9 +195,9 @@ fn data_without_data_are_acknowledged_and_earn_error_0x0007() {
     assert!(names.contains(&"SACK") && names.contains(&"ERROR"), "{names:?}");
     let error = sent.iter().find(|sent| !sent.codes().is_empty()).unwrap();
     assert_eq!(error.codes(), [7]);
-    let information = error.blocks().into_iter().find_map(|block| match block {
-        Block::Error(report) => report.causes.iter().next().map(|cause| cause.information.to_vec()),
-        _ => None,
+    let information = error.blocks().into_iter().find_map(|block| {
+        let Block::Error(report) = block else { return None };
+        report.causes.iter().next().map(|cause| cause.information.to_vec())
     });
     assert_eq!(information, Some(tester.peer.tseq.0.to_be_bytes().to_vec()), "its TSEQ");
     assert!(tester.texts().is_empty(), "a message without bytes is not delivered");

@@ -1,5 +1,5 @@
 //! The behaviour of connections over MMSP/1, in virtual time and through the public interface only.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod attacks;
 mod blocks;

@@ -8,6 +8,9 @@ use manyway_wire::mmsp1::{Opening, Tseq};
 
 use super::tester::{Acknowledged, Tester, opening};
 
+/// Distances of first and last block.
+type Ranges = &'static [(u16, u16)];
+
 /// Sends a whole message on a stream of its own for each of these TSEQs, each in a packet of its own.
 fn send_each(tester: &mut Tester, tseqs: &[u32]) {
     for tseq in tseqs {
@@ -63,7 +66,7 @@ fn while_there_is_a_gap_every_datagram_is_acknowledged_with_what_arrived_beyond_
     send_each(&mut tester, &[0]);
     tester.run_for(20 * MS);
     tester.discard();
-    let steps: [(u32, u32, &[(u16, u16)]); 6] = [
+    let steps: [(u32, u32, Ranges); 6] = [
         (2, 1, &[(2, 2)]),
         (3, 1, &[(2, 3)]),
         (7, 1, &[(2, 3), (7, 7)]),

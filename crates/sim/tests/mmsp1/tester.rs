@@ -49,10 +49,14 @@ impl Sent {
 
     /// The codes of RST or ERROR.
     pub(crate) fn codes(&self) -> Vec<u16> {
-        let codes = |block: &Block<'_>| match block {
-            Block::Rst(rst) => rst.causes.iter().map(|cause| cause.code.0).collect(),
-            Block::Error(error) => error.causes.iter().map(|cause| cause.code.0).collect(),
-            _ => Vec::new(),
+        let codes = |block: &Block<'_>| -> Vec<u16> {
+            if let Block::Rst(rst) = block {
+                rst.causes.iter().map(|cause| cause.code.0).collect()
+            } else if let Block::Error(error) = block {
+                error.causes.iter().map(|cause| cause.code.0).collect()
+            } else {
+                Vec::new()
+            }
         };
         self.blocks().iter().flat_map(codes).collect()
     }

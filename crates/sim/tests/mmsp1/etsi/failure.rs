@@ -19,10 +19,9 @@ fn with_message() -> Tester {
 }
 
 fn is_unreachable(tester: &Tester) -> bool {
-    let state = tester.events.iter().rev().find_map(|event| match event {
-        Event::Path(path) => Some(path.state),
-        _ => None,
-    });
+    let states = tester.events.iter().rev();
+    let state =
+        states.filter_map(|event| if let Event::Path(path) = event { Some(path.state) } else { None }).next();
     state == Some(PathState::Dead)
 }
 
