@@ -53,7 +53,11 @@ pub struct GlobalArgs {
     /// The wire protocol: mmsp2, or mmsp1 in clear text
     #[arg(long, global = true, value_name = "NAME", default_value_t, hide_default_value = true)]
     #[arg(
-        long_help = "The wire protocol of serve, send, get, bench, ping and paths: mmsp2 (the default: everything is         encrypted, and both ends are authenticated) or mmsp1 (the protocol of the thesis in clear text, for comparison         and trusted links: every host on the way can read and change what is sent, and nobody knows who the other end         is). Both ends have to name mmsp1; neither falls back to the other. With mmsp1 the server is named by         HOST[:PORT], and unless chosen the scheduler is primary, the congestion control new-reno, the detection probes."
+        long_help = "The wire protocol of serve, send, get, bench, ping and paths: mmsp2 (the default: everything is \
+        encrypted, and both ends are authenticated) or mmsp1 (the protocol of the thesis in clear text, for comparison \
+        and trusted links: every host on the way can read and change what is sent, and nobody knows who the other end \
+        is). Both ends have to name mmsp1; neither falls back to the other. With mmsp1 the server is named by \
+        HOST[:PORT], and unless chosen the scheduler is primary, the congestion control new-reno, the detection probes."
     )]
     pub wire: Wire,
     /// With --wire mmsp1, how to detect that a path fails: probes or fast

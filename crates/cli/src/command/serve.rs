@@ -55,29 +55,29 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
     options.ledger = ledger(global)?;
-    let (lock, egress) = match global.wire {
+    let (admission, egress) = match global.wire {
         Wire::Mmsp2 => {
             let egress = gateway(arguments, &advertised)?;
-            (Lock::Keys(Box::new(Secured::open(arguments, &journal)?)), Egress::new(egress))
+            (Admission::Keys(Box::new(Secured::open(arguments, &journal)?)), Egress::new(egress))
         }
-        Wire::Mmsp1 => (Lock::Addresses(clear::who_may_come(arguments)?), Egress::new(None)),
+        Wire::Mmsp1 => (Admission::Addresses(clear::who_may_come(arguments)?), Egress::new(None)),
     };
-    lock.hang(global, arguments, &mut options, advertised).await?;
+    admission.configure(global, arguments, &mut options, advertised).await?;
     let endpoint = Endpoint::bind(options).map_err(|error| of_listen(&error))?;
     // A server that cannot start leaves nothing behind.
     make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
-    let ticket = match &lock {
-        Lock::Keys(secured) => secured.keys.ticket(arguments, &endpoint)?,
-        Lock::Addresses(_) => None,
+    let ticket = match &admission {
+        Admission::Keys(secured) => secured.keys.ticket(arguments, &endpoint)?,
+        Admission::Addresses(_) => None,
     };
     // The reader of the ticket may stop the server at once.
     let stop = interrupted();
-    match &lock {
-        Lock::Keys(secured) => {
+    match &admission {
+        Admission::Keys(secured) => {
             announce((global, arguments), &endpoint, (&secured.keys, ticket.as_ref()), &journal)?;
         }
-        Lock::Addresses(from) => clear::announce((global, arguments), &endpoint, from, &journal)?,
+        Admission::Addresses(from) => clear::announce((global, arguments), &endpoint, from, &journal)?,
     }
     for advice in super::advice::of(global, &endpoint) {
         journal.remark(advice);
@@ -85,9 +85,9 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));
     let log = journal.clone();
-    let (guests, certificate) = match lock {
-        Lock::Keys(secured) => (secured.keys.guests, secured.certificate),
-        Lock::Addresses(_) => (Arc::new(Guests::nobody()), None),
+    let (guests, certificate) = match admission {
+        Admission::Keys(secured) => (secured.keys.guests, secured.certificate),
+        Admission::Addresses(_) => (Arc::new(Guests::nobody()), None),
     };
     let house = House {
         guests,
@@ -120,16 +120,16 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
 }
 
 /// What decides who may connect.
-enum Lock {
+enum Admission {
     /// Tickets and keys, over MMSP/2.
     Keys(Box<Secured>),
     /// Addresses alone, over MMSP/1.
     Addresses(AddressFilter),
 }
 
-impl Lock {
+impl Admission {
     /// Tells the endpoint who may connect.
-    async fn hang(
+    async fn configure(
         &self,
         global: &GlobalArgs,
         arguments: &ServeArgs,
