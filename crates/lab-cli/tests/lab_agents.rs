@@ -165,10 +165,12 @@ fn tcp_side_by_side_is_measured_as_one() {
 
 #[test]
 fn manyway_carries_bulk_both_ways_and_messages() {
-    carries_mixed_traffic(&json!({
-        "kind": "manyway", "scheduler": "min-rtt", "congestion": "cubic", "interfaces": [],
-        "remotes": ["127.0.0.1"], "discover": true, "paths": 1,
-    }));
+    for wire in ["mmsp2", "mmsp1"] {
+        carries_mixed_traffic(&json!({
+            "kind": "manyway", "wire": wire, "scheduler": "min-rtt", "congestion": "cubic", "interfaces": [],
+            "remotes": ["127.0.0.1"], "discover": true, "paths": 1,
+        }));
+    }
 }
 
 #[test]

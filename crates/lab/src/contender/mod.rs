@@ -51,6 +51,7 @@ pub struct ManywaySettings {
 
 /// A wire protocol of Manyway, with its own defaults for everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// Encrypted, with `ConnectionConfig::default`.
     #[default]
