@@ -63,6 +63,20 @@ fn an_abandoned_byte_stream_ends_with_its_code_and_the_total_of_what_was_sent() 
     assert_eq!((last.protocol, &last.data), (BYTES_END, &end(42, 100)));
 }
 
+// spec 3.92
+#[test]
+fn a_byte_stream_that_is_abandoned_before_its_first_byte_is_told_and_accepted() {
+    let mut tester = Tester::accepted();
+    let stream = tester.open_stream();
+    tester.connection().reset(stream, 7).unwrap();
+    let sent = tester.take_data().concat();
+    let [last] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((last.protocol, &last.data), (BYTES_END, &end(8, 0)));
+    send(&mut tester, 0, BYTES_END, &end(8, 0));
+    assert_eq!(tester.connection().accept_stream(), Some(StreamId(0)));
+    assert_eq!(tester.connection().read(StreamId(0), 1).unwrap(), ReadOutcome::Reset(7));
+}
+
 // spec 3.93
 #[test]
 fn a_byte_stream_ends_with_bytes_end_and_not_before() {

@@ -66,11 +66,10 @@ fn the_block_of_a_persist_probe_may_be_acknowledged_or_the_edge_moved() {
             tester.run_for(50 * MS);
             for sent in tester.take_all() {
                 tester.answer_probe(&sent);
-                for block in sent.blocks() {
-                    if let Block::Data(data) = block {
-                        highest = data.tseq.since(tester.told.unwrap().tseq);
-                    }
-                }
+                let tseqs = sent.blocks().into_iter();
+                let tseqs = tseqs
+                    .filter_map(|block| if let Block::Data(data) = block { Some(data.tseq) } else { None });
+                highest = tseqs.map(|tseq| tseq.since(tester.told.unwrap().tseq)).last().unwrap_or(highest);
             }
             if highest > 0 {
                 break;

@@ -10,13 +10,19 @@ use crate::random_changes::{bytes_survive, messages_survive, three_paths};
 
 /// The settings of the thesis, and those of MMSP/2, in turn.
 fn config(seed: u64) -> ConnectionConfig {
-    let schedulers = ["primary", "earliest", "round-robin", "redundant", "stream-bound", "weighted"];
-    let at = usize::try_from(seed / 2).unwrap() % schedulers.len();
+    let scheduler = match (seed / 2) % 6 {
+        0 => "primary",
+        1 => "earliest",
+        2 => "round-robin",
+        3 => "redundant",
+        4 => "stream-bound",
+        _ => "weighted",
+    };
     match seed % 2 {
         0 => ConnectionConfig::mmsp1(),
         _ => {
-            let mut config = modern(schedulers[at], if seed % 3 == 0 { "bbr" } else { "cubic" });
-            config.detection = if seed % 5 == 0 { Detection::Probes } else { Detection::Fast };
+            let mut config = modern(scheduler, if seed.is_multiple_of(3) { "bbr" } else { "cubic" });
+            config.detection = if seed.is_multiple_of(5) { Detection::Probes } else { Detection::Fast };
             config
         }
     }

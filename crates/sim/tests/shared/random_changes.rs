@@ -1,4 +1,5 @@
 //! What random changes of the network must not do to the data of a pair, over any wire.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
