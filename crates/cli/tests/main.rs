@@ -10,6 +10,7 @@ mod keys;
 mod loopback;
 mod memory;
 mod mmsp1;
+mod mmsp1_peer;
 mod namespaces;
 mod observe;
 mod resume;

@@ -8,5 +8,6 @@ mod field;
 mod identity;
 mod messages;
 mod mmsp1;
+mod mmsp1_peer;
 mod sizes;
 mod streams;

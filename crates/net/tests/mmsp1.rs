@@ -19,7 +19,7 @@ fn options(from: &str, listen: &[&str]) -> EndpointOptions {
 }
 
 /// A server that takes only MMSP/1, from these addresses.
-fn server(from: &str, listen: &[&str]) -> Endpoint {
+pub(crate) fn server(from: &str, listen: &[&str]) -> Endpoint {
     Endpoint::bind(options(from, listen)).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn server_of_both(from: &str) -> Endpoint {
     Endpoint::bind(options).unwrap()
 }
 
-fn hosts(server: &Endpoint) -> Vec<HostPort> {
+pub(crate) fn hosts(server: &Endpoint) -> Vec<HostPort> {
     server.local_addresses().iter().map(|local| HostPort::from(local.address)).collect()
 }
 

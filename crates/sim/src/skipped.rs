@@ -1,4 +1,4 @@
-//! Counts tests that need network namespaces and are skipped where there are none.
+//! Counts tests that need network namespaces or a program, and are skipped where there is none.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -27,6 +27,9 @@ pub fn tell_skipped() {
     let count = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).len();
     if count > 0 {
         // The printing macros are captured, the stream itself is not. An error cannot be reported.
-        let _ = writeln!(std::io::stderr(), "skipped: {count} tests needed namespaces (root)");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: {count} tests needed namespaces (root) or a missing program"
+        );
     }
 }

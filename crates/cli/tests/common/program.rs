@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use manyway_sim::skipped::skip;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -36,6 +37,16 @@ pub(crate) struct Finished {
 pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) ticket: String,
+}
+
+/// Whether the programs are installed; otherwise the test counts as skipped, and fails where none may be.
+pub(crate) fn have(programs: &[(&str, &str)]) -> bool {
+    for (program, argument) in programs {
+        let Err(error) = Command::new(program).arg(argument).output() else { continue };
+        skip(format!("{program}: {error}"));
+        return false;
+    }
+    true
 }
 
 impl Running {

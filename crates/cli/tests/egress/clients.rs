@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::hosts::{
-    HOST, LONG, PORT_HERE, SSH, Sshd, WEB, have, make_repository, serve_web, ssh_options, tell, web_hash,
+    HOST, LONG, PORT_HERE, SSH, Sshd, WEB, make_repository, serve_web, ssh_options, tell, web_hash,
 };
 use crate::common::lab::{Family, Hole, Lab};
-use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, wait_until};
+use crate::common::program::{MANYWAY, Running, Server, assert_same_content, have, make_file, wait_until};
 
 /// Bytes of a download: 2 s over two links of 20 Mbit/s.
 const SIZE: usize = 10_000_000;

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use manyway_sim::skipped::skip;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::common::lab::{Lab, Namespace};
@@ -31,16 +30,6 @@ pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + 
         });
         worker.join().unwrap()
     })
-}
-
-/// Whether the programs are installed; otherwise the test counts as skipped, and fails where none may be.
-pub(crate) fn have(programs: &[(&str, &str)]) -> bool {
-    for (program, argument) in programs {
-        let Err(error) = Command::new(program).arg(argument).output() else { continue };
-        skip(format!("{program}: {error}"));
-        return false;
-    }
-    true
 }
 
 /// Prints a line of the test's own.
