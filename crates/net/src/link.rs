@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use manyway_proto::identity::PublicKey;
+use manyway_proto::scheduler::Binding;
 use manyway_proto::{
     ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
     PathId, StreamId,
@@ -99,6 +100,12 @@ pub(crate) enum Command {
     ClosePath {
         handle: ConnectionHandle,
         path: PathId,
+    },
+    BindStream {
+        handle: ConnectionHandle,
+        stream: StreamId,
+        to: Option<Binding>,
+        reply: oneshot::Sender<bool>,
     },
     SetPrimary {
         handle: ConnectionHandle,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::common::{Pair, pattern, read_all, soon, within};
 use bytes::Bytes;
-use manyway::{ConnectionConfig, ConnectionError, ReadError, WriteError};
+use manyway::scheduler::Binding;
+use manyway::{ConnectionConfig, ConnectionError, PathId, ReadError, WriteError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
@@ -280,4 +281,18 @@ async fn streams_that_nobody_accepts_use_up_the_credit_of_the_peer() {
     send.write_chunk(Bytes::from_static(b"last")).await.unwrap();
     let (_send, mut receive) = server.accept().await.unwrap();
     assert_eq!(receive.read_chunk(9).await.unwrap().unwrap(), "last");
+}
+
+#[tokio::test]
+async fn an_application_binds_a_stream_if_the_scheduler_binds_streams() {
+    for (scheduler, binds) in [("stream-bound", true), ("earliest", false)] {
+        let mut config = ConnectionConfig::default();
+        config.set_scheduler(scheduler).unwrap();
+        let pair = Pair::with(ConnectionConfig::default(), config).await;
+        let ((mut send, _), _) = pair.stream().await;
+        for place in [Some(Binding::Path(PathId(0))), Some(Binding::Interface(1)), None] {
+            assert_eq!(soon(send.bind(place)).await.unwrap(), binds, "{scheduler}: {place:?}");
+        }
+        assert!(!soon(send.bind(Some(Binding::Path(PathId(7))))).await.unwrap());
+    }
 }

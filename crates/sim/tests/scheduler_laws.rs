@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use manyway_proto::observe::{Direction as Way, Fact, ObservedPacket, Observer};
-use manyway_proto::scheduler::{self, PathTerms, Purpose};
+use manyway_proto::scheduler::{self, Binding, PathTerms, Purpose};
 use manyway_proto::{
-    ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, PathId, Role, StreamId,
+    ByteCount, Class, ConnectionConfig, Event, Instant, MessageOptions, Misuse, PathId, Role, StreamId,
 };
 use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability};
 use manyway_sim::nightly::is_nightly;
@@ -302,6 +302,52 @@ fn streams_keep_to_their_paths_and_return_to_them() {
     pair.run_for(SECOND).unwrap();
     assert_eq!(ways.take(), homes);
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+#[test]
+fn an_application_binds_streams_to_a_path_or_an_interface_and_gives_them_free_again() {
+    let mut pair = connected("stream-bound", &[(10, 10), (10, 10)]);
+    let ways = Ways::default();
+    let client = pair.peer(Side::Client).unwrap().connection().unwrap();
+    client.set_observer(Box::new(ways.clone()));
+    let interface = client.statistics().paths[1].tuple.local.interface;
+    for _ in 0..4 {
+        start(&mut pair, Side::Client, megabytes(8));
+    }
+    pair.run_for(SECOND).unwrap();
+    let homes = ways.take();
+    let bound = |pair: &mut EndpointPair, place: Option<Binding>| {
+        let client = pair.peer(Side::Client).unwrap().connection().unwrap();
+        homes.keys().for_each(|stream| client.bind_stream(*stream, place).unwrap());
+        pair.run_for(SECOND).unwrap();
+        ways.take();
+        pair.run_for(SECOND).unwrap();
+        ways.take().into_values().flatten().map(|path| path.0).collect::<BTreeSet<u32>>()
+    };
+    assert_eq!(bound(&mut pair, Some(Binding::Interface(interface))), BTreeSet::from([1]));
+    assert_eq!(bound(&mut pair, Some(Binding::Path(PathId(0)))), BTreeSet::from([0]));
+    pair.cut(0, Direction::Both);
+    assert_eq!(bound(&mut pair, Some(Binding::Path(PathId(0)))), BTreeSet::from([1]));
+    pair.restore(0, Direction::Both);
+    pair.run_for(2 * SECOND).unwrap();
+    assert_eq!(bound(&mut pair, None), BTreeSet::from([0, 1]));
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+}
+
+#[test]
+fn a_stream_is_bound_only_to_what_exists_and_by_a_scheduler_that_binds() {
+    for (scheduler, binds) in [("stream-bound", true), ("round-robin", false)] {
+        let mut pair = connected(scheduler, &[(10, 10)]);
+        let client = pair.peer(Side::Client).unwrap().connection().unwrap();
+        let stream = client.open_stream().unwrap();
+        let path = PathId(9);
+        assert_eq!(client.bind_stream(stream, Some(Binding::Path(path))), Err(Misuse::UnknownPath { path }));
+        let other = StreamId(stream.0 + 400);
+        assert_eq!(client.bind_stream(other, None), Err(Misuse::UnknownStream { stream: other }));
+        let expected = if binds { Ok(()) } else { Err(Misuse::SchedulerBindsNoStreams) };
+        assert_eq!(client.bind_stream(stream, Some(Binding::Path(PathId(0)))), expected);
+        assert_eq!(client.bind_stream(stream, Some(Binding::Interface(4711))), expected);
+    }
 }
 
 /// The paths of each stream.

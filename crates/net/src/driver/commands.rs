@@ -62,6 +62,11 @@ impl Driver {
                     let _ = connection.close_path(now, path);
                 }
             }
+            Command::BindStream { handle, stream, to, reply } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    let _ = reply.send(connection.bind_stream(stream, to).is_ok());
+                }
+            }
             Command::SetPrimary { handle, path } => {
                 if let Some(connection) = endpoint.connection(handle) {
                     let _ = connection.set_primary(path);

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manyway_proto::{Class, MessageOptions, MessageToken, StreamId};
+use manyway_proto::scheduler::Binding;
+use manyway_proto::{Class, ConnectionError, MessageOptions, MessageToken, StreamId};
 use tokio::io::AsyncWrite;
 
 use super::pipe::{Ending, Kind};
@@ -142,6 +143,35 @@ impl SendStream {
     pub fn set_class(&mut self, class: Class) {
         let link = &self.half.link;
         link.send(Command::Class { handle: link.handle(), stream: self.id(), class });
+    }
+
+    /// Binds what is sent on the stream to a path or to the paths of an interface, or with `None` leaves the choice to
+    /// the scheduler again. While that place carries no data the stream uses another path. Interactive data and data
+    /// with a deadline go where they arrive first in any case.
+    ///
+    /// Returns false, and changes nothing, if the scheduler of this end binds no streams (`stream-bound` does), there
+    /// is no such path, or the stream has ended.
+    ///
+    /// ```
+    /// use manyway::scheduler::Binding;
+    /// use manyway::{Connection, SendStream};
+    ///
+    /// /// Sends a stream over the interface with this index, as long as one of its paths works.
+    /// async fn over(connection: &Connection, interface: u32) -> Result<SendStream, Box<dyn std::error::Error>> {
+    ///     let (mut stream, _) = connection.open().await?;
+    ///     if !stream.bind(Some(Binding::Interface(interface))).await? {
+    ///         return Err("set the scheduler stream-bound".into());
+    ///     }
+    ///     Ok(stream)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the connection ended.
+    pub async fn bind(&mut self, to: Option<Binding>) -> Result<bool, ConnectionError> {
+        let link = &self.half.link;
+        let (handle, stream) = (link.handle(), self.id());
+        link.ask(|reply| Command::BindStream { handle, stream, to, reply }).await
     }
 }
 

@@ -218,7 +218,7 @@ impl Connection {
         Ok(())
     }
 
-    fn check_path(&self, path: Option<PathId>) -> Result<(), Misuse> {
+    pub(super) fn check_path(&self, path: Option<PathId>) -> Result<(), Misuse> {
         self.check_usable()?;
         match path {
             Some(path) if self.engine.paths.get(path).is_none() => Err(Misuse::UnknownPath { path }),

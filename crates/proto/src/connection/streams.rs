@@ -5,6 +5,7 @@ use manyway_wire::StreamId;
 
 use super::Connection;
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
+use crate::scheduler::{Binding, Event};
 use crate::stream::{ReadOutcome, WriteError};
 use crate::wire::either;
 use crate::{ByteCount, Class, Instant, Misuse};
@@ -130,6 +131,42 @@ impl Connection {
     /// If there is no such stream.
     pub fn set_class(&mut self, stream: StreamId, class: Class) -> Result<(), Misuse> {
         either!(&mut self.wire, wire => wire.streams.set_class(stream, class))
+    }
+
+    /// Binds what this end sends on a stream to a path or to the paths of an interface, or with `None` leaves the
+    /// choice to the scheduler again (Goff-Phatak IV). While the place carries no data, because it does not work or
+    /// is a backup that is not needed, the stream uses another path. The binding holds for bulk data and its
+    /// retransmissions: interactive data and data with a deadline go where they arrive first, whatever the scheduler.
+    /// The last 1024 streams that had data to send or were bound are remembered.
+    ///
+    /// ```
+    /// use manyway_proto::scheduler::Binding;
+    /// use manyway_proto::{Connection, Misuse, PathId, StreamId};
+    ///
+    /// /// Sends two streams on two paths.
+    /// fn separate(connection: &mut Connection, streams: [StreamId; 2], paths: [PathId; 2]) -> Result<(), Misuse> {
+    ///     for (stream, path) in streams.into_iter().zip(paths) {
+    ///         connection.bind_stream(stream, Some(Binding::Path(path)))?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no such stream or path, the connection is not established, or the scheduler of this end binds no
+    /// streams: `stream-bound` does.
+    pub fn bind_stream(&mut self, stream: StreamId, to: Option<Binding>) -> Result<(), Misuse> {
+        self.carries(stream)?;
+        self.check_path(match to {
+            Some(Binding::Path(path)) => Some(path),
+            Some(Binding::Interface(_)) | None => None,
+        })?;
+        let scheduler = &mut self.engine.sending.scheduler;
+        if !scheduler.binds_streams() {
+            return Err(Misuse::SchedulerBindsNoStreams);
+        }
+        scheduler.on_event(&Event::StreamBound { stream, to });
+        Ok(())
     }
 
     /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting

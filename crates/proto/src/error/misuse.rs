@@ -53,6 +53,8 @@ pub enum Misuse {
         /// How many streams may be opened over the whole life of the connection, so far.
         allowed: u64,
     },
+    /// The scheduler of this end binds no streams to paths; `stream-bound` does.
+    SchedulerBindsNoStreams,
     /// The connection is closing or has ended.
     ConnectionClosed,
 }
@@ -77,6 +79,9 @@ impl fmt::Display for Misuse {
                 write!(f, "the payload protocol {protocol:#010x} is reserved: use another one")
             }
             Self::NoStreamCredit { allowed } => write!(f, "the peer allows only {allowed} streams for now"),
+            Self::SchedulerBindsNoStreams => {
+                f.write_str("the scheduler binds no streams to paths: use the scheduler stream-bound")
+            }
             Self::ConnectionClosed => write!(f, "the connection has ended"),
         }
     }

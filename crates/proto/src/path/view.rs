@@ -34,6 +34,7 @@ impl Path {
         let mut view = PathView {
             state: self.state,
             role: self.joint_role(),
+            interface: self.tuple().local.interface,
             peer_ready: self.peer_ready() && !self.back_pressure.is_stalled(&self.tuple()),
             rtt,
             delivery_rate: recovery.delivery_rate(),

@@ -4,6 +4,7 @@
 //! [`Schedulers`] finds one by its name, with optional settings (`weighted=1:1:2`), including custom ones.
 
 pub(crate) mod background;
+mod binding;
 mod blest;
 mod choice;
 mod cost;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use manyway_wire::{PathId, StreamId};
 
+pub use binding::Binding;
 pub use blest::Blest;
 pub use cost::Cost;
 pub use earliest::Earliest;
@@ -130,6 +132,11 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Whether it chooses among streams: then [`View::ready`] is filled, which costs a scan of up to
     /// [`View::MOST_READY`] streams for each burst. Default: it does not.
     fn chooses_streams(&self) -> bool {
+        false
+    }
+
+    /// Whether it follows [`Event::StreamBound`]. Default: it does not.
+    fn binds_streams(&self) -> bool {
         false
     }
 
@@ -248,6 +255,14 @@ pub enum Event {
     PrimaryWished {
         /// The path.
         path: Option<PathId>,
+    },
+    /// The application binds a stream to a place, or leaves the choice to the scheduler again. Only for schedulers
+    /// that bind streams ([`Scheduler::binds_streams`]).
+    StreamBound {
+        /// The stream.
+        stream: StreamId,
+        /// The place.
+        to: Option<Binding>,
     },
     /// The application permits a path although it costs more than the last primary that needed no permission.
     CostlyAllowed {

@@ -154,7 +154,11 @@ impl Scheduler for Primary {
                     self.allowed.push(path);
                 }
             }
-            Event::Sent { .. } | Event::Acked { .. } | Event::Lost { .. } | Event::Path { .. } => {}
+            Event::Sent { .. }
+            | Event::Acked { .. }
+            | Event::Lost { .. }
+            | Event::Path { .. }
+            | Event::StreamBound { .. } => {}
         }
     }
 

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use manyway_wire::{PathId, StreamId};
 
 use super::choice::{capacity, has_room, preferred, turn};
-use super::{Decision, PathView, Purpose, Scheduler, Source, View};
+use super::{Binding, Decision, Event, PathView, Purpose, Scheduler, Source, View};
 use crate::ByteCount;
 
 /// Binds each stream to a path when it first has data to send. While that path carries no data the stream uses
 /// another one, and returns to its own when that works again.
 ///
-/// A new stream gets the path with the highest rate for each of its streams. While the rate of any path is unknown,
+/// The application may choose the path or the interface of a stream ([`Event::StreamBound`]). Otherwise a new stream
+/// gets the path with the highest rate for each of its streams. While the rate of any path is unknown,
 /// it gets the path with the fewest streams, of these the oldest. Streams of one path with the same priority take
 /// turns, those with retransmissions first.
 ///
@@ -26,7 +27,10 @@ pub struct StreamBound {
 
 #[derive(Debug, Clone, Copy)]
 struct Bond {
-    home: PathId,
+    /// The choice of the application.
+    wished: Option<Binding>,
+    /// `None` before the first decision.
+    home: Option<PathId>,
     /// The path of the stream while its home does not work.
     refuge: Option<PathId>,
     /// The decision at which it had its last turn.
@@ -35,38 +39,54 @@ struct Bond {
 
 const MOST_STREAMS: usize = 1024;
 
+impl Bond {
+    /// Of a new stream, which waits behind all that had no turn before.
+    fn new(turn: u64) -> Self {
+        Self { wished: None, home: None, refuge: None, served: turn.saturating_sub(1) }
+    }
+}
+
 impl StreamBound {
     /// The present path of a stream.
     fn path_of<'a>(&mut self, stream: StreamId, view: &View<'a>) -> Option<&'a PathView> {
         let works = |id: PathId| view.in_use().find(|path| path.id == id);
+        let mut bond = self.bonds.get(&stream).copied().unwrap_or_else(|| Bond::new(self.turn));
+        let wished = bond.wished.and_then(|binding| binding.path(view));
+        let open = |home: &PathId| view.path(*home).is_some();
         // A stream without a home, or whose home is closed, gets a new one.
-        let known = self.bonds.get(&stream).copied().filter(|bond| view.path(bond.home).is_some());
-        let mut bond = match known {
-            Some(bond) => bond,
-            None => Bond { home: self.freest(view)?.id, refuge: None, served: self.turn.saturating_sub(1) },
+        let home = match wished.or_else(|| bond.home.filter(open)) {
+            Some(home) => home,
+            None => self.freest(view)?.id,
         };
-        let path = match works(bond.home) {
+        if bond.home != Some(home) {
+            (bond.home, bond.refuge) = (Some(home), None);
+        }
+        let path = match works(home) {
             Some(home) => {
                 bond.refuge = None;
                 Some(home)
             }
             None => bond.refuge.and_then(works).or_else(|| self.freest(view)),
         };
-        if let Some(path) = path.filter(|path| path.id != bond.home) {
+        if let Some(path) = path.filter(|path| path.id != home) {
             bond.refuge = Some(path.id);
         }
+        self.keep(stream, bond);
+        path
+    }
+
+    fn keep(&mut self, stream: StreamId, bond: Bond) {
         self.bonds.insert(stream, bond);
         if self.bonds.len() > MOST_STREAMS {
             self.forget_oldest();
         }
-        path
     }
 
     /// The preferred path with the highest rate for each stream, the new one included. Before slow start has ended
     /// everywhere, windows and first RTTs say little about rates: then the path with the fewest streams.
     fn freest<'a>(&self, view: &View<'a>) -> Option<&'a PathView> {
         let streams = |path: &PathView| {
-            let on_it = self.bonds.values().filter(|bond| bond.refuge.unwrap_or(bond.home) == path.id);
+            let on_it = self.bonds.values().filter(|bond| bond.refuge.or(bond.home) == Some(path.id));
             on_it.count() as u64 + 1
         };
         if preferred(view).any(|path| path.in_slow_start) {
@@ -91,6 +111,21 @@ impl Scheduler for StreamBound {
 
     fn chooses_streams(&self) -> bool {
         true
+    }
+
+    fn binds_streams(&self) -> bool {
+        true
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let Event::StreamBound { stream, to } = *event else { return };
+        match to {
+            Some(place) => {
+                let bond = self.bonds.get(&stream).copied().unwrap_or_else(|| Bond::new(self.turn));
+                self.keep(stream, Bond { wished: Some(place), ..bond });
+            }
+            None => drop(self.bonds.remove(&stream)),
+        }
     }
 
     fn is_guarded(&self) -> bool {
@@ -122,10 +157,10 @@ impl Scheduler for StreamBound {
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
         let works = |id: PathId| view.in_use().any(|path| path.id == id);
-        let is_guest = |bond: &Bond| bond.refuge == Some(path.id) && !works(bond.home);
+        let is_guest = |bond: &Bond| bond.refuge == Some(path.id) && !bond.home.is_some_and(works);
         if self.bonds.values().any(is_guest) {
             Purpose::OrphanedStreams
-        } else if self.bonds.values().any(|bond| bond.home == path.id) {
+        } else if self.bonds.values().any(|bond| bond.home == Some(path.id)) {
             Purpose::Streams
         } else {
             Purpose::Unbound

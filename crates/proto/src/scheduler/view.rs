@@ -130,6 +130,8 @@ pub struct PathView {
     pub state: PathState,
     /// The role of its interface, as both ends agree.
     pub role: Role,
+    /// The index of its interface at this end; zero if it is unknown.
+    pub interface: u32,
     /// Whether data may go on it: not if the peer reported the path as suspect or dead, nor if its carrier has taken
     /// nothing for longer than a round trip.
     pub peer_ready: bool,
@@ -302,6 +304,7 @@ impl PathView {
             id,
             state: PathState::Active,
             role: Role::Primary,
+            interface: 0,
             peer_ready: true,
             rtt: RttView { smoothed: rtt, variation: rtt / 10, minimum: rtt, base: rtt },
             delay: rtt / 2,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig, Event, PathReason, PathState};
+use manyway_proto::scheduler::Binding;
+use manyway_proto::{ByteCount, ConnectionConfig, Event, PathId, PathReason, PathState, StreamId};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, path_events, percent};
 use manyway_sim::traffic::Exchange;
@@ -204,6 +205,31 @@ fn a_nat_that_changes_the_port_keeps_the_connection() {
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
     pair.rebind(0);
     pair.transfer(Side::Server, megabytes(1), 2 * MINUTE).unwrap();
+}
+
+#[test]
+fn an_application_binds_a_stream_to_a_path() {
+    let mut pair = connected_with(two_paths(), &modern("stream-bound", "cubic"));
+    pair.run_for(SECOND).unwrap();
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(8))));
+    pair.run_for(500 * MS).unwrap();
+    for path in [1, 0] {
+        let client = pair.peer(Side::Client).unwrap().connection().unwrap();
+        client.bind_stream(StreamId(0), Some(Binding::Path(PathId(path)))).unwrap();
+        pair.run_for(SECOND).unwrap();
+        let before = pair.delivered(Side::Client);
+        pair.run_for(SECOND).unwrap();
+        let delivered: Vec<u64> = pair
+            .delivered(Side::Client)
+            .iter()
+            .zip(before)
+            .map(|(after, before)| (*after - before).get())
+            .collect();
+        let [on, off] = if path == 0 { [0, 1] } else { [1, 0] };
+        assert!(delivered[on] > 100 * delivered[off].max(1_000), "{delivered:?} with the path {path}");
+    }
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
 // spec 3.82

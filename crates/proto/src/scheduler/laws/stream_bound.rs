@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use manyway_wire::StreamId;
+
+use super::super::Binding;
 use super::super::choice::capacity;
 use super::*;
 
@@ -28,6 +31,29 @@ proptest! {
                 let path = path_of(stream, &scene);
                 let expected = (at_home.sendable > ByteCount::ZERO).then_some(at_home.id);
                 prop_assert!(path == expected || at_home.state == PathState::Dead, "{path:?} for {at_home:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_the_application_binds_leaves_that_place_only_while_it_carries_no_data(
+        paths in some_open(), rounds in fates(), place in any::<prop::sample::Index>(), by_interface: bool,
+    ) {
+        let paths: Vec<PathView> =
+            paths.into_iter().map(|path| PathView { interface: 10 + path.id.0 / 2, ..path }).collect();
+        let place = paths[place.index(paths.len())];
+        let to = if by_interface { Binding::Interface(place.interface) } else { Binding::Path(place.id) };
+        let is_there =
+            |path: &PathView| if by_interface { path.interface == place.interface } else { path.id == place.id };
+        let mut scheduler = make("stream-bound");
+        scheduler.on_event(&Event::StreamBound { stream: StreamId(0), to: Some(to) });
+        for fates in &rounds {
+            let scene = Scene { ready: vec![ready(0)], ..Scene::bulk(befallen(&paths, fates)) };
+            let chosen = chosen(&scene.decide(&mut *scheduler)).0.first().copied();
+            let working = scene.paths.iter().filter(|path| is_there(path) && path.tier().is_some());
+            let carries = scene.paths.iter().any(|path| path.tier().is_some_and(|tier| tier != Tier::Reserve));
+            if carries && working.clone().count() > 0 && working.clone().all(|path| path.tier() != Some(Tier::Reserve)) {
+                prop_assert!(chosen.is_none_or(|id| is_there(scene.path(id))), "{chosen:?} for {to:?}");
             }
         }
     }
