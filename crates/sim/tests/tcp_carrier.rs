@@ -312,10 +312,12 @@ fn a_tcp_path_moves_to_no_address_from_which_copies_of_its_records_come() {
 fn a_record_that_the_peer_discards_is_sent_again_long_before_the_path_would_die() {
     let (mut pair, tuple) = tcp_alone(LinkConfig::new(mbit(20), 10 * MS), client);
     pair.start(Side::Client, Box::new(Exchange::new(pair.host(Side::Client), megabytes(2))));
-    // A record that never reaches the stream is one that the peer reads and discards.
+    pair.run_for(SECOND / 5).unwrap();
+    // A record that never reaches the stream is one that the peer reads and discards. A larger window makes one more.
     let now = pair.now();
-    let client = pair.peer(Side::Client).unwrap().peer().endpoint();
-    let discarded = client.poll_transmit(now, &mut Vec::new()).unwrap();
+    let client = pair.peer(Side::Client).unwrap().peer();
+    client.connection().unwrap().on_carrier_figures(now, tuple, CarrierFigures::new(20 * MS, megabytes(1)));
+    let discarded = client.endpoint().poll_transmit(now, &mut Vec::new()).unwrap();
     assert!(discarded.tuple == tuple && discarded.length > 1000, "{discarded:?}");
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
     let tcp = figures(&mut pair, tuple).unwrap();
