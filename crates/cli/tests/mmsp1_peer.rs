@@ -1,6 +1,6 @@
 //! The independent peer of MMSP/1 in Python at one end and `manyway` at the other, over two paths with lost packets.
 //! Tests need `python3`; where it is missing they count as skipped.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
 
 use std::process::Command;
 

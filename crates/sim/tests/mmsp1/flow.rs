@@ -69,7 +69,8 @@ fn the_block_of_a_persist_probe_may_be_acknowledged_or_the_edge_moved() {
                 let tseqs = sent.blocks().into_iter();
                 let tseqs = tseqs
                     .filter_map(|block| if let Block::Data(data) = block { Some(data.tseq) } else { None });
-                highest = tseqs.map(|tseq| tseq.since(tester.told.unwrap().tseq)).last().unwrap_or(highest);
+                let mut tseqs = tseqs.map(|tseq| tseq.since(tester.told.unwrap().tseq));
+                highest = tseqs.next_back().unwrap_or(highest);
             }
             if highest > 0 {
                 break;
