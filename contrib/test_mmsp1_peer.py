@@ -519,7 +519,7 @@ class Closes(Pair):
         self.assertEqual(self.accepted().connection.end, "closed")
         self.assertEqual(len(self.net.sent(wire.FIN_DONE)), 2)
 
-    def test_fin_ack_that_nobody_answers_ends_as_complete_and_fin_does_not(self):
+    def test_unanswered_fin_ack_ends_as_complete_and_unanswered_fin_does_not(self):
         for lost, complete, known in (
             (wire.FIN_DONE, True, True),
             (wire.FIN_DONE, True, False),

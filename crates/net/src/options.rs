@@ -59,7 +59,7 @@ impl ServerOptions {
     }
 }
 
-/// Settings of a server for clients that come over MMSP/1. That protocol encrypts nothing and authenticates nobody:
+/// Settings of a server for clients that come over MMSP/1. That protocol neither encrypts nor authenticates:
 /// every host on the way can read, change and forge what is sent, and an address is no proof of identity.
 ///
 /// ```

@@ -19,7 +19,7 @@ pub enum Wire {
     #[default]
     Mmsp2,
     /// The protocol of the thesis in clear text: every host on the way can read, change and forge what is sent, and
-    /// neither end knows who the other is. [`Endpoint::connect_mmsp1`](crate::Endpoint::connect_mmsp1).
+    /// neither end authenticates the other. [`Endpoint::connect_mmsp1`](crate::Endpoint::connect_mmsp1).
     Mmsp1,
 }
 

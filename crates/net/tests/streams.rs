@@ -264,7 +264,7 @@ async fn a_stream_is_a_tokio_stream() {
 }
 
 #[tokio::test]
-async fn streams_that_nobody_accepts_use_up_the_credit_of_the_peer() {
+async fn unaccepted_streams_use_up_the_credit_of_the_peer() {
     let pair = Pair::new().await;
     let (client, server) = (pair.connected.clone(), pair.accepted.clone());
     // Dropping both halves resets and stops the stream, so that it ends without the application of the server.
@@ -272,7 +272,7 @@ async fn streams_that_nobody_accepts_use_up_the_credit_of_the_peer() {
     while let Ok(stream) = tokio::time::timeout(Duration::from_millis(500), client.open()).await {
         drop(stream.unwrap());
         opened += 1;
-        assert!(opened < 2000, "nobody accepts them");
+        assert!(opened < 2000, "none is accepted");
     }
     for _ in 0..opened {
         server.accept().await.unwrap();

@@ -142,7 +142,7 @@ impl EndpointPeer {
     /// Makes the endpoint that accepts connections over MMSP/1 from any address.
     pub fn mmsp1_server(connection: Arc<ConnectionConfig>, rng: Rng) -> Self {
         let mut config = EndpointConfig::default();
-        config.mmsp1 = Some(Mmsp1Server { connection, from: AddressFilter::anyone() });
+        config.mmsp1 = Some(Mmsp1Server { connection, from: AddressFilter::all() });
         Self::new(config, None, rng)
     }
 

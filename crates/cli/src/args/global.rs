@@ -55,8 +55,8 @@ pub struct GlobalArgs {
     #[arg(
         long_help = "The wire protocol of serve, send, get, bench, ping and paths: mmsp2 (the default: everything is \
         encrypted, and both ends are authenticated) or mmsp1 (the protocol of the thesis in clear text, for comparison \
-        and trusted links: every host on the way can read and change what is sent, and nobody knows who the other end \
-        is). Both ends have to name mmsp1; neither falls back to the other. With mmsp1 the server is named by \
+        and trusted links: every host on the way can read and change what is sent, and neither end authenticates \
+        the other). Both ends have to name mmsp1; neither falls back to the other. With mmsp1 the server is named by \
         HOST[:PORT], and unless chosen the scheduler is primary, the congestion control new-reno, the detection probes."
     )]
     pub wire: Wire,

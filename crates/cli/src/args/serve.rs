@@ -22,10 +22,10 @@ pub struct ServeArgs {
     /// Let clients fetch, not send
     #[arg(long)]
     pub read_only: bool,
-    /// With --wire mmsp1: who may connect, by address, such as 192.168.1.0/24; may be given several times
+    /// With --wire mmsp1: addresses from which clients may connect, such as 192.168.1.0/24; may be given several times
     #[arg(long, value_name = "NET", conflicts_with = "open")]
     pub from: Vec<AddressFilter>,
-    /// With --wire mmsp1: let everyone fetch, and nobody send
+    /// With --wire mmsp1: let clients from all addresses fetch; none may send
     #[arg(long)]
     pub open: bool,
     /// Listen here; may be given several times; default all addresses, port 4455

@@ -87,7 +87,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let log = journal.clone();
     let (guests, certificate) = match admission {
         Admission::Keys(secured) => (secured.keys.guests, secured.certificate),
-        Admission::Addresses(_) => (Arc::new(Guests::nobody()), None),
+        Admission::Addresses(_) => (Arc::new(Guests::empty()), None),
     };
     let house = House {
         guests,

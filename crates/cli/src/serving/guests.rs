@@ -57,8 +57,8 @@ impl Guests {
         Self { list: RwLock::new(Arc::new(list)), source: None, journal: None }
     }
 
-    /// Nobody: for a server without keys.
-    pub fn nobody() -> Self {
+    /// An empty list, for a server without keys.
+    pub fn empty() -> Self {
         Self { list: RwLock::default(), source: None, journal: None }
     }
 

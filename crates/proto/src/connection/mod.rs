@@ -70,7 +70,7 @@ impl Connection {
         self.engine.side
     }
 
-    /// Whether the connection goes over MMSP/1, which protects nothing and authenticates nobody.
+    /// Whether the connection goes over MMSP/1, which neither encrypts nor authenticates.
     pub fn is_mmsp1(&self) -> bool {
         self.as_mmsp1().is_some()
     }
@@ -94,8 +94,8 @@ impl Connection {
         self.engine.phase == crate::engine::Phase::Closed
     }
 
-    /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it. Never one over MMSP/1, which authenticates
-    /// nobody.
+    /// The peer's key as DER of its `SubjectPublicKeyInfo`, once TLS showed it. Over MMSP/1 there are
+    /// no keys: always `None`.
     pub fn peer_public_key(&self) -> Option<&[u8]> {
         self.mmsp2()?.peer_public_key()
     }

@@ -45,7 +45,7 @@ impl Mmsp1 {
                 self.monitor.watch(now, path);
             }
             Notice::Status(path, PathAvailability::Dead) => self.monitor.forget(path),
-            Notice::Overdue(path) => self.monitor.hurry(now, path),
+            Notice::Overdue(path) => self.monitor.probe_now(now, path),
             Notice::Closed { path, .. } => {
                 self.monitor.forget(path);
                 self.places.forget(path);

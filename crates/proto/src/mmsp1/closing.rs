@@ -138,7 +138,7 @@ pub(crate) enum CloseEnd {
 
 /// A packet of the close.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CloseSay {
+pub(crate) enum ClosePacket {
     /// FIN with the last TSEQ in sequence of this moment.
     Fin,
     FinAck,
@@ -261,27 +261,27 @@ impl Closing {
     }
 
     /// The packet that is due, and how many packets of the close went before it.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(CloseSay, u32)> {
-        let say = self.next_due(now)?;
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(ClosePacket, u32)> {
+        let packet = self.next_due(now)?;
         let turn = self.turn;
         self.turn = self.turn.wrapping_add(1);
-        Some((say, turn))
+        Some((packet, turn))
     }
 
-    fn next_due(&mut self, now: Instant) -> Option<CloseSay> {
+    fn next_due(&mut self, now: Instant) -> Option<ClosePacket> {
         if let Some(cause) = self.reset.take() {
-            return Some(CloseSay::Rst(cause));
+            return Some(ClosePacket::Rst(cause));
         }
         if std::mem::take(&mut self.answer) {
-            return Some(CloseSay::FinAck);
+            return Some(ClosePacket::FinAck);
         }
         let before = self.repeat.as_mut()?.take_due(now)?;
         if before > 0 {
             self.step(now, Duration::ZERO, CloseEvent::Timer);
         }
         match self.state {
-            CloseState::FinSent => Some(CloseSay::Fin),
-            CloseState::FinAckSent => Some(CloseSay::FinAck),
+            CloseState::FinSent => Some(ClosePacket::Fin),
+            CloseState::FinAckSent => Some(ClosePacket::FinAck),
             CloseState::Established
             | CloseState::FinPending
             | CloseState::FinReceived

@@ -3,7 +3,7 @@
 use manyway_wire::PathId;
 use manyway_wire::mmsp1::{Block, ErrorCode, Fin, FinDone, HEADER_LEN, Rst, encode_rst};
 
-use super::closing::{CloseEnd, CloseEvent, CloseSay, CloseState, Closed};
+use super::closing::{CloseEnd, CloseEvent, ClosePacket, CloseState, Closed};
 use super::errors::OwnedCause;
 use super::handshake::HandshakeEvent;
 use super::unnumbered::observe;
@@ -167,17 +167,17 @@ impl Mmsp1 {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (say, turn) = self.closing.take_due(now)?;
+        let (packet, turn) = self.closing.take_due(now)?;
         let path = engine.paths.by_turn(turn)?;
         let (id, tuple) = (path.id, path.tuple());
         let peer = self.peer_tag();
-        match say {
-            CloseSay::Fin => {
+        match packet {
+            ClosePacket::Fin => {
                 let fin = Fin { ack: self.streams.ack() };
                 self.write_packet(buffer, peer, |w| fin.encode(w));
             }
-            CloseSay::FinAck => self.write_packet(buffer, peer, |w| Block::FinAck.encode(w)),
-            CloseSay::Rst(cause) => self.write_packet(buffer, peer, |w| {
+            ClosePacket::FinAck => self.write_packet(buffer, peer, |w| Block::FinAck.encode(w)),
+            ClosePacket::Rst(cause) => self.write_packet(buffer, peer, |w| {
                 encode_rst(w, false, std::iter::once(cause.as_cause()));
             }),
         }

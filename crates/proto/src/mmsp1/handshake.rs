@@ -1,7 +1,7 @@
 //! The four-way handshake (spec 3.50 to 3.5c; figure 3.15 of the thesis), as a machine that runs by a table.
 //!
 //! The client keeps a [`Handshake`] from its SYN on. A server keeps nothing before a valid PING: its rows are those from
-//! CLOSED, and its endpoint does what they say.
+//! CLOSED, and its endpoint does what they packet.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -153,7 +153,7 @@ pub(crate) enum HandshakeEnd {
 
 /// A packet of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
+pub(crate) enum HandshakePacket {
     Syn,
     /// PING with [`Handshake::info`].
     Ping,
@@ -352,25 +352,25 @@ impl Handshake {
     }
 
     /// The packet that is due, and the addresses between which it goes.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(FourTuple, Say)> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(FourTuple, HandshakePacket)> {
         if let Some(tuple) = self.reset.take() {
-            return Some((tuple, Say::Rst));
+            return Some((tuple, HandshakePacket::Rst));
         }
-        let say = match self.state {
-            HandshakeState::SynSent => Say::Syn,
-            HandshakeState::InfoPinged => Say::Ping,
+        let packet = match self.state {
+            HandshakeState::SynSent => HandshakePacket::Syn,
+            HandshakeState::InfoPinged => HandshakePacket::Ping,
             HandshakeState::Closed | HandshakeState::Established => return None,
         };
         let before = self.repeat.as_mut()?.take_due(now)?;
         if before > 0 {
             self.step(now, HandshakeEvent::Timer);
         }
-        if say == Say::Syn {
+        if packet == HandshakePacket::Syn {
             self.syn_at = Some(now).filter(|_| before == 0);
         }
         let target = *self.targets.get(self.turn % self.targets.len().max(1))?;
         self.turn += 1;
-        Some((target, say))
+        Some((target, packet))
     }
 
     /// When [`Self::take_due`] or [`Self::on_timeout`] has something to do.

@@ -9,7 +9,7 @@ use manyway_wire::mmsp1::{
 use manyway_wire::{DecodeError, PathId, Writer};
 
 use super::closing::CloseEnd;
-use super::handshake::{HandshakeEnd, HandshakeEvent, HandshakeState, Moved, Say};
+use super::handshake::{HandshakeEnd, HandshakeEvent, HandshakePacket, HandshakeState, Moved};
 use super::input::PacketArrival;
 use super::streams::Streams;
 use super::unnumbered::note_sent;
@@ -213,9 +213,9 @@ impl Mmsp1 {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let (tuple, say) = self.handshake.take_due(now)?;
-        match say {
-            Say::Syn => {
+        let (tuple, packet) = self.handshake.take_due(now)?;
+        match packet {
+            HandshakePacket::Syn => {
                 let syn = Syn {
                     opening: self.own,
                     addresses: self.named.in_syn(self.own.outgoing, ROOM_FOR_ADDRESSES),
@@ -223,11 +223,11 @@ impl Mmsp1 {
                 };
                 self.write_packet(buffer, self.own.tag, |w| syn.encode(w));
             }
-            Say::Ping => {
+            HandshakePacket::Ping => {
                 let ping = Ping { info: self.handshake.info(), unrecognised: None };
                 self.write_packet(buffer, self.peer_tag(), |w| ping.encode(w));
             }
-            Say::Rst => self.write_packet(buffer, self.peer_tag(), |w| {
+            HandshakePacket::Rst => self.write_packet(buffer, self.peer_tag(), |w| {
                 encode_rst(w, false, std::iter::empty());
             }),
         }

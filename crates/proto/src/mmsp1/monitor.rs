@@ -1,4 +1,4 @@
-//! Asks by PROBE whether the paths still answer (spec 3.84, 3.85).
+//! Liveness of paths by PROBE (spec 3.84, 3.85).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,32 +7,32 @@ use manyway_wire::PathId;
 
 use crate::Instant;
 
-/// A path without a packet for so long is asked.
+/// Silence of a path after which it is probed.
 const SILENCE: Duration = Duration::from_secs(15);
-/// So many PROBEs without an answer make a path unreachable.
+/// Consecutive unanswered PROBEs that make a path unreachable.
 const UNANSWERED: u8 = 3;
 /// Shortest wait for an answer.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a PROBE waits that could not be sent.
+/// Delay of a PROBE that could not be sent.
 const POSTPONED: Duration = Duration::from_millis(100);
 
 /// What is known of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watch {
     /// No PROBE is unanswered; the next one goes at this time if no packet comes.
-    Quiet { ask_at: Instant },
+    Quiet { probe_at: Instant },
     /// The last `sent` PROBEs are unanswered; the newest one counts as such from `until` on.
-    Asked { sent: u8, until: Instant },
+    Probed { sent: u8, until: Instant },
 }
 
-/// What to do about a path.
+/// The next action on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// Send a PROBE, and then call [`Monitor::on_asked`].
-    Ask(PathId),
+pub(crate) enum MonitorAction {
+    /// Send a PROBE, and then call [`Monitor::on_probe_sent`].
+    Probe(PathId),
     /// The path does not answer. The monitor has forgotten it.
-    Unreachable(PathId),
+    DeclareUnreachable(PathId),
 }
 
 /// Watches the paths that are reachable.
@@ -44,7 +44,7 @@ pub(crate) struct Monitor {
 impl Monitor {
     /// The path became reachable.
     pub(crate) fn watch(&mut self, now: Instant, path: PathId) {
-        self.paths.insert(path, Watch::Quiet { ask_at: now + SILENCE });
+        self.paths.insert(path, Watch::Quiet { probe_at: now + SILENCE });
     }
 
     /// The path is not reachable any more, or closed.
@@ -56,73 +56,74 @@ impl Monitor {
     /// may be dead.
     pub(crate) fn on_heard(&mut self, now: Instant, path: PathId) {
         // A PROBE that is due for overdue data goes, whatever else comes.
-        if let Some(Watch::Quiet { ask_at }) = self.paths.get_mut(&path).filter(|watch| watch.due_at() > now)
+        if let Some(Watch::Quiet { probe_at }) =
+            self.paths.get_mut(&path).filter(|watch| watch.due_at() > now)
         {
-            *ask_at = now + SILENCE;
+            *probe_at = now + SILENCE;
         }
     }
 
     /// PROBE-ACK came for a PROBE on the path, or a SACK for a packet that went on it.
     pub(crate) fn on_answered(&mut self, now: Instant, path: PathId) {
         if let Some(watch) = self.paths.get_mut(&path) {
-            *watch = Watch::Quiet { ask_at: now + SILENCE };
+            *watch = Watch::Quiet { probe_at: now + SILENCE };
         }
     }
 
-    /// Data on the path are overdue: asks without waiting for silence.
-    pub(crate) fn hurry(&mut self, now: Instant, path: PathId) {
-        if let Some(Watch::Quiet { ask_at }) = self.paths.get_mut(&path) {
-            *ask_at = now.min(*ask_at);
+    /// Data on the path are overdue: a PROBE is due at once.
+    pub(crate) fn probe_now(&mut self, now: Instant, path: PathId) {
+        if let Some(Watch::Quiet { probe_at }) = self.paths.get_mut(&path) {
+            *probe_at = now.min(*probe_at);
         }
     }
 
     /// A PROBE went on the path; `pto` is the probe timeout of the path.
-    pub(crate) fn on_asked(&mut self, now: Instant, path: PathId, pto: Duration) {
+    pub(crate) fn on_probe_sent(&mut self, now: Instant, path: PathId, pto: Duration) {
         let Some(watch) = self.paths.get_mut(&path) else { return };
         let sent = match *watch {
             Watch::Quiet { .. } => 1,
-            Watch::Asked { sent, .. } => sent.saturating_add(1),
+            Watch::Probed { sent, .. } => sent.saturating_add(1),
         };
-        *watch = Watch::Asked { sent, until: now + pto.max(SHORTEST_WAIT) };
+        *watch = Watch::Probed { sent, until: now + pto.max(SHORTEST_WAIT) };
     }
 
     /// A PROBE cannot be sent now: it goes a little later.
     pub(crate) fn postpone(&mut self, now: Instant, path: PathId) {
         let later = now + POSTPONED;
         match self.paths.get_mut(&path) {
-            Some(Watch::Quiet { ask_at }) => *ask_at = later,
-            Some(Watch::Asked { until, .. }) => *until = later,
+            Some(Watch::Quiet { probe_at }) => *probe_at = later,
+            Some(Watch::Probed { until, .. }) => *until = later,
             None => {}
         }
     }
 
-    /// The next thing to do, if one is due.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Wish> {
+    /// The next action, if one is due.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<MonitorAction> {
         let (path, watch) = self.paths.iter().find(|(_, watch)| watch.due_at() <= now)?;
         let path = *path;
-        if matches!(watch, Watch::Asked { sent: UNANSWERED.., .. }) {
+        if matches!(watch, Watch::Probed { sent: UNANSWERED.., .. }) {
             self.paths.remove(&path);
-            return Some(Wish::Unreachable(path));
+            return Some(MonitorAction::DeclareUnreachable(path));
         }
-        Some(Wish::Ask(path))
+        Some(MonitorAction::Probe(path))
     }
 
-    /// When [`Self::poll`] has something to say.
+    /// The time of the next action.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.paths.values().map(|watch| watch.due_at()).min()
     }
 
     /// The host slept until now: no PROBE of before counts as unanswered.
     pub(crate) fn on_wake(&mut self, now: Instant) {
-        self.paths.values_mut().for_each(|watch| *watch = Watch::Quiet { ask_at: now });
+        self.paths.values_mut().for_each(|watch| *watch = Watch::Quiet { probe_at: now });
     }
 }
 
 impl Watch {
     fn due_at(&self) -> Instant {
         match *self {
-            Self::Quiet { ask_at } => ask_at,
-            Self::Asked { until, .. } => until,
+            Self::Quiet { probe_at } => probe_at,
+            Self::Probed { until, .. } => until,
         }
     }
 }
@@ -152,11 +153,13 @@ mod tests {
         let mut asked = Vec::new();
         while let Some(now) = monitor.deadline().filter(|at| *at <= end) {
             match monitor.poll(now) {
-                Some(Wish::Ask(path)) => {
+                Some(MonitorAction::Probe(path)) => {
                     asked.push((now - START).as_millis());
-                    monitor.on_asked(now, path, pto);
+                    monitor.on_probe_sent(now, path, pto);
                 }
-                Some(Wish::Unreachable(_)) => return (asked, Some((now - START).as_millis())),
+                Some(MonitorAction::DeclareUnreachable(_)) => {
+                    return (asked, Some((now - START).as_millis()));
+                }
                 None => panic!("a deadline with nothing to do"),
             }
         }
@@ -174,7 +177,7 @@ mod tests {
     fn repeats_are_at_once() {
         let mut monitor = watching();
         let slow = Duration::from_millis(1500);
-        monitor.hurry(at(10), PATH);
+        monitor.probe_now(at(10), PATH);
         assert_eq!(run(&mut monitor, at(100_000), slow), (vec![10, 1510, 3010], Some(4510)));
     }
 
@@ -188,19 +191,19 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_heard_is_not_asked_but_its_probes_still_need_answers() {
+    fn a_path_that_is_heard_is_not_probed_but_its_probes_still_need_answers() {
         let mut monitor = watching();
         for second in 1..100 {
             monitor.on_heard(at(1000 * second), PATH);
             assert_eq!(monitor.poll(at(1000 * second)), None);
         }
-        monitor.hurry(at(99_000), PATH);
+        monitor.probe_now(at(99_000), PATH);
         let mut now = at(99_000);
         loop {
             monitor.on_heard(now, PATH);
             match monitor.poll(now) {
-                Some(Wish::Ask(path)) => monitor.on_asked(now, path, PTO),
-                Some(Wish::Unreachable(_)) => break,
+                Some(MonitorAction::Probe(path)) => monitor.on_probe_sent(now, path, PTO),
+                Some(MonitorAction::DeclareUnreachable(_)) => break,
                 None => {}
             }
             now += Duration::from_millis(100);
@@ -211,10 +214,10 @@ mod tests {
     #[test]
     fn hurrying_again_asks_no_more_often() {
         let mut monitor = watching();
-        monitor.hurry(at(0), PATH);
-        assert_eq!(monitor.poll(at(0)), Some(Wish::Ask(PATH)));
-        monitor.on_asked(at(0), PATH, PTO);
-        monitor.hurry(at(1), PATH);
+        monitor.probe_now(at(0), PATH);
+        assert_eq!(monitor.poll(at(0)), Some(MonitorAction::Probe(PATH)));
+        monitor.on_probe_sent(at(0), PATH, PTO);
+        monitor.probe_now(at(1), PATH);
         assert_eq!((monitor.poll(at(1)), monitor.deadline()), (None, Some(at(1000))));
     }
 
@@ -224,13 +227,13 @@ mod tests {
         monitor.forget(PATH);
         monitor.on_heard(at(1), PATH);
         monitor.on_answered(at(1), PATH);
-        monitor.hurry(at(1), PATH);
-        monitor.on_asked(at(1), PATH, PTO);
+        monitor.probe_now(at(1), PATH);
+        monitor.on_probe_sent(at(1), PATH, PTO);
         assert_eq!((monitor.deadline(), monitor.poll(at(90_000))), (None, None));
     }
 
     #[test]
-    fn after_sleep_each_path_is_asked_anew() {
+    fn after_sleep_each_path_is_probed_anew() {
         let mut monitor = watching();
         let _ = run(&mut monitor, at(17_500), PTO);
         monitor.on_wake(at(500_000));
@@ -249,11 +252,11 @@ mod tests {
             for (step, path, wait) in steps {
                 now += Duration::from_millis(wait);
                 match monitor.poll(now) {
-                    Some(Wish::Ask(path)) => {
+                    Some(MonitorAction::Probe(path)) => {
                         asked[path.0 as usize] += 1;
-                        monitor.on_asked(now, path, PTO);
+                        monitor.on_probe_sent(now, path, PTO);
                     }
-                    Some(Wish::Unreachable(path)) => {
+                    Some(MonitorAction::DeclareUnreachable(path)) => {
                         prop_assert_eq!(asked[path.0 as usize], 3);
                         asked[path.0 as usize] = 0;
                     }
@@ -261,7 +264,7 @@ mod tests {
                 }
                 match step {
                     0 => monitor.on_heard(now, PathId(path)),
-                    1 => monitor.hurry(now, PathId(path)),
+                    1 => monitor.probe_now(now, PathId(path)),
                     2 => {
                         monitor.on_answered(now, PathId(path));
                         asked[path as usize] = 0;

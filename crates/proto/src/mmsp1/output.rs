@@ -5,7 +5,7 @@ use manyway_wire::{PathId, Writer};
 use smallvec::SmallVec;
 
 use super::Mmsp1;
-use super::monitor::Wish;
+use super::monitor::MonitorAction;
 use super::unnumbered::note_sent;
 use crate::engine::{Carry, Engine, Load, Phase, Probing, forget_packets, record_probe, single};
 use crate::packet::built::Built;
@@ -58,19 +58,19 @@ impl Mmsp1 {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        while let Some(wish) = self.monitor.poll(now) {
-            match wish {
-                Wish::Unreachable(id) => {
+        while let Some(action) = self.monitor.poll(now) {
+            match action {
+                MonitorAction::DeclareUnreachable(id) => {
                     engine.declare_dead(now, id, PathReason::NoAnswer);
                     self.carry_out(engine, now);
                 }
-                Wish::Ask(id) => {
+                MonitorAction::Probe(id) => {
                     let Some(transmit) = self.transmit_probe(engine, now, buffer, id) else {
                         self.monitor.postpone(now, id);
                         continue;
                     };
                     let pto = engine.paths.get(id).map(|path| path.recovery.pto());
-                    self.monitor.on_asked(now, id, pto.unwrap_or_default());
+                    self.monitor.on_probe_sent(now, id, pto.unwrap_or_default());
                     return Some(transmit);
                 }
             }

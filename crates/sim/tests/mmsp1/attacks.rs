@@ -90,7 +90,7 @@ fn messages_that_wait_for_one_that_never_comes_take_at_most_twice_the_window() {
 }
 
 #[test]
-fn messages_that_nobody_reads_take_at_most_twice_the_window() {
+fn unread_messages_take_at_most_twice_the_window() {
     let mut tester = small();
     let block = |number: u16| tester.data(number.into(), 3, number, b"unread");
     let blocks: Vec<Data<'_>> = (0..1000).map(block).collect();

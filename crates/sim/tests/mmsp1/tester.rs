@@ -147,7 +147,7 @@ impl Tester {
 
     /// A server that takes MMSP/1 from any address.
     pub(crate) fn server(config: ConnectionConfig) -> Self {
-        Self::server_for(config, AddressFilter::anyone())
+        Self::server_for(config, AddressFilter::all())
     }
 
     pub(crate) fn server_for(config: ConnectionConfig, from: AddressFilter) -> Self {

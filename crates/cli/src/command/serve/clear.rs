@@ -16,14 +16,14 @@ use crate::serving::journal::Journal;
 /// The options do not say it.
 pub(super) fn who_may_come(arguments: &ServeArgs) -> Result<AddressFilter, CommandError> {
     if arguments.open {
-        return Ok(AddressFilter::anyone());
+        return Ok(AddressFilter::all());
     }
     let mut from = AddressFilter::default();
     arguments.from.iter().for_each(|named| from.extend(named));
     if from.is_empty() {
         return Err(CommandError::usage(
             "MMSP/1 has no tickets and no keys, so addresses alone decide who may connect: name them, such as \
-             --from 192.168.1.0/24; or let everyone fetch and nobody send by --open",
+             --from 192.168.1.0/24; or let clients from all addresses fetch, and none send, by --open",
         ));
     }
     Ok(from)
@@ -71,9 +71,9 @@ pub(super) fn announce(
 /// What MMSP/1 means, in one line.
 fn warning(arguments: &ServeArgs, from: &AddressFilter) -> String {
     let rights = if arguments.is_read_only() { "fetch" } else { "fetch and send" };
-    let who = if arguments.open { "everyone".to_owned() } else { format!("every host at {from}") };
+    let hosts = if arguments.open { "every host".to_owned() } else { format!("every host at {from}") };
     format!(
-        "warning: MMSP/1 encrypts nothing and authenticates nobody: {who} may connect and {rights}, and every host on the \
+        "warning: MMSP/1 neither encrypts nor authenticates: {hosts} may connect and {rights}, and every host on the \
          way can read and change what is sent"
     )
 }
@@ -83,15 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_warning_says_who_may_do_what() {
+    fn the_warning_names_the_hosts_and_their_rights() {
         let from: AddressFilter = "192.168.1.0/24,fd00::7".parse().unwrap();
         let text = warning(&ServeArgs::default(), &from);
         assert!(
             text.contains("every host at 192.168.1.0/24,fd00::7 may connect and fetch and send"),
             "{text}"
         );
-        let text = warning(&ServeArgs { open: true, ..ServeArgs::default() }, &AddressFilter::anyone());
-        assert!(text.contains("everyone may connect and fetch, and every host on the way"), "{text}");
+        let text = warning(&ServeArgs { open: true, ..ServeArgs::default() }, &AddressFilter::all());
+        assert!(text.contains("every host may connect and fetch, and every host on the way"), "{text}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Streams {
         if is_client {
             options.locals = Locals::Interfaces(policy(&spec.interfaces)?);
         } else if spec.wire == Wire::Mmsp1 {
-            let mut server = Mmsp1Options::new(AddressFilter::anyone());
+            let mut server = Mmsp1Options::new(AddressFilter::all());
             server.listen = listening_addresses(spec);
             server.connection.clone_from(&options.connection);
             options.mmsp1 = Some(server);

@@ -12,7 +12,7 @@ use crate::{ConnectionConfig, Instant, LocalCandidate};
 
 impl Endpoint {
     /// Starts a connection over MMSP/1 from `locals` to `remotes`, at most 8 of them; [`Event::Connected`] or
-    /// [`Event::Closed`] follows. MMSP/1 protects nothing, and authenticates nobody: every host on the way can read and
+    /// [`Event::Closed`] follows. MMSP/1 neither encrypts nor authenticates: every host on the way can read and
     /// change what is sent. [`ConnectionConfig::mmsp1`] has the settings of its thesis.
     ///
     /// # Errors

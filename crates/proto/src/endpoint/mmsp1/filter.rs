@@ -18,7 +18,7 @@ use crate::ConfigError;
 /// let filter: AddressFilter = "192.168.1.0/24,fd00::7".parse()?;
 /// assert!(filter.allows("192.168.1.9".parse().unwrap()));
 /// assert!(!filter.allows("192.168.2.9".parse().unwrap()));
-/// assert!(AddressFilter::anyone().allows("192.168.2.9".parse().unwrap()));
+/// assert!(AddressFilter::all().allows("192.168.2.9".parse().unwrap()));
 /// # Ok::<(), manyway_proto::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct AddressFilter {
 
 impl AddressFilter {
     /// All addresses.
-    pub fn anyone() -> Self {
+    pub fn all() -> Self {
         Self { nets: vec![Ipv4Net::default().into(), Ipv6Net::default().into()] }
     }
 
@@ -97,7 +97,7 @@ mod tests {
         assert!(allows("10.0.0.7, fd00::/8", "fd12::1") && !allows("fd00::/8", "fe80::1"));
         assert!(allows("10.0.0.0/8", "::ffff:10.0.0.1"), "as a socket of both families shows it");
         assert!(!AddressFilter::default().allows("10.0.0.1".parse().unwrap()));
-        assert!(AddressFilter::anyone().allows("2001:db8::1".parse().unwrap()));
+        assert!(AddressFilter::all().allows("2001:db8::1".parse().unwrap()));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Endpoint {
         if let Some(handle) = self.mmsp1_connection(tuple, packet.header.connection) {
             return self.handle_known(now, handle, tuple, &packet, size);
         }
-        self.handle_stray(now, tuple, &packet, size);
+        self.handle_unmatched(now, tuple, &packet, size);
     }
 
     /// The connection with this tag of its own, if it may hear the sender.
@@ -154,7 +154,7 @@ impl Endpoint {
     }
 
     /// A packet that belongs to no connection (spec 3.6).
-    fn handle_stray(&mut self, now: Instant, tuple: FourTuple, packet: &Packet<'_>, size: usize) {
+    fn handle_unmatched(&mut self, now: Instant, tuple: FourTuple, packet: &Packet<'_>, size: usize) {
         let header = packet.header;
         let first = packet.blocks().next();
         if let Some(Ok(Block::Rst(_) | Block::FinDone(_))) = first {
@@ -171,7 +171,7 @@ impl Endpoint {
         let Some(mmsp1) = &mut self.mmsp1 else { return };
         let tombstone = mmsp1.tombstones.get(now, header.connection).copied();
         if let Some(tombstone) = tombstone.filter(|tombstone| tombstone.is_orderly) {
-            if first == Some(Ok(Block::FinAck)) && mmsp1.may_answer_stray(now) {
+            if first == Some(Ok(Block::FinAck)) && mmsp1.may_answer_unmatched(now) {
                 self.push_answer(tuple, answers::fin_done(header.answer(tombstone.peer), false));
             }
             return;
@@ -200,7 +200,7 @@ impl Endpoint {
     }
 
     fn answer_stray(&mut self, now: Instant, tuple: FourTuple, answer: Vec<u8>) {
-        if self.mmsp1.as_mut().is_some_and(|mmsp1| mmsp1.may_answer_stray(now)) {
+        if self.mmsp1.as_mut().is_some_and(|mmsp1| mmsp1.may_answer_unmatched(now)) {
             self.push_answer(tuple, answer);
         }
     }

@@ -63,8 +63,8 @@ impl InfoKeys {
         bytes
     }
 
-    /// Reads an INFO that came back in a PING under `tag` from `from`, and tells how long ago it expired, if it did: a stale one still
-    /// holds the values for a new one, and is as good as a valid one for a connection that exists.
+    /// Reads an INFO that came back in a PING under `tag` from `from`, and how long ago it expired, if it did. An expired
+    /// one holds the values for a new one, and is as good as a valid one for a connection that exists.
     ///
     /// # Errors
     /// [`InfoError::Forged`], [`InfoError::Elsewhere`].

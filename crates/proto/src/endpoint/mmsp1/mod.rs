@@ -24,7 +24,7 @@ use crate::{ConnectionConfig, Instant, Rng};
 /// The ports of clients in the header.
 const CLIENT_PORTS: std::ops::Range<u16> = 1024..16_384;
 /// RST and FIN-DONE that answer packets of no connection, in a second (spec 3.74).
-const STRAY_ANSWERS: u32 = 50;
+const UNMATCHED_ANSWERS: u32 = 50;
 
 /// Settings for connections that clients open over MMSP/1, which protects and authenticates nothing.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub(super) struct Mmsp1Endpoint {
     tombstones: Tombstones,
     keys: InfoKeys,
     /// The present second, and the answers to packets of no connection in it.
-    stray: (u64, u32),
+    unmatched: (u64, u32),
 }
 
 impl Mmsp1Endpoint {
@@ -78,7 +78,7 @@ impl Mmsp1Endpoint {
             attempts: BTreeSet::new(),
             tombstones: Tombstones::default(),
             keys: InfoKeys::new(now, rng),
-            stray: (0, 0),
+            unmatched: (0, 0),
         }
     }
 
@@ -142,13 +142,13 @@ impl Mmsp1Endpoint {
     }
 
     /// Whether RST or FIN-DONE may answer a packet of no connection now; if so, counts it.
-    fn may_answer_stray(&mut self, now: Instant) -> bool {
+    fn may_answer_unmatched(&mut self, now: Instant) -> bool {
         let second = now.as_nanos() / 1_000_000_000;
-        if self.stray.0 != second {
-            self.stray = (second, 0);
+        if self.unmatched.0 != second {
+            self.unmatched = (second, 0);
         }
-        let allowed = self.stray.1 < STRAY_ANSWERS;
-        self.stray.1 += u32::from(allowed);
+        let allowed = self.unmatched.1 < UNMATCHED_ANSWERS;
+        self.unmatched.1 += u32::from(allowed);
         allowed
     }
 }

@@ -39,8 +39,8 @@ fn closing(events: &[CloseEvent]) -> Closing {
     closing
 }
 
-fn says(closing: &mut Closing, now: Instant) -> Vec<CloseSay> {
-    std::iter::from_fn(|| closing.take_due(now).map(|(say, _)| say)).collect()
+fn says(closing: &mut Closing, now: Instant) -> Vec<ClosePacket> {
+    std::iter::from_fn(|| closing.take_due(now).map(|(packet, _)| packet)).collect()
 }
 
 /// The times in ms of the packets that are due up to the end of the connection, and the end.
@@ -82,13 +82,13 @@ fn one_end_closes() {
     assert_eq!(closer.on(START, WAIT, CloseEvent::Close), Closed::Flushing);
     assert_eq!(says(&mut closer, START), [], "what waits goes first");
     closer.on(START, WAIT, CloseEvent::Flushed);
-    assert_eq!(says(&mut closer, START), [CloseSay::Fin]);
+    assert_eq!(says(&mut closer, START), [ClosePacket::Fin]);
     assert_eq!(peer.on(START, WAIT, CloseEvent::Fin), Closed::ByPeer);
     assert_eq!(says(&mut peer, START), [], "what waits goes first");
     assert_eq!(peer.on(START, WAIT, CloseEvent::Fin), Closed::No, "a repeated FIN earns nothing yet");
     assert_eq!(says(&mut peer, START), []);
     peer.on(START, WAIT, CloseEvent::Flushed);
-    assert_eq!(says(&mut peer, START), [CloseSay::FinAck]);
+    assert_eq!(says(&mut peer, START), [ClosePacket::FinAck]);
     assert_eq!(closer.on(START, WAIT, CloseEvent::FinAck), Closed::Ended(CloseEnd::Answered));
     assert_eq!(peer.on(START, WAIT, CloseEvent::FinDone), Closed::Ended(CloseEnd::Complete));
     assert_eq!((closer.deadline(), peer.deadline()), (None, None));
@@ -100,9 +100,9 @@ fn both_ends_close_at_once() {
     use CloseEvent::{Close, Fin, FinAck, FinDone, Flushed};
     for last in [FinAck, FinDone] {
         let mut closing = closing(&[Close, Flushed]);
-        assert_eq!(says(&mut closing, START), [CloseSay::Fin]);
+        assert_eq!(says(&mut closing, START), [ClosePacket::Fin]);
         assert_eq!(closing.on(START, WAIT, Fin), Closed::No);
-        assert_eq!(says(&mut closing, START), [CloseSay::FinAck]);
+        assert_eq!(says(&mut closing, START), [ClosePacket::FinAck]);
         assert!(matches!(
             closing.on(START, WAIT, last),
             Closed::Ended(CloseEnd::Answered | CloseEnd::Complete)
@@ -148,7 +148,7 @@ fn while_the_peer_flushes_fin_is_not_given_up_before_30_seconds() {
     assert_eq!(end, (START + FLUSH_TIME, Closed::Ended(CloseEnd::NotFlushed)));
     assert!(turns.len() > 30, "{turns:?}");
     assert!(turns.iter().copied().eq(0..u32::try_from(turns.len()).unwrap()), "each goes on the next path");
-    assert!(matches!(says(&mut closing, end.0)[..], [CloseSay::Rst(_)]));
+    assert!(matches!(says(&mut closing, end.0)[..], [ClosePacket::Rst(_)]));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_is_not_flushed_in_30_seconds_ends_by_rst() {
         let mut closing = closing(events);
         assert_eq!(closing.deadline(), Some(START + FLUSH_TIME));
         assert_eq!(run(&mut closing), (vec![], Closed::Ended(CloseEnd::NotFlushed)));
-        let [CloseSay::Rst(cause)] = &says(&mut closing, START)[..] else { panic!("no RST") };
+        let [ClosePacket::Rst(cause)] = &says(&mut closing, START)[..] else { panic!("no RST") };
         assert_eq!(cause.code, ErrorCode::UNRECOGNISED_ERROR);
     }
 }
@@ -166,10 +166,10 @@ fn what_is_not_flushed_in_30_seconds_ends_by_rst() {
 #[test]
 fn each_repeated_fin_earns_one_fin_ack() {
     let mut closing = closing(&[CloseEvent::Fin, CloseEvent::Flushed]);
-    assert_eq!(says(&mut closing, START), [CloseSay::FinAck]);
+    assert_eq!(says(&mut closing, START), [ClosePacket::FinAck]);
     for _ in 0..20 {
         closing.on(after(1), WAIT, CloseEvent::Fin);
-        assert_eq!(says(&mut closing, after(1)), [CloseSay::FinAck]);
+        assert_eq!(says(&mut closing, after(1)), [ClosePacket::FinAck]);
     }
     assert_eq!(
         closing.deadline(),
@@ -208,7 +208,7 @@ fn abort_sends_one_rst_and_rst_earns_none() {
         let is_live = state != CloseState::Closed;
         let closed = aborted.abort(START, cause.clone());
         assert_eq!(closed, if is_live { Closed::Ended(CloseEnd::Aborted) } else { Closed::No });
-        let expected = if is_live { vec![CloseSay::Rst(cause)] } else { vec![] };
+        let expected = if is_live { vec![ClosePacket::Rst(cause)] } else { vec![] };
         assert_eq!(says(&mut aborted, START), expected);
         let mut reset = Closing { state, ..Closing::default() };
         reset.on(START, WAIT, CloseEvent::Rst);
@@ -222,7 +222,7 @@ fn after_sleep_the_timers_of_the_close_start_again() {
     let _ = says(&mut closing, START);
     closing.on_wake(after(900_000), WAIT);
     assert_eq!(closing.on_timeout(after(900_000)), Closed::No);
-    assert_eq!(says(&mut closing, after(900_000)), [CloseSay::Fin]);
+    assert_eq!(says(&mut closing, after(900_000)), [ClosePacket::Fin]);
 }
 
 /// One end in a simulation of the close.
@@ -262,10 +262,10 @@ impl End {
         if let Closed::Ended(how) = self.closing.on_timeout(now) {
             self.ended = Some(how);
         }
-        let packet = |say| match say {
-            CloseSay::Fin => CloseEvent::Fin,
-            CloseSay::FinAck => CloseEvent::FinAck,
-            CloseSay::Rst(_) => CloseEvent::Rst,
+        let packet = |sent| match sent {
+            ClosePacket::Fin => CloseEvent::Fin,
+            ClosePacket::FinAck => CloseEvent::FinAck,
+            ClosePacket::Rst(_) => CloseEvent::Rst,
         };
         says(&mut self.closing, now).into_iter().map(packet).collect()
     }

@@ -45,15 +45,15 @@ fn client(places: &[FourTuple]) -> Handshake {
 }
 
 /// Everything that is due up to `end`, with its time in ms.
-fn sent_until(handshake: &mut Handshake, end: Instant) -> (Vec<(u64, FourTuple, Say)>, Moved) {
+fn sent_until(handshake: &mut Handshake, end: Instant) -> (Vec<(u64, FourTuple, HandshakePacket)>, Moved) {
     let mut sent = Vec::new();
     while let Some(now) = handshake.deadline().filter(|at| *at <= end) {
         let moved = handshake.on_timeout(now);
         if moved != Moved::No {
             return (sent, moved);
         }
-        let Some((tuple, say)) = handshake.take_due(now) else { panic!("a deadline with nothing to do") };
-        sent.push((u64::try_from((now - START).as_millis()).unwrap(), tuple, say));
+        let Some((tuple, packet)) = handshake.take_due(now) else { panic!("a deadline with nothing to do") };
+        sent.push((u64::try_from((now - START).as_millis()).unwrap(), tuple, packet));
     }
     (sent, Moved::No)
 }
@@ -83,11 +83,11 @@ fn the_machine_is_its_table() {
 #[test]
 fn the_usual_handshake_takes_one_syn_and_one_ping() {
     let mut handshake = client(&[pair(0, 0)]);
-    assert_eq!(handshake.take_due(START), Some((pair(0, 0), Say::Syn)));
+    assert_eq!(handshake.take_due(START), Some((pair(0, 0), HandshakePacket::Syn)));
     assert_eq!(handshake.take_due(START), None);
     assert_eq!(handshake.on_syn_ack(after(100), pair(0, 0), b"info", &[]), Moved::No);
     assert_eq!((handshake.rtt(), handshake.info()), (Some(Duration::from_millis(100)), &b"info"[..]));
-    assert_eq!(handshake.take_due(after(100)), Some((pair(0, 0), Say::Ping)));
+    assert_eq!(handshake.take_due(after(100)), Some((pair(0, 0), HandshakePacket::Ping)));
     assert_eq!(handshake.deadline(), Some(after(100 + 3 * 100 + 20)), "one PTO of the first sample");
     assert_eq!(handshake.on(after(200), HandshakeEvent::Pong), Moved::Established);
     assert_eq!((handshake.deadline(), handshake.take_due(after(900))), (None, None));
@@ -104,7 +104,7 @@ fn six_packets_go_to_all_addresses_in_turn() {
     assert_eq!(times, [0, 1000, 3000, 7000, 15_000, 31_000]);
     let tuples: Vec<FourTuple> = sent.iter().map(|(_, tuple, _)| *tuple).collect();
     assert_eq!(tuples, [places, places].concat()[..6]);
-    assert!(sent.iter().all(|(.., say)| *say == Say::Syn));
+    assert!(sent.iter().all(|(.., packet)| *packet == HandshakePacket::Syn));
     assert_eq!(moved, Moved::Ended(HandshakeEnd::NoAnswer));
 }
 
@@ -119,7 +119,7 @@ fn ping_goes_from_the_address_at_which_syn_ack_came() {
     let (sent, moved) = sent_until(&mut handshake, after(100_000));
     let tuples: Vec<FourTuple> = sent.iter().map(|(_, tuple, _)| *tuple).collect();
     assert_eq!(tuples, [pair(1, 0), pair(1, 1)].repeat(3));
-    assert!(sent.iter().all(|(.., say)| *say == Say::Ping));
+    assert!(sent.iter().all(|(.., packet)| *packet == HandshakePacket::Ping));
     assert_eq!(moved, Moved::Ended(HandshakeEnd::NoAnswer));
 }
 
@@ -129,7 +129,7 @@ fn a_newer_info_of_the_same_server_goes_into_ping_at_once() {
     let mut handshake = client(&[pair(0, 0)]);
     let _ = handshake.take_due(START);
     handshake.on_syn_ack(after(10), pair(0, 0), b"old", &[]);
-    assert_eq!(handshake.take_due(after(10)), Some((pair(0, 0), Say::Ping)));
+    assert_eq!(handshake.take_due(after(10)), Some((pair(0, 0), HandshakePacket::Ping)));
     handshake.on_syn_ack(after(11), pair(0, 0), b"old", &[]);
     assert_eq!(handshake.take_due(after(11)), None, "the same INFO again is a copy of the packet");
     let mut pings = 1;
@@ -170,9 +170,9 @@ fn of_two_attempts_at_once_one_connection_comes_out() {
 fn rst_ends_the_attempt_over_one_address() {
     let (first, second) = (pair(0, 0), pair(0, 1));
     let mut handshake = client(&[first, second]);
-    assert_eq!(handshake.take_due(START), Some((first, Say::Syn)));
+    assert_eq!(handshake.take_due(START), Some((first, HandshakePacket::Syn)));
     assert_eq!(handshake.on_rst(after(1), first.remote), Moved::No);
-    assert_eq!(handshake.take_due(after(1)), Some((second, Say::Syn)));
+    assert_eq!(handshake.take_due(after(1)), Some((second, HandshakePacket::Syn)));
     handshake.on_syn_ack(after(2), second, b"info", &[]);
     assert_eq!(handshake.on_rst(after(3), first.remote), Moved::No);
     assert_eq!(handshake.state(), HandshakeState::InfoPinged, "another address refused");
@@ -187,7 +187,7 @@ fn closing_tells_a_server_that_may_have_a_connection() {
     let mut late = client(&[pair(0, 0)]);
     late.on_syn_ack(after(1), pair(0, 0), b"info", &[]);
     assert_eq!(late.on(after(2), HandshakeEvent::Close), Moved::Ended(HandshakeEnd::Closed));
-    assert_eq!(late.take_due(after(2)), Some((pair(0, 0), Say::Rst)));
+    assert_eq!(late.take_due(after(2)), Some((pair(0, 0), HandshakePacket::Rst)));
     assert_eq!(late.take_due(after(2)), None);
 }
 
