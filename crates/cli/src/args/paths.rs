@@ -23,7 +23,7 @@ pub struct PathsArgs {
     /// How often to show it again; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
-    /// Make it the primary path of what runs now
+    /// Make the path over it the primary one of running commands
     #[arg(long, value_name = "IF|ADDR", conflicts_with_all = ["ticket", "watch", "all", "interval"])]
     pub primary: Option<String>,
     /// With --primary: of this process only
@@ -43,5 +43,5 @@ Examples:
   manyway paths                        which interfaces would be used?
   manyway paths @home.ticket           which of them lead to the server?
   manyway paths -w home                and now, with one cable pulled?
-  manyway paths --primary wlan0        what runs with it goes there now
+  manyway paths --primary wlan0        running commands send on wlan0
   manyway paths --json home | jq '.pairs[] | select(.used | not) | .why'";

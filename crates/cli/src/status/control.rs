@@ -1,4 +1,4 @@
-//! What one command of a user asks another to do, over the socket at which it publishes its state.
+//! Requests between commands of a user, over the sockets at which they publish their state.
 
 use manyway::{Connection, PathInfo};
 use serde::{Deserialize, Serialize};

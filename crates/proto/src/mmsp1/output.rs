@@ -152,8 +152,7 @@ impl Mmsp1 {
         })
     }
 
-    /// Nothing on a path waits for a SACK, although packets are in flight there: their content arrived in so many copies
-    /// that no SACK will name these.
+    /// Takes packets of a path out of flight whose content has arrived in other copies: no SACK will name them.
     fn forget_arrived(&self, engine: &mut Engine, id: PathId) {
         let Some(path) = engine.paths.get(id) else { return };
         let has_arrived =

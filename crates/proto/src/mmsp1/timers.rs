@@ -43,7 +43,7 @@ impl Mmsp1 {
         }
     }
 
-    /// This host slept until now: repeats the packets of a handshake or close in progress, and asks all paths.
+    /// This host slept until now: repeats the packets of a handshake or close in progress, and probes all paths.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
         self.handshake.on_wake(now);
         self.closing.on_wake(now, engine.paths.longest_pto());

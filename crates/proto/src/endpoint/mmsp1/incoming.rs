@@ -176,7 +176,7 @@ impl Endpoint {
             }
             return;
         }
-        // Whoever may not come here does not learn that anything is here.
+        // Hosts outside the filter get no answer: they do not learn that a server listens.
         if self.config.mmsp1.is_some() && !self.mmsp1_takes(&tuple) {
             return;
         }
@@ -186,20 +186,20 @@ impl Endpoint {
             ) => {
                 return;
             }
-            // Blocks that are skipped still are some.
+            // A packet whose blocks are all skipped is not empty.
             None if packet.payload.is_empty() => return,
             Some(Ok(Block::FinAck)) => answers::fin_done(header.answer(header.connection), true),
             _ if is_quiet(packet) => return,
-            _ if has_unreadable_ping(packet) => {
+            _ if has_ping(packet) => {
                 let cause = Cause { code: ErrorCode::NO_INFO, information: &[] };
                 answers::reflected_rst(header, Some(cause))
             }
             _ => answers::reflected_rst(header, None),
         };
-        self.answer_stray(now, tuple, answer);
+        self.answer_unmatched(now, tuple, answer);
     }
 
-    fn answer_stray(&mut self, now: Instant, tuple: FourTuple, answer: Vec<u8>) {
+    fn answer_unmatched(&mut self, now: Instant, tuple: FourTuple, answer: Vec<u8>) {
         if self.mmsp1.as_mut().is_some_and(|mmsp1| mmsp1.may_answer_unmatched(now)) {
             self.push_answer(tuple, answer);
         }
@@ -208,7 +208,7 @@ impl Endpoint {
     fn reset_ping(&mut self, now: Instant, tuple: FourTuple, header: Header, code: ErrorCode) {
         let information: &[u8] = if code == ErrorCode::STALE_INFO { &[0; 4] } else { &[] };
         let answer = answers::reflected_rst(header, Some(Cause { code, information }));
-        self.answer_stray(now, tuple, answer);
+        self.answer_unmatched(now, tuple, answer);
     }
 
     /// A PING that belongs to no connection: a valid one begins one (spec 3.55, 3.56).
@@ -241,7 +241,7 @@ impl Endpoint {
                 let information = &millis.max(1).to_be_bytes()[..];
                 let cause = Cause { code: ErrorCode::STALE_INFO, information };
                 let report = answers::error(header.answer(info.client.tag), cause);
-                self.answer_stray(now, tuple, report);
+                self.answer_unmatched(now, tuple, report);
                 if let Some(mmsp1) = &mut self.mmsp1 {
                     let renewed = mmsp1.renewed(now, header, &info);
                     self.push_answer(tuple, renewed);
@@ -296,11 +296,15 @@ impl Endpoint {
 
 /// The PING of a packet, wherever it stands: it is read before everything else.
 fn ping_of<'a>(packet: &Packet<'a>) -> Option<Ping<'a>> {
+    // Few packets have one: the others are not decoded for it.
+    if !has_ping(packet) {
+        return None;
+    }
     packet.blocks().find_map(|block| if let Ok(Block::Ping(ping)) = block { Some(ping) } else { None })
 }
 
-/// Whether a packet has a PING without an INFO that can be read.
-fn has_unreadable_ping(packet: &Packet<'_>) -> bool {
+/// Whether a packet has a PING, readable or not.
+fn has_ping(packet: &Packet<'_>) -> bool {
     RawBlocks::new(packet.payload).any(|frame| frame.is_ok_and(|frame| frame.kind == Ping::KIND))
 }
 
