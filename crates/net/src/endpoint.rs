@@ -190,7 +190,8 @@ impl Endpoint {
         Ok(Connection::new(link))
     }
 
-    /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint is closed. Up to 1024 clients wait to be accepted;
+    /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint
+    /// is closed. Up to 1024 clients wait to be accepted;
     /// further ones are refused.
     pub async fn accept(&self) -> Option<Connection> {
         self.incoming.lock().await.recv().await.map(Connection::new)
