@@ -23,7 +23,7 @@ pub struct PathsArgs {
     /// How often to show it again; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
-    /// Make the path over it the primary one of running commands
+    /// Make it the primary path of running commands
     #[arg(long, value_name = "IF|ADDR", conflicts_with_all = ["ticket", "watch", "all", "interval"])]
     pub primary: Option<String>,
     /// With --primary: of this process only
