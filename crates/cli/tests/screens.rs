@@ -114,7 +114,7 @@ fn messages_break_at_spaces_and_tickets_and_commands_do_not() {
     let written = serving.written();
     let lines: Vec<_> = written.lines().map(str::trim_end).collect();
     let port = written.split_once("127.0.0.1:").unwrap().1.split_whitespace().next().unwrap();
-    let rule = format!("  nft add rule inet filter input udp dport {port} accept");
+    let rule = format!("  nft add rule inet filter input meta l4proto {{ tcp, udp }} th dport {port} accept");
     for whole in [
         "Anyone with this ticket can connect;",
         "`manyway keys remove default` revokes it:",

@@ -1,6 +1,6 @@
 //! The endpoint, where connections begin: as client, as server, or both.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
-use crate::driver::{self, CLOSE_TIME, Start};
+use crate::driver::{self, CLOSE_TIME, Listening, Start};
 use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
@@ -68,6 +68,7 @@ pub struct Endpoint {
     connection: ConnectionConfig,
     key_log: KeyLog,
     listening: Vec<LocalAddress>,
+    accepting: Vec<SocketAddr>,
     advice: AdviceBoard,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -93,13 +94,14 @@ impl Endpoint {
             incoming: incoming_sender,
             advice: advice.clone(),
         };
-        let (listening, thread) = driver::spawn(start)?;
+        let (Listening { udp: listening, tcp: accepting }, thread) = driver::spawn(start)?;
         Ok(Self {
             commands,
             incoming: tokio::sync::Mutex::new(incoming),
             connection,
             key_log,
             listening,
+            accepting,
             advice,
             thread: Mutex::new(Some(thread)),
         })
@@ -108,6 +110,12 @@ impl Endpoint {
     /// The listening addresses of the server, with the ports that the system chose.
     pub fn local_addresses(&self) -> &[LocalAddress] {
         &self.listening
+    }
+
+    /// Where the server accepts TCP connections: at each of [`local_addresses`](Self::local_addresses) at which that is
+    /// possible, unless [`EndpointOptions::carriers`] forbids it.
+    pub fn tcp_addresses(&self) -> &[SocketAddr] {
+        &self.accepting
     }
 
     /// What the system of this host has refused to the endpoint's sockets so far, each entry once, with the commands

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 
 use manyway_proto::ConnectionError;
 
@@ -15,6 +16,13 @@ use crate::udp::BindError;
 pub enum BindFailure {
     /// An address could not be bound.
     Socket(BindError),
+    /// TCP connections could not be accepted at an address, and UDP was not to be used.
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The system refused something else.
     System(io::Error),
     /// A setting is out of its range.
@@ -25,6 +33,7 @@ impl fmt::Display for BindFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(error) => error.fmt(f),
+            Self::Tcp { address, source } => write!(f, "TCP {address} could not be listened on: {source}"),
             Self::System(error) => write!(f, "the driver could not start: {error}"),
             Self::Config(error) => error.fmt(f),
         }
@@ -36,6 +45,7 @@ impl std::error::Error for BindFailure {
         match self {
             Self::Socket(error) => std::error::Error::source(error),
             Self::System(error) => Some(error),
+            Self::Tcp { source, .. } => Some(source),
             Self::Config(_) => None,
         }
     }
@@ -55,6 +65,13 @@ pub enum ConnectError {
     Start(manyway_proto::ConnectError),
     /// The peer did not answer, or the handshake failed.
     Failed(ConnectionError),
+    /// No TCP connection to the peer was possible, and UDP was not to be used.
+    Tcp {
+        /// The address of the last attempt.
+        remote: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// A setting is out of its range.
     Config(manyway_proto::ConfigError),
     /// The endpoint was closed.
@@ -72,6 +89,7 @@ impl fmt::Display for ConnectError {
             Self::Socket(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
+            Self::Tcp { remote, source } => write!(f, "no TCP connection to {remote}: {source}"),
             Self::Config(error) => error.fmt(f),
             Self::EndpointClosed => write!(f, "the endpoint was closed"),
         }
@@ -83,6 +101,7 @@ impl std::error::Error for ConnectError {
         match self {
             Self::Resolve(error) => std::error::Error::source(error),
             Self::Socket(error) => std::error::Error::source(error),
+            Self::Tcp { source, .. } => Some(source),
             Self::NoInterface(_)
             | Self::Start(_)
             | Self::Failed(_)

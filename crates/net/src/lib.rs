@@ -70,8 +70,10 @@
 //!   [`max_window`](StreamConfig::max_window) that is read ahead, and 64 KiB for each open stream.
 
 mod advice;
+mod carriers;
 mod clock;
 mod connection;
+mod device;
 mod driver;
 mod endpoint;
 mod error;
@@ -84,6 +86,7 @@ mod path;
 mod rendezvous;
 mod report;
 mod stream;
+mod tcp;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod test_namespace;
@@ -102,6 +105,7 @@ pub mod resolve;
 pub mod udp;
 
 pub use advice::Advice;
+pub use carriers::{CarrierChoice, CarrierOptions};
 pub use clock::Clock;
 pub use connection::Connection;
 pub use endpoint::Endpoint;
@@ -115,7 +119,7 @@ pub use manyway_proto::identity::{
 };
 pub use manyway_proto::observe;
 pub use manyway_proto::{
-    AddressFilter, ByteCount, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError,
+    AddressFilter, ByteCount, Carrier, Class, ClosedBy, ConfigError, ConnectionConfig, ConnectionError,
     ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, FourTuple, Instant, LocalAddress,
     Message, MessageOptions, MessageStatistics, MessageToken, Order, PairMode, PathAvailability, PathEvent,
     PathId, PathReason, PathState, PathStatistics, Rate, RelayCounters, RelayLimits, Role, StreamConfig,

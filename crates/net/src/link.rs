@@ -41,6 +41,16 @@ pub(crate) enum Dial {
     Mmsp1(Arc<ConnectionConfig>),
 }
 
+impl Dial {
+    /// The settings of the connection.
+    pub(crate) fn connection(&self) -> &ConnectionConfig {
+        match self {
+            Self::Mmsp2(config) => &config.connection,
+            Self::Mmsp1(config) => config,
+        }
+    }
+}
+
 /// A command of an application.
 #[derive(Debug)]
 pub(crate) enum Command {

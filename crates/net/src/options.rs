@@ -6,6 +6,7 @@ use std::sync::Arc;
 use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, ServerCertificate};
 use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, Role};
 
+use crate::carriers::CarrierOptions;
 use crate::interfaces::InterfacePolicy;
 use crate::ledger::Ledger;
 use crate::udp::BufferSizes;
@@ -148,6 +149,8 @@ pub struct EndpointOptions {
     /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`](crate::Endpoint::advice) reports
     /// if it granted less.
     pub buffers: BufferSizes,
+    /// Whether paths may go over TCP where UDP is blocked, and how.
+    pub carriers: CarrierOptions,
     /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.
     pub ledger: Option<Arc<dyn Ledger>>,
 }

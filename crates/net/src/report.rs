@@ -77,7 +77,7 @@ impl Facts<'_> {
     fn of_pair(&self, pair: &AddressPair) -> Option<PathReport> {
         let unused = match pair.usage {
             PairUse::Path(_) => return None,
-            PairUse::Challenged { path } => Unused::NoAnswer { waited: self.silent(self.find(path)?) },
+            PairUse::Challenged { path } => self.no_answer(self.find(path)?),
             PairUse::Spare { path } => Unused::OtherPair { chosen: self.find(path)?.tuple },
             PairUse::Measured { rtt } => Unused::LeftOut { rtt },
             PairUse::SetAside => Unused::Closed,
@@ -101,6 +101,10 @@ impl Facts<'_> {
         self.paths.iter().find(|path| path.id == id)
     }
 
+    fn no_answer(&self, path: &PathStatistics) -> Unused {
+        Unused::NoAnswer { waited: self.silent(path), carrier: path.tuple.carrier }
+    }
+
     fn silent(&self, path: &PathStatistics) -> Duration {
         self.now - path.heard_at
     }
@@ -113,7 +117,7 @@ impl Facts<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the protocol's list is open")]
     fn why_out(&self, path: &PathStatistics) -> Option<Unused> {
         match path.state {
-            PathState::Validating => Some(Unused::NoAnswer { waited: self.silent(path) }),
+            PathState::Validating => Some(self.no_answer(path)),
             PathState::Suspect => Some(Unused::Suspect { silent: self.silent(path), reason: path.reason }),
             PathState::Dead => Some(self.why_dead(path)),
             _ if is_deaf(path) => Some(Unused::PeerHearsNothing),
@@ -134,7 +138,7 @@ impl Facts<'_> {
             PathReason::PeerHeardNothing => Unused::PeerHearsNothing,
             PathReason::OnlySmall => Unused::OnlySmall,
             PathReason::Flaps { times } if self.silent(path) < APART => Unused::Flaps { times },
-            _ => Unused::NoAnswer { waited: self.silent(path) },
+            _ => self.no_answer(path),
         }
     }
 

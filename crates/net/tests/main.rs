@@ -11,3 +11,4 @@ mod mmsp1;
 mod mmsp1_peer;
 mod sizes;
 mod streams;
+mod tcp;

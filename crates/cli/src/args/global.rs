@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use manyway::{Detection, HostPort, PairMode, Wire};
+use manyway::{CarrierChoice, CarrierOptions, Detection, HostPort, PairMode, Wire};
 use manyway_terminal::logging::Verbosity;
 use serde::Deserialize;
 
@@ -67,6 +67,21 @@ pub struct GlobalArgs {
         an answer, about 3 s, as in the thesis) or fast (by silence, within some round trips, as MMSP/2 always does)"
     )]
     pub detection: Option<DetectionChoice>,
+    /// What carries the packets: udp, tcp, or auto, which is TCP where UDP does not work
+    #[arg(long, global = true, value_name = "NAME", default_value_t, hide_default_value = true)]
+    #[arg(
+        long_help = "What carries the packets of the paths: udp, tcp or auto (the default: UDP, and on each interface where \
+        that does not work for 250 ms a TCP connection to the same port, until UDP has worked there for 5 s). A server \
+        accepts both unless udp is chosen; --wire mmsp1 is always UDP. `manyway paths` tells which paths go over TCP"
+    )]
+    pub carrier: CarrierChoice,
+    /// The system's congestion control of TCP connections, such as cubic, reno or bbr
+    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(
+        long_help = "The system's congestion control of the TCP connections that carry paths, such as cubic, reno or bbr, for \
+        what this end sends; the default is that of the system. Linux only"
+    )]
+    pub carrier_congestion: Option<String>,
     /// How to distribute data across paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
@@ -186,6 +201,14 @@ impl GlobalArgs {
     /// How to verify a server given by name: as the option says, or else the settings.
     pub fn trust(&self) -> Option<&Trust> {
         self.trust.as_ref().or(self.settings_trust.as_ref())
+    }
+
+    /// What carries the packets of paths.
+    pub fn carriers(&self) -> CarrierOptions {
+        let mut options = CarrierOptions::default();
+        options.choice = self.carrier;
+        options.congestion.clone_from(&self.carrier_congestion);
+        options
     }
 
     /// How much is logged to standard error.

@@ -17,15 +17,27 @@ const TRANSPORT: &[&str] = &[
     "caps",
     "wire",
     "detection",
+    "carrier",
+    "carrier_congestion",
 ];
 /// Options of a client.
 const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
 
 /// The commands that can go over MMSP/1: what they carry needs no secret.
 const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
-/// Options that have no use over MMSP/1: they are about secrets and keys, or about addresses that change.
-const SECURE: &[&str] =
-    &["rendezvous", "trust", "trust_on_first_use", "cert", "key", "egress", "allow", "ephemeral"];
+/// Options that have no use over MMSP/1: they are about secrets and keys, about addresses that change, or about TCP.
+const SECURE: &[&str] = &[
+    "rendezvous",
+    "trust",
+    "trust_on_first_use",
+    "cert",
+    "key",
+    "egress",
+    "allow",
+    "ephemeral",
+    "carrier",
+    "carrier_congestion",
+];
 
 /// The common options that a command accepts beside those for output and settings, which all accept.
 fn meaningful(verb: &str) -> Vec<&'static str> {
@@ -88,7 +100,7 @@ pub fn unfit_for_wire(matches: &ArgMatches) -> Option<String> {
     }
     let id = SECURE.iter().find(is_given)?;
     Some(format!(
-        "MMSP/1 has no keys and no secrets, and its addresses do not change; leave out {}",
+        "MMSP/1 has no keys and no secrets, its addresses do not change, and it goes over UDP; leave out {}",
         long(id)
     ))
 }

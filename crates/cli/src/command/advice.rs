@@ -1,5 +1,7 @@
 //! Prints advice about the system of this host.
 
+use std::net::SocketAddr;
+
 use manyway::{Advice, Endpoint};
 use manyway_terminal::note;
 
@@ -20,14 +22,20 @@ pub fn of(global: &GlobalArgs, endpoint: &Endpoint) -> Vec<String> {
 }
 
 /// Prints how to let clients through a firewall of this host.
-pub fn tell_firewall(port: Option<u16>) {
-    note(&firewall(port));
+pub fn tell_firewall(endpoint: &Endpoint) {
+    note(&firewall(endpoint));
 }
 
 /// How to let clients through a firewall of this host.
-pub fn firewall(port: Option<u16>) -> String {
-    let port = port.unwrap_or(manyway::DEFAULT_PORT);
+pub fn firewall(endpoint: &Endpoint) -> String {
+    let port = |address: SocketAddr| address.port();
+    let udp = endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| port(local.address));
+    let (what, rule) = if endpoint.tcp_addresses().is_empty() {
+        ("UDP", "udp dport")
+    } else {
+        ("UDP and TCP", "meta l4proto { tcp, udp } th dport")
+    };
     format!(
-        "If a firewall is on, open UDP {port}, for example:\n  nft add rule inet filter input udp dport {port} accept"
+        "If a firewall is on, open {what} {udp}, for example:\n  nft add rule inet filter input {rule} {udp} accept"
     )
 }

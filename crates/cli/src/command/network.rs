@@ -138,6 +138,7 @@ pub fn ledger(global: &GlobalArgs) -> Result<Option<Arc<dyn Ledger>>, CommandErr
 pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandError> {
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.carriers = global.carriers();
     options.key_log = true;
     options.ledger = ledger(global)?;
     options.locals = Locals::Interfaces(interface_policy(global)?);

@@ -44,6 +44,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let (identity, secret) = (Identity::from_seed(&random()?), code_secret(random()?));
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.carriers = global.carriers();
     options.ledger = ledger(global)?;
     options.connection.rendezvous = rendezvous(global).await?;
     options.server = Some(ServerOptions::new(identity.clone(), &secret));
@@ -156,7 +157,7 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
         print_line(&code)?;
     }
     note("");
-    tell_firewall(endpoint.local_addresses().first().map(|local| local.address.port()));
+    tell_firewall(endpoint);
     note("Waiting for the other computer; Ctrl-C withdraws the code.");
     Ok(())
 }

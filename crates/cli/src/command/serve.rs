@@ -54,6 +54,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let journal = Journal::new(arguments.log_format, global.quiet);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    options.carriers = global.carriers();
     options.ledger = ledger(global)?;
     let (admission, egress) = match global.wire {
         Wire::Mmsp2 => {
@@ -407,6 +408,7 @@ fn announce(
 ) -> Result<(), CommandError> {
     let locals = endpoint.local_addresses();
     let listening: Vec<_> = locals.iter().map(|local| address(local.address)).collect();
+    let tcp: Vec<_> = endpoint.tcp_addresses().iter().map(|accepting| address(*accepting)).collect();
     let key = keys.seed.identity().public_key().to_string();
     let directory = arguments.dir().display().to_string();
     let facts = json!({
@@ -419,7 +421,7 @@ fn announce(
         }
         let ticket = ticket.map(Ticket::to_string);
         json::print(
-            &json!({ "ticket": ticket, "listening": listening, "key": key, "wire": global.wire.name() }),
+            &json!({ "ticket": ticket, "listening": listening, "tcp": tcp, "key": key, "wire": global.wire.name() }),
         )?;
         return Ok(());
     }
@@ -432,10 +434,11 @@ fn announce(
                 .to_owned(),
         );
     }
+    let also = if endpoint.tcp_addresses().is_empty() { "" } else { " and the same TCP ports" };
     let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
     let mut lines = vec![
-        format!("serving {directory} {access} on UDP {}", listening.join(", ")),
-        super::advice::firewall(locals.first().map(|local| local.address.port())),
+        format!("serving {directory} {access} on UDP {}{also}", listening.join(", ")),
+        super::advice::firewall(endpoint),
     ];
     lines.extend(match (ticket, &keys.home) {
         (None, _) => {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manyway::{
-    Connection, ConnectionConfig, Endpoint, EndpointOptions, HostPort, Identity, LocalAddress, Locals, Role,
-    ServerOptions, Ticket,
+    CarrierChoice, Connection, ConnectionConfig, Endpoint, EndpointOptions, HostPort, Identity, LocalAddress,
+    Locals, Role, ServerOptions, Ticket,
 };
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Progress, Server, ServerConfig};
@@ -140,6 +140,8 @@ fn endpoint_options(
     options.connection = config.clone();
     options.locals = locals;
     options.server = server;
+    // The emulated links carry nothing else.
+    options.carriers.choice = CarrierChoice::Udp;
     options
 }
 

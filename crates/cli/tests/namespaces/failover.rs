@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::MB;
-use crate::common::lab::{Family, Hole, Lab};
-use crate::common::program::{Finished, Running, Server, assert_same_content, make_file};
+use crate::common::lab::{Family, Hole, Lab, Namespace};
+use crate::common::program::{Finished, Running, Server, assert_same_content, make_file, wait_until};
 
 #[test]
 fn a_black_hole_is_left_by_the_data_and_used_again_when_it_ends() {
@@ -104,6 +104,7 @@ fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
     let server = lab.serve(&["-vv"]);
     let client = lab.start_client(&["ping", "-i", "60s", &server.ticket]);
     server.running.wait_for("path=1 state=active");
+    until_quiet(&lab.server, "vb1");
     lab.server.run("bridge", "link set dev vb1 state 0");
     server.running.wait_for("state=dead reason=one of its addresses is gone");
     lab.server.run("bridge", "link set dev vb1 state 3");
@@ -111,6 +112,16 @@ fn a_server_hears_of_the_system_that_a_link_of_its_own_is_lost_and_back() {
     client.signal("INT");
     client.end();
     server.stop().expect(0);
+}
+
+/// Waits until nothing is sent on an interface any more: what is on its way when a link is lost shows the loss sooner
+/// than the system.
+fn until_quiet(host: &Namespace, interface: &str) {
+    let mut before = host.sent(interface);
+    wait_until("silence", || {
+        std::thread::sleep(Duration::from_millis(300));
+        std::mem::replace(&mut before, host.sent(interface)) == before
+    });
 }
 
 #[test]

@@ -84,7 +84,9 @@ pub(crate) enum CarrierSpec {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ManywaySpec {
     pub(crate) wire: Wire,
+    pub(crate) over_tcp: bool,
     pub(crate) scheduler: Option<String>,
+    /// Over TCP that of the system.
     pub(crate) congestion: Option<String>,
     /// The address pairs that the client uses.
     pub(crate) pairs: Option<String>,

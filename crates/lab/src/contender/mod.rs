@@ -41,7 +41,9 @@ pub struct ManywaySettings {
     pub wire: Wire,
     /// Name of the scheduler.
     pub scheduler: Option<String>,
-    /// Name of the congestion control.
+    /// Whether its paths go over TCP connections of the system instead of UDP. On sockets only.
+    pub over_tcp: bool,
+    /// Name of the congestion control; over TCP that of the system.
     pub congestion: Option<String>,
     /// The address pairs that it uses.
     pub pairs: Option<PairMode>,

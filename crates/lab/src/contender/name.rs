@@ -8,7 +8,7 @@ use manyway_proto::{ConfigError, ConnectionConfig};
 use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,carrier=CARRIER,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -100,10 +100,12 @@ impl ManywaySettings {
     /// Parses `key=value` pairs with commas between, if `config` accepts the values.
     fn set(&mut self, settings: &str, mut config: ConnectionConfig) -> Result<(), NameError> {
         let unknown = |error: ConfigError| NameError(error.to_string());
+        // The congestion control is the system's then.
+        self.over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, carrier=tcp, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -114,6 +116,11 @@ impl ManywaySettings {
                         _ => return Err(NameError(format!("wire must be mmsp2 or mmsp1, not {value:?}"))),
                     }
                 }
+                "carrier" => match value {
+                    "udp" | "tcp" => {}
+                    _ => return Err(NameError(format!("carrier must be udp or tcp, not {value:?}"))),
+                },
+                "congestion" if self.over_tcp => self.congestion = Some(system_name(value)?),
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
                     self.scheduler = Some(value.to_owned());
@@ -128,10 +135,13 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are wire, scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, carrier, scheduler, congestion and pairs"
                     )));
                 }
             }
+        }
+        if self.over_tcp && self.wire == Wire::Mmsp1 {
+            return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier=tcp".to_owned()));
         }
         Ok(())
     }
@@ -146,8 +156,10 @@ impl fmt::Display for ManywaySettings {
         }
         let pairs = self.pairs.map(|mode| mode.to_string());
         let wire = (self.wire == Wire::Mmsp1).then(|| "mmsp1".to_owned());
+        let carrier = self.over_tcp.then(|| "tcp".to_owned());
         let settings = [
             ("wire", &wire),
+            ("carrier", &carrier),
             ("scheduler", &self.scheduler),
             ("congestion", &self.congestion),
             ("pairs", &pairs),
@@ -245,6 +257,7 @@ mod tests {
             "manyway:congestion=cubic,pairs=disjoint",
             "manyway@1:wire=mmsp1,scheduler=earliest",
             "manyway:wire=mmsp1",
+            "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint",
             "manyway@2:wire=mmsp1,scheduler=earliest",
             "tcp-cubic",
             "tcp-bbr@1",

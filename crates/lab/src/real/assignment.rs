@@ -124,6 +124,7 @@ impl<'a> Plan<'a> {
         }
         ManywaySpec {
             wire: settings.wire,
+            over_tcp: settings.over_tcp,
             scheduler: settings.scheduler.clone(),
             congestion: settings.congestion.clone(),
             pairs: settings.pairs.map(|mode| mode.to_string()),

@@ -74,6 +74,7 @@ impl Runner for Simulated {
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {
         let who = match contender {
+            Contender::Manyway(settings) if settings.over_tcp => "Manyway over TCP",
             Contender::Manyway(_) => return Ok(()),
             Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
             Contender::Mptcp { .. } => "kernel MPTCP",

@@ -21,6 +21,7 @@ impl Driver {
         for handle in self.connections.clients() {
             self.follow_addresses(now, handle);
         }
+        self.connections.tell_all_clients();
         let mtus = self.watcher.snapshot().mtus();
         if mtus != self.mtus {
             self.endpoint.set_interface_mtus(now, &mtus);
@@ -89,6 +90,10 @@ impl Driver {
 
     /// Gives a client connection the local addresses that lead to its peer now.
     pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
+        let is_mmsp1 = self.endpoint.connection(handle).is_some_and(|connection| connection.is_mmsp1());
+        if !self.tcp.dialler.uses_udp() && !is_mmsp1 {
+            return;
+        }
         let (locals, excluded) = self.locals_of(handle);
         if let Some(peer) = self.connections.peer(handle) {
             peer.cap_reached = capped(&excluded).filter(|_| locals.is_empty());
@@ -121,19 +126,29 @@ impl Driver {
         &mut self,
         remotes: &[SocketAddr],
     ) -> (Vec<LocalCandidate>, Vec<Excluded>) {
-        let (wanted, excluded) = match &self.locals {
+        let (wanted, excluded) = self.wanted_locals(remotes);
+        (self.bind(wanted), excluded)
+    }
+
+    /// The local addresses that lead to `remotes`, and why the others do not.
+    pub(super) fn wanted_locals(&self, remotes: &[SocketAddr]) -> (Vec<(LocalAddress, Role)>, Vec<Excluded>) {
+        match &self.locals {
             Locals::Fixed(fixed) => not_spent(fixed, self.watcher.snapshot(), &self.usage.spent()),
             Locals::Interfaces(policy) => {
                 let selection = self.watcher.usable(policy, remotes);
                 (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
             }
-        };
+        }
+    }
+
+    /// Finds or binds a socket for each of these addresses, as far as that is possible.
+    pub(super) fn bind(&mut self, wanted: Vec<(LocalAddress, Role)>) -> Vec<LocalCandidate> {
         let found = self.sockets.candidates(wanted);
         self.note_granted();
         if self.sockets.has_failure() {
             self.bind_retry = Some(TokioInstant::now() + BIND_RETRY);
         }
-        (found, excluded)
+        found
     }
 
     pub(super) fn interface_name(&self, index: u32) -> Option<String> {

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ConnectionHandle, Instant};
+use manyway_proto::{ConnectionHandle, Instant, LocalAddress, Role};
+use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
+use super::attempts::Attempt;
 use super::closing::Closing;
 use super::connections::Peer;
 use crate::error::ConnectError;
@@ -18,7 +20,7 @@ impl Driver {
         let Self { endpoint, connections, .. } = self;
         match command {
             Command::Connect { dial, hosts, remotes, reply } => {
-                self.connect(now, &dial, Peer::new(hosts, remotes), reply);
+                self.connect(now, dial, Peer::new(hosts, remotes), reply);
             }
             Command::Open { link, reply } => connections.open_stream(endpoint, link, reply),
             Command::Written { handle, stream } => connections.write(endpoint, now, handle, stream),
@@ -91,7 +93,7 @@ impl Driver {
         }
     }
 
-    fn connect(&mut self, now: Instant, dial: &Dial, mut peer: Peer, reply: ConnectReply) {
+    fn connect(&mut self, now: Instant, dial: Dial, mut peer: Peer, reply: ConnectReply) {
         if self.closing.is_some() {
             let _ = reply.send(Err(ConnectError::EndpointClosed));
             return;
@@ -99,29 +101,53 @@ impl Driver {
         if matches!(dial, Dial::Mmsp1(_)) {
             self.sockets.use_one_port();
         }
+        let uses_tcp = self.tcp.dialler.uses_tcp() && matches!(dial, Dial::Mmsp2(_));
+        let uses_udp = self.tcp.dialler.uses_udp() || !uses_tcp;
         peer.remotes = self.watcher.snapshot().with_scopes(&peer.remotes);
-        let (locals, excluded) = self.local_candidates(&peer.remotes);
-        if locals.is_empty() {
-            let _ = reply.send(Err(self
-                .sockets
-                .take_failure()
-                .map_or(ConnectError::NoInterface(excluded), ConnectError::Socket)));
+        let (wanted, excluded) = self.wanted_locals(&peer.remotes);
+        if wanted.is_empty() {
+            let _ = reply.send(Err(ConnectError::NoInterface(excluded)));
             return;
         }
         peer.remotes.retain(|remote| self.allows(remote));
-        let started = match dial {
+        let until = TokioInstant::now() + dial.connection().connect_timeout;
+        let started = uses_udp.then(|| self.start_over_udp(now, &dial, wanted, &peer));
+        let (handles, failure) = match started {
+            Some(Ok(handle)) => (vec![handle], None),
+            Some(Err(error)) => (Vec::new(), Some(error)),
+            None => (Vec::new(), None),
+        };
+        if let Some(error) = failure.filter(|_| !uses_tcp) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let attempt =
+            Attempt { dial, peer, reply, handles, over_tcp: None, until, failure: None, refusal: None };
+        let client = self.connections.add_attempt(attempt);
+        if uses_tcp {
+            self.tcp.dialler.add(client);
+        }
+    }
+
+    fn start_over_udp(
+        &mut self,
+        now: Instant,
+        dial: &Dial,
+        wanted: Vec<(LocalAddress, Role)>,
+        peer: &Peer,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let locals = self.bind(wanted);
+        if locals.is_empty() {
+            let failure = self.sockets.take_failure();
+            return Err(failure.map_or(ConnectError::NoInterface(Vec::new()), ConnectError::Socket));
+        }
+        let handle = match dial {
             Dial::Mmsp2(config) => self.endpoint.connect(now, config, &locals, &peer.remotes),
             Dial::Mmsp1(config) => self.endpoint.connect_mmsp1(now, config, &locals, &peer.remotes),
         };
-        match started {
-            Ok(handle) => {
-                self.connections.add_client(handle, peer, reply);
-                self.tell_terms(handle, &locals);
-            }
-            Err(error) => {
-                let _ = reply.send(Err(ConnectError::Start(error)));
-            }
-        }
+        let handle = handle.map_err(ConnectError::Start)?;
+        self.tell_terms(handle, &locals);
+        Ok(handle)
     }
 
     /// Whether the policy allows the family of that address.

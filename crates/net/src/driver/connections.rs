@@ -14,12 +14,11 @@ use manyway_proto::{
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
+use super::attempts::{Attempt, Attempts};
 use super::pings::Pings;
-use crate::error::{ConnectError, ReadError, WriteError};
+use crate::error::{ReadError, WriteError};
 use crate::ledger::CAP_REACHED;
-use crate::link::{
-    Command, ConnectReply, Ended, Link, LinkDriver, LinkFacts, PingReply, StreamReply, ended_with_endpoint,
-};
+use crate::link::{Command, Ended, Link, LinkDriver, LinkFacts, PingReply, StreamReply, ended_with_endpoint};
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
 use crate::{HostPort, Wire};
@@ -50,9 +49,23 @@ struct Closing {
     waiting: BTreeSet<StreamId>,
 }
 
+/// Identifies a client while it connects, perhaps by several handshakes, and afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct ClientId(u64);
+
+impl ClientId {
+    #[cfg(test)]
+    pub(super) const FIRST: Self = Self(0);
+
+    pub(super) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// The peer of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
+    pub(super) client: ClientId,
     /// Its host names, for resolving them again.
     pub(super) hosts: Vec<HostPort>,
     /// Its addresses.
@@ -63,12 +76,12 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(hosts: Vec<HostPort>, remotes: Vec<SocketAddr>) -> Self {
-        Self { hosts, remotes, cap_reached: None }
+        Self { client: ClientId::default(), hosts, remotes, cap_reached: None }
     }
 
     /// Explains the end of a connection to this peer: a caller that waited for an interface learns which cap excluded
     /// it.
-    fn explain(&self, error: ConnectionError) -> ConnectionError {
+    pub(super) fn explain(&self, error: ConnectionError) -> ConnectionError {
         let in_vain = matches!(
             error,
             ConnectionError::NoPath | ConnectionError::IdleTimeout | ConnectionError::ConnectTimeout
@@ -80,19 +93,15 @@ impl Peer {
     }
 }
 
-/// A client connection whose handshake is not complete.
-struct Attempt {
-    peer: Peer,
-    reply: ConnectReply,
-}
-
 pub(super) struct Connections {
     pub(super) entries: BTreeMap<ConnectionHandle, Entry>,
-    attempts: BTreeMap<ConnectionHandle, Attempt>,
+    pub(super) attempts: Attempts,
     /// The peers of client connections.
     peers: BTreeMap<ConnectionHandle, Peer>,
     /// Client connections whose paths changed since the last call.
     path_news: BTreeSet<ConnectionHandle>,
+    /// The same, for those who look after TCP connections.
+    client_news: BTreeSet<ClientId>,
     /// Connections that the peer closed and whose close may still be in progress.
     departing: BTreeSet<ConnectionHandle>,
     /// Above this number, ended ones are removed.
@@ -121,9 +130,10 @@ impl Connections {
     ) -> Self {
         Self {
             entries: BTreeMap::new(),
-            attempts: BTreeMap::new(),
+            attempts: Attempts::default(),
             peers: BTreeMap::new(),
             path_news: BTreeSet::new(),
+            client_news: BTreeSet::new(),
             departing: BTreeSet::new(),
             most_departing: FEW_DEPARTING,
             hand_overs: BTreeSet::new(),
@@ -137,13 +147,20 @@ impl Connections {
         }
     }
 
-    pub(super) fn add_client(&mut self, handle: ConnectionHandle, peer: Peer, reply: ConnectReply) {
-        self.attempts.insert(handle, Attempt { peer, reply });
+    pub(super) fn add_attempt(&mut self, attempt: Attempt) -> ClientId {
+        let client = self.attempts.add(attempt);
+        self.client_news.insert(client);
+        client
     }
 
     /// Client connections, including those in the handshake.
     pub(super) fn clients(&self) -> Vec<ConnectionHandle> {
-        self.attempts.keys().chain(self.peers.keys()).copied().collect()
+        self.attempts.handles().chain(self.peers.keys().copied()).collect()
+    }
+
+    /// The established connection of a client.
+    pub(super) fn connection_of(&self, client: ClientId) -> Option<ConnectionHandle> {
+        self.peers.iter().find(|(_, peer)| peer.client == client).map(|(handle, _)| *handle)
     }
 
     pub(super) fn servers(&self) -> Vec<ConnectionHandle> {
@@ -151,8 +168,23 @@ impl Connections {
     }
 
     pub(super) fn peer(&mut self, handle: ConnectionHandle) -> Option<&mut Peer> {
-        let attempt = self.attempts.get_mut(&handle).map(|attempt| &mut attempt.peer);
-        attempt.or_else(|| self.peers.get_mut(&handle))
+        let Self { attempts, peers, .. } = self;
+        attempts.of(handle).map(|attempt| &mut attempt.peer).or_else(|| peers.get_mut(&handle))
+    }
+
+    /// The addresses of this host have changed.
+    pub(super) fn tell_all_clients(&mut self) {
+        let Self { client_news, peers, attempts, .. } = self;
+        client_news.extend(peers.values().map(|peer| peer.client).chain(attempts.clients()));
+    }
+
+    pub(super) fn has_client_news(&self) -> bool {
+        !self.client_news.is_empty()
+    }
+
+    /// Takes the clients that have connected or ended, or whose paths have changed, since the last call.
+    pub(super) fn take_client_news(&mut self) -> BTreeSet<ClientId> {
+        std::mem::take(&mut self.client_news)
     }
 
     /// Takes the clients whose paths changed since the last call.
@@ -167,10 +199,8 @@ impl Connections {
         now: Instant,
         context: &mut Context<'_>,
     ) {
-        for (handle, attempt) in &mut self.attempts {
-            if attempt.reply.poll_closed(context).is_ready()
-                && let Some(connection) = endpoint.connection(*handle)
-            {
+        for handle in self.attempts.poll_abandoned(context) {
+            if let Some(connection) = endpoint.connection(handle) {
                 connection.close(now, 0, "");
             }
         }
@@ -261,8 +291,9 @@ impl Connections {
             entry.pings.forget(path);
         }
         entry.driver.events.send(event);
-        if self.peers.contains_key(&handle) {
+        if let Some(peer) = self.peers.get(&handle) {
             self.path_news.insert(handle);
+            self.client_news.insert(peer.client);
         }
     }
 
@@ -288,9 +319,13 @@ impl Connections {
         // If there is no receiver for the link, dropping it closes the connection.
         match connection.side() {
             Side::Client => {
-                if let Some(attempt) = self.attempts.remove(&handle) {
-                    self.peers.insert(handle, attempt.peer);
-                    let _ = attempt.reply.send(Ok(link));
+                if let Some(attempt) = self.attempts.take_of(handle) {
+                    if attempt.over_tcp == Some(handle) {
+                        // It has no address for UDP yet.
+                        connection.add_remote_addresses(now, &attempt.peer.remotes);
+                        self.address_news.insert(handle);
+                    }
+                    self.welcome(endpoint, now, handle, attempt, link);
                 }
             }
             Side::Server => {
@@ -310,6 +345,25 @@ impl Connections {
                 }
             }
         }
+    }
+
+    /// A client is connected by one of its handshakes: the others end.
+    fn welcome(
+        &mut self,
+        endpoint: &mut Endpoint,
+        now: Instant,
+        handle: ConnectionHandle,
+        attempt: Attempt,
+        link: Arc<Link>,
+    ) {
+        for other in attempt.handles.into_iter().filter(|other| *other != handle) {
+            if let Some(connection) = endpoint.connection(other) {
+                connection.close(now, 0, "another carrier was faster");
+            }
+        }
+        self.client_news.insert(attempt.peer.client);
+        self.peers.insert(handle, attempt.peer);
+        let _ = attempt.reply.send(Ok(link));
     }
 
     /// Starts the close of a connection: the writers' queues are sent first.
@@ -408,11 +462,10 @@ impl Connections {
     }
 
     fn closed(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle, error: ConnectionError) {
-        if let Some(attempt) = self.attempts.remove(&handle) {
+        if let Some(attempt) = self.attempts.of(handle) {
             let error = attempt.peer.explain(error);
-            let given_up = matches!(error, ConnectionError::Closed { by: ClosedBy::Us, code, .. } if code != CAP_REACHED);
-            let failure = if given_up { ConnectError::EndpointClosed } else { ConnectError::Failed(error) };
-            let _ = attempt.reply.send(Err(failure));
+            attempt.on_failed(handle, error);
+            self.client_news.insert(attempt.peer.client);
             return;
         }
         if matches!(error, ConnectionError::Closed { by: ClosedBy::Peer, .. }) {
@@ -424,6 +477,7 @@ impl Connections {
         // What arrived before the end can still be taken and read.
         self.accept_streams(endpoint, handle, true);
         let peer = self.peers.remove(&handle);
+        self.client_news.extend(peer.as_ref().map(|peer| peer.client));
         let error = peer.iter().fold(error, |error, peer| peer.explain(error));
         self.hand_overs.remove(&handle);
         self.drain(endpoint, handle);

@@ -14,8 +14,8 @@ use crate::test_namespace::{in_namespace, ip};
 use crate::test_seccomp::refuse_socket_option;
 use crate::udp::BufferSizes;
 use crate::{
-    Advice, Connection, ConnectionConfig, Endpoint, EndpointOptions, Event, HostPort, Identity, Locals,
-    PathReason, PathState, Role, ServerOptions, Ticket, Unused, Why,
+    Advice, CarrierChoice, Connection, ConnectionConfig, Endpoint, EndpointOptions, Event, HostPort,
+    Identity, Locals, PathReason, PathState, Role, ServerOptions, Ticket, Unused, Why,
 };
 
 const SECRET: [u8; 16] = [2; 16];
@@ -33,11 +33,13 @@ fn ticket(hosts: &[&str]) -> Ticket {
     Ticket::new(identity().public_key().hash(), SECRET, hosts).unwrap()
 }
 
-/// Options of a client that uses every path for all data.
+/// Options of a client that uses every path for all data, and UDP alone.
 fn client_options() -> EndpointOptions {
     let mut connection = ConnectionConfig::default();
     connection.set_scheduler("round-robin").unwrap();
-    EndpointOptions { connection, ..EndpointOptions::default() }
+    let mut options = EndpointOptions { connection, ..EndpointOptions::default() };
+    options.carriers.choice = CarrierChoice::Udp;
+    options
 }
 
 fn here(test: &str) -> String {

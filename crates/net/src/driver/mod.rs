@@ -6,9 +6,11 @@
 mod addresses;
 mod advise;
 mod alarm;
+mod attempts;
 mod closing;
 mod commands;
 mod connections;
+mod dialling;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
@@ -22,6 +24,11 @@ mod sizes_in_namespace;
 mod sockets;
 mod standstill;
 mod streams;
+mod tcp;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod tcp_in_namespace;
+mod tcp_paths;
 mod terms;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
@@ -51,6 +58,7 @@ use serving::Serving;
 pub(crate) use serving::is_missing;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
+use tcp_paths::Tcp;
 use usage::Usage;
 
 use crate::advice::AdviceBoard;
@@ -90,8 +98,15 @@ pub(crate) struct Start {
     pub(crate) advice: AdviceBoard,
 }
 
+/// Where a server listens.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    pub(crate) udp: Vec<LocalAddress>,
+    pub(crate) tcp: Vec<SocketAddr>,
+}
+
 /// Starts the thread; returns its listening addresses.
-pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::JoinHandle<()>), BindFailure> {
+pub(crate) fn spawn(start: Start) -> Result<(Listening, std::thread::JoinHandle<()>), BindFailure> {
     let (ready, answer) = std::sync::mpsc::sync_channel(1);
     let thread = std::thread::Builder::new()
         .name("manyway-driver".into())
@@ -106,7 +121,9 @@ pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::Joi
             runtime.block_on(async {
                 match Driver::new(start) {
                     Ok(mut driver) => {
-                        let _ = ready.send(Ok(driver.sockets.listening()));
+                        let udp = driver.sockets.listening();
+                        let tcp = driver.tcp.streams.listening().collect();
+                        let _ = ready.send(Ok(Listening { udp, tcp }));
                         driver.run().await;
                     }
                     Err(error) => {
@@ -128,6 +145,7 @@ pub(crate) fn spawn(start: Start) -> Result<(Vec<LocalAddress>, std::thread::Joi
 struct Driver {
     endpoint: manyway_proto::Endpoint,
     sockets: Sockets,
+    tcp: Tcp,
     connections: Connections,
     clock: Clock,
     /// The interface MTUs as last given to the protocol machine.
@@ -164,6 +182,7 @@ impl Driver {
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
         let streams = options.connection.streams.clone();
         let mut sockets = Sockets::new(options.buffers, options.ledger.is_some());
+        let mut tcp = Tcp::new(&options);
         let mut connections = Connections::new(streams, commands, incoming);
         let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
         let (config, advertises) = Serving {
@@ -171,6 +190,7 @@ impl Driver {
             key_log: &key_log,
             snapshot: watcher.snapshot(),
             sockets: &mut sockets,
+            tcp: &mut tcp.streams,
             connections: &mut connections,
         }
         .start()?;
@@ -181,6 +201,7 @@ impl Driver {
         let mut driver = Self {
             endpoint,
             sockets,
+            tcp,
             connections,
             clock,
             mtus,
@@ -221,23 +242,25 @@ impl Driver {
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
         more |= self.poll_sockets(context);
+        more |= self.poll_tcp(context);
         let now = self.clock.now();
         self.endpoint.handle_timeout(now);
         self.connections.on_timeout(&mut self.endpoint, now);
         self.connections.poll_abandoned(&mut self.endpoint, now, context);
-        self.connections.tell_events(&mut self.endpoint, now);
+        self.tell_events(now);
         for handle in self.connections.take_address_news() {
             self.follow_addresses(now, handle);
         }
+        self.poll_lines(now, context);
         if self.is_stopped(context) {
             // All paths are probed before anything else is sent.
             return Poll::Pending;
         }
         let unsent = self.transmit(context);
         let now = self.clock.now();
-        self.connections.tell_events(&mut self.endpoint, now);
+        self.tell_events(now);
         self.poll_rescue(now, context);
-        more |= self.poll_usage(now, unsent) || unsent;
+        more |= self.poll_usage(now, unsent) || unsent || self.connections.has_client_news();
         if self.drive_closing(now, context) {
             return Poll::Ready(());
         }
@@ -354,12 +377,20 @@ impl Driver {
                 self.send_refused(now, &refusal);
             }
         }
+        let Self { tcp, endpoint, .. } = self;
+        tcp.streams.flush(now, context, endpoint);
+        tcp.streams.report(now, endpoint);
         for _ in 0..BATCHES {
             let now = self.clock.now();
             if self.sockets.has_pending() && self.sockets.held_until(now).is_some() {
                 return false;
             }
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
+            if !transmit.tuple.is_datagram() {
+                let Self { tcp, endpoint, buffer, .. } = self;
+                tcp.streams.send(now, context, endpoint, (&transmit, buffer));
+                continue;
+            }
             if let Some(refusal) = self.sockets.send(now, context, &transmit, &self.buffer) {
                 self.send_refused(now, &refusal);
             }
@@ -386,6 +417,7 @@ impl Driver {
             known.join(closing);
             return;
         }
+        self.tcp.streams.stop_listening();
         self.connections.close_all(&mut self.endpoint, now, closing.farewell());
         self.closing = Some(closing);
     }
@@ -393,7 +425,8 @@ impl Driver {
     /// Advances the close of the endpoint, if one is under way. Returns whether it is finished.
     fn drive_closing(&mut self, now: Instant, context: &Context<'_>) -> bool {
         let Some(closing) = &mut self.closing else { return false };
-        let is_done = self.connections.all_ended(&self.endpoint) && !self.sockets.has_pending();
+        let has_pending = self.sockets.has_pending() || self.tcp.streams.has_pending();
+        let is_done = self.connections.all_ended(&self.endpoint) && !has_pending;
         is_done || closing.poll(&mut self.endpoint, now, context)
     }
 
@@ -445,7 +478,8 @@ impl Driver {
 
     fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {
         let held = self.sockets.held_until(now);
-        let mut deadline = self.endpoint.poll_timeout().into_iter().chain(held).min();
+        let own = self.endpoint.poll_timeout().into_iter().chain(self.tcp.deadline());
+        let mut deadline = own.chain(held).min();
         match deadline {
             Some(at) if at <= now => {
                 // The deadline is due again right after it was served: only a bug repeats that for ever.
@@ -463,6 +497,7 @@ impl Driver {
             self.bind_retry,
             self.rescue.deadline(),
             self.connections.deadline(),
+            self.connections.attempts.deadline(),
             self.usage.deadline(),
         ];
         let due_at = self.standstill.expect(others.into_iter().chain([deadline]), TokioInstant::now());

@@ -4,11 +4,15 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use manyway_proto::{EndpointConfig, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity};
+use manyway_proto::{
+    EndpointConfig, LocalAddress, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity,
+};
 
 use super::connections::Connections;
 use super::sockets::Sockets;
+use super::tcp::TcpStreams;
 use crate::DEFAULT_PORT;
+use crate::carriers::CarrierChoice;
 use crate::error::BindFailure;
 use crate::interfaces::Snapshot;
 use crate::interfaces::reachable::reachable_addresses;
@@ -22,6 +26,7 @@ pub(super) struct Serving<'a> {
     pub(super) key_log: &'a KeyLog,
     pub(super) snapshot: &'a Snapshot,
     pub(super) sockets: &'a mut Sockets,
+    pub(super) tcp: &'a mut TcpStreams,
     pub(super) connections: &'a mut Connections,
 }
 
@@ -29,7 +34,7 @@ impl Serving<'_> {
     /// Listens, if the options say so. Returns the settings of the protocol machine, and whether the server advertises
     /// the addresses of its interfaces by itself.
     pub(super) fn start(self) -> Result<(EndpointConfig, bool), BindFailure> {
-        let EndpointOptions { connection, server, mmsp1, reset_key, .. } = self.options;
+        let EndpointOptions { connection, server, mmsp1, reset_key, carriers, .. } = self.options;
         let mut config = EndpointConfig::default();
         config.reset_key = *reset_key;
         let of_mmsp1 = mmsp1.as_ref().map(|mmsp1| (&mmsp1.listen, &mmsp1.advertise));
@@ -41,6 +46,9 @@ impl Serving<'_> {
         }
         listen(self.sockets, listen_on).map_err(BindFailure::Socket)?;
         let listening = self.sockets.listening();
+        if server.is_some() && carriers.choice != CarrierChoice::Udp {
+            accept_tcp(self.tcp, &listening, carriers.choice)?;
+        }
         let candidate = |address| LocalCandidate { address, role: Role::Primary };
         self.connections.listening = listening.iter().copied().map(candidate).collect();
         let mut advertised = advertise.clone();
@@ -69,6 +77,26 @@ impl Serving<'_> {
         });
         Ok((config, advertise.is_empty()))
     }
+}
+
+/// Accepts TCP connections where UDP is listened on. A server that is to use TCP alone must be able to.
+fn accept_tcp(
+    tcp: &mut TcpStreams,
+    listening: &[LocalAddress],
+    choice: CarrierChoice,
+) -> Result<(), BindFailure> {
+    for local in listening {
+        match tcp.listen(local.address) {
+            Ok(()) => {}
+            Err(source) if choice == CarrierChoice::Tcp => {
+                return Err(BindFailure::Tcp { address: local.address, source });
+            }
+            Err(error) => {
+                tracing::warn!(address = %local.address, %error, "no TCP here: clients whose UDP is blocked can not connect");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Listens on `addresses`; if empty, on the default port of each family that this host supports.

@@ -30,7 +30,7 @@ impl Driver {
         if !self.usage.counts() {
             return false;
         }
-        let moved: Vec<_> = self.sockets.take_traffic().collect();
+        let moved: Vec<_> = self.sockets.take_traffic().chain(self.tcp.streams.take_traffic()).collect();
         for (way, bytes) in moved {
             if let Some(name) = self.name_of(&way) {
                 self.usage.add(&name, bytes);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use manyway_proto::scheduler::Purpose;
-use manyway_proto::{Date, FourTuple, PathReason, text};
+use manyway_proto::{Carrier, Date, FourTuple, PathReason, text};
 
 use crate::interfaces::Exclusion;
 
@@ -105,6 +105,8 @@ pub enum Unused {
     NoAnswer {
         /// Time since the last packet, or since the first probe.
         waited: Duration,
+        /// What carries its packets.
+        carrier: Carrier,
     },
     /// Silent with data in flight, or reported unreachable; it is being probed.
     Suspect {
@@ -201,7 +203,10 @@ impl fmt::Display for Unused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Excluded(reason) => reason.fmt(f),
-            Self::NoAnswer { waited } => write!(f, "no answer on UDP for {}", Span(*waited)),
+            Self::NoAnswer { waited, carrier: Carrier::Tcp } => {
+                write!(f, "no answer on TCP for {}", Span(*waited))
+            }
+            Self::NoAnswer { waited, .. } => write!(f, "no answer on UDP for {}", Span(*waited)),
             Self::Suspect { reason: reason @ PathReason::Unreachable, .. } => {
                 write!(f, "{reason}; being probed")
             }

@@ -54,7 +54,7 @@ mod unreachable;
 
 pub use receive::{ReceiveBuffer, Row, Rows};
 pub use send::{SendError, SendFailure};
-pub use socket::{
-    BindError, BindOptions, BindStep, BufferSizes, Capabilities, DeviceBinding, Segmentation, UdpSocket,
-};
+pub use socket::{BindError, BindOptions, BindStep, BufferSizes, Capabilities, Segmentation, UdpSocket};
 pub use unreachable::Unreachable;
+
+pub use crate::device::DeviceBinding;

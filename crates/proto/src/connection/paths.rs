@@ -7,7 +7,7 @@ use manyway_wire::PathId;
 use super::Connection;
 use crate::engine::{AddressPair, LinkNews, carriers, on_links_changed, on_unreachable};
 use crate::mmsp2::Mmsp2;
-use crate::path::{LocalCandidate, PathReason, PingToken, SendRefusal};
+use crate::path::{LocalCandidate, Path, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
 use crate::wire::either;
@@ -94,6 +94,12 @@ impl Connection {
     pub(crate) fn uses(&self, tuple: &FourTuple) -> bool {
         let lies_there = || self.engine.paths.iter().any(|path| path.tuple() == *tuple);
         self.is_handshaking() || (self.engine.phase.is_open() && lies_there())
+    }
+
+    /// Whether a path uses a stream carrier, or is a candidate for it.
+    pub(crate) fn uses_stream(&self, stream: &FourTuple) -> bool {
+        let is_there = |path: &Path| path.tuple() == *stream || path.prober.is_target(stream);
+        !stream.is_datagram() && !self.is_closed() && self.engine.paths.iter().any(is_there)
     }
 
     /// The system refuses to send between these addresses: the path is dead at once. During the handshake, the other

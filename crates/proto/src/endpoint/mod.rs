@@ -308,6 +308,17 @@ impl Endpoint {
         self.tell_users_of(&tuple, |connection| connection.on_carrier_closed(now, tuple));
     }
 
+    /// The connection of which a path uses this stream carrier; `None` as long as nothing that arrived over it belongs to
+    /// a connection, and once the path is closed. Costs O(connections × paths).
+    pub fn user_of_stream(&self, stream: &FourTuple) -> Option<ConnectionHandle> {
+        self.slots.handles().find(|handle| self.uses_stream(*handle, stream))
+    }
+
+    /// Whether a path of the connection uses this stream carrier. Costs O(paths).
+    pub fn uses_stream(&self, connection: ConnectionHandle, stream: &FourTuple) -> bool {
+        self.slots.get(connection).is_some_and(|connection| connection.uses_stream(stream))
+    }
+
     /// Reports an ICMP error for a packet between two addresses; `quoted` are the first bytes of its UDP payload. It
     /// may be forged: at most one path becomes suspect, or a connection attempt to a peer that never answered ends.
     /// Costs O(connections).

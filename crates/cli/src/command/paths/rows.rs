@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway::Rate;
 use manyway::interfaces::{AddressReport, Exclusion, InterfaceKind, LinkState};
-use manyway::{PathReport, PathState, Unused, Why};
+use manyway::{Carrier, PathReport, PathState, Unused, Why};
 use serde_json::{Value, json};
 
 use super::reverse_path;
@@ -22,6 +22,8 @@ pub(super) struct PairRow {
     pub(super) interface: Option<String>,
     pub(super) local: Option<String>,
     pub(super) remote: Option<String>,
+    /// What carries its path.
+    pub(super) carrier: Option<Carrier>,
     pub(super) path: Option<u32>,
     pub(super) role: Option<String>,
     pub(super) state: Option<PathState>,
@@ -62,7 +64,8 @@ impl PairRow {
             Why::Used(_) | Why::Unused(Unused::NotNeeded { .. } | Unused::PeerSendsElsewhere { .. })
         );
         let why = if is_well && is_overdue {
-            Why::Unused(Unused::NoAnswer { waited: pinged.silent })
+            let carrier = path.map(|path| path.tuple.carrier).unwrap_or_default();
+            Why::Unused(Unused::NoAnswer { waited: pinged.silent, carrier })
         } else {
             report.why.clone()
         };
@@ -72,6 +75,7 @@ impl PairRow {
             interface: report.interface.clone(),
             local: report.local.map(|local| local.to_string()),
             remote: report.remote.map(|remote| remote.to_string()),
+            carrier: path.map(|path| path.tuple.carrier),
             path: path.map(|path| path.id.0),
             role: report.role.map(|role| role.to_string()),
             state: path.map(|path| path.state),
@@ -84,6 +88,13 @@ impl PairRow {
         }
     }
 
+    /// The peer's address, and the carrier unless it is UDP.
+    fn remote_text(&self) -> Option<String> {
+        let remote = self.remote.as_ref()?;
+        let carrier = self.carrier.filter(|carrier| !carrier.is_datagram());
+        Some(carrier.map_or_else(|| remote.clone(), |carrier| format!("{remote} {carrier}")))
+    }
+
     /// The document for programs; `all` is the rate of all paths together.
     pub(super) fn json(&self, all: Rate) -> Value {
         let share = self.rate.map(|rate| (rate.bits_per_second(), all.bits_per_second()));
@@ -94,7 +105,7 @@ impl PairRow {
         };
         json!({
             "interface": self.interface, "local": self.local, "remote": self.remote,
-            "path": self.path, "role": self.role, "state": self.state.map(PathState::word),
+            "carrier": self.carrier.map(|carrier| carrier.to_string()), "path": self.path, "role": self.role, "state": self.state.map(PathState::word),
             "rtt": self.rtt.map(|rtt| rtt.as_secs_f64()), "loss": part(self.loss),
             "bits_per_second": self.rate.map(Rate::bits_per_second), "share": part(share),
             "used": self.why.as_ref().is_some_and(Why::is_used),
@@ -181,7 +192,7 @@ pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
             Cell::or_none(row.rate.map(megabits)),
             Cell::or_none(share),
             Cell::or_none(row.local.clone()),
-            Cell::or_none(row.remote.clone()),
+            Cell::or_none(row.remote_text()),
             Cell::or_none(row.role.clone()),
         ];
         let cap = has_caps.then(|| Cell::or_none(row.cap.map(|cap| cap.text())));

@@ -35,7 +35,7 @@ fn rows() -> Vec<PairRow> {
     vec![
         used,
         pair(
-            row("wlan0", "10.1.2.3", Why::Unused(Unused::NoAnswer { waited })),
+            row("wlan0", "10.1.2.3", Why::Unused(Unused::NoAnswer { waited, carrier: Carrier::Udp })),
             Some((1, PathState::Dead)),
             "primary",
         ),
@@ -44,7 +44,11 @@ fn rows() -> Vec<PairRow> {
         row("docker0", "172.17.0.1", Why::Unused(Unused::Excluded(Exclusion::NoRoute))),
         row("docker0", "fe80::42", Why::Unused(Unused::Excluded(Exclusion::LinkLocal))),
         row("lo", "127.0.0.1", Why::Unused(Unused::Excluded(Exclusion::Loopback))),
-        pair(row("eth0", "2001:db8::7", Why::Unused(Unused::NoAnswer { waited })), None, "primary"),
+        pair(
+            row("eth0", "2001:db8::7", Why::Unused(Unused::NoAnswer { waited, carrier: Carrier::Udp })),
+            None,
+            "primary",
+        ),
     ]
 }
 
@@ -57,6 +61,17 @@ fn every_path_and_every_interface_without_one_has_a_line_that_says_why() {
     for width in [80, 120] {
         insta::assert_snapshot!(format!("pairs_{width}"), table(&rows(), width));
     }
+}
+
+#[test]
+fn a_path_over_tcp_is_marked_behind_the_address_of_the_peer() {
+    let mut rows = rows();
+    rows[0].carrier = Some(Carrier::Tcp);
+    rows[1].carrier = Some(Carrier::Udp);
+    let text = table(&rows, 120);
+    assert!(text.contains("203.0.113.5:4455 tcp  primary"), "{text}");
+    assert!(!text.contains("udp"), "{text}");
+    assert_eq!(rows[0].json(Rate::ZERO)["carrier"], "tcp");
 }
 
 #[test]
@@ -140,6 +155,7 @@ fn a_row_for_programs_has_every_field() {
         "advice": null,
         "bits_per_second": null,
         "cap": null,
+        "carrier": null,
         "interface": "wlan0",
         "local": "10.1.2.3",
         "loss": null,

@@ -60,7 +60,7 @@ pub(super) fn announce(
     let access = if read_only { "for reading" } else { "for reading and writing" };
     let lines = [
         format!("serving {directory} {access} over MMSP/1 on UDP {}", listening.join(", ")),
-        advice::firewall(locals.first().map(|local| local.address.port())),
+        advice::firewall(endpoint),
         warning(arguments, from),
         "On the other side: `manyway get --wire mmsp1 HOST PATH…`, where HOST is one of:".to_owned(),
     ];

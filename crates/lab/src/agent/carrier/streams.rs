@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    AddressFilter, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint, EndpointOptions,
-    HostPort, Identity, Locals, Mmsp1Options, ReceiveStream, SendStream, ServerOptions, Ticket,
+    AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint,
+    EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, ReceiveStream, SendStream, ServerOptions,
+    Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -30,14 +31,17 @@ impl Streams {
     ) -> Result<(Self, u16), String> {
         let mut options = EndpointOptions::default();
         options.connection = config.clone();
-        let config = &mut options.connection;
         if spec.wire == Wire::Mmsp1 {
-            thesis(config).map_err(|error| error.to_string())?;
+            thesis(&mut options.connection).map_err(|error| error.to_string())?;
         }
+        options.carriers.choice = if spec.over_tcp { CarrierChoice::Tcp } else { CarrierChoice::Udp };
+        let own_congestion = spec.congestion.clone().filter(|_| !spec.over_tcp);
+        options.carriers.congestion = spec.congestion.clone().filter(|_| spec.over_tcp);
+        let config = &mut options.connection;
         type Set = fn(&mut ConnectionConfig, &str) -> Result<(), ConfigError>;
         let settings: [(&Option<String>, Set); 3] = [
             (&spec.scheduler, ConnectionConfig::set_scheduler),
-            (&spec.congestion, ConnectionConfig::set_congestion),
+            (&own_congestion, ConnectionConfig::set_congestion),
             (&spec.pairs, ConnectionConfig::set_pairs),
         ];
         for (name, set) in settings {

@@ -14,8 +14,9 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     let chosen = FourTuple::udp(local, "203.0.113.5:4455".parse().unwrap());
     let all = [
         Unused::Excluded(Exclusion::ByUser),
-        Unused::NoAnswer { waited: seconds(12) },
-        Unused::NoAnswer { waited: seconds(600) },
+        Unused::NoAnswer { waited: seconds(12), carrier: Carrier::Udp },
+        Unused::NoAnswer { waited: seconds(12), carrier: Carrier::Tcp },
+        Unused::NoAnswer { waited: seconds(600), carrier: Carrier::Udp },
         Unused::Suspect {
             silent: Duration::from_millis(120),
             reason: PathReason::Silence { lasted: Duration::from_millis(60) },
@@ -42,6 +43,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     insta::assert_snapshot!(told.join("\n"), @r"
     excluded: excluded by the user
     no-answer: no answer on UDP for 12 s
+    no-answer: no answer on TCP for 12 s
     no-answer: no answer on UDP for 10 min
     suspect: silent for 120 ms, being probed
     suspect: a router or host says that the peer is not reachable; being probed

@@ -1,0 +1,83 @@
+//! The choice between UDP and TCP below the paths.
+
+use std::fmt;
+use std::str::FromStr;
+
+use manyway_proto::ConfigError;
+
+/// What carries the packets of paths. MMSP/1 goes over UDP, whatever is chosen.
+///
+/// ```
+/// use manyway::CarrierChoice;
+///
+/// assert_eq!("tcp".parse(), Ok(CarrierChoice::Tcp));
+/// assert_eq!(CarrierChoice::default().to_string(), "auto");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CarrierChoice {
+    /// UDP, and TCP on each interface on which UDP does not work: a client connects by TCP 250 ms after UDP began there
+    /// or stopped working, and ends the TCP connection when UDP has worked for 5 s. A server accepts both.
+    #[default]
+    Auto,
+    /// UDP alone.
+    Udp,
+    /// TCP alone at a client. A server accepts both, and does not start if it can not accept TCP connections.
+    Tcp,
+}
+
+impl CarrierChoice {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Udp, Self::Tcp];
+
+    /// Its name: `auto`, `udp` or `tcp`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+impl fmt::Display for CarrierChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for CarrierChoice {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == text);
+        found.ok_or_else(|| ConfigError {
+            field: "carrier",
+            reason: format!("must be udp, tcp or auto, not {text:?}"),
+        })
+    }
+}
+
+/// Settings of paths over TCP.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CarrierOptions {
+    /// Whether TCP is used. Default [`CarrierChoice::Auto`].
+    pub choice: CarrierChoice,
+    /// The system's congestion control of TCP connections, such as `cubic`, `reno` or `bbr`; each end sets that of what
+    /// it sends. Default `None`: the system's own. Linux only.
+    pub congestion: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_read_as_it_is_written_and_a_wrong_name_is_answered_with_the_right_ones() {
+        for choice in CarrierChoice::ALL {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        let error = "sctp".parse::<CarrierChoice>().unwrap_err();
+        assert_eq!(error.to_string(), "carrier must be udp, tcp or auto, not \"sctp\"");
+    }
+}

@@ -1,0 +1,137 @@
+//! Clients that connect: each has a handshake over UDP, one over TCP, both, or for a moment none.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::task::Context;
+
+use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle};
+use tokio::time::Instant as TokioInstant;
+
+use super::connections::{ClientId, Peer};
+use crate::error::ConnectError;
+use crate::ledger::CAP_REACHED;
+use crate::link::{ConnectReply, Dial};
+
+/// A client that connects.
+pub(super) struct Attempt {
+    pub(super) dial: Dial,
+    pub(super) peer: Peer,
+    pub(super) reply: ConnectReply,
+    /// Its handshakes.
+    pub(super) handles: Vec<ConnectionHandle>,
+    /// Whether one of them goes over TCP.
+    pub(super) over_tcp: Option<ConnectionHandle>,
+    /// When it is given up without any handshake.
+    pub(super) until: TokioInstant,
+    /// Why its first handshake failed.
+    pub(super) failure: Option<ConnectionError>,
+    /// Why TCP could not be connected, last.
+    pub(super) refusal: Option<(SocketAddr, io::Error)>,
+}
+
+impl Attempt {
+    /// A handshake has failed.
+    pub(super) fn on_failed(&mut self, handle: ConnectionHandle, error: ConnectionError) {
+        self.handles.retain(|other| *other != handle);
+        self.over_tcp = self.over_tcp.filter(|other| *other != handle);
+        self.failure = self.failure.take().or(Some(error));
+    }
+
+    /// Whether no other carrier would help.
+    pub(super) fn is_final(&self) -> bool {
+        let no_way = |error: &ConnectionError| {
+            matches!(
+                error,
+                ConnectionError::NoPath
+                    | ConnectionError::IdleTimeout
+                    | ConnectionError::ConnectTimeout
+                    | ConnectionError::Unreachable { .. }
+            )
+        };
+        self.failure.as_ref().is_some_and(|error| !no_way(error))
+    }
+
+    /// Tells the caller that there will be no connection.
+    pub(super) fn fail(self) {
+        let error = match (self.failure, self.refusal) {
+            (Some(ConnectionError::Closed { by: ClosedBy::Us, code, .. }), _) if code != CAP_REACHED => {
+                ConnectError::EndpointClosed
+            }
+            (Some(error), _) => ConnectError::Failed(error),
+            (None, Some((remote, source))) => ConnectError::Tcp { remote, source },
+            (None, None) => ConnectError::Failed(self.peer.explain(ConnectionError::ConnectTimeout)),
+        };
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+/// All clients that connect.
+#[derive(Default)]
+pub(super) struct Attempts {
+    attempts: BTreeMap<ClientId, Attempt>,
+    next: ClientId,
+}
+
+impl Attempts {
+    pub(super) fn add(&mut self, mut attempt: Attempt) -> ClientId {
+        let client = self.next;
+        self.next = client.next();
+        attempt.peer.client = client;
+        self.attempts.insert(client, attempt);
+        client
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.attempts.is_empty()
+    }
+
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        self.attempts.keys().copied()
+    }
+
+    pub(super) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
+        self.attempts.values().flat_map(|attempt| attempt.handles.iter().copied())
+    }
+
+    pub(super) fn get(&mut self, client: ClientId) -> Option<&mut Attempt> {
+        self.attempts.get_mut(&client)
+    }
+
+    /// The attempt of which a handshake is a part.
+    pub(super) fn of(&mut self, handle: ConnectionHandle) -> Option<&mut Attempt> {
+        self.attempts.values_mut().find(|attempt| attempt.handles.contains(&handle))
+    }
+
+    pub(super) fn take_of(&mut self, handle: ConnectionHandle) -> Option<Attempt> {
+        let client = self.of(handle)?.peer.client;
+        self.attempts.remove(&client)
+    }
+
+    /// The handshakes whose caller has gone.
+    pub(super) fn poll_abandoned(&mut self, context: &mut Context<'_>) -> Vec<ConnectionHandle> {
+        let attempts = self.attempts.values_mut();
+        let gone = attempts.filter_map(|attempt| {
+            attempt.reply.poll_closed(context).is_ready().then(|| attempt.handles.clone())
+        });
+        gone.flatten().collect()
+    }
+
+    /// Fails the attempts that have no handshake and are over: nobody waits for them, no other carrier would help, or
+    /// `is_over` says so.
+    pub(super) fn finish(&mut self, is_over: impl Fn(ClientId, &Attempt) -> bool) {
+        let is_done = |client: ClientId, attempt: &Attempt| {
+            attempt.handles.is_empty()
+                && (attempt.is_final() || attempt.reply.is_closed() || is_over(client, attempt))
+        };
+        let attempts = self.attempts.iter();
+        let over: Vec<_> = attempts.filter(|(client, it)| is_done(**client, it)).map(|(c, _)| *c).collect();
+        over.iter().filter_map(|client| self.attempts.remove(client)).for_each(Attempt::fail);
+    }
+
+    /// When an attempt without a handshake is given up.
+    pub(super) fn deadline(&self) -> Option<TokioInstant> {
+        let waiting = self.attempts.values().filter(|attempt| attempt.handles.is_empty());
+        waiting.map(|attempt| attempt.until).min()
+    }
+}

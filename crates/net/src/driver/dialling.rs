@@ -1,0 +1,320 @@
+//! When a client opens TCP connections: on each interface, as the only carrier or while UDP does not work there.
+//!
+//! A [`Line`] is what a client has of TCP at one local address: a state machine that is told the time and the state of
+//! the paths, and says what is to be done.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_proto::{FourTuple, Instant, LocalAddress};
+
+use super::connections::ClientId;
+use crate::carriers::CarrierChoice;
+
+/// UDP has this head start, at the beginning of a connection and when it stops working on an interface.
+const HEAD_START: Duration = Duration::from_millis(250);
+/// A TCP connection ends when UDP has worked on its interface for so long.
+const UDP_STABLE: Duration = Duration::from_secs(5);
+/// Shortest and longest time between two attempts, and the longest one where there is no UDP.
+const AGAIN: Duration = Duration::from_millis(250);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(10);
+const AGAIN_AT_MOST_ALONE: Duration = Duration::from_secs(2);
+/// A TCP connection that lasted for so long is replaced at once when it ends.
+const LASTED: Duration = Duration::from_secs(5);
+/// Interval at which a TCP connection is offered that no path can use yet.
+const OFFER_AGAIN: Duration = Duration::from_millis(100);
+
+/// The lines of all clients.
+#[derive(Debug)]
+pub(super) struct Dialler {
+    choice: CarrierChoice,
+    clients: BTreeMap<ClientId, Vec<Line>>,
+}
+
+/// What the lines of a client are told.
+#[derive(Debug, Default)]
+pub(super) struct Situation {
+    /// The local addresses that lead to the peer.
+    pub(super) locals: Vec<LocalAddress>,
+    /// The addresses of the peer.
+    pub(super) remotes: Vec<SocketAddr>,
+    /// Local addresses of paths over UDP that work.
+    pub(super) working: Vec<LocalAddress>,
+    /// TCP connections whose path is dead.
+    pub(super) dead: Vec<FourTuple>,
+}
+
+/// What is to be done for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
+    Dial(LocalAddress, SocketAddr),
+    /// Use a TCP connection for a path, if possible; [`Dialler::on_used`] tells that.
+    Offer(FourTuple),
+    /// End a TCP connection, and the path that uses it.
+    Close(FourTuple),
+}
+
+#[derive(Debug)]
+struct Line {
+    local: LocalAddress,
+    state: State,
+    /// Successive attempts without success.
+    failures: u32,
+    /// A TCP connection whose path is dead: the next one replaces it.
+    replaced: Option<FourTuple>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// UDP works here.
+    Idle,
+    /// The next attempt begins at this time.
+    Waiting(Instant),
+    Dialling(SocketAddr),
+    /// Connected, and offered at this time.
+    Held {
+        tuple: FourTuple,
+        offer_at: Instant,
+    },
+    /// A path has used the connection since this time.
+    Open {
+        tuple: FourTuple,
+        since: Instant,
+    },
+    /// As [`Self::Open`], but UDP works again: the connection ends at this time.
+    Leaving {
+        tuple: FourTuple,
+        since: Instant,
+        at: Instant,
+    },
+}
+
+impl Dialler {
+    pub(super) fn new(choice: CarrierChoice) -> Self {
+        Self { choice, clients: BTreeMap::new() }
+    }
+
+    /// Whether paths may go over UDP.
+    pub(super) fn uses_udp(&self) -> bool {
+        self.choice != CarrierChoice::Tcp
+    }
+
+    /// Whether paths may go over TCP.
+    pub(super) fn uses_tcp(&self) -> bool {
+        self.choice != CarrierChoice::Udp
+    }
+
+    /// Begins to look after a client.
+    pub(super) fn add(&mut self, client: ClientId) {
+        self.clients.insert(client, Vec::new());
+    }
+
+    pub(super) fn remove(&mut self, client: ClientId) {
+        self.clients.remove(&client);
+    }
+
+    /// The clients of which a line is due.
+    pub(super) fn due(&self, now: Instant) -> Vec<ClientId> {
+        let is_due = |lines: &[Line]| lines.iter().filter_map(Line::deadline).any(|at| at <= now);
+        self.clients.iter().filter(|(_, lines)| is_due(lines)).map(|(client, _)| *client).collect()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.clients.values().flatten().filter_map(Line::deadline).min()
+    }
+
+    /// Advances the lines of a client.
+    pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
+        let uses_udp = self.uses_udp();
+        let Some(lines) = self.clients.get_mut(&client) else { return Vec::new() };
+        let mut steps = Vec::new();
+        lines.retain(|line| {
+            let is_there = situation.locals.iter().any(|local| is_same_host(local, &line.local));
+            steps.extend(line.tuple().filter(|_| !is_there).map(Step::Close));
+            is_there
+        });
+        for local in &situation.locals {
+            if !lines.iter().any(|line| is_same_host(local, &line.local)) {
+                lines.push(Line { local: *local, state: State::Idle, failures: 0, replaced: None });
+            }
+        }
+        for at in 0..lines.len() {
+            let used: Vec<_> = lines.iter().filter_map(Line::remote).collect();
+            if let Some(line) = lines.get_mut(at) {
+                line.update(now, uses_udp, situation);
+                line.act(now, &situation.remotes, &used, &mut steps);
+            }
+        }
+        steps
+    }
+
+    /// An attempt has succeeded or failed. False if its result is not needed any more.
+    pub(super) fn on_dialled(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        local: &LocalAddress,
+        result: Option<FourTuple>,
+    ) -> bool {
+        let uses_udp = self.uses_udp();
+        let Some(line) = self.line(client, local) else { return false };
+        let State::Dialling(_) = line.state else { return false };
+        match result {
+            Some(tuple) => line.state = State::Held { tuple, offer_at: now },
+            None => line.try_again(now, uses_udp),
+        }
+        true
+    }
+
+    /// A path uses a TCP connection. Returns the one that it replaces.
+    pub(super) fn on_used(&mut self, now: Instant, client: ClientId, tuple: FourTuple) -> Option<FourTuple> {
+        let line = self.line(client, &tuple.local)?;
+        line.state = State::Open { tuple, since: now };
+        line.replaced.take()
+    }
+
+    /// A TCP connection has ended, or was used in vain. Returns its client.
+    pub(super) fn on_ended(&mut self, now: Instant, tuple: &FourTuple) -> Option<ClientId> {
+        let uses_udp = self.uses_udp();
+        self.clients.iter_mut().find_map(|(client, lines)| {
+            let line = lines.iter_mut().find(|line| line.tuple() == Some(*tuple))?;
+            line.on_ended(now, uses_udp);
+            Some(*client)
+        })
+    }
+
+    /// Whether nothing is under way for a client: every line has failed, or it has none because it does not use TCP.
+    pub(super) fn has_failed(&self, client: ClientId) -> bool {
+        let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.failures > 0;
+        self.clients.get(&client).is_none_or(|lines| !lines.is_empty() && lines.iter().all(has_failed))
+    }
+
+    /// UDP has failed for a client: its head start ends.
+    pub(super) fn on_udp_failed(&mut self, now: Instant, client: ClientId) {
+        for line in self.clients.get_mut(&client).into_iter().flatten() {
+            if matches!(line.state, State::Waiting(_)) && line.failures == 0 {
+                line.state = State::Waiting(now);
+            }
+        }
+    }
+
+    fn line(&mut self, client: ClientId, local: &LocalAddress) -> Option<&mut Line> {
+        self.clients.get_mut(&client)?.iter_mut().find(|line| is_same_host(&line.local, local))
+    }
+}
+
+impl Line {
+    /// Follows the state of the paths.
+    fn update(&mut self, now: Instant, uses_udp: bool, situation: &Situation) {
+        let is_wanted = !situation.working.iter().any(|local| is_same_host(local, &self.local));
+        self.state = match self.state {
+            State::Idle if is_wanted => State::Waiting(if uses_udp { now + HEAD_START } else { now }),
+            State::Waiting(_) | State::Dialling(_) if !is_wanted => {
+                self.failures = 0;
+                State::Idle
+            }
+            State::Open { tuple, .. } if situation.dead.contains(&tuple) => {
+                self.replaced = Some(tuple);
+                State::Waiting(now)
+            }
+            State::Open { tuple, since } if !is_wanted => {
+                State::Leaving { tuple, since, at: now + UDP_STABLE }
+            }
+            State::Leaving { tuple, since, .. } if is_wanted => State::Open { tuple, since },
+            state @ (State::Idle
+            | State::Waiting(_)
+            | State::Dialling(_)
+            | State::Held { .. }
+            | State::Open { .. }
+            | State::Leaving { .. }) => state,
+        };
+    }
+
+    /// Does what is due.
+    fn act(&mut self, now: Instant, remotes: &[SocketAddr], used: &[SocketAddr], steps: &mut Vec<Step>) {
+        match self.state {
+            State::Waiting(at) if at <= now => {
+                if let Some(remote) = self.choose(remotes, used) {
+                    self.state = State::Dialling(remote);
+                    steps.push(Step::Dial(self.local, remote));
+                } else {
+                    self.failures = self.failures.saturating_add(1);
+                    self.state = State::Waiting(now + AGAIN_AT_MOST);
+                }
+            }
+            State::Held { tuple, offer_at } if offer_at <= now => {
+                self.state = State::Held { tuple, offer_at: now + OFFER_AGAIN };
+                steps.push(Step::Offer(tuple));
+            }
+            State::Leaving { tuple, at, .. } if at <= now => {
+                self.state = State::Idle;
+                steps.push(Step::Close(tuple));
+            }
+            State::Idle
+            | State::Waiting(_)
+            | State::Dialling(_)
+            | State::Held { .. }
+            | State::Open { .. }
+            | State::Leaving { .. } => {}
+        }
+    }
+
+    /// The address to connect to: one that no other line uses, and another one after each failure.
+    fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<SocketAddr> {
+        let mut fitting: Vec<_> =
+            remotes.iter().filter(|remote| remote.is_ipv4() == self.local.address.is_ipv4()).collect();
+        fitting.sort_by_key(|remote| used.contains(remote));
+        let turn = usize::try_from(self.failures).unwrap_or_default();
+        fitting.get(turn.checked_rem(fitting.len())?).copied().copied()
+    }
+
+    fn on_ended(&mut self, now: Instant, uses_udp: bool) {
+        let since = match self.state {
+            State::Open { since, .. } | State::Leaving { since, .. } => Some(since),
+            State::Idle | State::Waiting(_) | State::Dialling(_) | State::Held { .. } => None,
+        };
+        if since.is_some_and(|since| now - since >= LASTED) {
+            self.failures = 0;
+            self.state = State::Waiting(now);
+        } else {
+            self.try_again(now, uses_udp);
+        }
+    }
+
+    fn try_again(&mut self, now: Instant, uses_udp: bool) {
+        let most = if uses_udp { AGAIN_AT_MOST } else { AGAIN_AT_MOST_ALONE };
+        let wait = AGAIN.saturating_mul(1 << self.failures.min(6)).min(most);
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Waiting(now + wait);
+    }
+
+    fn tuple(&self) -> Option<FourTuple> {
+        match self.state {
+            State::Held { tuple, .. } | State::Open { tuple, .. } | State::Leaving { tuple, .. } => {
+                Some(tuple)
+            }
+            State::Idle | State::Waiting(_) | State::Dialling(_) => None,
+        }
+    }
+
+    fn remote(&self) -> Option<SocketAddr> {
+        let dialled = if let State::Dialling(remote) = self.state { Some(remote) } else { None };
+        dialled.or_else(|| self.tuple().map(|tuple| tuple.remote))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting(at) | State::Leaving { at, .. } | State::Held { offer_at: at, .. } => Some(at),
+            State::Idle | State::Dialling(_) | State::Open { .. } => None,
+        }
+    }
+}
+
+fn is_same_host(one: &LocalAddress, other: &LocalAddress) -> bool {
+    (one.interface, one.address.ip()) == (other.interface, other.address.ip())
+}
+
+#[cfg(test)]
+mod tests;

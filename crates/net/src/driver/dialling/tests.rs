@@ -1,0 +1,160 @@
+use super::*;
+
+fn at(millis: u64) -> Instant {
+    Instant::from_nanos(millis * 1_000_000)
+}
+
+fn local(interface: u32) -> LocalAddress {
+    let host = u8::try_from(interface).unwrap();
+    LocalAddress { interface, address: ([10, 0, host, 1], 0).into() }
+}
+
+fn remote(host: u8) -> SocketAddr {
+    ([10, 9, 9, host], 4455).into()
+}
+
+fn stream(interface: u32, port: u16, host: u8) -> FourTuple {
+    let mut local = local(interface);
+    local.address.set_port(port);
+    FourTuple::tcp(local, remote(host))
+}
+
+fn situation(working: &[u32]) -> Situation {
+    Situation {
+        locals: vec![local(1), local(2)],
+        remotes: vec![remote(1), remote(2)],
+        working: working.iter().copied().map(local).collect(),
+        dead: Vec::new(),
+    }
+}
+
+const CLIENT: ClientId = ClientId::FIRST;
+
+fn dialler(choice: CarrierChoice) -> Dialler {
+    let mut dialler = Dialler::new(choice);
+    dialler.add(CLIENT);
+    dialler
+}
+
+/// Both lines are connected and in use since the beginning.
+fn connected() -> Dialler {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    dialler.advance(at(0), CLIENT, &situation(&[]));
+    for (interface, host) in [(1, 1), (2, 2)] {
+        let tuple = stream(interface, 50, host);
+        assert!(dialler.on_dialled(at(0), CLIENT, &local(interface), Some(tuple)));
+        assert_eq!(dialler.on_used(at(0), CLIENT, tuple), None);
+    }
+    dialler
+}
+
+#[test]
+fn udp_has_a_head_start_and_tcp_follows_where_it_does_not_work() {
+    let mut dialler = dialler(CarrierChoice::Auto);
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation(&[])), []);
+    assert_eq!((dialler.deadline(), dialler.due(at(249))), (Some(at(250)), vec![]));
+    assert_eq!(dialler.due(at(250)), [CLIENT]);
+    let steps = dialler.advance(at(250), CLIENT, &situation(&[1]));
+    assert_eq!(steps, [Step::Dial(local(2), remote(1))]);
+    assert_eq!(dialler.deadline(), None);
+}
+
+#[test]
+fn without_udp_every_interface_connects_at_once_and_to_an_address_of_its_own() {
+    let steps = dialler(CarrierChoice::Tcp).advance(at(0), CLIENT, &situation(&[]));
+    assert_eq!(steps, [Step::Dial(local(1), remote(1)), Step::Dial(local(2), remote(2))]);
+}
+
+#[test]
+fn attempts_go_on_at_growing_intervals_and_to_every_address_in_turn() {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    let mut situation = situation(&[]);
+    situation.locals.truncate(1);
+    let (mut now, mut waits, mut hosts) = (0, Vec::new(), Vec::new());
+    for _ in 0..6 {
+        let steps = dialler.advance(at(now), CLIENT, &situation);
+        let [Step::Dial(_, to)] = steps[..] else { panic!("{steps:?}") };
+        hosts.push(to);
+        assert!(!dialler.has_failed(CLIENT));
+        dialler.on_dialled(at(now), CLIENT, &local(1), None);
+        assert!(dialler.has_failed(CLIENT));
+        let due = dialler.deadline().unwrap();
+        waits.push((due - at(now)).as_millis());
+        now += u64::try_from((due - at(now)).as_millis()).unwrap();
+    }
+    assert_eq!(waits, [250, 500, 1000, 2000, 2000, 2000]);
+    assert_eq!(hosts, [1, 2, 1, 2, 1, 2].map(remote));
+}
+
+#[test]
+fn a_tcp_connection_is_offered_until_a_path_uses_it() {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    dialler.advance(at(0), CLIENT, &situation(&[]));
+    let tuple = stream(1, 50, 1);
+    dialler.on_dialled(at(10), CLIENT, &local(1), Some(tuple));
+    assert_eq!(dialler.advance(at(10), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
+    assert_eq!(dialler.advance(at(11), CLIENT, &situation(&[])), []);
+    assert_eq!(dialler.advance(at(110), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
+    dialler.on_used(at(110), CLIENT, tuple);
+    assert_eq!((dialler.deadline(), dialler.advance(at(300), CLIENT, &situation(&[]))), (None, vec![]));
+}
+
+#[test]
+fn a_tcp_connection_ends_five_seconds_after_udp_works_again_and_not_if_that_fails_before() {
+    let mut dialler = dialler(CarrierChoice::Auto);
+    dialler.advance(at(0), CLIENT, &situation(&[2]));
+    dialler.advance(at(250), CLIENT, &situation(&[2]));
+    let tuple = stream(1, 50, 1);
+    dialler.on_dialled(at(300), CLIENT, &local(1), Some(tuple));
+    dialler.on_used(at(300), CLIENT, tuple);
+    dialler.advance(at(1000), CLIENT, &situation(&[1, 2]));
+    assert_eq!(dialler.deadline(), Some(at(6000)));
+    dialler.advance(at(5000), CLIENT, &situation(&[2]));
+    assert_eq!(dialler.deadline(), None);
+    dialler.advance(at(7000), CLIENT, &situation(&[1, 2]));
+    assert_eq!(dialler.advance(at(12_000), CLIENT, &situation(&[1, 2])), [Step::Close(tuple)]);
+    assert_eq!(dialler.on_ended(at(12_001), &tuple), None, "nobody waits for its end");
+}
+
+#[test]
+fn a_connection_that_lasted_is_replaced_at_once_and_one_that_did_not_later() {
+    let mut dialler = connected();
+    assert_eq!(dialler.on_ended(at(1000), &stream(1, 50, 1)), Some(CLIENT));
+    assert_eq!(dialler.advance(at(1000), CLIENT, &situation(&[])), []);
+    let steps = dialler.advance(at(1250), CLIENT, &situation(&[]));
+    assert_eq!(steps, [Step::Dial(local(1), remote(2))]);
+    assert_eq!(dialler.on_ended(at(9000), &stream(2, 50, 2)), Some(CLIENT));
+    assert_eq!(dialler.due(at(9000)), [CLIENT]);
+}
+
+#[test]
+fn a_silent_connection_ends_when_another_one_has_taken_its_place() {
+    let mut dialler = connected();
+    let mut situation = situation(&[]);
+    situation.dead.push(stream(1, 50, 1));
+    let steps = dialler.advance(at(9000), CLIENT, &situation);
+    assert_eq!(steps, [Step::Dial(local(1), remote(1))]);
+    let next = stream(1, 51, 1);
+    dialler.on_dialled(at(9050), CLIENT, &local(1), Some(next));
+    assert_eq!(dialler.advance(at(9050), CLIENT, &situation), [Step::Offer(next)]);
+    assert_eq!(dialler.on_used(at(9050), CLIENT, next), Some(stream(1, 50, 1)));
+}
+
+#[test]
+fn what_a_lost_address_had_ends_and_results_for_it_are_not_needed() {
+    let mut dialler = connected();
+    let mut situation = situation(&[]);
+    situation.locals.remove(0);
+    assert_eq!(dialler.advance(at(10), CLIENT, &situation), [Step::Close(stream(1, 50, 1))]);
+    assert!(!dialler.on_dialled(at(10), CLIENT, &local(1), Some(stream(1, 52, 1))));
+    dialler.remove(CLIENT);
+    assert!(!dialler.on_dialled(at(10), CLIENT, &local(2), None));
+}
+
+#[test]
+fn the_head_start_ends_when_udp_has_failed() {
+    let mut dialler = dialler(CarrierChoice::Auto);
+    dialler.advance(at(0), CLIENT, &situation(&[]));
+    dialler.on_udp_failed(at(20), CLIENT);
+    assert_eq!(dialler.advance(at(20), CLIENT, &situation(&[])).len(), 2);
+}

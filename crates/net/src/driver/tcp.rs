@@ -1,0 +1,377 @@
+//! The TCP connections of a driver: those that its clients opened, and those that its server accepted.
+//!
+//! A connection that was accepted is a guest until a packet over it was authenticated. Guests are bounded in number and
+//! in time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway_proto::{ByteCount, ConnectionHandle, Ecn, Endpoint, FourTuple, Instant, Transmit};
+
+use super::traffic::{Traffic, Way};
+use crate::clock::Clock;
+use crate::tcp::{Listener, RecordStream, Settings};
+
+/// Connections accepted in one turn at one address.
+const ACCEPTS: usize = 16;
+/// Reads of one connection in one turn, each of up to [`READ`] bytes.
+const READS: usize = 4;
+const READ: usize = 64 * 1024;
+/// A listener rests for this long after an error, such as too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
+/// A connection that no path uses after this time is closed.
+const GRACE: Duration = Duration::from_secs(3);
+/// Interval at which the connections that no path uses are looked for.
+const SWEEP: Duration = Duration::from_millis(500);
+/// Most connections that no path uses yet, and of these most from one address.
+const MOST_GUESTS: usize = 512;
+const MOST_GUESTS_OF_HOST: usize = 64;
+/// Least interval between two reports of a connection's figures.
+const REPORT: Duration = Duration::from_millis(1);
+/// Least interval between two searches for the path that uses a connection.
+const SEARCH: Duration = Duration::from_millis(5);
+/// Most bytes that wait for a connection that takes nothing.
+const MOST_PENDING: u64 = 1024 * 1024;
+/// Payload of a typical segment, for counting headers.
+const SEGMENT: usize = 1400;
+
+/// The TCP connections of a driver, and the addresses where it accepts more.
+#[derive(Debug)]
+pub(super) struct TcpStreams {
+    settings: Settings,
+    listeners: Vec<Listener>,
+    accept_at: Option<Instant>,
+    streams: BTreeMap<FourTuple, Stream>,
+    guests: BTreeMap<IpAddr, usize>,
+    /// Connections that have ended since they were last taken.
+    ended: Vec<FourTuple>,
+    sweep_at: Option<Instant>,
+    buffer: Vec<u8>,
+    traffic: Traffic,
+}
+
+/// A TCP connection.
+#[derive(Debug)]
+struct Stream {
+    io: RecordStream,
+    since: Instant,
+    /// The connection of which a path uses it, as far as is known.
+    user: Option<ConnectionHandle>,
+    searched_at: Option<Instant>,
+    reported_at: Option<Instant>,
+    standing: Standing,
+    is_blocked: bool,
+    /// Something was written or read since the last report, or was on its way then.
+    is_busy: bool,
+}
+
+/// Whether anything that came over a TCP connection belongs to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It was accepted, and nothing does yet.
+    Guest,
+    /// This end opened it, or something does.
+    Known,
+}
+
+impl TcpStreams {
+    pub(super) fn new(settings: Settings, counts: bool) -> Self {
+        Self {
+            settings,
+            listeners: Vec::new(),
+            accept_at: None,
+            streams: BTreeMap::new(),
+            guests: BTreeMap::new(),
+            ended: Vec::new(),
+            sweep_at: None,
+            buffer: Vec::new(),
+            traffic: Traffic::new(counts),
+        }
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Accepts connections at an address from now on.
+    pub(super) fn listen(&mut self, address: SocketAddr) -> io::Result<()> {
+        self.listeners.push(Listener::bind(address, &self.settings)?);
+        Ok(())
+    }
+
+    /// The addresses where connections are accepted.
+    pub(super) fn listening(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listeners.iter().map(Listener::address)
+    }
+
+    /// Accepts no more connections.
+    pub(super) fn stop_listening(&mut self) {
+        self.listeners.clear();
+    }
+
+    /// Takes over a connection that this end has opened.
+    pub(super) fn add(&mut self, now: Instant, io: RecordStream) {
+        self.insert(now, io, Standing::Known);
+    }
+
+    /// Takes the connections that have ended since the last call.
+    pub(super) fn take_ended(&mut self) -> Vec<FourTuple> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Takes the traffic since the last call.
+    pub(super) fn take_traffic(&mut self) -> impl Iterator<Item = (Way, u64)> {
+        self.traffic.take().into_iter()
+    }
+
+    fn insert(&mut self, now: Instant, io: RecordStream, standing: Standing) {
+        let tuple = io.tuple();
+        if standing == Standing::Guest {
+            *self.guests.entry(tuple.remote.ip()).or_default() += 1;
+        }
+        let (user, searched_at, reported_at) = (None, None, None);
+        let (is_blocked, is_busy) = (false, true);
+        let stream = Stream { io, since: now, user, searched_at, reported_at, standing, is_blocked, is_busy };
+        self.streams.insert(tuple, stream);
+        self.sweep_at.get_or_insert(now + SWEEP);
+    }
+
+    /// Accepts connections and reads records. Returns true if more is pending.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, clock: Clock, endpoint: &mut Endpoint) -> bool {
+        let mut more = self.accept(clock.now(), context);
+        if self.streams.is_empty() {
+            return more;
+        }
+        let mut ended = Vec::new();
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; READ];
+        }
+        let Self { streams, buffer, traffic, .. } = self;
+        for (tuple, stream) in streams {
+            match stream.receive(context, clock, buffer, endpoint, traffic) {
+                Ok(is_more) => more |= is_more,
+                Err(error) => {
+                    tracing::debug!(%tuple, %error, "TCP connection ended");
+                    ended.push(*tuple);
+                }
+            }
+        }
+        for tuple in ended {
+            self.close(clock.now(), tuple, endpoint);
+        }
+        more
+    }
+
+    /// Returns true if more may be waiting.
+    fn accept(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        if self.accept_at.is_some_and(|at| now < at) {
+            return false;
+        }
+        self.accept_at = None;
+        let mut accepted = Vec::new();
+        for listener in &self.listeners {
+            for _ in 0..ACCEPTS {
+                match listener.poll_accept(context) {
+                    Poll::Ready(Ok(stream)) => accepted.push(stream),
+                    Poll::Ready(Err(error)) => {
+                        tracing::debug!(%error, "accept");
+                        self.accept_at = Some(now + ACCEPT_AGAIN);
+                        break;
+                    }
+                    Poll::Pending => break,
+                }
+            }
+        }
+        let more = accepted.len() >= ACCEPTS;
+        for stream in accepted {
+            self.admit(now, stream);
+        }
+        more
+    }
+
+    /// Takes a guest, in place of the oldest one, of the same host or of all, where there are too many.
+    fn admit(&mut self, now: Instant, stream: RecordStream) {
+        let host = stream.tuple().remote.ip();
+        let of_host = self.guests.get(&host).is_some_and(|count| *count >= MOST_GUESTS_OF_HOST);
+        if of_host || self.guests.values().sum::<usize>() >= MOST_GUESTS {
+            let is_one = |tuple: &FourTuple| !of_host || tuple.remote.ip() == host;
+            let guests = self.streams.iter().filter(|(tuple, stream)| stream.is_guest() && is_one(tuple));
+            let oldest = guests.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
+            oldest.and_then(|oldest| self.remove(&oldest)).into_iter().for_each(RecordStream::reset);
+        }
+        self.insert(now, stream, Standing::Guest);
+    }
+
+    /// Writes a record. A connection that takes no more is reported as blocked.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        endpoint: &mut Endpoint,
+        (transmit, record): (&Transmit, &[u8]),
+    ) {
+        let tuple = transmit.tuple;
+        let Some(stream) = self.streams.get_mut(&tuple) else {
+            return endpoint.on_carrier_closed(now, tuple);
+        };
+        if stream.io.pending() > MOST_PENDING {
+            return;
+        }
+        self.traffic.on_sent(&tuple, record.len(), SEGMENT);
+        stream.is_busy = true;
+        let is_broken = stream.io.write(record).is_err();
+        let is_blocked = stream.io.pending() > 0 && !is_broken;
+        if is_broken {
+            self.close(now, tuple, endpoint);
+        } else if is_blocked && !stream.is_blocked {
+            stream.is_blocked = true;
+            endpoint.on_blocked(now, tuple);
+            self.flush(now, context, endpoint);
+        }
+    }
+
+    /// Writes what waits for connections that took no more before.
+    pub(super) fn flush(&mut self, now: Instant, context: &mut Context<'_>, endpoint: &mut Endpoint) {
+        let mut ended = Vec::new();
+        for (tuple, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.is_blocked) {
+            match stream.io.poll_flush(context) {
+                Poll::Ready(Ok(())) => {
+                    stream.is_blocked = false;
+                    stream.report(now, endpoint);
+                    endpoint.on_writable(*tuple);
+                }
+                Poll::Ready(Err(_)) => ended.push(*tuple),
+                Poll::Pending => {}
+            }
+        }
+        for tuple in ended {
+            self.close(now, tuple, endpoint);
+        }
+    }
+
+    /// Reports the system's figures of each connection that a path uses.
+    pub(super) fn report(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        for stream in self.streams.values_mut() {
+            if stream.is_busy && stream.reported_at.is_none_or(|at| now - at >= REPORT) {
+                stream.report(now, endpoint);
+            }
+        }
+    }
+
+    /// Whether a record waits for a connection that takes no more.
+    pub(super) fn has_pending(&self) -> bool {
+        self.streams.values().any(|stream| stream.is_blocked)
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.sweep_at.into_iter().chain(self.accept_at).min()
+    }
+
+    /// Closes the connections that no path uses.
+    pub(super) fn on_timeout(&mut self, now: Instant, endpoint: &Endpoint) {
+        if self.sweep_at.is_none_or(|at| now < at) {
+            return;
+        }
+        let mut unused = Vec::new();
+        for (tuple, stream) in &mut self.streams {
+            let is_used = stream.find_user(tuple, endpoint).is_some();
+            if is_used && std::mem::replace(&mut stream.standing, Standing::Known) == Standing::Guest {
+                forget_guest(&mut self.guests, tuple);
+            }
+            if !is_used && now - stream.since >= GRACE {
+                unused.push(*tuple);
+            }
+        }
+        for tuple in unused {
+            tracing::debug!(%tuple, "TCP connection closed: no path uses it");
+            let was_guest = self.streams.get(&tuple).is_some_and(Stream::is_guest);
+            self.remove(&tuple).filter(|_| was_guest).into_iter().for_each(RecordStream::reset);
+            self.ended.push(tuple);
+        }
+        self.sweep_at = (!self.streams.is_empty()).then_some(now + SWEEP);
+    }
+
+    fn close(&mut self, now: Instant, tuple: FourTuple, endpoint: &mut Endpoint) {
+        if self.remove(&tuple).is_some() {
+            endpoint.on_carrier_closed(now, tuple);
+            self.ended.push(tuple);
+        }
+    }
+
+    fn remove(&mut self, tuple: &FourTuple) -> Option<RecordStream> {
+        let stream = self.streams.remove(tuple)?;
+        if stream.is_guest() {
+            forget_guest(&mut self.guests, tuple);
+        }
+        Some(stream.io)
+    }
+}
+
+fn forget_guest(guests: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
+    let host = tuple.remote.ip();
+    if let Some(count) = guests.get_mut(&host) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            guests.remove(&host);
+        }
+    }
+}
+
+impl Stream {
+    fn is_guest(&self) -> bool {
+        self.standing == Standing::Guest
+    }
+
+    /// Reads and handles records. Returns whether more may be pending; an error if the connection has ended.
+    fn receive(
+        &mut self,
+        context: &mut Context<'_>,
+        clock: Clock,
+        buffer: &mut [u8],
+        endpoint: &mut Endpoint,
+        traffic: &mut Traffic,
+    ) -> io::Result<bool> {
+        let tuple = self.io.tuple();
+        for _ in 0..READS {
+            let length = match self.io.poll_read(context, buffer) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(result) => result?,
+                Poll::Pending => return Ok(false),
+            };
+            traffic.on_received(&tuple, (length, SEGMENT), None);
+            self.is_busy = true;
+            let now = clock.now();
+            while let Some(record) = self.io.next_record() {
+                endpoint.handle_datagram(now, tuple, Ecn::NotEct, record);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reports the system's figures to the connection that uses this one.
+    fn report(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        let tuple = self.io.tuple();
+        let may_search = self.searched_at.is_none_or(|at| now - at >= SEARCH);
+        if self.user.is_none() && may_search {
+            self.searched_at = Some(now);
+            self.find_user(&tuple, endpoint);
+        }
+        if let Some(connection) = self.user.and_then(|user| endpoint.connection(user))
+            && let Some(figures) = self.io.figures()
+        {
+            self.reported_at = Some(now);
+            self.is_busy = figures.outstanding > ByteCount::ZERO;
+            connection.on_carrier_figures(now, tuple, figures);
+        }
+    }
+
+    fn find_user(&mut self, tuple: &FourTuple, endpoint: &Endpoint) -> Option<ConnectionHandle> {
+        self.user = self.user.filter(|user| endpoint.uses_stream(*user, tuple));
+        self.user = self.user.or_else(|| endpoint.user_of_stream(tuple));
+        self.user
+    }
+}

@@ -1,0 +1,186 @@
+//! UDP that is blocked by a firewall, before a connection and during one, between two network namespaces.
+
+use std::time::{Duration, Instant};
+
+use super::tests_in_namespace::There;
+use crate::test_namespace::in_namespace;
+use crate::{
+    CarrierChoice, Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions,
+    Ticket,
+};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn run(test: &str, body: impl Future<Output = ()>) {
+    in_namespace(&format!("driver::tcp_in_namespace::{test}"), || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.unwrap().block_on(async { tokio::time::timeout(LONG, body).await.expect("in time") });
+    });
+}
+
+/// Adds rules to a table of this namespace.
+fn nft(rules: &str) {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{rules}");
+}
+
+/// Drops UDP that comes in over an interface, without any error.
+fn block_udp(interface: &str) {
+    nft(&format!(
+        "table inet {interface} {{ chain in {{ type filter hook input priority 0; iifname {interface} meta l4proto udp drop; }} }}"
+    ));
+}
+
+fn permit_udp(interface: &str) {
+    nft(&format!("delete table inet {interface}"));
+}
+
+struct Ends {
+    there: There,
+    server: Endpoint,
+    client: Endpoint,
+    ticket: Ticket,
+}
+
+impl Ends {
+    /// A server behind so many links, and a client.
+    fn new(links: u8, choice: CarrierChoice) -> Self {
+        let there = There::new();
+        (1..=links).for_each(|link| there.lay_cable(link));
+        let identity = Identity::from_seed(&[1; 32]);
+        let server = ServerOptions::new(identity.clone(), &[2; 16]);
+        let options = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        let server = there.run(move || Endpoint::bind(options)).unwrap();
+        let mut options = EndpointOptions::default();
+        options.carriers.choice = choice;
+        let client = Endpoint::bind(options).unwrap();
+        let hosts: Vec<HostPort> =
+            (1..=links).map(|link| format!("10.98.{link}.2").parse().unwrap()).collect();
+        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
+        Self { there, server, client, ticket }
+    }
+
+    async fn connect(&self) -> (Connection, Connection) {
+        let (connected, accepted) = tokio::join!(self.client.connect(&self.ticket), self.server.accept());
+        (connected.unwrap(), accepted.unwrap())
+    }
+}
+
+/// Waits until exactly these paths work: pairs of interface and carrier.
+async fn until_working(connection: &Connection, wanted: &[(&str, &str)]) {
+    let start = Instant::now();
+    loop {
+        let info = connection.info().await.unwrap();
+        let active = info.paths.iter().filter(|path| path.statistics.state == PathState::Active);
+        let mut found: Vec<_> = active
+            .map(|path| {
+                (path.interface.clone().unwrap_or_default(), path.statistics.tuple.carrier.to_string())
+            })
+            .collect();
+        found.sort();
+        if found.iter().map(|(interface, carrier)| (interface.as_str(), carrier.as_str())).eq(wanted.to_vec())
+        {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(12), "{found:?} instead of {wanted:?}: {info:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Sends while `during` runs; returns the longest time in which nothing arrived.
+async fn longest_silence(from: &Connection, to: &Connection, during: impl Future<Output = ()>) -> Duration {
+    let (mut send, _) = from.open().await.unwrap();
+    let writer = tokio::spawn(async move {
+        while send.write_chunk(vec![0x5a; 20_000].into()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    let (_, mut receive) = to.accept().await.unwrap();
+    let reader = tokio::spawn(async move {
+        let (mut longest, mut last) = (Duration::ZERO, Instant::now());
+        while let Ok(Some(chunk)) = receive.read_chunk(usize::MAX).await {
+            assert!(chunk.iter().all(|byte| *byte == 0x5a));
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+            if writer.is_finished() {
+                break;
+            }
+        }
+        (longest, writer)
+    });
+    during.await;
+    from.close(0, "").await;
+    let (longest, _) = reader.await.unwrap();
+    longest
+}
+
+#[test]
+fn a_client_connects_by_tcp_where_a_firewall_drops_udp_and_moves_to_udp_when_it_does_not() {
+    run("a_client_connects_by_tcp_where_a_firewall_drops_udp_and_moves_to_udp_when_it_does_not", async {
+        let ends = Ends::new(2, CarrierChoice::Auto);
+        block_udp("mwhere1");
+        block_udp("mwhere2");
+        let start = Instant::now();
+        let (connected, _accepted) = ends.connect().await;
+        let took = start.elapsed();
+        println!("connected after {took:?}");
+        until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "tcp")]).await;
+        permit_udp("mwhere2");
+        until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "udp")]).await;
+        permit_udp("mwhere1");
+        until_working(&connected, &[("mwhere1", "udp"), ("mwhere2", "udp")]).await;
+        drop(ends.there);
+    });
+}
+
+#[test]
+fn a_transfer_goes_on_over_tcp_when_udp_is_blocked_in_the_middle() {
+    run("a_transfer_goes_on_over_tcp_when_udp_is_blocked_in_the_middle", async {
+        let ends = Ends::new(1, CarrierChoice::Auto);
+        let (connected, accepted) = ends.connect().await;
+        until_working(&connected, &[("mwhere1", "udp")]).await;
+        let silence = longest_silence(&connected, &accepted, async {
+            block_udp("mwhere1");
+            ends.there.run(|| block_udp("mwthere1"));
+            until_working(&connected, &[("mwhere1", "tcp")]).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        })
+        .await;
+        println!("longest silence {silence:?}");
+        // A loaded host may take some time on top of the half second that it takes here.
+        assert!(silence < Duration::from_secs(5), "{silence:?}");
+    });
+}
+
+#[test]
+fn a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again() {
+    run("a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again", async {
+        let ends = Ends::new(1, CarrierChoice::Tcp);
+        let (connected, accepted) = ends.connect().await;
+        until_working(&connected, &[("mwhere1", "tcp")]).await;
+        let before = connected.info().await.unwrap().paths[0].statistics.tuple;
+        let silence = longest_silence(&connected, &accepted, async {
+            // This connection is cut for ever, others are not.
+            let port = before.local.address.port();
+            nft(&format!(
+                "table inet hole {{ chain in {{ type filter hook input priority 0; tcp dport {port} drop; }} }}"
+            ));
+            loop {
+                let paths = connected.info().await.unwrap().paths;
+                let is_new = |path: &crate::PathInfo| {
+                    path.statistics.tuple != before && path.statistics.state == PathState::Active
+                };
+                if paths.iter().any(is_new) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        })
+        .await;
+        println!("longest silence {silence:?}");
+    });
+}

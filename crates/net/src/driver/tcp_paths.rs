@@ -1,0 +1,222 @@
+//! Paths over TCP: carries out what the lines of clients want, and tells them what became of it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway_proto::{ConnectionHandle, FourTuple, Instant, LocalAddress, PathId, PathState};
+use tokio::sync::mpsc;
+use tokio::time::Instant as TokioInstant;
+
+use super::Driver;
+use super::connections::ClientId;
+use super::dialling::{Dialler, Situation, Step};
+use super::tcp::TcpStreams;
+use crate::link::Dial;
+use crate::options::EndpointOptions;
+use crate::tcp::{RecordStream, Settings, connect};
+
+/// A server that does not answer is given up after this time.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// What TCP carries, and who decides what it is to carry.
+pub(super) struct Tcp {
+    pub(super) streams: TcpStreams,
+    pub(super) dialler: Dialler,
+    dialled: mpsc::UnboundedReceiver<Dialled>,
+    /// Where attempts report.
+    results: mpsc::UnboundedSender<Dialled>,
+}
+
+/// The result of an attempt to connect.
+struct Dialled {
+    client: ClientId,
+    local: LocalAddress,
+    remote: SocketAddr,
+    result: io::Result<RecordStream>,
+}
+
+impl Tcp {
+    pub(super) fn new(options: &EndpointOptions) -> Self {
+        let settings = Settings { congestion: options.carriers.congestion.clone() };
+        let (results, dialled) = mpsc::unbounded_channel();
+        Self {
+            streams: TcpStreams::new(settings, options.ledger.is_some()),
+            dialler: Dialler::new(options.carriers.choice),
+            dialled,
+            results,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.streams.deadline().into_iter().chain(self.dialler.deadline()).min()
+    }
+
+    fn dial(&self, client: ClientId, local: LocalAddress, remote: SocketAddr) {
+        let (settings, results) = (self.streams.settings().clone(), self.results.clone());
+        tokio::spawn(async move {
+            let mut from = local;
+            from.address.set_port(0);
+            let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
+            let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            // The endpoint may have ended meanwhile.
+            let _ = results.send(Dialled { client, local, remote, result });
+        });
+    }
+}
+
+impl Driver {
+    /// Does what is due for TCP. Returns true if records or connections are pending.
+    pub(super) fn poll_tcp(&mut self, context: &mut Context<'_>) -> bool {
+        let more = self.tcp.streams.poll(context, self.clock, &mut self.endpoint);
+        let now = self.clock.now();
+        self.tcp.streams.on_timeout(now, &self.endpoint);
+        more
+    }
+
+    /// Advances the lines of clients, after the events of this turn.
+    pub(super) fn poll_lines(&mut self, now: Instant, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(dialled)) = self.tcp.dialled.poll_recv(context) {
+            self.on_dialled(now, dialled);
+        }
+        let mut due = self.connections.take_client_news();
+        if !self.tcp.dialler.uses_tcp() {
+            return;
+        }
+        for tuple in self.tcp.streams.take_ended() {
+            due.extend(self.tcp.dialler.on_ended(now, &tuple));
+        }
+        due.extend(self.tcp.dialler.due(now));
+        for client in due {
+            self.advance_lines(now, client, context);
+        }
+    }
+
+    /// Passes on the events of the protocol machine.
+    pub(super) fn tell_events(&mut self, now: Instant) {
+        self.connections.tell_events(&mut self.endpoint, now);
+        self.finish_attempts();
+    }
+
+    fn on_dialled(&mut self, now: Instant, dialled: Dialled) {
+        let Dialled { client, local, remote, result } = dialled;
+        let tuple = result.as_ref().map(RecordStream::tuple).ok();
+        if !self.tcp.dialler.on_dialled(now, client, &local, tuple) {
+            return;
+        }
+        match result {
+            Ok(stream) => self.tcp.streams.add(now, stream),
+            Err(error) => {
+                tracing::debug!(%local, %remote, %error, "no TCP connection");
+                if let Some(attempt) = self.connections.attempts.get(client) {
+                    attempt.refusal = Some((remote, error));
+                }
+            }
+        }
+    }
+
+    fn advance_lines(&mut self, now: Instant, client: ClientId, context: &Context<'_>) {
+        let Some(situation) = self.situation(client) else { return self.tcp.dialler.remove(client) };
+        for step in self.tcp.dialler.advance(now, client, &situation) {
+            match step {
+                Step::Dial(local, remote) => self.tcp.dial(client, local, remote),
+                Step::Offer(tuple) => {
+                    if self.use_stream(now, client, tuple) {
+                        let replaced = self.tcp.dialler.on_used(now, client, tuple);
+                        replaced.into_iter().for_each(|replaced| self.end_stream(now, client, replaced));
+                    }
+                }
+                Step::Close(tuple) => self.end_stream(now, client, tuple),
+            }
+            // Packets that become due by this are sent in the next turn.
+            context.waker().wake_by_ref();
+        }
+    }
+
+    /// What the lines of a client have to know; `None` if it has gone.
+    fn situation(&mut self, client: ClientId) -> Option<Situation> {
+        let mut situation = Situation::default();
+        if let Some(handle) = self.connections.connection_of(client) {
+            let connection = self.endpoint.connection(handle)?;
+            situation.remotes = connection.remote_addresses();
+            for path in connection.statistics().paths {
+                if !path.tuple.is_datagram() && path.state == PathState::Dead {
+                    situation.dead.push(path.tuple);
+                } else if path.tuple.is_datagram() && path.state.carries_data() {
+                    situation.working.push(path.tuple.local);
+                }
+            }
+            let peer = self.connections.peer(handle)?;
+            situation.remotes.extend(peer.remotes.iter().copied());
+        } else {
+            let attempt = self.connections.attempts.get(client)?;
+            situation.remotes = attempt.peer.remotes.clone();
+            if attempt.handles.is_empty() {
+                self.tcp.dialler.on_udp_failed(self.clock.now(), client);
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        situation.remotes.retain(|remote| seen.insert(*remote));
+        let (wanted, _) = self.wanted_locals(&situation.remotes);
+        situation.locals = wanted.into_iter().map(|(local, _)| local).collect();
+        Some(situation)
+    }
+
+    /// Uses a TCP connection for a handshake, if the client is not connected and has none over TCP, or for another path.
+    fn use_stream(&mut self, now: Instant, client: ClientId, tuple: FourTuple) -> bool {
+        if let Some(handle) = self.connections.connection_of(client) {
+            let connection = self.endpoint.connection(handle);
+            let is_open = connection.is_some_and(|connection| connection.open_path(now, tuple).is_some());
+            if is_open {
+                self.tell_terms(handle, &[]);
+            }
+            return is_open;
+        }
+        let Some(attempt) = self.connections.attempts.get(client) else { return false };
+        let Dial::Mmsp2(config) = &attempt.dial else { return false };
+        if attempt.over_tcp.is_some() || attempt.is_final() {
+            return false;
+        }
+        match self.endpoint.connect_over(now, config, tuple) {
+            Ok(handle) => {
+                attempt.over_tcp = Some(handle);
+                attempt.handles.push(handle);
+                self.tell_terms(handle, &[]);
+                true
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no handshake over TCP");
+                false
+            }
+        }
+    }
+
+    /// Ends a TCP connection of a client, and its path.
+    fn end_stream(&mut self, now: Instant, client: ClientId, tuple: FourTuple) {
+        if let Some(handle) = self.connections.connection_of(client)
+            && let Some(path) = self.path_over(handle, &tuple)
+            && let Some(connection) = self.endpoint.connection(handle)
+        {
+            let _ = connection.close_path(now, path);
+        }
+        // The sweep ends the connection itself, after the peer was told.
+    }
+
+    fn path_over(&mut self, handle: ConnectionHandle, tuple: &FourTuple) -> Option<PathId> {
+        let paths = self.endpoint.connection(handle)?.statistics().paths;
+        paths.iter().find(|path| path.tuple == *tuple).map(|path| path.id)
+    }
+
+    /// Fails the clients for which nothing is under way any more.
+    fn finish_attempts(&mut self) {
+        let Self { connections, tcp, closing, .. } = self;
+        if connections.attempts.is_empty() {
+            return;
+        }
+        let (is_closing, at) = (closing.is_some(), TokioInstant::now());
+        connections
+            .attempts
+            .finish(|client, attempt| is_closing || attempt.until <= at || tcp.dialler.has_failed(client));
+    }
+}

@@ -1,0 +1,92 @@
+//! Opens TCP connections from an address and an interface.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_proto::{FourTuple, LocalAddress};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+
+use super::RecordStream;
+use crate::device::bind_device;
+
+/// A connection whose data is not acknowledged for so long is closed by the system.
+#[cfg(target_os = "linux")]
+const USER_TIMEOUT: Duration = Duration::from_secs(10);
+/// An idle connection is probed after this time, so that the system notices a peer that is gone.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Bytes that may wait unsent in the system. What waits there can no longer take another path.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 128 * 1024;
+
+/// What is set on each TCP connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The system's congestion control, such as `cubic` or `bbr`; `None` for the system's default.
+    pub(crate) congestion: Option<String>,
+}
+
+/// Connects from a local address, of which port 0 lets the system choose one.
+///
+/// # Errors
+/// The system's, such as a refused connection.
+pub(crate) async fn connect(
+    local: LocalAddress,
+    remote: SocketAddr,
+    settings: Settings,
+) -> io::Result<RecordStream> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // Without the binding, the address alone chooses the interface, as for UDP.
+    let _ = bind_device(&socket, local);
+    socket.bind(&local.address.into())?;
+    configure(&socket, &settings)?;
+    let stream = tokio::net::TcpSocket::from_std_stream(socket.into()).connect(remote).await?;
+    let mut bound = local;
+    bound.address.set_port(stream.local_addr()?.port());
+    Ok(RecordStream::new(stream, FourTuple::tcp(bound, remote)))
+}
+
+/// Sets the options of a connection that it needs before it begins, or those of a listener, which its connections
+/// inherit.
+pub(super) fn configure(socket: &Socket, settings: &Settings) -> io::Result<()> {
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
+    if let Some(name) = &settings.congestion {
+        set_congestion(socket, name)?;
+    }
+    // Without these a connection works, though it keeps more data to itself, or ends later.
+    let reference = SockRef::from(socket);
+    if let Err(error) = limit(&reference) {
+        tracing::debug!(%error, "TCP options not set");
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn limit(socket: &SockRef<'_>) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    socket.set_tcp_notsent_lowat(UNSENT)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit(socket: &SockRef<'_>) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)
+}
+
+#[cfg(target_os = "linux")]
+fn set_congestion(socket: &Socket, name: &str) -> io::Result<()> {
+    socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
+        let reason = format!(
+            "TCP congestion control {name}: {error}; `sysctl net.ipv4.tcp_allowed_congestion_control` lists those that \
+             this host permits"
+        );
+        io::Error::new(error.kind(), reason)
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_congestion(_: &Socket, name: &str) -> io::Result<()> {
+    let reason = format!("TCP congestion control {name}: only Linux lets a program choose it");
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}

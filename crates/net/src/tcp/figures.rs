@@ -1,0 +1,67 @@
+//! What the system knows of a TCP connection.
+
+use manyway_proto::CarrierFigures;
+use tokio::net::TcpStream;
+
+/// Reads the figures of a connection to which `written` bytes were given. Costs a system call.
+#[cfg(target_os = "linux")]
+pub(super) fn read(stream: &TcpStream, written: u64) -> Option<CarrierFigures> {
+    use std::time::Duration;
+
+    use manyway_proto::{ByteCount, Rate};
+
+    let info = linux::tcp_info(stream).ok()?;
+    let micros = |value: u32| Duration::from_micros(u64::from(value));
+    let congestion = u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss);
+    // Before Linux 5.4 the system does not say what the peer takes.
+    let window = match info.tcpi_snd_wnd {
+        0 => congestion,
+        receiver => congestion.min(u64::from(receiver)),
+    };
+    let mut figures = CarrierFigures::new(micros(info.tcpi_rtt), ByteCount(window));
+    figures.rtt_variation = micros(info.tcpi_rttvar);
+    // Before the first measurement it is the largest number.
+    figures.minimum_rtt = micros(info.tcpi_min_rtt.min(info.tcpi_rtt));
+    figures.delivery_rate = Rate::from_bytes_per_second(info.tcpi_delivery_rate);
+    // The acknowledgement of a client's SYN counts as a byte.
+    figures.outstanding = ByteCount(written.saturating_sub(info.tcpi_bytes_acked));
+    Some(figures)
+}
+
+/// Other systems do not say enough: only a full send buffer holds the sender back.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn read(_: &TcpStream, _: u64) -> Option<CarrierFigures> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::mem::{MaybeUninit, size_of};
+    use std::os::fd::{AsRawFd, RawFd};
+
+    use nix::libc;
+
+    /// The system's report of a connection. What an older system does not know is zero.
+    pub(super) fn tcp_info(socket: &impl AsRawFd) -> io::Result<libc::tcp_info> {
+        let descriptor: RawFd = socket.as_raw_fd();
+        let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+        let mut length = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).unwrap_or_default();
+        // SAFETY: the system writes at most `length` bytes to `info`, which has that many, and `length` itself. The
+        // descriptor is open while `socket` is borrowed.
+        let result = unsafe {
+            libc::getsockopt(
+                descriptor,
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it was zeroed, and every pattern of bits is a valid value of its fields, which are integers.
+        Ok(unsafe { info.assume_init() })
+    }
+}

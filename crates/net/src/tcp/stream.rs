@@ -1,0 +1,141 @@
+//! One TCP connection that carries records.
+
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
+
+use manyway_proto::{CarrierFigures, FourTuple, Records};
+use tokio::net::TcpStream;
+
+use super::figures;
+
+/// A connected stream of records.
+#[derive(Debug)]
+pub(crate) struct RecordStream {
+    io: TcpStream,
+    tuple: FourTuple,
+    records: Records,
+    /// What the system has not taken of the last record, and how much of that it has meanwhile.
+    rest: Vec<u8>,
+    taken: usize,
+    /// Bytes that the system has taken.
+    written: u64,
+}
+
+impl RecordStream {
+    /// A stream over a connection between these addresses.
+    pub(super) fn new(io: TcpStream, tuple: FourTuple) -> Self {
+        Self { io, tuple, records: Records::default(), rest: Vec::new(), taken: 0, written: 0 }
+    }
+
+    /// The addresses of both ends.
+    pub(crate) fn tuple(&self) -> FourTuple {
+        self.tuple
+    }
+
+    /// Reads what has arrived, as far as it fits into `buffer`. Returns the number of bytes; 0 means that the peer ended
+    /// the stream.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match self.io.poll_read_ready(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+            match self.io.try_read(buffer) {
+                Ok(length) => {
+                    self.records.push(buffer.get(..length).unwrap_or_default());
+                    return Poll::Ready(Ok(length));
+                }
+                // The readiness was stale.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// The next complete record of what was read.
+    pub(crate) fn next_record(&mut self) -> Option<&mut [u8]> {
+        self.records.next_record()
+    }
+
+    /// Writes a record. The stream keeps what the system does not take now, for [`poll_flush`](Self::poll_flush);
+    /// records written meanwhile follow it.
+    ///
+    /// # Errors
+    /// The connection is broken, or the record has more than 65 535 bytes.
+    pub(crate) fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        let prefix = Records::prefix(record.len()).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut taken = 0;
+        if self.pending() == 0 {
+            taken = match self.io.try_write_vectored(&[IoSlice::new(&prefix), IoSlice::new(record)]) {
+                Ok(taken) => taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            self.written += taken as u64;
+        }
+        let of_record = taken.saturating_sub(prefix.len());
+        self.rest.extend_from_slice(prefix.get(taken..).unwrap_or_default());
+        self.rest.extend_from_slice(record.get(of_record..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Bytes that wait here until the system takes them.
+    pub(crate) fn pending(&self) -> u64 {
+        (self.rest.len() - self.taken) as u64
+    }
+
+    /// Gives the system what waits here; ready once nothing does, and the system takes more.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.io.poll_write_ready(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+            if self.pending() == 0 {
+                self.rest.clear();
+                self.taken = 0;
+                return Poll::Ready(Ok(()));
+            }
+            match self.io.try_write(self.rest.get(self.taken..).unwrap_or_default()) {
+                Ok(taken) => {
+                    self.taken += taken;
+                    self.written += taken as u64;
+                }
+                // The readiness was stale.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// What the system knows of the connection; `None` where it does not say.
+    pub(crate) fn figures(&self) -> Option<CarrierFigures> {
+        let mut figures = figures::read(&self.io, self.written)?;
+        figures.outstanding.0 += self.pending();
+        Some(figures)
+    }
+
+    /// The name of the system's congestion control.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn congestion(&self) -> Vec<u8> {
+        let name = socket2::SockRef::from(&self.io).tcp_congestion().unwrap_or_default();
+        name.into_iter().take_while(|byte| *byte != 0).collect()
+    }
+
+    /// Ends the connection by a reset instead of an orderly end, so that nothing of it stays in the system.
+    pub(crate) fn reset(self) {
+        let _ = socket2::SockRef::from(&self.io).set_linger(Some(std::time::Duration::ZERO));
+    }
+}

@@ -1,0 +1,101 @@
+#![expect(clippy::expect_used, reason = "these are tests")]
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_proto::LocalAddress;
+
+use super::*;
+
+const HERE: LocalAddress = LocalAddress {
+    interface: 0,
+    address: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)),
+};
+
+async fn pair(settings: &Settings) -> (RecordStream, RecordStream) {
+    let listener = Listener::bind(HERE.address, settings).unwrap();
+    let remote = listener.address();
+    let accept = poll_fn(|context| listener.poll_accept(context));
+    let (connected, accepted) = tokio::join!(connect(HERE, remote, settings.clone()), accept);
+    (connected.unwrap(), accepted.unwrap())
+}
+
+#[tokio::test]
+async fn records_arrive_whole_and_in_order_over_a_connection_that_takes_only_a_part_at_once() {
+    let (mut here, mut there) = pair(&Settings::default()).await;
+    assert_eq!(
+        (here.tuple().remote, here.tuple().local.address),
+        (there.tuple().local.address, there.tuple().remote)
+    );
+    let sizes: Vec<usize> = (0..300).map(|number| (number * 1234) % 65_536).collect();
+    let mut was_full = false;
+    for (number, size) in sizes.iter().enumerate() {
+        here.write(&vec![number.to_be_bytes()[7]; *size]).unwrap();
+        was_full |= here.pending() > 0;
+    }
+    assert!(was_full, "the system takes no 10 MB at once");
+    assert!(here.write(&[0; 65_536]).is_err(), "a record has at most 65 535 bytes");
+    let write = async { poll_fn(|context| here.poll_flush(context)).await.unwrap() };
+    let read = async {
+        let (mut number, mut buffer) = (0, vec![0; 10_000]);
+        while number < sizes.len() {
+            assert!(poll_fn(|context| there.poll_read(context, &mut buffer)).await.unwrap() > 0);
+            while let Some(record) = there.next_record() {
+                assert_eq!(record.len(), sizes[number]);
+                assert!(record.iter().all(|byte| *byte == number.to_be_bytes()[7]));
+                number += 1;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), async { tokio::join!(write, read) })
+        .await
+        .expect("in time");
+    assert_eq!(here.pending(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_says_what_is_on_its_way() {
+    let (mut here, mut there) = pair(&Settings::default()).await;
+    here.write(&[1; 50_000]).unwrap();
+    let mut buffer = vec![0; 100_000];
+    let mut read = 0;
+    while read < 50_002 {
+        read += poll_fn(|context| there.poll_read(context, &mut buffer)).await.unwrap();
+    }
+    // Acknowledgements of the system may take 40 ms.
+    let start = std::time::Instant::now();
+    while here.figures().unwrap().outstanding.0 > 0 {
+        assert!(start.elapsed() < Duration::from_secs(5));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let figures = here.figures().unwrap();
+    assert!(figures.window.0 > 0 && figures.rtt > Duration::ZERO, "{figures:?}");
+    assert!(figures.minimum_rtt <= figures.rtt, "{figures:?}");
+    // Nothing is read, so what is written stays on its way, or here.
+    for _ in 0..400 {
+        here.write(&[1; 60_000]).unwrap();
+    }
+    let figures = here.figures().unwrap();
+    assert!(figures.outstanding.0 > 20_000_000 && figures.outstanding.0 <= 400 * 60_002, "{figures:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn congestion_control_is_chosen_by_name_and_an_unknown_one_is_refused_with_advice() {
+    let settings = |name: &str| Settings { congestion: Some(name.to_owned()) };
+    let (here, _there) = pair(&settings("reno")).await;
+    assert_eq!(here.congestion(), b"reno");
+    let error = Listener::bind(HERE.address, &settings("nonesuch")).unwrap_err().to_string();
+    assert!(error.contains("nonesuch") && error.contains("tcp_allowed_congestion_control"), "{error}");
+}
+
+#[tokio::test]
+async fn the_end_of_the_peer_is_noticed() {
+    let (mut here, there) = pair(&Settings::default()).await;
+    there.reset();
+    let mut buffer = [0; 10];
+    let result = poll_fn(|context| here.poll_read(context, &mut buffer)).await;
+    assert!(result.is_err(), "{result:?}");
+}
