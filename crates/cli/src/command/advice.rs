@@ -1,7 +1,5 @@
 //! Prints advice about the system of this host.
 
-use std::net::SocketAddr;
-
 use manyway::{Advice, Endpoint};
 use manyway_terminal::note;
 
@@ -21,21 +19,23 @@ pub fn of(global: &GlobalArgs, endpoint: &Endpoint) -> Vec<String> {
     endpoint.advice().into_iter().filter(limits).map(|advice| format!("note: {advice}")).collect()
 }
 
-/// Prints how to let clients through a firewall of this host.
-pub fn tell_firewall(endpoint: &Endpoint) {
-    note(&firewall(endpoint));
+/// How to let clients of an endpoint through a firewall of this host.
+pub fn firewall(endpoint: &Endpoint) -> String {
+    let port = endpoint.local_addresses().first().map(|local| local.address.port());
+    let port = port.unwrap_or(manyway::DEFAULT_PORT);
+    if endpoint.tcp_addresses().is_empty() {
+        return firewall_for_udp(port);
+    }
+    rule("UDP and TCP", port, "meta l4proto { tcp, udp } th dport")
 }
 
-/// How to let clients through a firewall of this host.
-pub fn firewall(endpoint: &Endpoint) -> String {
-    let port = |address: SocketAddr| address.port();
-    let udp = endpoint.local_addresses().first().map_or(manyway::DEFAULT_PORT, |local| port(local.address));
-    let (what, rule) = if endpoint.tcp_addresses().is_empty() {
-        ("UDP", "udp dport")
-    } else {
-        ("UDP and TCP", "meta l4proto { tcp, udp } th dport")
-    };
+/// How to let UDP to a port through a firewall of this host.
+pub fn firewall_for_udp(port: u16) -> String {
+    rule("UDP", port, "udp dport")
+}
+
+fn rule(what: &str, port: u16, matching: &str) -> String {
     format!(
-        "If a firewall is on, open {what} {udp}, for example:\n  nft add rule inet filter input {rule} {udp} accept"
+        "If a firewall is on, open {what} {port}, for example:\n  nft add rule inet filter input {matching} {port} accept"
     )
 }

@@ -11,7 +11,7 @@ use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_l
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 
-use super::advice::tell_firewall;
+use super::advice::firewall;
 use super::code::code_secret;
 use super::direction::Direction;
 use super::network::{connection_config, ledger, rendezvous};
@@ -157,7 +157,7 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
         print_line(&code)?;
     }
     note("");
-    tell_firewall(endpoint);
+    note(&firewall(endpoint));
     note("Waiting for the other computer; Ctrl-C withdraws the code.");
     Ok(())
 }

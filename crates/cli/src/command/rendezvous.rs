@@ -6,7 +6,7 @@ use manyway::{RelayLimits, RendezvousServer};
 use manyway_terminal::{CommandError, json, note};
 use serde_json::json;
 
-use super::advice::tell_firewall;
+use super::advice::firewall_for_udp;
 use super::error::of_listen;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
@@ -42,7 +42,8 @@ fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), Comman
             note("warning: caps do not hold for a rendezvous server, which counts nothing");
         }
         note(&format!("rendezvous on UDP {}", listening.join(", ")));
-        tell_firewall(addresses.first().map(SocketAddr::port));
+        let port = addresses.first().map_or(manyway::DEFAULT_PORT, SocketAddr::port);
+        note(&firewall_for_udp(port));
         note("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host");
     }
     Ok(())

@@ -159,10 +159,14 @@ impl Lab {
         Server::start(self.serving(&self.there(), arguments))
     }
 
-    /// The command that [`Lab::serve`] runs.
+    /// The command that [`Lab::serve`] runs. Unless `arguments` choose a carrier, TCP is off: it would carry data where a
+    /// test blocks UDP.
     pub(crate) fn serving(&self, directory: &Path, arguments: &[&str]) -> Command {
         let mut command = self.server.command(MANYWAY);
         command.arg("serve").arg("--dir").arg(directory).args(arguments);
+        if !arguments.iter().any(|argument| ["--carrier", "--wire"].contains(argument)) {
+            command.args(["--carrier", "udp"]);
+        }
         command
     }
 

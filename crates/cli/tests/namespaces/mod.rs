@@ -13,6 +13,7 @@ mod prefixes;
 mod rendezvous;
 mod screens;
 mod selection;
+mod tcp;
 mod together;
 mod tools;
 

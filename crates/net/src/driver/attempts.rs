@@ -24,6 +24,8 @@ pub(super) struct Attempt {
     pub(super) over_tcp: Option<ConnectionHandle>,
     /// When it is given up without any handshake.
     pub(super) until: TokioInstant,
+    /// Why it could not begin over UDP.
+    pub(super) obstacle: Option<ConnectError>,
     /// Why its first handshake failed.
     pub(super) failure: Option<ConnectionError>,
     /// Why TCP could not be connected, last.
@@ -54,14 +56,14 @@ impl Attempt {
 
     /// Tells the caller that there will be no connection.
     pub(super) fn fail(self) {
-        let error = match (self.failure, self.refusal) {
+        let error = self.obstacle.unwrap_or_else(|| match (self.failure, self.refusal) {
             (Some(ConnectionError::Closed { by: ClosedBy::Us, code, .. }), _) if code != CAP_REACHED => {
                 ConnectError::EndpointClosed
             }
             (Some(error), _) => ConnectError::Failed(error),
             (None, Some((remote, source))) => ConnectError::Tcp { remote, source },
             (None, None) => ConnectError::Failed(self.peer.explain(ConnectionError::ConnectTimeout)),
-        };
+        });
         let _ = self.reply.send(Err(error));
     }
 }

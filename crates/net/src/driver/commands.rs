@@ -112,17 +112,13 @@ impl Driver {
         peer.remotes.retain(|remote| self.allows(remote));
         let until = TokioInstant::now() + dial.connection().connect_timeout;
         let started = uses_udp.then(|| self.start_over_udp(now, &dial, wanted, &peer));
-        let (handles, failure) = match started {
+        let (handles, obstacle) = match started {
             Some(Ok(handle)) => (vec![handle], None),
             Some(Err(error)) => (Vec::new(), Some(error)),
             None => (Vec::new(), None),
         };
-        if let Some(error) = failure.filter(|_| !uses_tcp) {
-            let _ = reply.send(Err(error));
-            return;
-        }
-        let attempt =
-            Attempt { dial, peer, reply, handles, over_tcp: None, until, failure: None, refusal: None };
+        let (over_tcp, failure, refusal) = (None, None, None);
+        let attempt = Attempt { dial, peer, reply, handles, over_tcp, until, obstacle, failure, refusal };
         let client = self.connections.add_attempt(attempt);
         if uses_tcp {
             self.tcp.dialler.add(client);

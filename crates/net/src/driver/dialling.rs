@@ -1,6 +1,6 @@
 //! When a client opens TCP connections: on each interface, as the only carrier or while UDP does not work there.
 //!
-//! A [`Line`] is what a client has of TCP at one local address: a state machine that is told the time and the state of
+//! A [`Line`] is what a client has of TCP on one interface: a state machine that is told the time and the state of
 //! the paths, and says what is to be done.
 
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ pub(super) struct Situation {
     pub(super) remotes: Vec<SocketAddr>,
     /// Local addresses of paths over UDP that work.
     pub(super) working: Vec<LocalAddress>,
+    /// Local addresses of paths over UDP that do not work, and those without UDP.
+    pub(super) failing: Vec<LocalAddress>,
     /// TCP connections whose path is dead.
     pub(super) dead: Vec<FourTuple>,
 }
@@ -58,7 +60,8 @@ pub(super) enum Step {
 
 #[derive(Debug)]
 struct Line {
-    local: LocalAddress,
+    /// The addresses of the interface.
+    locals: Vec<LocalAddress>,
     state: State,
     /// Successive attempts without success.
     failures: u32,
@@ -130,14 +133,19 @@ impl Dialler {
         let uses_udp = self.uses_udp();
         let Some(lines) = self.clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
-        lines.retain(|line| {
-            let is_there = situation.locals.iter().any(|local| is_same_host(local, &line.local));
-            steps.extend(line.tuple().filter(|_| !is_there).map(Step::Close));
-            is_there
+        lines.retain_mut(|line| {
+            line.locals.retain(|local| situation.locals.contains(local));
+            let is_there =
+                |tuple: FourTuple| line.locals.iter().any(|local| is_same_host(local, &tuple.local));
+            let lost = line.tuple().filter(|tuple| !is_there(*tuple));
+            steps.extend(lost.map(Step::Close));
+            lost.is_none() && !line.locals.is_empty()
         });
         for local in &situation.locals {
-            if !lines.iter().any(|line| is_same_host(local, &line.local)) {
-                lines.push(Line { local: *local, state: State::Idle, failures: 0, replaced: None });
+            match lines.iter_mut().find(|line| line.is_of(local)) {
+                Some(line) if line.locals.contains(local) => {}
+                Some(line) => line.locals.push(*local),
+                None => lines.push(Line::new(*local)),
             }
         }
         for at in 0..lines.len() {
@@ -159,7 +167,9 @@ impl Dialler {
         result: Option<FourTuple>,
     ) -> bool {
         let uses_udp = self.uses_udp();
-        let Some(line) = self.line(client, local) else { return false };
+        let Some(line) = self.line(client, local).filter(|line| line.locals.contains(local)) else {
+            return false;
+        };
         let State::Dialling(_) = line.state else { return false };
         match result {
             Some(tuple) => line.state = State::Held { tuple, offer_at: now },
@@ -201,14 +211,27 @@ impl Dialler {
     }
 
     fn line(&mut self, client: ClientId, local: &LocalAddress) -> Option<&mut Line> {
-        self.clients.get_mut(&client)?.iter_mut().find(|line| is_same_host(&line.local, local))
+        self.clients.get_mut(&client)?.iter_mut().find(|line| line.is_of(local))
     }
 }
 
 impl Line {
+    fn new(local: LocalAddress) -> Self {
+        Self { locals: vec![local], state: State::Idle, failures: 0, replaced: None }
+    }
+
+    /// Whether an address belongs to its interface; an address without one stands for itself.
+    fn is_of(&self, local: &LocalAddress) -> bool {
+        let is_like = |own: &LocalAddress| {
+            own.interface == local.interface && (own.interface != 0 || is_same_host(own, local))
+        };
+        self.locals.iter().any(is_like)
+    }
+
     /// Follows the state of the paths.
     fn update(&mut self, now: Instant, uses_udp: bool, situation: &Situation) {
-        let is_wanted = !situation.working.iter().any(|local| is_same_host(local, &self.local));
+        let is_working = situation.working.iter().any(|local| self.is_of(local));
+        let is_wanted = !is_working && situation.failing.iter().any(|local| self.is_of(local));
         self.state = match self.state {
             State::Idle if is_wanted => State::Waiting(if uses_udp { now + HEAD_START } else { now }),
             State::Waiting(_) | State::Dialling(_) if !is_wanted => {
@@ -219,10 +242,10 @@ impl Line {
                 self.replaced = Some(tuple);
                 State::Waiting(now)
             }
-            State::Open { tuple, since } if !is_wanted => {
+            State::Open { tuple, since } if is_working => {
                 State::Leaving { tuple, since, at: now + UDP_STABLE }
             }
-            State::Leaving { tuple, since, .. } if is_wanted => State::Open { tuple, since },
+            State::Leaving { tuple, since, .. } if !is_working => State::Open { tuple, since },
             state @ (State::Idle
             | State::Waiting(_)
             | State::Dialling(_)
@@ -236,9 +259,9 @@ impl Line {
     fn act(&mut self, now: Instant, remotes: &[SocketAddr], used: &[SocketAddr], steps: &mut Vec<Step>) {
         match self.state {
             State::Waiting(at) if at <= now => {
-                if let Some(remote) = self.choose(remotes, used) {
+                if let Some((local, remote)) = self.choose(remotes, used) {
                     self.state = State::Dialling(remote);
-                    steps.push(Step::Dial(self.local, remote));
+                    steps.push(Step::Dial(local, remote));
                 } else {
                     self.failures = self.failures.saturating_add(1);
                     self.state = State::Waiting(now + AGAIN_AT_MOST);
@@ -261,13 +284,17 @@ impl Line {
         }
     }
 
-    /// The address to connect to: one that no other line uses, and another one after each failure.
-    fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<SocketAddr> {
-        let mut fitting: Vec<_> =
-            remotes.iter().filter(|remote| remote.is_ipv4() == self.local.address.is_ipv4()).collect();
-        fitting.sort_by_key(|remote| used.contains(remote));
+    /// The addresses to connect: to one that no other line uses, and another pair after each failure.
+    fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<(LocalAddress, SocketAddr)> {
+        let fits = |local: &LocalAddress, remote: &SocketAddr| remote.is_ipv4() == local.address.is_ipv4();
+        let to = |remote: &SocketAddr| {
+            self.locals.iter().filter(|local| fits(local, remote)).map(|local| (*local, *remote)).collect()
+        };
+        let mut pairs: Vec<(LocalAddress, SocketAddr)> =
+            remotes.iter().flat_map(|it| -> Vec<_> { to(it) }).collect();
+        pairs.sort_by_key(|(_, remote)| used.contains(remote));
         let turn = usize::try_from(self.failures).unwrap_or_default();
-        fitting.get(turn.checked_rem(fitting.len())?).copied().copied()
+        pairs.get(turn.checked_rem(pairs.len())?).copied()
     }
 
     fn on_ended(&mut self, now: Instant, uses_udp: bool) {

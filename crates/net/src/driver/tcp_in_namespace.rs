@@ -30,7 +30,7 @@ fn nft(rules: &str) {
 /// Drops UDP that comes in over an interface, without any error.
 fn block_udp(interface: &str) {
     nft(&format!(
-        "table inet {interface} {{ chain in {{ type filter hook input priority 0; iifname {interface} meta l4proto udp drop; }} }}"
+        "table inet {interface} {{\nchain inbound {{\ntype filter hook input priority 0;\niifname {interface} meta l4proto udp drop\n}}\n}}"
     ));
 }
 
@@ -166,7 +166,7 @@ fn a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again() {
             // This connection is cut for ever, others are not.
             let port = before.local.address.port();
             nft(&format!(
-                "table inet hole {{ chain in {{ type filter hook input priority 0; tcp dport {port} drop; }} }}"
+                "table inet hole {{\nchain inbound {{\ntype filter hook input priority 0;\ntcp dport {port} drop\n}}\n}}"
             ));
             loop {
                 let paths = connected.info().await.unwrap().paths;

@@ -91,6 +91,7 @@ impl Driver {
         for client in due {
             self.advance_lines(now, client, context);
         }
+        self.finish_attempts();
     }
 
     /// Passes on the events of the protocol machine.
@@ -117,7 +118,7 @@ impl Driver {
     }
 
     fn advance_lines(&mut self, now: Instant, client: ClientId, context: &Context<'_>) {
-        let Some(situation) = self.situation(client) else { return self.tcp.dialler.remove(client) };
+        let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
                 Step::Dial(local, remote) => self.tcp.dial(client, local, remote),
@@ -135,16 +136,20 @@ impl Driver {
     }
 
     /// What the lines of a client have to know; `None` if it has gone.
-    fn situation(&mut self, client: ClientId) -> Option<Situation> {
+    fn situation(&mut self, now: Instant, client: ClientId) -> Option<Situation> {
         let mut situation = Situation::default();
-        if let Some(handle) = self.connections.connection_of(client) {
+        let established = self.connections.connection_of(client);
+        let is_connected = established.is_some();
+        if let Some(handle) = established {
             let connection = self.endpoint.connection(handle)?;
             situation.remotes = connection.remote_addresses();
             for path in connection.statistics().paths {
                 if !path.tuple.is_datagram() && path.state == PathState::Dead {
                     situation.dead.push(path.tuple);
-                } else if path.tuple.is_datagram() && path.state.carries_data() {
-                    situation.working.push(path.tuple.local);
+                } else if path.tuple.is_datagram() {
+                    let is_working = path.state.carries_data();
+                    let list = if is_working { &mut situation.working } else { &mut situation.failing };
+                    list.push(path.tuple.local);
                 }
             }
             let peer = self.connections.peer(handle)?;
@@ -153,13 +158,16 @@ impl Driver {
             let attempt = self.connections.attempts.get(client)?;
             situation.remotes = attempt.peer.remotes.clone();
             if attempt.handles.is_empty() {
-                self.tcp.dialler.on_udp_failed(self.clock.now(), client);
+                self.tcp.dialler.on_udp_failed(now, client);
             }
         }
         let mut seen = std::collections::BTreeSet::new();
         situation.remotes.retain(|remote| seen.insert(*remote));
         let (wanted, _) = self.wanted_locals(&situation.remotes);
         situation.locals = wanted.into_iter().map(|(local, _)| local).collect();
+        if !is_connected || !self.tcp.dialler.uses_udp() {
+            situation.failing.clone_from(&situation.locals);
+        }
         Some(situation)
     }
 

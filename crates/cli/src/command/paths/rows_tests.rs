@@ -138,6 +138,7 @@ fn a_row_for_programs_has_every_field() {
         "advice": null,
         "bits_per_second": 38200000,
         "cap": null,
+        "carrier": null,
         "interface": "eth0",
         "local": "192.0.2.7",
         "loss": 0.02,

@@ -24,6 +24,7 @@ fn situation(working: &[u32]) -> Situation {
         locals: vec![local(1), local(2)],
         remotes: vec![remote(1), remote(2)],
         working: working.iter().copied().map(local).collect(),
+        failing: [1, 2].into_iter().filter(|it| !working.contains(it)).map(local).collect(),
         dead: Vec::new(),
     }
 }
@@ -149,6 +150,26 @@ fn what_a_lost_address_had_ends_and_results_for_it_are_not_needed() {
     assert!(!dialler.on_dialled(at(10), CLIENT, &local(1), Some(stream(1, 52, 1))));
     dialler.remove(CLIENT);
     assert!(!dialler.on_dialled(at(10), CLIENT, &local(2), None));
+}
+
+#[test]
+fn an_interface_has_one_line_whatever_its_addresses_and_none_where_udp_was_not_tried() {
+    let mut dialler = dialler(CarrierChoice::Auto);
+    let mut situation = situation(&[1]);
+    let other = LocalAddress { interface: 1, address: ([10, 0, 7, 1], 0).into() };
+    situation.locals.push(other);
+    situation.failing = vec![other];
+    dialler.advance(at(0), CLIENT, &situation);
+    assert_eq!(
+        dialler.deadline(),
+        None,
+        "UDP works at another address of the one, and is not used on the other"
+    );
+    situation.working.clear();
+    dialler.advance(at(1000), CLIENT, &situation);
+    assert_eq!(dialler.advance(at(1250), CLIENT, &situation), [Step::Dial(local(1), remote(1))]);
+    dialler.on_dialled(at(1250), CLIENT, &local(1), None);
+    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(other, remote(1))]);
 }
 
 #[test]
