@@ -8,7 +8,7 @@ use std::task::Context;
 use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle};
 use tokio::time::Instant as TokioInstant;
 
-use super::connections::{ClientId, Peer};
+use super::peer::{ClientId, Peer};
 use crate::error::ConnectError;
 use crate::ledger::CAP_REACHED;
 use crate::link::{ConnectReply, Dial};

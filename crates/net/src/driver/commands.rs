@@ -8,7 +8,7 @@ use tokio::time::Instant as TokioInstant;
 use super::Driver;
 use super::attempts::Attempt;
 use super::closing::Closing;
-use super::connections::Peer;
+use super::peer::Peer;
 use crate::error::ConnectError;
 use crate::info::{ConnectionInfo, PathInfo};
 use crate::link::{Command, ConnectReply, Dial};

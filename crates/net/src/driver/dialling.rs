@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress};
 
-use super::connections::ClientId;
+use super::peer::ClientId;
 use crate::carriers::CarrierChoice;
 
 /// UDP has this head start, at the beginning of a connection and when it stops working on an interface.

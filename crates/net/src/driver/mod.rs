@@ -10,11 +10,13 @@ mod attempts;
 mod closing;
 mod commands;
 mod connections;
+mod dial;
 mod dialling;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
 mod links;
+mod peer;
 mod pings;
 mod rescue;
 mod serving;
@@ -52,13 +54,13 @@ use alarm::Alarm;
 pub(crate) use closing::CLOSE_TIME;
 use closing::Closing;
 use connections::Connections;
+use dial::Tcp;
 use links::Links;
 use rescue::Rescue;
 use serving::Serving;
 pub(crate) use serving::is_missing;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
-use tcp_paths::Tcp;
 use usage::Usage;
 
 use crate::advice::AdviceBoard;

@@ -1,70 +1,17 @@
 //! Paths over TCP: carries out what the lines of clients want, and tells them what became of it.
 
-use std::io;
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use manyway_proto::{ConnectionHandle, FourTuple, Instant, LocalAddress, PathId, PathState};
-use tokio::sync::mpsc;
+use manyway_proto::{ConnectionHandle, FourTuple, Instant, PathId, PathState};
 use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
-use super::connections::ClientId;
-use super::dialling::{Dialler, Situation, Step};
-use super::tcp::TcpStreams;
+use super::dial::Dialled;
+use super::dialling::{Situation, Step};
+use super::peer::ClientId;
 use crate::link::Dial;
-use crate::options::EndpointOptions;
-use crate::tcp::{RecordStream, Settings, connect};
-
-/// A server that does not answer is given up after this time.
-const CONNECT: Duration = Duration::from_secs(3);
-
-/// What TCP carries, and who decides what it is to carry.
-pub(super) struct Tcp {
-    pub(super) streams: TcpStreams,
-    pub(super) dialler: Dialler,
-    dialled: mpsc::UnboundedReceiver<Dialled>,
-    /// Where attempts report.
-    results: mpsc::UnboundedSender<Dialled>,
-}
-
-/// The result of an attempt to connect.
-struct Dialled {
-    client: ClientId,
-    local: LocalAddress,
-    remote: SocketAddr,
-    result: io::Result<RecordStream>,
-}
-
-impl Tcp {
-    pub(super) fn new(options: &EndpointOptions) -> Self {
-        let settings = Settings { congestion: options.carriers.congestion.clone() };
-        let (results, dialled) = mpsc::unbounded_channel();
-        Self {
-            streams: TcpStreams::new(settings, options.ledger.is_some()),
-            dialler: Dialler::new(options.carriers.choice),
-            dialled,
-            results,
-        }
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.streams.deadline().into_iter().chain(self.dialler.deadline()).min()
-    }
-
-    fn dial(&self, client: ClientId, local: LocalAddress, remote: SocketAddr) {
-        let (settings, results) = (self.streams.settings().clone(), self.results.clone());
-        tokio::spawn(async move {
-            let mut from = local;
-            from.address.set_port(0);
-            let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
-            let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-            // The endpoint may have ended meanwhile.
-            let _ = results.send(Dialled { client, local, remote, result });
-        });
-    }
-}
+use crate::tcp::RecordStream;
 
 impl Driver {
     /// Does what is due for TCP. Returns true if records or connections are pending.
@@ -77,7 +24,7 @@ impl Driver {
 
     /// Advances the lines of clients, after the events of this turn.
     pub(super) fn poll_lines(&mut self, now: Instant, context: &mut Context<'_>) {
-        while let Poll::Ready(Some(dialled)) = self.tcp.dialled.poll_recv(context) {
+        while let Poll::Ready(Some(dialled)) = self.tcp.poll_dialled(context) {
             self.on_dialled(now, dialled);
         }
         let mut due = self.connections.take_client_news();
@@ -161,7 +108,7 @@ impl Driver {
                 self.tcp.dialler.on_udp_failed(now, client);
             }
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         situation.remotes.retain(|remote| seen.insert(*remote));
         let (wanted, _) = self.wanted_locals(&situation.remotes);
         situation.locals = wanted.into_iter().map(|(local, _)| local).collect();

@@ -1,0 +1,70 @@
+//! The TCP of a driver: its connections, who decides about them, and the attempts to connect.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use manyway_proto::{Instant, LocalAddress};
+use tokio::sync::mpsc;
+
+use super::dialling::Dialler;
+use super::peer::ClientId;
+use super::tcp::TcpStreams;
+use crate::options::EndpointOptions;
+use crate::tcp::{RecordStream, Settings, connect};
+
+/// A server that does not answer is given up after this time.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// What TCP carries, and who decides what it is to carry.
+pub(super) struct Tcp {
+    pub(super) streams: TcpStreams,
+    pub(super) dialler: Dialler,
+    dialled: mpsc::UnboundedReceiver<Dialled>,
+    /// Where attempts report.
+    results: mpsc::UnboundedSender<Dialled>,
+}
+
+/// The result of an attempt to connect.
+pub(super) struct Dialled {
+    pub(super) client: ClientId,
+    pub(super) local: LocalAddress,
+    pub(super) remote: SocketAddr,
+    pub(super) result: io::Result<RecordStream>,
+}
+
+impl Tcp {
+    pub(super) fn new(options: &EndpointOptions) -> Self {
+        let settings = Settings { congestion: options.carriers.congestion.clone() };
+        let (results, dialled) = mpsc::unbounded_channel();
+        Self {
+            streams: TcpStreams::new(settings, options.ledger.is_some()),
+            dialler: Dialler::new(options.carriers.choice),
+            dialled,
+            results,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.streams.deadline().into_iter().chain(self.dialler.deadline()).min()
+    }
+
+    /// Takes the result of an attempt.
+    pub(super) fn poll_dialled(&mut self, context: &mut Context<'_>) -> Poll<Option<Dialled>> {
+        self.dialled.poll_recv(context)
+    }
+
+    /// Connects, in a task of its own.
+    pub(super) fn dial(&self, client: ClientId, local: LocalAddress, remote: SocketAddr) {
+        let (settings, results) = (self.streams.settings().clone(), self.results.clone());
+        tokio::spawn(async move {
+            let mut from = local;
+            from.address.set_port(0);
+            let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
+            let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            // The endpoint may have ended meanwhile.
+            let _ = results.send(Dialled { client, local, remote, result });
+        });
+    }
+}
