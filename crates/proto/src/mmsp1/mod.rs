@@ -169,6 +169,18 @@ impl Mmsp1 {
         self.handshake.state() == HandshakeState::SynSent && self.handshake.is_candidate(tuple)
     }
 
+    /// Whether this end waits for SYN-ACK or PONG.
+    pub(crate) fn is_attempting(&self) -> bool {
+        matches!(self.handshake.state(), HandshakeState::SynSent | HandshakeState::InfoPinged)
+    }
+
+    /// Whether the peer at these addresses answered the SYN of this end, which has the larger tag and so is the client:
+    /// a SYN of the peer's own attempt counts no more (spec 3.5a).
+    pub(crate) fn overrules_syn(&self, tuple: &FourTuple, tag: Tag) -> bool {
+        let waits_for_pong = self.handshake.state() == HandshakeState::InfoPinged;
+        waits_for_pong && self.handshake.is_candidate(tuple) && self.own.tag >= tag
+    }
+
     /// Sets the addresses that this end may use. A server ignores those that the client did not name, so only the named
     /// ones come back.
     pub(crate) fn set_locals(&self, engine: &mut Engine, now: Instant, locals: &[LocalCandidate]) {

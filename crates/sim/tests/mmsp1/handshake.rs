@@ -9,7 +9,7 @@ use manyway_sim::scenario::{MS, SECOND, mbit, megabytes};
 use manyway_sim::{PairBuilder, Side, mmsp1_pair};
 use manyway_wire::mmsp1::{Addresses, Block, Header, Opening, Ping, Syn, SynAck, Tag};
 
-use super::tester::{PEER, Tester, opening, packet};
+use super::tester::{PEER, Sent, Tester, opening, packet};
 
 fn mmsp1() -> ConnectionConfig {
     ConnectionConfig::mmsp1()
@@ -345,6 +345,32 @@ fn simultaneous_connections_of_an_endpoint_have_different_ports() {
         let servers = [PEER.parse().unwrap()];
         tester.endpoint.connect_mmsp1(tester.now, &config, &[candidate], &servers).unwrap();
         assert!(ports.insert(tester.take().header().source_port));
+    }
+}
+
+// spec 3.5a
+#[test]
+fn a_smaller_syn_of_the_peer_that_answered_begins_no_second_connection_if_the_ping_was_lost() {
+    for (tag, expected) in [(1, &[][..]), (u32::MAX, &["SYN-ACK"])] {
+        let mut tester = Tester::server(mmsp1());
+        let local = manyway_proto::LocalAddress { interface: 1, address: "10.0.0.1:4433".parse().unwrap() };
+        let candidate = manyway_proto::LocalCandidate { address: local, role: manyway_proto::Role::Primary };
+        let (config, servers) = (std::sync::Arc::new(mmsp1()), [PEER.parse().unwrap()]);
+        let attempt = tester.endpoint.connect_mmsp1(tester.now, &config, &[candidate], &servers);
+        tester.handle = Some(attempt.unwrap());
+        let syn = tester.take();
+        tester.answer_syn(&syn, PEER);
+        assert_eq!(tester.take().names(), ["PING"], "which is lost");
+        let peer = opening(tag);
+        let header = Header { source_port: 3000, destination_port: 5001, connection: peer.tag };
+        let own = Syn { opening: peer, addresses: Addresses::default(), unrecognised: None };
+        tester.deliver_from(PEER, header, |w| own.encode(w));
+        let answers: Vec<_> = tester.take_all().iter().flat_map(Sent::names).collect();
+        assert_eq!(answers, expected, "{tag}");
+        tester.run_for(SECOND);
+        assert!(tester.take_all().iter().any(|sent| sent.names() == ["PING"]), "the attempt goes on");
+        tester.deliver(|w| Block::Pong.encode(w));
+        assert_eq!((tester.is_established(), tester.endpoint.connections()), (true, 1), "{tag}");
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Live, Mmsp1Endpoint};
 use crate::connection::Connection;
 use crate::endpoint::admission::{Answer, Prefix};
 use crate::endpoint::{ConnectionHandle, Endpoint};
-use crate::mmsp1::{Named, PacketArrival, opening};
+use crate::mmsp1::{Mmsp1, Named, PacketArrival, opening};
 use crate::{ConnectionConfig, ConnectionError, FourTuple, Instant, Side};
 
 impl Endpoint {
@@ -101,6 +101,10 @@ impl Endpoint {
 
     fn handle_syn(&mut self, now: Instant, tuple: FourTuple, packet: &Packet<'_>, size: usize) {
         let header = packet.header;
+        self.forget_complete_attempts();
+        if self.attempts().any(|attempt| attempt.overrules_syn(&tuple, header.connection)) {
+            return;
+        }
         let own = self.own_attempt(&tuple);
         let config = match own {
             Some(handle) => self.slots.get(handle).map(|connection| Arc::clone(connection.config())),
@@ -142,6 +146,20 @@ impl Endpoint {
         let named = Named::new(config.advertised.iter().map(|address| address.ip()));
         let answer = mmsp1.syn_ack(now, asked, server, &named);
         self.push_answer(asked.tuple, answer);
+    }
+
+    /// Attempts whose handshake is complete are attempts no more.
+    fn forget_complete_attempts(&mut self) {
+        let Some(mmsp1) = &mut self.mmsp1 else { return };
+        let slots = &self.slots;
+        let is_open = |handle: &ConnectionHandle| slots.get(*handle).and_then(Connection::as_mmsp1);
+        mmsp1.attempts.retain(|handle| is_open(handle).is_some_and(|mmsp1| mmsp1.is_attempting()));
+    }
+
+    /// The attempts of this end to connect.
+    fn attempts(&self) -> impl Iterator<Item = &Mmsp1> {
+        let handles = self.mmsp1.iter().flat_map(|mmsp1| &mmsp1.attempts);
+        handles.filter_map(|handle| self.slots.get(*handle)?.as_mmsp1())
     }
 
     /// The connection of this end that waits for the answer to its SYN from there (spec 3.5a).

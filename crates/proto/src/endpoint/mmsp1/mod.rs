@@ -60,7 +60,7 @@ pub(super) struct Mmsp1Endpoint {
     by_client: BTreeMap<Client, ConnectionHandle>,
     /// Ports in the headers of the connections that this end opened: a server tells them apart by these (spec 3.4).
     ports: BTreeSet<u16>,
-    /// Connections of this end without an answer yet.
+    /// Connections of this end whose handshake may be incomplete.
     attempts: BTreeSet<ConnectionHandle>,
     tombstones: Tombstones,
     keys: InfoKeys,
@@ -103,16 +103,15 @@ impl Mmsp1Endpoint {
 
     /// Follows a change of a connection's tags.
     pub(super) fn on_tag_change(&mut self, handle: ConnectionHandle, change: TagChange) {
-        self.attempts.remove(&handle);
         match change {
             TagChange::PeerKnown { peer } => {
                 self.by_peer.insert(peer, handle);
             }
             TagChange::PeerLost { peer } => {
                 self.forget_peer(handle, peer);
-                self.attempts.insert(handle);
             }
             TagChange::Ended { own, peer, at, pto, is_orderly } => {
+                self.attempts.remove(&handle);
                 if let Some(live) = self.live.remove(&own) {
                     self.release(&live);
                 }
