@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use manyway_proto::ConnectionConfig;
 use manyway_sim::scenario::{MS, SECOND};
 use manyway_wire::Writer;
-use manyway_wire::mmsp1::{Addresses, Block, Data, Fragment, Opening, Probe, ProbeData, Syn, SynAck, Tag};
+use manyway_wire::mmsp1::{
+    Addresses, Block, Data, Fragment, Opening, Ping, Probe, ProbeData, Syn, SynAck, Tag,
+};
 
 use super::tester::{PEER, Sent, Tester, opening, packet};
 
@@ -36,6 +38,50 @@ fn a_flood_of_syns_from_100_000_addresses_leaves_nothing_and_gets_at_most_three_
     assert!(went <= 3 * came, "{went} for {came}");
     assert_eq!((tester.endpoint.connections(), tester.endpoint.poll_timeout()), (0, None));
     tester.open();
+}
+
+/// A client at this address makes the handshake; returns the answer to its PING.
+fn connect_from(tester: &mut Tester, from: &str, tag: u32, port: u16) -> Vec<&'static str> {
+    tester.peer.tag = Tag(tag);
+    tester.ports = [port, 5001];
+    let syn = packet(tester.header_with(Tag(tag)), |w| {
+        Syn { opening: tester.peer, addresses: Addresses::default(), unrecognised: None }.encode(w);
+    });
+    tester.deliver_bytes(from, syn);
+    let answer = tester.take();
+    let info = tester.note_syn_ack(&answer);
+    let ping = packet(tester.header(), |w| Ping { info: &info, unrecognised: None }.encode(w));
+    tester.deliver_bytes(from, ping);
+    let answer = tester.take_all().first().map(Sent::names);
+    answer.unwrap_or_default()
+}
+
+// spec 3.97, 3.5b
+#[test]
+fn a_network_gets_256_connections_and_all_networks_1024() {
+    let mut tester = Tester::server(ConnectionConfig::mmsp1());
+    let mut taken = Vec::new();
+    for network in 1..=5_u8 {
+        let mut count = 0;
+        for host in 1..=300_u16 {
+            let from = format!("10.1.{network}.{}:4000", host % 250 + 1);
+            let tag = u32::from(network) << 16 | u32::from(host);
+            match connect_from(&mut tester, &from, tag, 2000 + host)[..] {
+                ["PONG"] => count += 1,
+                ["RST"] => {}
+                ref other => panic!("{from}: {other:?}"),
+            }
+            // RSTs that belong to no connection go fifty times a second.
+            tester.now += SECOND / 40;
+        }
+        taken.push(count);
+    }
+    assert_eq!(taken, [256, 256, 256, 256, 0]);
+    assert_eq!(tester.endpoint.connections(), 1024);
+    // A client that lost its connection takes its place again, and no other.
+    assert_eq!(connect_from(&mut tester, "10.1.1.8:4000", 900_000, 2007), ["PONG"]);
+    assert_eq!(connect_from(&mut tester, "10.1.1.8:4000", 900_001, 9000), ["RST"]);
+    assert_eq!(tester.endpoint.connections(), 1024);
 }
 
 /// A server with a window of 16 KiB.

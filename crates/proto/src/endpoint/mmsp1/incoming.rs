@@ -8,7 +8,7 @@ use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Header, Info, Packet, Ping, R
 
 use super::answers::{self, Asked};
 use super::info::InfoError;
-use super::{Live, Mmsp1Endpoint};
+use super::{Client, Live, Mmsp1Endpoint};
 use crate::connection::Connection;
 use crate::endpoint::admission::{Answer, Prefix};
 use crate::endpoint::{ConnectionHandle, Endpoint};
@@ -246,6 +246,13 @@ impl Endpoint {
         }
         match mmsp1.keys.open(now, ping.info, (header.connection, tuple.remote)) {
             Ok((_, None)) if mmsp1.tombstones.get(now, header.connection).is_some() => {}
+            Ok((info, None)) if own.is_none() && !mmsp1.served.takes(&client_of(&info)) => {
+                tracing::debug!(from = %tuple.remote, "too many connections of MMSP/1");
+                let cause =
+                    Cause { code: ErrorCode::UNRECOGNISED_ERROR, information: b"too many connections" };
+                let answer = answers::reflected_rst(header, Some(cause));
+                self.answer_unmatched(now, tuple, answer);
+            }
             Ok((info, None)) => {
                 self.begin_serving(now, tuple, own, &info);
                 let found = self.mmsp1.as_ref().and_then(|mmsp1| mmsp1.live.get(&header.connection));
@@ -281,7 +288,7 @@ impl Endpoint {
         own: Option<ConnectionHandle>,
         info: &Info<'_>,
     ) {
-        let client = (info.address, info.ports);
+        let client = client_of(info);
         let mut port = None;
         let handle = match own {
             Some(handle) => {
@@ -300,9 +307,9 @@ impl Endpoint {
             }
         };
         let Some(mmsp1) = &mut self.mmsp1 else { return };
-        let old = mmsp1.by_client.insert(client, handle);
+        let old = mmsp1.served.insert(client, handle);
         mmsp1.live.insert(info.server.tag, Live { handle, client: Some(client), port });
-        if let Some(old) = old.filter(|old| *old != handle)
+        if let Some(old) = old
             && let Some(connection) = self.slots.get_mut(old)
         {
             connection.give_up(now, ConnectionError::Reset);
@@ -310,6 +317,10 @@ impl Endpoint {
         }
         self.touch(handle);
     }
+}
+
+fn client_of(info: &Info<'_>) -> Client {
+    (info.address, info.ports)
 }
 
 /// The PING of a packet, wherever it stands: it is read before everything else.

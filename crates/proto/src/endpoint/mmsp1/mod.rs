@@ -5,10 +5,10 @@ mod connect;
 mod filter;
 mod incoming;
 mod info;
+mod served;
 mod tombstones;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_wire::mmsp1::Tag;
@@ -16,6 +16,7 @@ use manyway_wire::mmsp1::Tag;
 pub use filter::AddressFilter;
 
 use self::info::InfoKeys;
+use self::served::{Client, Served};
 use self::tombstones::{Tombstone, Tombstones};
 use super::ConnectionHandle;
 use crate::mmsp1::TagChange;
@@ -46,9 +47,6 @@ struct Live {
     port: Option<u16>,
 }
 
-/// The address of a client and both ports in the header, as INFO named them.
-type Client = (SocketAddr, [u16; 2]);
-
 /// The state of an endpoint for MMSP/1.
 #[derive(Debug)]
 pub(super) struct Mmsp1Endpoint {
@@ -56,8 +54,7 @@ pub(super) struct Mmsp1Endpoint {
     live: BTreeMap<Tag, Live>,
     /// Connections by their peers' tags, under which RST and FIN-DONE with T come.
     by_peer: BTreeMap<Tag, ConnectionHandle>,
-    /// Server connections by their clients: one that comes again has lost the old connection.
-    by_client: BTreeMap<Client, ConnectionHandle>,
+    served: Served,
     /// Ports in the headers of the connections that this end opened: a server tells them apart by these (spec 3.4).
     ports: BTreeSet<u16>,
     /// Connections of this end whose handshake may be incomplete.
@@ -73,7 +70,7 @@ impl Mmsp1Endpoint {
         Self {
             live: BTreeMap::new(),
             by_peer: BTreeMap::new(),
-            by_client: BTreeMap::new(),
+            served: Served::default(),
             ports: BTreeSet::new(),
             attempts: BTreeSet::new(),
             tombstones: Tombstones::default(),
@@ -133,10 +130,8 @@ impl Mmsp1Endpoint {
         if let Some(port) = live.port {
             self.ports.remove(&port);
         }
-        if let Some(client) = live.client
-            && self.by_client.get(&client) == Some(&live.handle)
-        {
-            self.by_client.remove(&client);
+        if let Some(client) = live.client {
+            self.served.remove(&client, live.handle);
         }
     }
 
