@@ -112,10 +112,23 @@ pub(crate) struct Cuts {
     given_bytes: u64,
     in_flight: usize,
     highest_sent: Option<u64>,
-    /// Carriers of acknowledged TSEQs that were sent more than once.
-    late: BTreeMap<u64, SmallVec<[Carrier; 2]>>,
+    /// Acknowledged TSEQs that were sent more than once.
+    late: BTreeMap<u64, Late>,
+    duplicate_bytes: u64,
+    /// Number of searches, for tests of the cost.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
     /// Numbers of packets whose fate a SACK has told: acknowledged, or forgotten.
     settled: BTreeMap<PathId, RangeSet>,
+}
+
+/// A TSEQ that is acknowledged, of which other copies may have arrived or be on their way.
+#[derive(Debug)]
+struct Late {
+    carriers: SmallVec<[Carrier; 2]>,
+    bytes: u64,
+    /// Copies that did not count yet when the peer says that one arrived again.
+    copies: usize,
 }
 
 /// TSEQs that wait to be sent, and their bytes.
@@ -141,6 +154,9 @@ impl Cuts {
             in_flight: 0,
             highest_sent: None,
             late: BTreeMap::new(),
+            duplicate_bytes: 0,
+            #[cfg(test)]
+            looks: std::cell::Cell::new(0),
             settled: BTreeMap::new(),
         }
     }
@@ -197,6 +213,7 @@ impl Cuts {
     }
 
     pub(crate) fn get(&self, tseq: u64) -> Option<&Given> {
+        self.count_look();
         self.ring.get(self.index(tseq)?)
     }
 
@@ -277,6 +294,7 @@ impl Cuts {
         for tseq in hits.newly.iter().cloned().flatten() {
             self.acknowledge_one(tseq, sink);
         }
+        hits.again.iter().for_each(|tseq| self.note_again(*tseq));
         while let Some(given) = self.ring.front().filter(|given| given.state == CutState::Acked) {
             self.acked_bytes = given.end;
             self.ring.pop_front();
@@ -286,6 +304,7 @@ impl Cuts {
     }
 
     fn acknowledge_one(&mut self, tseq: u64, sink: &mut dyn FnMut(u64, &Cut)) {
+        self.count_look();
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
         match given.state {
             CutState::Unsent | CutState::Acked => return,
@@ -294,15 +313,26 @@ impl Cuts {
         }
         given.state = CutState::Acked;
         sink(tseq, &given.cut);
-        given.cut.data = Bytes::new();
+        let data = std::mem::take(&mut given.cut.data);
         let carriers = std::mem::take(&mut given.carriers);
         if carriers.len() > 1 {
-            self.late.insert(tseq, carriers);
+            let (bytes, copies) = (data.len() as u64, carriers.len() - 1);
+            self.late.insert(tseq, Late { carriers, bytes, copies });
             if self.late.len() > MOST_LATE {
                 self.late.pop_first();
             }
         }
         self.acked.insert(tseq..tseq + 1);
+    }
+
+    /// The peer says that a TSEQ arrived again. Counts no more copies than were sent.
+    fn note_again(&mut self, tseq: u64) {
+        if let Some(late) = self.late.get_mut(&tseq)
+            && let Some(copies) = late.copies.checked_sub(1)
+        {
+            late.copies = copies;
+            self.duplicate_bytes += late.bytes;
+        }
     }
 
     /// A path is closed: its packets are forgotten.
@@ -326,11 +356,13 @@ impl Cuts {
 
     /// The parts of a range of TSEQs that no SACK has named.
     pub(crate) fn unacked(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        self.count_look();
         self.acked.gaps(within.start.max(self.first)..within.end.max(self.first))
     }
 
     /// Whether all TSEQs of a range were sent, at some time.
     pub(crate) fn were_sent(&self, range: &Range<u64>) -> bool {
+        self.count_look();
         let highest = self.highest_sent.map_or(self.first, |highest| highest + 1);
         range.end <= highest.max(self.first) && !self.unsent.any_in(range)
     }
@@ -362,11 +394,17 @@ impl Cuts {
 
     /// Carriers of an acknowledged TSEQ that was sent more than once.
     pub(crate) fn late(&self, tseq: u64) -> &[Carrier] {
-        self.late.get(&tseq).map_or(&[], SmallVec::as_slice)
+        self.late.get(&tseq).map_or(&[], |late| late.carriers.as_slice())
+    }
+
+    /// User bytes of copies that arrived although another had arrived before, as far as SACKs told.
+    pub(crate) fn duplicate_bytes(&self) -> u64 {
+        self.duplicate_bytes
     }
 
     /// Whether a SACK has told the fate of a packet.
     pub(crate) fn is_settled(&self, carrier: &Carrier) -> bool {
+        self.count_look();
         self.settled.get(&carrier.path).is_some_and(|settled| settled.contains(carrier.number))
     }
 
@@ -375,6 +413,15 @@ impl Cuts {
         self.ring.shrink_to_fit();
         self.acked.shrink_to_fit();
     }
+
+    #[cfg(test)]
+    fn count_look(&self) {
+        self.looks.set(self.looks.get() + 1);
+    }
+
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "tests count")]
+    fn count_look(&self) {}
 
     fn next_tseq(&self) -> u64 {
         self.first + self.ring.len() as u64

@@ -26,6 +26,8 @@ pub(crate) struct Hits {
     pub(crate) paths: SmallVec<[OnPath; 4]>,
     /// TSEQs that no earlier SACK has named, ascending.
     pub(crate) newly: SmallVec<[Range<u64>; 8]>,
+    /// TSEQs of which a further copy arrived, one for each copy.
+    pub(crate) again: SmallVec<[u64; 4]>,
     /// User bytes acknowledged in sequence, with those of this SACK.
     pub(crate) acked_bytes: u64,
 }

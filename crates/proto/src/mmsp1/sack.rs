@@ -104,6 +104,7 @@ pub(crate) fn translate(facts: &Facts, cuts: &Cuts, now: Instant, flight: &impl 
     }
     Hits {
         acked_bytes,
+        again: facts.dups.clone(),
         paths: work.paths.into_values().filter_map(OnPath::finish).collect(),
         newly: work.newly,
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use manyway_proto::Event;
-use manyway_sim::scenario::MS;
+use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
+use manyway_sim::{PairBuilder, Side};
 use manyway_wire::mmsp1::{Opening, Tseq};
 
 use super::tester::{Acknowledged, Tester, opening, packet};
@@ -188,4 +189,22 @@ fn data_on_a_path_that_moved_are_acknowledged_there_within_its_limit() {
     let size: usize = there.map(|sent| sent.bytes.len()).sum();
     assert!((1..=3 * came).contains(&size), "{size} bytes for {came}");
     assert_eq!(tester.texts(), ["x", "y"]);
+}
+
+// spec 3.42
+#[test]
+fn bytes_of_copies_are_counted_at_both_ends() {
+    let config = super::modern("redundant", "cubic");
+    let paths = PairBuilder::new().path(mbit(10), 10 * MS).path(mbit(10), 15 * MS);
+    let mut pair = super::connected_with(paths, &config);
+    pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
+    pair.run_for(SECOND).unwrap();
+    let statistics = |pair: &mut manyway_sim::EndpointPair, side| {
+        pair.peer(side).unwrap().connection().unwrap().statistics()
+    };
+    let (sender, receiver) = (statistics(&mut pair, Side::Client), statistics(&mut pair, Side::Server));
+    let duplicates = receiver.duplicate_bytes_received.get();
+    assert!((300_000..2_200_000).contains(&duplicates), "{receiver:?}");
+    // They can differ only by what the peer told in a SACK that was lost.
+    assert!(sender.duplicate_bytes_sent.get().abs_diff(duplicates) < 100_000, "{sender:?} {receiver:?}");
 }

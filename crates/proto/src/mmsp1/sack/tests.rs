@@ -119,6 +119,18 @@ fn a_tseq_named_with_its_duplicate_acknowledges_both_copies() {
 }
 
 #[test]
+fn bytes_that_arrive_again_count_once_for_each_copy_that_was_sent() {
+    let (mut cuts, mut flight, first) = sent(2);
+    flight.send(&mut cuts, at(5), 1, &[first]);
+    flight.send(&mut cuts, at(6), 2, &[first]);
+    for (dups, expected) in [(vec![first, first + 1], 10), (vec![first; 9], 20), (vec![first], 20)] {
+        let again = facts(&cuts, first + 1, &[], &dups).unwrap();
+        apply(&mut cuts, &mut flight, at(60), &again);
+        assert_eq!(cuts.duplicate_bytes(), expected, "{dups:?}: a TSEQ sent once has no copies");
+    }
+}
+
+#[test]
 fn the_only_packet_without_a_missing_tseq_is_the_one_that_arrived() {
     let (mut cuts, mut flight, first) = sent(1);
     let second = cuts.give(cut(10));
@@ -353,4 +365,56 @@ fn a_repeated_sack_costs_its_ranges_and_not_its_tseqs() {
     let counting = Counting(&flight, std::cell::Cell::new(0));
     let again = translate(&facts(&cuts, first - 1, &ranges, &[]).unwrap(), &cuts, at(51), &counting);
     assert_eq!((again.newly.len(), again.paths.len(), counting.1.get()), (0, 0, 0));
+}
+
+/// The body of a SACK with any number of ranges of offsets: more than this product writes.
+fn huge(cum: u64, ranges: &[(u16, u16)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.extend(tseq_of(cum).0.to_be_bytes());
+    body.extend(AWS.to_be_bytes());
+    body.extend(u16::try_from(ranges.len()).unwrap().to_be_bytes());
+    body.extend([0, 0]);
+    ranges.iter().for_each(|(start, end)| {
+        body.extend(start.to_be_bytes());
+        body.extend(end.to_be_bytes());
+    });
+    assert!(body.len() <= 65_535 - 4, "it has to fit a block");
+    body
+}
+
+/// Takes a SACK; returns how many TSEQs it acknowledged and how many searches it cost.
+fn cost(cuts: &mut Cuts, flight: &mut FakeFlight, body: &[u8]) -> (u64, u64) {
+    let before = cuts.looks.get();
+    let sack = Sack::decode(0, manyway_wire::Reader::new(body)).unwrap();
+    let facts = check(&sack, cuts).unwrap();
+    let hits = apply(cuts, flight, at(50), &facts);
+    (hits.newly.iter().map(|range| range.end - range.start).sum(), cuts.looks.get() - before)
+}
+
+/// As many ranges as a block has room for.
+const MOST_RANGES: u16 = 16_379;
+
+#[test]
+fn the_largest_sack_costs_two_searches_a_range_and_four_for_each_block_once() {
+    let (mut cuts, mut flight, first) = sent(65_535);
+    let holes: Vec<_> = (0..MOST_RANGES).map(|at| (4 * at + 2, 4 * at + 3)).collect();
+    let spread = huge(first - 1, &holes);
+    let ranges = u64::from(MOST_RANGES);
+    let (newly, looks) = cost(&mut cuts, &mut flight, &spread);
+    assert_eq!(newly, 2 * ranges);
+    assert!(looks <= 2 * ranges + 4 * newly + 8, "{looks}");
+    // The same again, and turned round, acknowledges nothing.
+    let turned: Vec<_> = holes.iter().rev().copied().collect();
+    for body in [spread, huge(first - 1, &turned)] {
+        let (newly, looks) = cost(&mut cuts, &mut flight, &body);
+        assert_eq!(newly, 0);
+        assert!(looks <= 2 * ranges + 8, "{looks}");
+    }
+    // Ranges that all overlap count as one.
+    let overlapping: Vec<_> = (1..=MOST_RANGES).map(|at| (at, 65_535 - at)).collect();
+    let (newly, looks) = cost(&mut cuts, &mut flight, &huge(first - 1, &overlapping));
+    assert_eq!(newly, 65_534 - 2 * ranges);
+    assert!(looks <= 4 * newly + 8, "{looks}");
+    let (_, looks) = cost(&mut cuts, &mut flight, &huge(first - 1, &overlapping));
+    assert!(looks <= 8, "{looks}");
 }

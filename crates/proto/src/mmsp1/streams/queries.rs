@@ -163,7 +163,7 @@ impl Streams {
     pub(crate) fn tally(&self) -> Tally {
         Tally {
             arrived_in_order: self.cuts.acked_bytes(),
-            duplicate_bytes_sent: 0,
+            duplicate_bytes_sent: self.cuts.duplicate_bytes(),
             duplicate_bytes_received: self.arrivals.duplicate_bytes,
             ahead: self.arrivals.ahead(),
             most_ahead: self.arrivals.most_ahead,
