@@ -39,6 +39,8 @@ mod testing;
 mod timers;
 mod tseq;
 mod unnumbered;
+#[cfg(test)]
+mod wrap_tests;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
