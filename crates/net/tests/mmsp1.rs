@@ -102,6 +102,21 @@ async fn messages_keep_their_boundaries() {
     assert!(soon(receive.receive_message()).await.unwrap().is_none());
 }
 
+/// A peer that fails before its first message or byte drops the stream; the other end must not wait for it.
+#[tokio::test]
+async fn a_stream_that_is_dropped_before_anything_was_sent_is_abandoned_at_the_peer() {
+    let pair = pair(server("127.0.0.1", &["127.0.0.1:0"]), client(Wire::Mmsp1.config())).await;
+    for [from, to] in [[&pair.accepted, &pair.connected], [&pair.connected, &pair.accepted]] {
+        let (mut send, receive) = soon(from.open()).await.unwrap();
+        let refused = soon(send.send_message("".into(), MessageOptions::default())).await;
+        assert_eq!(refused, Err(WriteError::EmptyMessage));
+        drop((send, receive));
+        let (_, mut receive) = soon(to.accept()).await.unwrap();
+        let outcome = soon(receive.receive_message()).await;
+        assert!(outcome.is_err(), "{outcome:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_of_both_wires_takes_each_client_over_its_own() {
     let server = server_of_both("127.0.0.1");

@@ -12,7 +12,7 @@ use crate::common::{MemorySession, pair};
 use bytes::Bytes;
 use manyway_transfer::{
     MessageHalves, MessageOutcome, MessagePlan, MessageReceiver, MessageSender, Server, ServerConfig,
-    Session, Transport, TransportFacts, bench_messages,
+    Session, TransferError, Transport, TransportFacts, bench_messages,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -66,6 +66,19 @@ async fn a_run_whose_other_side_goes_away_reports_what_it_measured() {
     assert!((50..=52).contains(&partial.sent) && partial.latencies.len() >= 50, "{partial:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_other_side_opens_no_stream_of_messages_ends() {
+    let directory = TempDir::new().unwrap();
+    let (client, server) = lossy_pair(Bad::ToServer);
+    client.messages.is_deaf.store(true, Ordering::SeqCst);
+    let running = Server::new(directory.path(), ServerConfig::default()).unwrap();
+    tokio::spawn(async move { running.run(&server).await });
+    let began = tokio::time::Instant::now();
+    let failure = bench_messages(&client, &MessagePlan::default(), std::future::pending()).await.unwrap_err();
+    assert!(matches!(failure.error, TransferError::Silent { .. }), "{}", failure.error);
+    assert!(began.elapsed() <= Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
 async fn measure(reverse: bool, bad: Bad) -> MessageOutcome {
     let directory = TempDir::new().unwrap();
     let (client, server) = lossy_pair(bad);
@@ -90,6 +103,8 @@ struct Messages {
     halves: Mutex<Option<MessageHalves>>,
     /// Whether the congestion control was changed to the known one.
     is_changed: AtomicBool,
+    /// Whether the stream of the other side never comes.
+    is_deaf: AtomicBool,
 }
 
 fn lossy_pair(bad: Bad) -> (Lossy, Lossy) {
@@ -99,7 +114,8 @@ fn lossy_pair(bad: Bad) -> (Lossy, Lossy) {
     let end = |streams, queue, arrived, gives_up| {
         let halves: MessageHalves =
             (Box::new(Sender { queue: Some(queue), gives_up, sent: 0 }), Box::new(Receiver(arrived)));
-        let messages = Messages { halves: Mutex::new(Some(halves)), is_changed: AtomicBool::new(false) };
+        let [is_changed, is_deaf] = [AtomicBool::new(false), AtomicBool::new(false)];
+        let messages = Messages { halves: Mutex::new(Some(halves)), is_changed, is_deaf };
         Lossy { streams, messages: Arc::new(messages) }
     };
     let client = end(client, to_server, at_client, bad == Bad::ToServer);
@@ -138,6 +154,9 @@ impl Transport for Messages {
     }
 
     fn accept_messages(&self) -> Later<'_, Option<MessageHalves>> {
+        if self.is_deaf.load(Ordering::SeqCst) {
+            return Box::pin(std::future::pending());
+        }
         self.open_messages()
     }
 }

@@ -181,10 +181,15 @@ pub async fn bench_messages<S: Session>(
     finish(&mut send).await?;
     read_acceptance(&mut receive).await?;
     read_end(&mut receive).await?;
-    let halves = match session.transport() {
-        Some(transport) => transport.accept_messages().await,
-        None => None,
+    let accepting = async {
+        match session.transport() {
+            Some(transport) => transport.accept_messages().await,
+            None => None,
+        }
     };
+    // A side that fails to open its stream sends nothing more.
+    let halves = timeout(LATEST_END, accepting).await;
+    let halves = halves.map_err(|_| TransferError::Silent { wanted: "its messages" })?;
     let (to, from) = halves.ok_or_else(unsupported)?;
     let (began, mut record) = (Instant::now(), Record::default());
     let work = async {
