@@ -53,6 +53,9 @@ pub struct BenchArgs {
     /// Connect to this port instead of the ticket's
     #[arg(short = 'p', long, value_name = "PORT", value_parser = port)]
     pub port: Option<u16>,
+    /// Send on this interface or address first
+    #[arg(long, value_name = "IF|ADDR", conflicts_with = "reverse")]
+    pub primary: Option<String>,
     /// Measure each path alone too, and print the gain over the best
     #[arg(long)]
     pub compare: bool,

@@ -171,6 +171,9 @@ pub struct GlobalArgs {
     /// Ignore the configuration file
     #[arg(long, global = true)]
     pub no_config: bool,
+    /// The interface or local address whose path is to be the primary one, as the command names it.
+    #[arg(skip)]
+    pub primary: Option<String>,
     /// Whether the scheduler stands in the settings and not on the command line.
     #[arg(skip)]
     pub scheduler_of_settings: bool,

@@ -23,6 +23,9 @@ pub struct SendArgs {
     /// Call it NAME there; only with one argument
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub name: Option<RelativePath>,
+    /// Send on this interface or address first
+    #[arg(long, value_name = "IF|ADDR")]
+    pub primary: Option<String>,
     /// What all transfers understand.
     #[command(flatten)]
     pub transfer: TransferArgs,

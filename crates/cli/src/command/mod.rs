@@ -19,6 +19,7 @@ pub mod network;
 pub mod offer;
 pub mod paths;
 pub mod ping;
+pub mod primary;
 pub mod rendezvous;
 pub mod send;
 pub mod serve;

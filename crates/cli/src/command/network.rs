@@ -19,7 +19,7 @@ use super::names::unknown;
 use super::paths::reverse_path::advice_for;
 use super::signal::{close, until_interrupted};
 use super::target::{Target, public_name};
-use super::{clear, costly};
+use super::{clear, costly, primary};
 use crate::args::{GlobalArgs, Memory};
 use crate::caps::CapLedger;
 use crate::home::Home;
@@ -55,6 +55,7 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
         let known = congestion::names().chain(profiles);
         config.set_congestion(name).map_err(|error| unknown(error, name, known))?;
     }
+    primary::check(global)?;
     config.pairs = global.pairs.unwrap_or_default();
     if let Some(directory) = &global.qlog {
         let observers = manyway::qlog::directory(directory).map_err(|error| {
@@ -194,6 +195,7 @@ pub async fn connect_on(
         return Err(error);
     }
     costly::attend(global, &connection);
+    primary::attend(global, &connection);
     global.board.add(public_name(server), &connection);
     Ok((endpoint, connection))
 }
@@ -223,6 +225,7 @@ async fn connect_in_clear(
     match until_interrupted(attempt).await {
         Ok(connection) => {
             costly::attend(global, &connection);
+            primary::attend(global, &connection);
             global.board.add(public_name(server), &connection);
             Ok((endpoint, connection))
         }

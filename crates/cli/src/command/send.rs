@@ -28,7 +28,13 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
              leave out --wire mmsp1",
         ));
     }
-    let Some(server) = &recipient.server else { return offer::run(global, plan, limit).await };
+    let Some(server) = &recipient.server else {
+        if arguments.primary.is_some() {
+            return Err(CommandError::usage("--primary is for a server that is named, by a ticket or --to"));
+        }
+        return offer::run(global, plan, limit).await;
+    };
+    let global = &GlobalArgs { primary: arguments.primary.clone(), ..global.clone() };
     let is_repeatable = plan.items.iter().all(|item| !matches!(item, PutItem::Feed(_)));
     let retry = is_repeatable.then_some(arguments.transfer.retry);
     let transfer = Transfer {

@@ -71,12 +71,7 @@ fn choose<'a>(scheduler: &str, paths: &'a [PathInfo], place: &str) -> Result<&'a
             "the scheduler {scheduler} has no primary path; start the command with --scheduler primary"
         ));
     }
-    let local = |path: &PathInfo| path.statistics.tuple.local.address.ip().to_canonical().to_string();
-    let lies_there = |path: &&PathInfo| path.interface.as_deref() == Some(place) || local(path) == place;
-    let works = |path: &&&PathInfo| path.statistics.state.carries_data();
-    let there: Vec<_> = paths.iter().filter(lies_there).collect();
-    let found = there.iter().find(works).or_else(|| there.first());
-    found.copied().ok_or_else(|| {
+    path_over(paths, place).ok_or_else(|| {
         let mut names: Vec<_> =
             paths.iter().map(|path| path.interface.clone().unwrap_or_else(|| local(path))).collect();
         names.dedup();
@@ -87,4 +82,17 @@ fn choose<'a>(scheduler: &str, paths: &'a [PathInfo], place: &str) -> Result<&'a
         };
         format!("no path over {place}; {known}")
     })
+}
+
+/// The path over an interface or a local address: of several one that works.
+pub fn path_over<'a>(paths: &'a [PathInfo], place: &str) -> Option<&'a PathInfo> {
+    let lies_there = |path: &&PathInfo| path.interface.as_deref() == Some(place) || local(path) == place;
+    let works = |path: &&&PathInfo| path.statistics.state.carries_data();
+    let there: Vec<_> = paths.iter().filter(lies_there).collect();
+    there.iter().find(works).or_else(|| there.first()).copied()
+}
+
+/// The local address of a path, as the user writes it.
+fn local(path: &PathInfo) -> String {
+    path.statistics.tuple.local.address.ip().to_canonical().to_string()
 }

@@ -19,6 +19,6 @@ mod state;
 pub mod table;
 
 pub use board::{Board, PeerPlace};
-pub use control::{Answer, Outcome, Request};
+pub use control::{Answer, Outcome, Request, path_over};
 pub use document::{Document, FilesDocument, PathDocument, PeerDocument};
 pub use files::FileCounts;

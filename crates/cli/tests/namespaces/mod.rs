@@ -8,6 +8,7 @@ mod errors;
 mod failover;
 mod faults;
 mod field;
+mod mmsp1;
 mod modems;
 mod prefixes;
 mod rendezvous;

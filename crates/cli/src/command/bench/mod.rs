@@ -44,6 +44,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     if let Some(name) = &arguments.control {
         global.congestion = Some(name.clone());
     }
+    global.primary.clone_from(&arguments.primary);
     if let Some(plan) = arguments.message_plan().map_err(CommandError::usage)? {
         return messages::run(&global, arguments, plan).await;
     }
