@@ -8,12 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_proto::fuzzing::EstablishedEnd;
 use manyway_proto::{
-    Connection, ConnectionError, ConnectionHandle, Ecn, Endpoint, Event, FourTuple, Instant, LocalAddress,
-    ReadOutcome, Rng, Side, StreamId,
+    Connection, ConnectionError, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple, Instant,
+    LocalAddress, ReadOutcome, Rng, Side, StreamId,
 };
 
 use crate::material::{
-    INTERFACES, KEYS, RESET_KEYS, SETTINGS, client_addresses, client_config, endpoint_config, server_address,
+    INTERFACES, KEYS, MMSP1, RESET_KEYS, SETTINGS, client_addresses, client_config, endpoint_config,
+    mmsp1_endpoint_config, server_address,
 };
 
 /// One of the two ends, as an index.
@@ -68,6 +69,10 @@ pub(crate) struct Lab {
     pub(crate) flying: Vec<Flying>,
     /// At the server, by address, without the client's own.
     strangers: BTreeMap<SocketAddr, Traffic>,
+    /// Whether the server is one end of a simultaneous open: as a client it probes the addresses that its peer names.
+    connects_back: bool,
+    /// Bytes that count for each datagram beside its own.
+    overhead: usize,
     late: [u32; 2],
     /// Whether the applications read.
     pub(crate) reading: bool,
@@ -76,8 +81,14 @@ pub(crate) struct Lab {
 impl Lab {
     /// A server and a client without a connection.
     pub(crate) fn strangers() -> Self {
-        let ends = [false, true].map(|is_server| {
-            Endpoint::new(endpoint_config(is_server), Rng::from_seed([u8::from(is_server) + 1; 32]))
+        Self::new([false, true].map(endpoint_config))
+    }
+
+    fn new(configs: [EndpointConfig; 2]) -> Self {
+        let mut seed = 0;
+        let ends = configs.map(|config| {
+            seed += 1;
+            Endpoint::new(config, Rng::from_seed([seed; 32]))
         });
         Self {
             now: Instant::from_nanos(1_000_000_000),
@@ -86,6 +97,8 @@ impl Lab {
             standing: Default::default(),
             flying: Vec::new(),
             strangers: BTreeMap::new(),
+            connects_back: false,
+            overhead: 0,
             late: [0; 2],
             reading: true,
         }
@@ -98,6 +111,25 @@ impl Lab {
         let locals = client_addresses(INTERFACES);
         let handle = lab.ends[CLIENT].connect(lab.now, &client_config(), &locals, &remotes).unwrap();
         lab.handles[CLIENT] = Some(handle);
+        lab.collect();
+        lab
+    }
+
+    /// A client that begins to connect over MMSP/1; with `both`, the server connects to it as well.
+    pub(crate) fn connecting_mmsp1(both: bool) -> Self {
+        // spec 3.57: the headers of IP and UDP count
+        let mut lab =
+            Self { overhead: 28, connects_back: both, ..Self::new([false, true].map(mmsp1_endpoint_config)) };
+        let (server, clients) = (server_address(), client_addresses(INTERFACES));
+        let handle = lab.ends[CLIENT].connect_mmsp1(lab.now, &MMSP1, &clients, &[server.address]).unwrap();
+        lab.handles[CLIENT] = Some(handle);
+        if both {
+            let there =
+                [manyway_proto::LocalCandidate { address: server, role: manyway_proto::Role::Primary }];
+            let remotes = clients.iter().take(1).map(|local| local.address.address).collect::<Vec<_>>();
+            let handle = lab.ends[SERVER].connect_mmsp1(lab.now, &MMSP1, &there, &remotes).unwrap();
+            lab.handles[SERVER] = Some(handle);
+        }
         lab.collect();
         lab
     }
@@ -162,10 +194,10 @@ impl Lab {
             _ => known.into_iter().find(|local| local.address == tuple.remote),
         };
         let Some(receiver) = receiver else {
-            if from == SERVER {
+            if from == SERVER && !self.connects_back {
                 let traffic = self.strangers.entry(tuple.remote).or_default();
-                traffic.sent += datagram.len();
-                // spec 4.14
+                traffic.sent += self.overhead + datagram.len();
+                // spec 4.14, 3.57
                 assert!(traffic.sent <= 3 * traffic.received, "{} was flooded: {traffic:?}", tuple.remote);
             }
             return;
@@ -187,7 +219,7 @@ impl Lab {
         let Flying { to, tuple, data } = &mut datagram;
         let foreign = !client_addresses(INTERFACES).iter().any(|local| local.address.address == tuple.remote);
         if *to == SERVER && foreign {
-            self.strangers.entry(tuple.remote).or_default().received += data.len();
+            self.strangers.entry(tuple.remote).or_default().received += self.overhead + data.len();
         }
         self.ends[*to].handle_datagram(self.now, *tuple, Ecn::NotEct, data);
         self.collect();

@@ -20,6 +20,9 @@ pub mod decode;
 pub mod egress;
 pub mod headers;
 pub mod mmsp1;
+pub mod mmsp1_fragments;
+pub mod mmsp1_sack;
+pub mod mmsp1_setup;
 pub mod parameters;
 pub mod rendezvous;
 pub mod script;
@@ -36,7 +39,7 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 18] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
@@ -46,6 +49,9 @@ pub const TARGETS: [Target; 15] = [
     ("egress", egress::run),
     ("headers", headers::run),
     ("mmsp1", mmsp1::run),
+    ("mmsp1_fragments", mmsp1_fragments::run),
+    ("mmsp1_sack", mmsp1_sack::run),
+    ("mmsp1_setup", mmsp1_setup::run),
     ("parameters", parameters::run),
     ("rendezvous", rendezvous::run),
     ("setup", setup::run),

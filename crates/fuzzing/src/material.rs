@@ -7,7 +7,8 @@ use std::time::Duration;
 use manyway_proto::fuzzing::SharedKeys;
 use manyway_proto::identity::{self, AuthorisedKeys};
 use manyway_proto::{
-    ClientConfig, ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Role, ServerConfig,
+    AddressFilter, ClientConfig, ConnectionConfig, EndpointConfig, LocalAddress, LocalCandidate, Mmsp1Server,
+    Role, ServerConfig,
 };
 use manyway_sim::{client_identity, server_identity};
 
@@ -44,6 +45,17 @@ pub(crate) static SETTINGS: LazyLock<Arc<ConnectionConfig>> = LazyLock::new(|| {
     Arc::new(config)
 });
 
+/// The same for MMSP/1.
+pub(crate) static MMSP1: LazyLock<Arc<ConnectionConfig>> = LazyLock::new(|| {
+    let mut config = ConnectionConfig::mmsp1();
+    config.streams = SETTINGS.streams.clone();
+    config.idle_timeout = SETTINGS.idle_timeout;
+    config.path_limit = SETTINGS.path_limit;
+    config.stream_numbers = 8;
+    config.validate().expect("it is in its ranges");
+    Arc::new(config)
+});
+
 pub(crate) fn endpoint_config(is_server: bool) -> EndpointConfig {
     let mut config = EndpointConfig::default();
     config.reset_key = Some(RESET_KEYS[usize::from(is_server)]);
@@ -54,6 +66,14 @@ pub(crate) fn endpoint_config(is_server: bool) -> EndpointConfig {
             connection: Arc::clone(&SETTINGS),
         });
     }
+    config
+}
+
+/// An end that speaks MMSP/1 alone.
+pub(crate) fn mmsp1_endpoint_config(is_server: bool) -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.mmsp1 =
+        is_server.then(|| Mmsp1Server { connection: Arc::clone(&MMSP1), from: AddressFilter::all() });
     config
 }
 

@@ -3,6 +3,7 @@
 
 mod egress;
 mod mmsp1;
+mod mmsp1_steps;
 mod network;
 mod seed;
 mod transfer;
@@ -18,6 +19,7 @@ pub fn all() -> Vec<Seed> {
         seeds.push(Seed::new("decode", format!("mmsp1-{name}"), hex.into_bytes()));
         seeds.push(Seed::new("mmsp1", name, bytes));
     }
+    seeds.extend(mmsp1_steps::seeds());
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());

@@ -17,6 +17,8 @@ mod cuts;
 mod diagrams;
 mod ending;
 mod errors;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod handshake;
 mod handshaking;
 mod hits;
