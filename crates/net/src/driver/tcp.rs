@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Interval at which the connections that no path uses are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
 /// Most connections that no path uses yet, and of these most from one address.
-const MOST_GUESTS: usize = 512;
+const MOST_GUESTS: usize = 256;
 const MOST_GUESTS_OF_HOST: usize = 64;
 /// Least interval between two reports of a connection's figures.
 const REPORT: Duration = Duration::from_millis(1);
