@@ -1,5 +1,5 @@
 //! Paths over TCP connections on loopback, alone and where UDP is not answered.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
+#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

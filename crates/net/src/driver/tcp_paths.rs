@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::task::{Context, Poll};
 
-use manyway_proto::{ConnectionHandle, FourTuple, Instant, PathId, PathState};
+use manyway_proto::{ConnectionHandle, FourTuple, Instant, PathId, PathState, PathStatistics};
 use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
@@ -90,15 +90,14 @@ impl Driver {
         if let Some(handle) = established {
             let connection = self.endpoint.connection(handle)?;
             situation.remotes = connection.remote_addresses();
-            for path in connection.statistics().paths {
-                if !path.tuple.is_datagram() && path.state == PathState::Dead {
-                    situation.dead.push(path.tuple);
-                } else if path.tuple.is_datagram() {
-                    let is_working = path.state.carries_data();
-                    let list = if is_working { &mut situation.working } else { &mut situation.failing };
-                    list.push(path.tuple.local);
-                }
-            }
+            let paths = connection.statistics().paths;
+            let is_udp = |path: &&PathStatistics| path.tuple.is_datagram();
+            let is_dead = |path: &&PathStatistics| !is_udp(path) && path.state == PathState::Dead;
+            let works = |path: &&PathStatistics| path.state.carries_data();
+            let udp = || paths.iter().filter(is_udp);
+            situation.working = udp().filter(works).map(|path| path.tuple.local).collect();
+            situation.failing = udp().filter(|path| !works(path)).map(|path| path.tuple.local).collect();
+            situation.dead = paths.iter().filter(is_dead).map(|path| path.tuple).collect();
             let peer = self.connections.peer(handle)?;
             situation.remotes.extend(peer.remotes.iter().copied());
         } else {

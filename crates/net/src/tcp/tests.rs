@@ -1,5 +1,3 @@
-#![expect(clippy::expect_used, reason = "these are tests")]
-
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::time::Duration;
