@@ -44,7 +44,9 @@ async fn end(peer: Child) -> Output {
 fn assert_complete(output: &Output) {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success(), "{out}\n{err}");
-    assert!(out.contains(r#""faults": []"#) && !out.contains(r#""packets_dropped_here": 0,"#), "{out}");
+    // A path that carried few packets may have lost none.
+    let mut dropped = out.split(r#""packets_dropped_here": "#).skip(1);
+    assert!(out.contains(r#""faults": []"#) && dropped.any(|count| !count.starts_with("0,")), "{out}");
 }
 
 /// Sends back each message of a stream.
