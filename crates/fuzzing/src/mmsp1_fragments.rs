@@ -1,5 +1,5 @@
 //! The reassembly of MMSP/1: messages of an honest sender in any order and repeated, with hostile DATA blocks between
-//! them. The honest ones arrive as they were sent as long as nobody lies, and memory stays within its bound.
+//! them. The honest ones arrive as they were sent as long as no forged block came, and memory stays within its bound.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const OVERHEAD: u64 = 128;
 /// Bytes that an honest sender has on their way: no block of its is dropped.
 const ON_THE_WAY: u64 = WINDOW / 2;
 
-/// Plays the input, and delivers the rest if nobody lied.
+/// Plays the input, and delivers the rest if no block was forged.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
     let mut scene = Scene::new(&mut script);

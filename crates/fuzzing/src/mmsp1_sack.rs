@@ -47,7 +47,7 @@ struct Scene {
     arrived: BTreeSet<u64>,
     again: Vec<u64>,
     sacks: Vec<Vec<u8>>,
-    /// Paths that are closed: what is told of them counts no more.
+    /// Closed paths, whose packets are not checked any more.
     closed: BTreeSet<PathId>,
     /// The ids of the present paths.
     paths: [PathId; PATHS],
@@ -294,7 +294,7 @@ impl Scene {
         (acked, bytes, sender.tseqs_in_flight(), sender.in_flight(), sender.waiting())
     }
 
-    /// Each TSEQ is acknowledged once, and the fate of each packet is told once.
+    /// No TSEQ is acknowledged twice, and no packet is reported as acknowledged or lost twice.
     fn note(&mut self, told: SackTold) {
         for tseq in told.newly {
             assert!(

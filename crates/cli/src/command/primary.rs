@@ -14,12 +14,13 @@ use crate::status::path_over;
 pub fn check(global: &GlobalArgs) -> Result<(), CommandError> {
     let scheduler = global.scheduler.as_deref().and_then(|choice| choice.split('=').next());
     let default = if global.wire == Wire::Mmsp1 { "primary" } else { "earliest" };
-    match scheduler.unwrap_or(default) {
-        scheduler if global.primary.is_some() && scheduler != "primary" => Err(CommandError::usage(format!(
+    let scheduler = scheduler.unwrap_or(default);
+    if global.primary.is_some() && scheduler != "primary" {
+        return Err(CommandError::usage(format!(
             "--primary: the scheduler {scheduler} has no primary path; add --scheduler primary"
-        ))),
-        _ => Ok(()),
+        )));
     }
+    Ok(())
 }
 
 /// Makes the path over the named place the primary one as soon as it is open, beside other work.

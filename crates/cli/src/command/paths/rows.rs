@@ -105,7 +105,8 @@ impl PairRow {
         };
         json!({
             "interface": self.interface, "local": self.local, "remote": self.remote,
-            "carrier": self.carrier.map(|carrier| carrier.to_string()), "path": self.path, "role": self.role, "state": self.state.map(PathState::word),
+            "carrier": self.carrier.map(|carrier| carrier.to_string()),
+            "path": self.path, "role": self.role, "state": self.state.map(PathState::word),
             "rtt": self.rtt.map(|rtt| rtt.as_secs_f64()), "loss": part(self.loss),
             "bits_per_second": self.rate.map(Rate::bits_per_second), "share": part(share),
             "used": self.why.as_ref().is_some_and(Why::is_used),
