@@ -219,3 +219,19 @@ async fn idle_tcp_connections_are_bounded_and_keep_no_client_out() {
     let ended = ended_of_idle(&server(CarrierChoice::Auto), 2..8, 60).await;
     assert!(ended >= 360 - 256, "all hosts have at most 256, and {ended} of 360 have ended");
 }
+
+#[tokio::test]
+async fn a_taken_tcp_port_stops_a_server_that_is_to_use_tcp_and_no_other() {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bind = |choice| {
+        let mut server = ServerOptions::new(identity(), &SECRET);
+        server.listen = vec![held.local_addr().unwrap()];
+        let mut options = EndpointOptions::default();
+        options.server = Some(server);
+        options.carriers.choice = choice;
+        Endpoint::bind(options)
+    };
+    let error = bind(CarrierChoice::Tcp).unwrap_err();
+    assert!(matches!(error, manyway::BindFailure::Tcp { .. }), "{error}");
+    assert_eq!(bind(CarrierChoice::Auto).unwrap().tcp_addresses(), []);
+}

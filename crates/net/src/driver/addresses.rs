@@ -90,16 +90,15 @@ impl Driver {
 
     /// Gives a client connection the local addresses that lead to its peer now.
     pub(super) fn follow_addresses(&mut self, now: Instant, handle: ConnectionHandle) {
-        let is_mmsp1 = self.endpoint.connection(handle).is_some_and(|connection| connection.is_mmsp1());
-        if !self.tcp.dialler.uses_udp() && !is_mmsp1 {
-            return;
-        }
         let (locals, excluded) = self.locals_of(handle);
         if let Some(peer) = self.connections.peer(handle) {
             peer.cap_reached = capped(&excluded).filter(|_| locals.is_empty());
         }
         self.tell_terms(handle, &locals);
-        if let Some(connection) = self.endpoint.connection(handle) {
+        let uses_udp = self.tcp.dialler.uses_udp();
+        if let Some(connection) = self.endpoint.connection(handle)
+            && (uses_udp || connection.is_mmsp1())
+        {
             connection.set_local_addresses(now, &locals);
         }
     }

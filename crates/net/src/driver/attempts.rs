@@ -20,7 +20,7 @@ pub(super) struct Attempt {
     pub(super) reply: ConnectReply,
     /// Its handshakes.
     pub(super) handles: Vec<ConnectionHandle>,
-    /// Whether one of them goes over TCP.
+    /// The one of them that goes over TCP.
     pub(super) over_tcp: Option<ConnectionHandle>,
     /// When it is given up without any handshake.
     pub(super) until: TokioInstant,
@@ -119,7 +119,7 @@ impl Attempts {
         gone.flatten().collect()
     }
 
-    /// Fails the attempts that have no handshake and are over: nobody waits for them, no other carrier would help, or
+    /// Fails the attempts that have no handshake and are over: the caller has gone, no other carrier can help, or
     /// `is_over` says so.
     pub(super) fn finish(&mut self, is_over: impl Fn(ClientId, &Attempt) -> bool) {
         let is_done = |client: ClientId, attempt: &Attempt| {

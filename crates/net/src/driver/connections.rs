@@ -56,7 +56,7 @@ pub(super) struct Connections {
     peers: BTreeMap<ConnectionHandle, Peer>,
     /// Client connections whose paths changed since the last call.
     path_news: BTreeSet<ConnectionHandle>,
-    /// The same, for those who look after TCP connections.
+    /// Clients whose TCP connections are to be reconsidered, for the same reason.
     client_news: BTreeSet<ClientId>,
     /// Connections that the peer closed and whose close may still be in progress.
     departing: BTreeSet<ConnectionHandle>,

@@ -1,7 +1,7 @@
 //! When a client opens TCP connections: on each interface, as the only carrier or while UDP does not work there.
 //!
-//! A [`Line`] is what a client has of TCP on one interface: a state machine that is told the time and the state of
-//! the paths, and says what is to be done.
+//! A [`Line`] is the TCP connection of a client on one interface, or the attempts to open it: a state machine whose input
+//! is the time and the state of the paths, and whose output are steps for the driver.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub(super) struct Dialler {
     clients: BTreeMap<ClientId, Vec<Line>>,
 }
 
-/// What the lines of a client are told.
+/// The addresses and paths of a client, as its lines need them.
 #[derive(Debug, Default)]
 pub(super) struct Situation {
     /// The local addresses that lead to the peer.
@@ -185,7 +185,7 @@ impl Dialler {
         line.replaced.take()
     }
 
-    /// A TCP connection has ended, or was used in vain. Returns its client.
+    /// A TCP connection has ended. Returns its client.
     pub(super) fn on_ended(&mut self, now: Instant, tuple: &FourTuple) -> Option<ClientId> {
         let uses_udp = self.uses_udp();
         self.clients.iter_mut().find_map(|(client, lines)| {
@@ -255,7 +255,7 @@ impl Line {
         };
     }
 
-    /// Does what is due.
+    /// Takes the step whose time has come.
     fn act(&mut self, now: Instant, remotes: &[SocketAddr], used: &[SocketAddr], steps: &mut Vec<Step>) {
         match self.state {
             State::Waiting(at) if at <= now => {
@@ -286,12 +286,9 @@ impl Line {
 
     /// The addresses to connect: to one that no other line uses, and another pair after each failure.
     fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<(LocalAddress, SocketAddr)> {
-        let fits = |local: &LocalAddress, remote: &SocketAddr| remote.is_ipv4() == local.address.is_ipv4();
-        let to = |remote: &SocketAddr| {
-            self.locals.iter().filter(|local| fits(local, remote)).map(|local| (*local, *remote)).collect()
-        };
-        let mut pairs: Vec<(LocalAddress, SocketAddr)> =
-            remotes.iter().flat_map(|it| -> Vec<_> { to(it) }).collect();
+        let all = remotes.iter().flat_map(|remote| self.locals.iter().map(|local| (*local, *remote)));
+        let mut pairs: Vec<_> =
+            all.filter(|(local, remote)| remote.is_ipv4() == local.address.is_ipv4()).collect();
         pairs.sort_by_key(|(_, remote)| used.contains(remote));
         let turn = usize::try_from(self.failures).unwrap_or_default();
         pairs.get(turn.checked_rem(pairs.len())?).copied()

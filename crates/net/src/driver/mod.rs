@@ -244,7 +244,7 @@ impl Driver {
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
         more |= self.poll_sockets(context);
-        more |= self.poll_tcp(context);
+        more |= self.poll_tcp(now, context);
         let now = self.clock.now();
         self.endpoint.handle_timeout(now);
         self.connections.on_timeout(&mut self.endpoint, now);

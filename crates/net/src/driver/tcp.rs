@@ -1,6 +1,6 @@
 //! The TCP connections of a driver: those that its clients opened, and those that its server accepted.
 //!
-//! A connection that was accepted is a guest until a packet over it was authenticated. Guests are bounded in number and
+//! An accepted connection is unproven until a packet over it belongs to a connection. Those are bounded in number and
 //! in time.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Interval at which the connections that no path uses are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
 /// Most connections that no path uses yet, and of these most from one address.
-const MOST_GUESTS: usize = 256;
-const MOST_GUESTS_OF_HOST: usize = 64;
+const MOST_UNPROVEN: usize = 256;
+const MOST_UNPROVEN_OF_HOST: usize = 64;
 /// Least interval between two reports of a connection's figures.
 const REPORT: Duration = Duration::from_millis(1);
 /// Least interval between two searches for the path that uses a connection.
@@ -45,7 +45,7 @@ pub(super) struct TcpStreams {
     listeners: Vec<Listener>,
     accept_at: Option<Instant>,
     streams: BTreeMap<FourTuple, Stream>,
-    guests: BTreeMap<IpAddr, usize>,
+    unproven: BTreeMap<IpAddr, usize>,
     /// Connections that have ended since they were last taken.
     ended: Vec<FourTuple>,
     sweep_at: Option<Instant>,
@@ -72,9 +72,9 @@ struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It was accepted, and nothing does yet.
-    Guest,
+    Unproven,
     /// This end opened it, or something does.
-    Known,
+    Proven,
 }
 
 impl TcpStreams {
@@ -84,7 +84,7 @@ impl TcpStreams {
             listeners: Vec::new(),
             accept_at: None,
             streams: BTreeMap::new(),
-            guests: BTreeMap::new(),
+            unproven: BTreeMap::new(),
             ended: Vec::new(),
             sweep_at: None,
             buffer: Vec::new(),
@@ -114,7 +114,7 @@ impl TcpStreams {
 
     /// Takes over a connection that this end has opened.
     pub(super) fn add(&mut self, now: Instant, io: RecordStream) {
-        self.insert(now, io, Standing::Known);
+        self.insert(now, io, Standing::Proven);
     }
 
     /// Takes the connections that have ended since the last call.
@@ -129,8 +129,8 @@ impl TcpStreams {
 
     fn insert(&mut self, now: Instant, io: RecordStream, standing: Standing) {
         let tuple = io.tuple();
-        if standing == Standing::Guest {
-            *self.guests.entry(tuple.remote.ip()).or_default() += 1;
+        if standing == Standing::Unproven {
+            *self.unproven.entry(tuple.remote.ip()).or_default() += 1;
         }
         let (user, searched_at, reported_at) = (None, None, None);
         let (is_blocked, is_busy) = (false, true);
@@ -140,8 +140,14 @@ impl TcpStreams {
     }
 
     /// Accepts connections and reads records. Returns true if more is pending.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, clock: Clock, endpoint: &mut Endpoint) -> bool {
-        let mut more = self.accept(clock.now(), context);
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        clock: Clock,
+        endpoint: &mut Endpoint,
+    ) -> bool {
+        let mut more = self.accept(now, context);
         if self.streams.is_empty() {
             return more;
         }
@@ -192,17 +198,18 @@ impl TcpStreams {
         more
     }
 
-    /// Takes a guest, in place of the oldest one, of the same host or of all, where there are too many.
+    /// Takes an unproven connection, in place of the oldest one, of the same host or of all, where there are too many.
     fn admit(&mut self, now: Instant, stream: RecordStream) {
         let host = stream.tuple().remote.ip();
-        let of_host = self.guests.get(&host).is_some_and(|count| *count >= MOST_GUESTS_OF_HOST);
-        if of_host || self.guests.values().sum::<usize>() >= MOST_GUESTS {
+        let of_host = self.unproven.get(&host).is_some_and(|count| *count >= MOST_UNPROVEN_OF_HOST);
+        if of_host || self.unproven.values().sum::<usize>() >= MOST_UNPROVEN {
             let is_one = |tuple: &FourTuple| !of_host || tuple.remote.ip() == host;
-            let guests = self.streams.iter().filter(|(tuple, stream)| stream.is_guest() && is_one(tuple));
-            let oldest = guests.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
+            let unproven =
+                self.streams.iter().filter(|(tuple, stream)| stream.is_unproven() && is_one(tuple));
+            let oldest = unproven.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
             oldest.and_then(|oldest| self.remove(&oldest)).into_iter().for_each(RecordStream::reset);
         }
-        self.insert(now, stream, Standing::Guest);
+        self.insert(now, stream, Standing::Unproven);
     }
 
     /// Writes a record. A connection that takes no more is reported as blocked.
@@ -279,8 +286,8 @@ impl TcpStreams {
         let mut unused = Vec::new();
         for (tuple, stream) in &mut self.streams {
             let is_used = stream.find_user(tuple, endpoint).is_some();
-            if is_used && std::mem::replace(&mut stream.standing, Standing::Known) == Standing::Guest {
-                forget_guest(&mut self.guests, tuple);
+            if is_used && std::mem::replace(&mut stream.standing, Standing::Proven) == Standing::Unproven {
+                forget_unproven(&mut self.unproven, tuple);
             }
             if !is_used && now - stream.since >= GRACE {
                 unused.push(*tuple);
@@ -288,8 +295,8 @@ impl TcpStreams {
         }
         for tuple in unused {
             tracing::debug!(%tuple, "TCP connection closed: no path uses it");
-            let was_guest = self.streams.get(&tuple).is_some_and(Stream::is_guest);
-            self.remove(&tuple).filter(|_| was_guest).into_iter().for_each(RecordStream::reset);
+            let was_unproven = self.streams.get(&tuple).is_some_and(Stream::is_unproven);
+            self.remove(&tuple).filter(|_| was_unproven).into_iter().for_each(RecordStream::reset);
             self.ended.push(tuple);
         }
         self.sweep_at = (!self.streams.is_empty()).then_some(now + SWEEP);
@@ -304,26 +311,26 @@ impl TcpStreams {
 
     fn remove(&mut self, tuple: &FourTuple) -> Option<RecordStream> {
         let stream = self.streams.remove(tuple)?;
-        if stream.is_guest() {
-            forget_guest(&mut self.guests, tuple);
+        if stream.is_unproven() {
+            forget_unproven(&mut self.unproven, tuple);
         }
         Some(stream.io)
     }
 }
 
-fn forget_guest(guests: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
+fn forget_unproven(unproven: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
     let host = tuple.remote.ip();
-    if let Some(count) = guests.get_mut(&host) {
+    if let Some(count) = unproven.get_mut(&host) {
         *count = count.saturating_sub(1);
         if *count == 0 {
-            guests.remove(&host);
+            unproven.remove(&host);
         }
     }
 }
 
 impl Stream {
-    fn is_guest(&self) -> bool {
-        self.standing == Standing::Guest
+    fn is_unproven(&self) -> bool {
+        self.standing == Standing::Unproven
     }
 
     /// Reads and handles records. Returns whether more may be pending; an error if the connection has ended.

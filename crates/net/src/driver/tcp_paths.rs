@@ -15,11 +15,9 @@ use crate::tcp::RecordStream;
 
 impl Driver {
     /// Does what is due for TCP. Returns true if records or connections are pending.
-    pub(super) fn poll_tcp(&mut self, context: &mut Context<'_>) -> bool {
-        let more = self.tcp.streams.poll(context, self.clock, &mut self.endpoint);
-        let now = self.clock.now();
+    pub(super) fn poll_tcp(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         self.tcp.streams.on_timeout(now, &self.endpoint);
-        more
+        self.tcp.streams.poll(now, context, self.clock, &mut self.endpoint)
     }
 
     /// Advances the lines of clients, after the events of this turn.
