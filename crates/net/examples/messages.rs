@@ -71,6 +71,8 @@ async fn listen(connection: Connection) -> Result<(), Failure> {
             other => note(&format!("a message about {other}, of which nothing is known")),
         }
     }
+    // To drop the connection would close it, perhaps before the client has read its figures.
+    connection.closed().await;
     Ok(())
 }
 
