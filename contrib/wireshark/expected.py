@@ -207,6 +207,17 @@ MMSP2 = {
     ),
     "path_close": ("1-RTT", "client", {"mmsp2.path": ["2"], "mmsp2.code": ["0x0000000000000000"]}),
     "path_limit": ("1-RTT", "client", {"mmsp2.path_limit": ["7"]}),
+    "receive_limit": (
+        "1-RTT",
+        "client",
+        {"mmsp2.path": ["2"], "mmsp2.sequence": ["7"], "mmsp2.path.window": ["8000"]},
+    ),
+    "receive_limit_rate": ("1-RTT", "client", {"mmsp2.path.rate": ["100000"]}),
+    "tcp_connections": (
+        "1-RTT",
+        "server",
+        {"mmsp2.sequence": ["1"], "mmsp2.tcp_connections": ["5"]},
+    ),
     "path_status": (
         "1-RTT",
         "client",

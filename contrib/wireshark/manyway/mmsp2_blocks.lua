@@ -240,6 +240,14 @@ local function path_status(reader, tree, flags)
     return ("path=%.0f %s"):format(number, fields.STATES[state])
 end
 
+local function receive_limit(reader, tree, flags)
+    local number = path(reader, tree)
+    reader:varint(tree, f.sequence, "sequence")
+    local window = reader:varint(tree, f.window, "window")
+    if has(flags, 1) then reader:varint(tree, f.rate, "rate") end
+    return ("path=%.0f window=%.0f"):format(number, window)
+end
+
 local function error_code(reader, tree, when)
     local code, item = reader:varint(tree, f.code, "code")
     item:append_text((" (%s)"):format(error_name(code)))
@@ -303,10 +311,12 @@ local BLOCKS = {
     [0x94] = { path_status, "1", nil, { f.has_rate } },
     [0x95] = { path_close, "1" },
     [0x96] = { liveness, "1", nil, { f.is_answer, f.is_nothing } },
+    [0x97] = { receive_limit, "1", nil, { f.has_rate } },
     [0x98] = { empty, "IH1" },
     [0x9b] = { close, "IH1" },
     [0x9d] = { padding, "IH1" },
     [0x9e] = { integers("%.0f", "path_limit"), "1" },
+    [0x9f] = { integers("sequence=%.0f %.0f", "sequence", "connections"), "1", "server" },
 }
 
 local function check_flags(block, range, item)

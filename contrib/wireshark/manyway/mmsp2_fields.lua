@@ -9,8 +9,9 @@ local BLOCKS = {
     [0x80] = "PATH-ACK", [0x81] = "CRYPTO", [0x82] = "STREAM", [0x83] = "MESSAGE", [0x84] = "SKIP",
     [0x85] = "MAX-DATA", [0x86] = "MAX-STREAM-DATA", [0x87] = "MAX-STREAMS", [0x88] = "RESET-STREAM",
     [0x89] = "STOP-SENDING", [0x8a] = "BLOCKED", [0x90] = "NEW-CID", [0x91] = "RETIRE-CID", [0x92] = "ADD-ADDRESS",
-    [0x93] = "REMOVE-ADDRESS", [0x94] = "PATH-STATUS", [0x95] = "PATH-CLOSE", [0x96] = "LIVENESS", [0x98] = "ACK-NOW",
-    [0x9b] = "CLOSE", [0x9d] = "PADDING", [0x9e] = "PATH-LIMIT",
+    [0x93] = "REMOVE-ADDRESS", [0x94] = "PATH-STATUS", [0x95] = "PATH-CLOSE", [0x96] = "LIVENESS",
+    [0x97] = "RECEIVE-LIMIT", [0x98] = "ACK-NOW", [0x9b] = "CLOSE", [0x9d] = "PADDING", [0x9e] = "PATH-LIMIT",
+    [0x9f] = "TCP-CONNECTIONS",
 }
 local TYPES = { [0] = "Initial", "Handshake", "early (reserved)", "reserved" }
 local VERSIONS = { [0] = "version list", [0x4d4d5301] = "MMSP/2, draft 1" }
@@ -128,6 +129,8 @@ local f = {
     age = varint("liveness.age", "Age (µs)"),
     nonce = ProtoField.bytes("mmsp2.probe.nonce", "Nonce"),
     path_limit = varint("path_limit", "Path limit"),
+    window = varint("path.window", "Window (bytes)"),
+    connections = varint("tcp_connections", "TCP connections"),
     step = ProtoField.uint8("mmsp2.close.step", "Step", base.DEC, STEPS),
     code = varint("code", "Error code", base.HEX),
     text = ProtoField.string("mmsp2.close.text", "Text", base.UNICODE),

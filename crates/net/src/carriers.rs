@@ -58,7 +58,7 @@ impl FromStr for CarrierChoice {
 }
 
 /// Settings of paths over TCP.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CarrierOptions {
     /// Whether TCP is used. Default [`CarrierChoice::Auto`].
@@ -66,6 +66,16 @@ pub struct CarrierOptions {
     /// The system's congestion control of TCP connections, such as `cubic`, `reno` or `bbr`; each end sets that of what
     /// it sends. Default `None`: the system's own. Linux only.
     pub congestion: Option<String>,
+    /// TCP connections of a client on each interface that uses TCP, 1 to 16; a target rate
+    /// ([`ReceiveStream::set_target_rate`](crate::ReceiveStream::set_target_rate)) changes the number. Both ends have to allow
+    /// so many paths ([`path_limit`](manyway_proto::ConnectionConfig::path_limit)). Default 1.
+    pub connections: u8,
+}
+
+impl Default for CarrierOptions {
+    fn default() -> Self {
+        Self { choice: CarrierChoice::default(), congestion: None, connections: 1 }
+    }
 }
 
 #[cfg(test)]

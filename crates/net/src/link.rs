@@ -10,7 +10,7 @@ use manyway_proto::identity::PublicKey;
 use manyway_proto::scheduler::Binding;
 use manyway_proto::{
     ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
-    PathId, StreamId,
+    PathId, StreamId, TargetRate,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -88,6 +88,11 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         stream: StreamId,
         class: Class,
+    },
+    TargetRate {
+        handle: ConnectionHandle,
+        stream: StreamId,
+        target: Option<TargetRate>,
     },
     Info {
         handle: ConnectionHandle,

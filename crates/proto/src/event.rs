@@ -6,7 +6,7 @@ use std::time::Duration;
 use manyway_wire::{PathId, StreamId};
 
 use crate::path::{PathReason, PathState, PingToken, Role};
-use crate::{ConnectionError, FourTuple, MessageToken};
+use crate::{ConnectionError, FourTuple, MessageToken, TargetReport};
 
 /// An event of a connection for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,10 @@ pub enum Event {
     /// Data waits because only this path works and it costs more than the last primary that needed no permission:
     /// [`allow_costly`](crate::Connection::allow_costly) permits it. Reported once, by the scheduler `primary`.
     CostlyPathNeeded(PathId),
+    /// A receiver with a target rate has measured and adjusted; once in each interval.
+    TargetRate(TargetReport),
+    /// The server wants another number of TCP connections ([`wanted_connections`](crate::Connection::wanted_connections)).
+    TcpConnections,
     /// This server refused the client's key, or its proof of it, in the handshake, which ends the connection.
     ClientRefused {
         /// The client's address.

@@ -125,6 +125,7 @@ mod repeat;
 mod rng;
 pub mod scheduler;
 mod stream;
+mod target;
 pub mod text;
 mod time;
 #[cfg(feature = "toy-wire")]
@@ -159,5 +160,6 @@ pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
+pub use target::{RateAlgorithm, TargetRate, TargetReport};
 pub use time::Instant;
 pub use units::{ByteCount, Rate};

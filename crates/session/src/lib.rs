@@ -29,6 +29,11 @@ pub trait Session: Send + Sync {
     /// Waits for a stream that the other side opens; `None` when the connection has ended.
     fn accept(&self) -> impl Future<Output = Option<(Self::Send, Self::Receive)>> + Send;
 
+    /// Asks for a stream to arrive at a rate, in bits a second, on average. Default: without effect.
+    fn hold(&self, receive: &mut Self::Receive, bits_per_second: u64) {
+        let _ = (receive, bits_per_second);
+    }
+
     /// The transport below, for measurements. Default: none.
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         None

@@ -37,5 +37,6 @@ mod slow_readers;
 mod standstill;
 mod streams;
 mod suspend;
+mod target_rate;
 mod tcp_carrier;
 mod toy_wire;

@@ -31,7 +31,7 @@ mod wire;
 
 pub use bench::{
     BenchAccount, BenchDirection, BenchFailure, BenchFlow, BenchLimit, BenchOutcome, BenchPlan,
-    IntervalMerger, MessageFailure, MessageOutcome, MessagePlan, RunFailure, StreamInterval, bench,
+    IntervalMerger, MessageFailure, MessageOutcome, MessagePlan, Playback, RunFailure, StreamInterval, bench,
     bench_messages, bench_until,
 };
 pub use client::{GetPlan, Hello, MAX_LISTED, Outlet, fetch, get, get_with, hello, list, put};

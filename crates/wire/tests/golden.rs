@@ -12,8 +12,9 @@ use manyway_wire::mmsp2::{
     AddAddress, Block, Blocked, BlockedBy, Blocks, Close, CloseStep, Crypto, EcnCounts, ErrorCode,
     HeaderForm, Liveness, LongHeader, LongKind, MaxData, MaxStreamData, MaxStreams, MessageData, MessageId,
     MessagePlace, NewCid, Padding, Parameters, PathAvailability, PathClose, PathLimit, PathStatus, Ping,
-    Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped, StopSending, StreamData, Syn, SynAck,
-    VERSION, decode_protected, encode_path_ack, encode_short, encode_skip, encode_version_list, patch_length,
+    Probe, ProbeAck, ReceiveLimit, RemoveAddress, ResetStream, RetireCid, Skipped, StopSending, StreamData,
+    Syn, SynAck, TcpConnections, VERSION, decode_protected, encode_path_ack, encode_short, encode_skip,
+    encode_version_list, patch_length,
 };
 use manyway_wire::rendezvous::{Body, Message};
 use manyway_wire::{ConnectionId, PathId, StreamId, Writer};
@@ -298,6 +299,15 @@ fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
         ("liveness_answer", Block::Liveness(answer)),
         ("liveness_nothing", Block::Liveness(nothing)),
         ("path_limit", Block::PathLimit(PathLimit { limit: 7 })),
+        (
+            "receive_limit",
+            Block::ReceiveLimit(ReceiveLimit { path: PATH, sequence: 7, window: 8000, rate: None }),
+        ),
+        (
+            "receive_limit_rate",
+            Block::ReceiveLimit(ReceiveLimit { path: PATH, sequence: 8, window: 8000, rate: Some(100_000) }),
+        ),
+        ("tcp_connections", Block::TcpConnections(TcpConnections { sequence: 1, count: 5 })),
     ]
 }
 

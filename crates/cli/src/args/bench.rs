@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use manyway::Rate;
+use manyway::{Rate, RateAlgorithm, TargetRate};
 use manyway_terminal::ExitCode;
 use manyway_transfer::{BenchFlow, BenchLimit, BenchPlan, MessagePlan};
 
@@ -44,6 +44,13 @@ pub struct BenchArgs {
     /// Bits a second of each stream, on average; 0 is no limit; K, M and G are powers of 1000
     #[arg(short = 'b', long = "bitrate", value_name = "RATE", value_parser = parse_bitrate)]
     pub bitrate: Option<Rate>,
+    /// Receive at this rate, held by the receiver: all streams together, on average; needs -R or --bidir
+    #[arg(long, value_name = "RATE", value_parser = parse_target)]
+    #[arg(conflicts_with = "messages")]
+    pub target_rate: Option<Rate>,
+    /// How --target-rate uses TCP connections: basic (--connections of them) or advanced (from 1 up to so many)
+    #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true, requires = "target_rate")]
+    pub algorithm: RateAlgorithm,
     /// Leave the beginning out of all figures
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_omit)]
     pub omit: Duration,
@@ -107,6 +114,7 @@ impl BenchArgs {
         plan.streams = self.parallel;
         plan.omit = self.omit;
         plan.rate = self.bitrate.map(Rate::bits_per_second).filter(|rate| *rate > 0);
+        plan.target = self.target_rate.map(Rate::bits_per_second);
         plan.length = self.length;
         plan.congestion.clone_from(&self.control);
         plan
@@ -135,6 +143,23 @@ impl BenchArgs {
         Ok(Some(plan))
     }
 
+    /// How the target rate is held, if there is one.
+    ///
+    /// # Errors
+    /// It is out of range, or nothing is received at which it could be aimed.
+    pub fn target(&self, connections: Option<u8>) -> Result<Option<TargetRate>, String> {
+        let Some(rate) = self.target_rate else { return Ok(None) };
+        if !self.reverse && !self.bidir {
+            return Err("--target-rate is held by the receiver, which is the server here: add -R to receive"
+                .to_owned());
+        }
+        let mut target = TargetRate::new(rate);
+        target.algorithm = self.algorithm;
+        target.connections = connections.unwrap_or(target.connections);
+        target.validate().map_err(|error| error.to_string())?;
+        Ok(Some(target))
+    }
+
     /// Whether Ctrl-C is the regular end, as with `-t 0` of iperf3.
     pub fn is_endless(&self) -> bool {
         self.bytes.is_none() && self.time.is_zero()
@@ -156,6 +181,11 @@ const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The time of a run of messages that only Ctrl-C ends.
 const UNTIL_STOPPED: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn parse_target(text: &str) -> Result<Rate, String> {
+    let rate = parse_rate(text).map_err(|error| error.to_string())?;
+    TargetRate::new(rate).validate().map(|()| rate).map_err(|error| error.to_string())
+}
 
 fn parse_time(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())

@@ -21,7 +21,8 @@ const TRANSPORT: &[&str] = &[
     "carrier_congestion",
 ];
 /// Options of a client.
-const CLIENT: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use"];
+const CLIENT: &[&str] =
+    &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use", "connections"];
 
 /// The commands that can go over MMSP/1: what they carry needs no secret.
 const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
@@ -37,6 +38,7 @@ const SECURE: &[&str] = &[
     "ephemeral",
     "carrier",
     "carrier_congestion",
+    "connections",
 ];
 
 /// The common options that a command accepts beside those for output and settings, which all accept.

@@ -28,6 +28,9 @@ use crate::home::Home;
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most addresses of rendezvous servers that are used.
 const MOST_RENDEZVOUS: usize = 4;
+/// The highest path ID where several TCP connections are wanted; a server permits it to any client, since a client that
+/// wants fewer paths costs no more by that.
+pub const MOST_PATHS: u32 = 31;
 /// The application protocol of both ends.
 const APPLICATION: &[u8] = b"manyway/1";
 
@@ -40,6 +43,9 @@ pub fn connection_config(global: &GlobalArgs) -> Result<ConnectionConfig, Comman
     if global.memory == Some(Memory::Small) {
         let ConnectionConfig { streams, path_limit, max_datagram, .. } = ConnectionConfig::small();
         (config.streams, config.path_limit, config.max_datagram) = (streams, path_limit, max_datagram);
+    } else if global.connections.is_some() {
+        // Also for one: a target rate may want more later.
+        config.path_limit = MOST_PATHS;
     }
     if let Some(choice) = global.detection {
         config.detection = choice.into();

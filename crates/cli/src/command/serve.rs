@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::error::of_listen;
 use super::keys::hosts_of;
-use super::network::{connection_config, ledger, rendezvous};
+use super::network::{MOST_PATHS, connection_config, ledger, rendezvous};
 use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 pub(super) use crate::home::random;
@@ -54,6 +54,9 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     let journal = Journal::new(arguments.log_format, global.quiet);
     let mut options = EndpointOptions::default();
     options.connection = connection_config(global)?;
+    if global.wire == Wire::Mmsp2 && global.memory != Some(Memory::Small) {
+        options.connection.path_limit = MOST_PATHS;
+    }
     options.carriers = global.carriers();
     options.ledger = ledger(global)?;
     let (admission, egress) = match global.wire {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use manyway::interfaces::Exclusion;
 use manyway::scheduler::Purpose;
-use manyway::{Event, PathEvent, PathId, PathInfo, PathReason, PathState, Unused, Used, Why};
+use manyway::{Event, PathEvent, PathId, PathInfo, PathReason, PathState, TargetReport, Unused, Used, Why};
 use serde_json::{Value, json};
 
 /// Identifies a path for people and programs.
@@ -119,8 +119,18 @@ pub fn news_json(event: &Event, interface: Option<&str>, seconds: f64) -> Option
         Event::Path(event) => Some(event_json(event, interface, seconds)),
         Event::PrimaryPath(path) => Some(choice("primary-path", path)),
         Event::CostlyPathNeeded(path) => Some(choice("costly-path-needed", path)),
+        Event::TargetRate(report) => Some(target_json(report, seconds)),
         _ => None,
     }
+}
+
+fn target_json(report: &TargetReport, seconds: f64) -> Value {
+    json!({
+        "event": "target-rate", "time": seconds, "target": report.target.bits_per_second(),
+        "bits_per_second": report.sample.bits_per_second(), "mean": report.mean.bits_per_second(),
+        "window": report.window.get(), "congestion_percent": report.congestion_percent,
+        "paths": report.paths, "connections": report.connections,
+    })
 }
 
 /// The text of a state and its reason.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use manyway_wire::mmsp2::{
     AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, Crypto, EcnCounts, Liveness, MaxData,
     MaxStreamData, MaxStreams, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
-    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped,
-    StopSending, StreamData, Syn, SynAck, encode_path_ack, encode_skip, encode_version_list,
+    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, ReceiveLimit, RemoveAddress, ResetStream,
+    RetireCid, Skipped, StopSending, StreamData, Syn, SynAck, TcpConnections, encode_path_ack, encode_skip,
+    encode_version_list,
 };
 use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
 use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
@@ -172,6 +173,11 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("path-close", Block::PathClose(PathClose { path, code: 1 })),
         ("path-limit", Block::PathLimit(PathLimit { limit: 5 })),
+        (
+            "receive-limit",
+            Block::ReceiveLimit(ReceiveLimit { path, sequence: 1, window: 8000, rate: Some(100_000) }),
+        ),
+        ("tcp-connections", Block::TcpConnections(TcpConnections { sequence: 1, count: 5 })),
         ("liveness", Block::Liveness(Liveness::Query { path })),
         (
             "liveness-answer",

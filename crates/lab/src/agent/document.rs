@@ -15,7 +15,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
-use crate::contender::Wire;
+use crate::contender::{Target, Wire};
 use crate::outcome::Arrivals;
 
 /// The task of an agent.
@@ -85,6 +85,10 @@ pub(crate) enum CarrierSpec {
 pub(crate) struct ManywaySpec {
     pub(crate) wire: Wire,
     pub(crate) over_tcp: bool,
+    /// TCP connections on each interface.
+    pub(crate) connections: Option<u8>,
+    /// The rate at which the receiver wants bulk.
+    pub(crate) target: Option<Target>,
     pub(crate) scheduler: Option<String>,
     /// Over TCP that of the system.
     pub(crate) congestion: Option<String>,

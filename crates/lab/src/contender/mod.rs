@@ -1,11 +1,13 @@
 //! The contenders.
 
 mod name;
+mod target;
 
 use manyway_proto::{ConfigError, ConnectionConfig, Detection, PairMode};
 use serde::{Deserialize, Serialize};
 
 pub use name::{NameError, POSSIBLE_NAMES};
+pub use target::Target;
 
 /// A carrier of the traffic of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,10 @@ pub struct ManywaySettings {
     pub scheduler: Option<String>,
     /// Whether its paths go over TCP connections of the system instead of UDP. On sockets only.
     pub over_tcp: bool,
+    /// TCP connections on each interface, at most for the advanced algorithm of a target. Default 1, with a target 5.
+    pub connections: Option<u8>,
+    /// The rate at which the receiver wants bulk. On sockets only.
+    pub target: Option<Target>,
     /// Name of the congestion control; over TCP that of the system.
     pub congestion: Option<String>,
     /// The address pairs that it uses.

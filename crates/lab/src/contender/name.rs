@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use manyway_proto::{ConfigError, ConnectionConfig};
+use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 
-use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Wire};
+use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Target, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,carrier=CARRIER,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,carrier=CARRIER,connections=N,target=RATE,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -102,10 +102,12 @@ impl ManywaySettings {
         let unknown = |error: ConfigError| NameError(error.to_string());
         // The congestion control is the system's then.
         self.over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
+        let is_advanced = settings.split(',').any(|setting| setting == "algorithm=advanced");
+        let has_target = settings.split(',').any(|setting| setting.starts_with("target="));
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, carrier=tcp, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, carrier=tcp, connections=N, target=RATE, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -120,6 +122,18 @@ impl ManywaySettings {
                     "udp" | "tcp" => {}
                     _ => return Err(NameError(format!("carrier must be udp or tcp, not {value:?}"))),
                 },
+                "connections" => {
+                    let number = value.parse().ok().filter(|number| (1..=16).contains(number));
+                    let wrong = || NameError(format!("connections must be 1 to 16, not {value:?}"));
+                    self.connections = Some(number.ok_or_else(wrong)?);
+                }
+                "target" => self.target = Some(Target { is_advanced, ..value.parse().map_err(unknown)? }),
+                "algorithm" if value.parse::<RateAlgorithm>().is_ok() && has_target => {}
+                "algorithm" => {
+                    return Err(NameError(
+                        "algorithm must be basic or advanced, and is for a target=RATE".to_owned(),
+                    ));
+                }
                 "congestion" if self.over_tcp => self.congestion = Some(system_name(value)?),
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
@@ -135,13 +149,19 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are wire, carrier, scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, carrier, connections, target, algorithm, scheduler, congestion and pairs"
                     )));
                 }
             }
         }
         if self.over_tcp && self.wire == Wire::Mmsp1 {
             return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier=tcp".to_owned()));
+        }
+        if self.target.is_some() && self.wire == Wire::Mmsp1 {
+            return Err(NameError("MMSP/1 has no target rate: leave out wire=mmsp1 or target".to_owned()));
+        }
+        if let Some(target) = &self.target {
+            target.setting(self.connections).map_err(unknown)?;
         }
         Ok(())
     }
@@ -156,10 +176,16 @@ impl fmt::Display for ManywaySettings {
         }
         let pairs = self.pairs.map(|mode| mode.to_string());
         let wire = (self.wire == Wire::Mmsp1).then(|| "mmsp1".to_owned());
+        let connections = self.connections.map(|number| number.to_string());
+        let target = self.target.map(|target| target.to_string());
+        let algorithm = self.target.filter(|target| target.is_advanced).map(|_| "advanced".to_owned());
         let carrier = self.over_tcp.then(|| "tcp".to_owned());
         let settings = [
             ("wire", &wire),
             ("carrier", &carrier),
+            ("connections", &connections),
+            ("target", &target),
+            ("algorithm", &algorithm),
             ("scheduler", &self.scheduler),
             ("congestion", &self.congestion),
             ("pairs", &pairs),
@@ -259,6 +285,9 @@ mod tests {
             "manyway:wire=mmsp1",
             "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint",
             "manyway@2:wire=mmsp1,scheduler=earliest",
+            "manyway:carrier=tcp,connections=5,target=800k",
+            "manyway:target=2M",
+            "manyway:carrier=tcp,connections=8,target=1600k,algorithm=advanced,scheduler=round-robin",
             "tcp-cubic",
             "tcp-bbr@1",
             "possible",
@@ -288,7 +317,16 @@ mod tests {
             ("manyway:congestion=magic", "new-reno"),
             ("manyway:pairs=magic", "full-mesh"),
             ("manyway:wire=mmsp3", "mmsp2 or mmsp1"),
-            ("manyway:speed=high", "wire, carrier, scheduler, congestion and pairs"),
+            (
+                "manyway:speed=high",
+                "wire, carrier, connections, target, algorithm, scheduler, congestion and pairs",
+            ),
+            ("manyway:connections=17", "1 to 16"),
+            ("manyway:target=fast", "such as 800k"),
+            ("manyway:target=1", "rate"),
+            ("manyway:algorithm=advanced", "target=RATE"),
+            ("manyway:target=1M,algorithm=best", "basic or advanced"),
+            ("manyway:wire=mmsp1,target=1M", "leave out"),
             ("manyway:carrier=sctp", "udp or tcp"),
             ("manyway:wire=mmsp1,carrier=tcp", "leave out"),
             ("manyway:", "scheduler=NAME"),

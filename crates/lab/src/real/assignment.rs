@@ -125,6 +125,8 @@ impl<'a> Plan<'a> {
         ManywaySpec {
             wire: settings.wire,
             over_tcp: settings.over_tcp,
+            connections: settings.connections,
+            target: settings.target,
             scheduler: settings.scheduler.clone(),
             congestion: settings.congestion.clone(),
             pairs: settings.pairs.map(|mode| mode.to_string()),

@@ -75,6 +75,7 @@ impl Runner for Simulated {
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {
         let who = match contender {
             Contender::Manyway(settings) if settings.over_tcp => "Manyway over TCP",
+            Contender::Manyway(settings) if settings.target.is_some() => "a target rate",
             Contender::Manyway(_) => return Ok(()),
             Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
             Contender::Mptcp { .. } => "kernel MPTCP",

@@ -43,6 +43,13 @@ impl Driver {
                     let _ = connection.set_class(stream, class);
                 }
             }
+            Command::TargetRate { handle, stream, target } => {
+                if let Some(connection) = endpoint.connection(handle) {
+                    // The stream may have ended meanwhile; then there is nothing to hold.
+                    let _ = connection.set_target_rate(now, stream, target);
+                    connections.note_windows(handle);
+                }
+            }
             Command::Info { handle, reply } => {
                 if let Some(info) = self.info(handle) {
                     let _ = reply.send(info);

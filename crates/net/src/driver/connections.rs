@@ -58,6 +58,8 @@ pub(super) struct Connections {
     path_news: BTreeSet<ConnectionHandle>,
     /// Clients whose TCP connections are to be reconsidered, for the same reason.
     client_news: BTreeSet<ClientId>,
+    /// Connections whose paths or target rates changed: the windows of their TCP connections may have to be set.
+    window_news: BTreeSet<ConnectionHandle>,
     /// Connections that the peer closed and whose close may still be in progress.
     departing: BTreeSet<ConnectionHandle>,
     /// Above this number, ended ones are removed.
@@ -90,6 +92,7 @@ impl Connections {
             peers: BTreeMap::new(),
             path_news: BTreeSet::new(),
             client_news: BTreeSet::new(),
+            window_news: BTreeSet::new(),
             departing: BTreeSet::new(),
             most_departing: FEW_DEPARTING,
             hand_overs: BTreeSet::new(),
@@ -132,6 +135,19 @@ impl Connections {
     pub(super) fn tell_all_clients(&mut self) {
         let Self { client_news, peers, attempts, .. } = self;
         client_news.extend(peers.values().map(|peer| peer.client).chain(attempts.clients()));
+    }
+
+    /// A target rate was set or ended.
+    pub(super) fn note_windows(&mut self, handle: ConnectionHandle) {
+        self.window_news.insert(handle);
+        if let Some(peer) = self.peers.get(&handle) {
+            self.client_news.insert(peer.client);
+        }
+    }
+
+    /// Takes the connections whose TCP connections may need other receive windows.
+    pub(super) fn take_window_news(&mut self) -> BTreeSet<ConnectionHandle> {
+        std::mem::take(&mut self.window_news)
     }
 
     pub(super) fn has_client_news(&self) -> bool {
@@ -201,8 +217,12 @@ impl Connections {
                         entry.pings.answer(path, token, rtt);
                     }
                 }
-                other @ (Event::Path(_)
-                | Event::AddressObserved { .. }
+                other @ (Event::Path(_) | Event::TargetRate(_)) => {
+                    self.note_windows(handle);
+                    self.tell(handle, other);
+                }
+                Event::TcpConnections => self.note_windows(handle),
+                other @ (Event::AddressObserved { .. }
                 | Event::PrimaryPath(_)
                 | Event::CostlyPathNeeded(_)) => self.tell(handle, other),
                 event @ Event::MessageAbandoned { .. } => {

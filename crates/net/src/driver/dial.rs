@@ -8,7 +8,7 @@ use std::time::Duration;
 use manyway_proto::{Instant, LocalAddress};
 use tokio::sync::mpsc;
 
-use super::dialling::Dialler;
+use super::dialling::{Dialler, LineId};
 use super::peer::ClientId;
 use super::tcp::TcpStreams;
 use crate::options::EndpointOptions;
@@ -21,6 +21,8 @@ const CONNECT: Duration = Duration::from_secs(3);
 pub(super) struct Tcp {
     pub(super) streams: TcpStreams,
     pub(super) dialler: Dialler,
+    /// TCP connections on each interface that uses TCP, if no target rate wants another number.
+    connections: usize,
     dialled: mpsc::UnboundedReceiver<Dialled>,
     /// Where attempts report.
     results: mpsc::UnboundedSender<Dialled>,
@@ -29,6 +31,7 @@ pub(super) struct Tcp {
 /// The result of an attempt to connect.
 pub(super) struct Dialled {
     pub(super) client: ClientId,
+    pub(super) line: LineId,
     pub(super) local: LocalAddress,
     pub(super) remote: SocketAddr,
     pub(super) result: io::Result<RecordStream>,
@@ -41,9 +44,14 @@ impl Tcp {
         Self {
             streams: TcpStreams::new(settings, options.ledger.is_some()),
             dialler: Dialler::new(options.carriers.choice),
+            connections: usize::from(options.carriers.connections),
             dialled,
             results,
         }
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -56,7 +64,7 @@ impl Tcp {
     }
 
     /// Connects, in a task of its own.
-    pub(super) fn dial(&self, client: ClientId, local: LocalAddress, remote: SocketAddr) {
+    pub(super) fn dial(&self, client: ClientId, line: LineId, local: LocalAddress, remote: SocketAddr) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
         tokio::spawn(async move {
             let mut from = local;
@@ -64,7 +72,7 @@ impl Tcp {
             let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
             let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             // The endpoint may have ended meanwhile.
-            let _ = results.send(Dialled { client, local, remote, result });
+            let _ = results.send(Dialled { client, line, local, remote, result });
         });
     }
 }

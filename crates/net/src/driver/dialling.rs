@@ -1,13 +1,14 @@
 //! When a client opens TCP connections: on each interface, as the only carrier or while UDP does not work there.
 //!
-//! A [`Line`] is the TCP connection of a client on one interface, or the attempts to open it: a state machine whose input
-//! is the time and the state of the paths, and whose output are steps for the driver.
+//! A [`Line`] is one TCP connection of a client on an interface, or the attempts to open it: a state machine whose input
+//! is the time and the state of the paths, and whose output are steps for the driver. An interface has one line until a
+//! path uses its TCP connection, and then as many as are wanted.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, LocalAddress};
+use manyway_proto::{FourTuple, Instant, LocalAddress, Rate};
 
 use super::peer::ClientId;
 use crate::carriers::CarrierChoice;
@@ -30,7 +31,12 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Dialler {
     choice: CarrierChoice,
     clients: BTreeMap<ClientId, Vec<Line>>,
+    next_line: LineId,
 }
+
+/// Identifies a line among all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LineId(u64);
 
 /// The addresses and paths of a client, as its lines need them.
 #[derive(Debug, Default)]
@@ -45,21 +51,30 @@ pub(super) struct Situation {
     pub(super) failing: Vec<LocalAddress>,
     /// TCP connections whose path is dead.
     pub(super) dead: Vec<FourTuple>,
+    /// Wanted TCP connections on each interface that uses TCP.
+    pub(super) wanted: usize,
+    /// How many more paths may be opened.
+    pub(super) room: usize,
+    /// What each TCP connection delivers.
+    pub(super) rates: BTreeMap<FourTuple, Rate>,
 }
 
 /// What is to be done for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
-    Dial(LocalAddress, SocketAddr),
+    Dial(LineId, LocalAddress, SocketAddr),
     /// Use a TCP connection for a path, if possible; [`Dialler::on_used`] tells that.
     Offer(FourTuple),
     /// End a TCP connection, and the path that uses it.
     Close(FourTuple),
+    /// The same, after what is on its way there has arrived.
+    Retire(FourTuple),
 }
 
 #[derive(Debug)]
 struct Line {
+    id: LineId,
     /// The addresses of the interface.
     locals: Vec<LocalAddress>,
     state: State,
@@ -96,7 +111,7 @@ enum State {
 
 impl Dialler {
     pub(super) fn new(choice: CarrierChoice) -> Self {
-        Self { choice, clients: BTreeMap::new() }
+        Self { choice, clients: BTreeMap::new(), next_line: LineId::default() }
     }
 
     /// Whether paths may go over UDP.
@@ -131,7 +146,8 @@ impl Dialler {
     /// Advances the lines of a client.
     pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
         let uses_udp = self.uses_udp();
-        let Some(lines) = self.clients.get_mut(&client) else { return Vec::new() };
+        let Self { clients, next_line, .. } = self;
+        let Some(lines) = clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
         lines.retain_mut(|line| {
             line.locals.retain(|local| situation.locals.contains(local));
@@ -142,17 +158,28 @@ impl Dialler {
             lost.is_none() && !line.locals.is_empty()
         });
         for local in &situation.locals {
-            match lines.iter_mut().find(|line| line.is_of(local)) {
-                Some(line) if line.locals.contains(local) => {}
-                Some(line) => line.locals.push(*local),
-                None => lines.push(Line::new(*local)),
+            let mut is_known = false;
+            for line in lines.iter_mut().filter(|line| line.is_of(local)) {
+                is_known = true;
+                if !line.locals.contains(local) {
+                    line.locals.push(*local);
+                }
             }
+            if !is_known {
+                lines.push(Line::new(next_line, vec![*local]));
+            }
+        }
+        let taken = lines.iter().filter(|line| line.needs_path()).count();
+        let mut room = situation.room.saturating_sub(taken);
+        for local in &situation.locals {
+            end_surplus(lines, local, situation, &mut steps);
+            add_missing(lines, local, (situation.wanted, room), next_line);
         }
         for at in 0..lines.len() {
             let used: Vec<_> = lines.iter().filter_map(Line::remote).collect();
             if let Some(line) = lines.get_mut(at) {
                 line.update(now, uses_udp, situation);
-                line.act(now, &situation.remotes, &used, &mut steps);
+                line.act(now, (&situation.remotes, &used), &mut room, &mut steps);
             }
         }
         steps
@@ -163,13 +190,13 @@ impl Dialler {
         &mut self,
         now: Instant,
         client: ClientId,
-        local: &LocalAddress,
+        (line, local): (LineId, &LocalAddress),
         result: Option<FourTuple>,
     ) -> bool {
         let uses_udp = self.uses_udp();
-        let Some(line) = self.line(client, local).filter(|line| line.locals.contains(local)) else {
-            return false;
-        };
+        let lines = self.clients.get_mut(&client).into_iter().flatten();
+        let is_meant = |other: &&mut Line| other.id == line && other.locals.contains(local);
+        let Some(line) = lines.into_iter().find(is_meant) else { return false };
         let State::Dialling(_) = line.state else { return false };
         match result {
             Some(tuple) => line.state = State::Held { tuple, offer_at: now },
@@ -180,7 +207,8 @@ impl Dialler {
 
     /// A path uses a TCP connection. Returns the one that it replaces.
     pub(super) fn on_used(&mut self, now: Instant, client: ClientId, tuple: FourTuple) -> Option<FourTuple> {
-        let line = self.line(client, &tuple.local)?;
+        let mut lines = self.clients.get_mut(&client)?.iter_mut();
+        let line = lines.find(|line| line.tuple() == Some(tuple))?;
         line.state = State::Open { tuple, since: now };
         line.replaced.take()
     }
@@ -209,15 +237,45 @@ impl Dialler {
             }
         }
     }
+}
 
-    fn line(&mut self, client: ClientId, local: &LocalAddress) -> Option<&mut Line> {
-        self.clients.get_mut(&client)?.iter_mut().find(|line| line.is_of(local))
+/// Ends the slowest TCP connections of an interface that are not wanted any more.
+fn end_surplus(lines: &mut Vec<Line>, local: &LocalAddress, situation: &Situation, steps: &mut Vec<Step>) {
+    let rate =
+        |line: &Line| line.tuple().map(|tuple| situation.rates.get(&tuple).copied().unwrap_or_default());
+    while lines.iter().filter(|line| line.is_of(local)).count() > situation.wanted.max(1) {
+        let of_interface = lines.iter().enumerate().filter(|(_, line)| line.is_of(local));
+        let Some((at, _)) = of_interface.min_by_key(|(_, line)| rate(line)) else { return };
+        let line = lines.remove(at);
+        steps.extend(line.replaced.map(Step::Close));
+        steps.extend(line.tuple().map(Step::Retire));
     }
 }
 
+/// Adds lines to an interface where a path uses TCP, up to the wanted number.
+fn add_missing(
+    lines: &mut Vec<Line>,
+    local: &LocalAddress,
+    (wanted, room): (usize, usize),
+    next: &mut LineId,
+) {
+    let of_interface: Vec<&Line> = lines.iter().filter(|line| line.is_of(local)).collect();
+    let open = of_interface.iter().find(|line| matches!(line.state, State::Open { .. }));
+    let Some(locals) = open.map(|line| line.locals.clone()) else { return };
+    let missing = wanted.saturating_sub(of_interface.len()).min(room);
+    lines.extend((0..missing).map(|_| Line::new(next, locals.clone())));
+}
+
 impl Line {
-    fn new(local: LocalAddress) -> Self {
-        Self { locals: vec![local], state: State::Idle, failures: 0, replaced: None }
+    fn new(next: &mut LineId, locals: Vec<LocalAddress>) -> Self {
+        let id = *next;
+        next.0 += 1;
+        Self { id, locals, state: State::Idle, failures: 0, replaced: None }
+    }
+
+    /// Whether a path is to be opened for it.
+    fn needs_path(&self) -> bool {
+        matches!(self.state, State::Dialling(_) | State::Held { .. })
     }
 
     /// Whether an address belongs to its interface; an address without one stands for itself.
@@ -256,12 +314,24 @@ impl Line {
     }
 
     /// Takes the step whose time has come.
-    fn act(&mut self, now: Instant, remotes: &[SocketAddr], used: &[SocketAddr], steps: &mut Vec<Step>) {
+    fn act(
+        &mut self,
+        now: Instant,
+        (remotes, used): (&[SocketAddr], &[SocketAddr]),
+        room: &mut usize,
+        steps: &mut Vec<Step>,
+    ) {
         match self.state {
+            State::Waiting(at) if at <= now && *room == 0 => {
+                // The dead path leaves its place to the next one.
+                steps.extend(self.replaced.take().map(Step::Close));
+                self.state = State::Waiting(now + AGAIN);
+            }
             State::Waiting(at) if at <= now => {
                 if let Some((local, remote)) = self.choose(remotes, used) {
+                    *room -= 1;
                     self.state = State::Dialling(remote);
-                    steps.push(Step::Dial(local, remote));
+                    steps.push(Step::Dial(self.id, local, remote));
                 } else {
                     self.failures = self.failures.saturating_add(1);
                     self.state = State::Waiting(now + AGAIN_AT_MOST);
@@ -284,12 +354,12 @@ impl Line {
         }
     }
 
-    /// The addresses to connect: to one that no other line uses, and another pair after each failure.
+    /// The addresses to connect: to one that the fewest other lines use, and another pair after each failure.
     fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<(LocalAddress, SocketAddr)> {
         let all = remotes.iter().flat_map(|remote| self.locals.iter().map(|local| (*local, *remote)));
         let mut pairs: Vec<_> =
             all.filter(|(local, remote)| remote.is_ipv4() == local.address.is_ipv4()).collect();
-        pairs.sort_by_key(|(_, remote)| used.contains(remote));
+        pairs.sort_by_key(|(_, remote)| used.iter().filter(|other| *other == remote).count());
         let turn = usize::try_from(self.failures).unwrap_or_default();
         pairs.get(turn.checked_rem(pairs.len())?).copied()
     }

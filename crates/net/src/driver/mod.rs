@@ -253,6 +253,7 @@ impl Driver {
         for handle in self.connections.take_address_news() {
             self.follow_addresses(now, handle);
         }
+        self.set_windows();
         self.poll_lines(now, context);
         if self.is_stopped(context) {
             // All paths are probed before anything else is sent.

@@ -64,6 +64,8 @@ struct Stream {
     reported_at: Option<Instant>,
     standing: Standing,
     is_blocked: bool,
+    /// The receive window that is set, if any is.
+    window: Option<ByteCount>,
     /// Something was written or read since the last report, or was on its way then.
     is_busy: bool,
 }
@@ -133,8 +135,9 @@ impl TcpStreams {
             *self.unproven.entry(tuple.remote.ip()).or_default() += 1;
         }
         let (user, searched_at, reported_at) = (None, None, None);
-        let (is_blocked, is_busy) = (false, true);
-        let stream = Stream { io, since: now, user, searched_at, reported_at, standing, is_blocked, is_busy };
+        let (is_blocked, window, is_busy) = (false, None, true);
+        let stream =
+            Stream { io, since: now, user, searched_at, reported_at, standing, is_blocked, window, is_busy };
         self.streams.insert(tuple, stream);
         self.sweep_at.get_or_insert(now + SWEEP);
     }
@@ -264,6 +267,17 @@ impl TcpStreams {
         for stream in self.streams.values_mut() {
             if stream.is_busy && stream.reported_at.is_none_or(|at| now - at >= REPORT) {
                 stream.report(now, endpoint);
+            }
+        }
+    }
+
+    /// Sets the receive windows of a connection's streams, and lifts those of its other ones.
+    pub(super) fn set_windows(&mut self, user: ConnectionHandle, windows: &[(FourTuple, ByteCount)]) {
+        for (tuple, stream) in &mut self.streams {
+            let wanted = windows.iter().find(|(other, _)| other == tuple).map(|(_, window)| *window);
+            if (wanted.is_some() || stream.user == Some(user)) && wanted.or(stream.window).is_some() {
+                stream.io.set_receive_window(wanted);
+                stream.window = wanted;
             }
         }
     }

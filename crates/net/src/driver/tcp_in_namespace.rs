@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::tests_in_namespace::There;
 use crate::test_namespace::in_namespace;
 use crate::{
-    CarrierChoice, Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions,
-    Ticket,
+    CarrierChoice, Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, Rate, ServerOptions,
+    TargetRate, Ticket,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -48,14 +48,22 @@ struct Ends {
 impl Ends {
     /// A server behind so many links, and a client.
     fn new(links: u8, choice: CarrierChoice) -> Self {
+        Self::with(links, choice, 1)
+    }
+
+    /// The same, with so many TCP connections on each interface, and room for more.
+    fn with(links: u8, choice: CarrierChoice, connections: u8) -> Self {
         let there = There::new();
         (1..=links).for_each(|link| there.lay_cable(link));
         let identity = Identity::from_seed(&[1; 32]);
         let server = ServerOptions::new(identity.clone(), &[2; 16]);
-        let options = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        let mut options = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        options.connection.path_limit = 15;
         let server = there.run(move || Endpoint::bind(options)).unwrap();
         let mut options = EndpointOptions::default();
         options.carriers.choice = choice;
+        options.carriers.connections = connections;
+        options.connection.path_limit = 15;
         let client = Endpoint::bind(options).unwrap();
         let hosts: Vec<HostPort> =
             (1..=links).map(|link| format!("10.98.{link}.2").parse().unwrap()).collect();
@@ -182,5 +190,68 @@ fn a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again() {
         })
         .await;
         println!("longest silence {silence:?}");
+    });
+}
+
+#[test]
+fn several_tcp_connections_share_an_interface_and_a_receiving_server_asks_for_more_and_for_fewer() {
+    let test =
+        "several_tcp_connections_share_an_interface_and_a_receiving_server_asks_for_more_and_for_fewer";
+    run(test, async {
+        let ends = Ends::with(1, CarrierChoice::Tcp, 2);
+        let (connected, accepted) = ends.connect().await;
+        until_working(&connected, &[("mwhere1", "tcp"); 2]).await;
+        let (mut send, _) = connected.open().await.unwrap();
+        let writer =
+            tokio::spawn(async move { while send.write_chunk(vec![0; 20_000].into()).await.is_ok() {} });
+        let (_, mut receive) = accepted.accept().await.unwrap();
+        let mut target = TargetRate::new(Rate::from_bits_per_second(50_000_000));
+        target.connections = 4;
+        receive.set_target_rate(Some(target)).unwrap();
+        let reader = tokio::spawn(async move {
+            let start = Instant::now();
+            while let Ok(Some(_)) = receive.read_chunk(usize::MAX).await {
+                if start.elapsed() > Duration::from_secs(3) {
+                    break;
+                }
+            }
+            receive
+        });
+        until_working(&connected, &[("mwhere1", "tcp"); 4]).await;
+        let mut receive = reader.await.unwrap();
+        receive.set_target_rate(None).unwrap();
+        until_working(&connected, &[("mwhere1", "tcp"); 2]).await;
+        writer.abort();
+        drop(receive);
+    });
+}
+
+#[test]
+fn a_receiver_holds_its_target_over_tcp_although_a_segment_each_round_trip_would_be_more() {
+    run("a_receiver_holds_its_target_over_tcp_although_a_segment_each_round_trip_would_be_more", async {
+        let ends = Ends::with(1, CarrierChoice::Tcp, 3);
+        let (connected, accepted) = ends.connect().await;
+        until_working(&connected, &[("mwhere1", "tcp"); 3]).await;
+        let (mut send, _) = accepted.open().await.unwrap();
+        let writer =
+            tokio::spawn(async move { while send.write_chunk(vec![0; 20_000].into()).await.is_ok() {} });
+        let (_, mut receive) = connected.accept().await.unwrap();
+        let mut target = TargetRate::new(Rate::from_bits_per_second(8_000_000));
+        target.connections = 3;
+        receive.set_target_rate(Some(target)).unwrap();
+        let mut count_until = async |time: Duration| {
+            let (start, mut bytes) = (Instant::now(), 0);
+            while start.elapsed() < time {
+                bytes += receive.read_chunk(usize::MAX).await.unwrap().unwrap().len();
+            }
+            u64::try_from(bytes).unwrap() * 1000 / u64::try_from(start.elapsed().as_millis()).unwrap()
+        };
+        count_until(Duration::from_secs(1)).await;
+        let rate = count_until(Duration::from_secs(4)).await;
+        let report = connected.info().await.unwrap().statistics.target.unwrap();
+        println!("{rate} bytes a second; {report:?}");
+        // A loaded host may take some of it away.
+        assert!((500_000..=1_050_000).contains(&rate), "{rate}: {report:?}");
+        writer.abort();
     });
 }

@@ -13,6 +13,9 @@ use super::peer::ClientId;
 use crate::link::Dial;
 use crate::tcp::RecordStream;
 
+/// Most TCP connections on an interface, whatever the server wants.
+const MOST_CONNECTIONS: usize = 16;
+
 impl Driver {
     /// Does what is due for TCP. Returns true if records or connections are pending.
     pub(super) fn poll_tcp(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
@@ -46,9 +49,9 @@ impl Driver {
     }
 
     fn on_dialled(&mut self, now: Instant, dialled: Dialled) {
-        let Dialled { client, local, remote, result } = dialled;
+        let Dialled { client, line, local, remote, result } = dialled;
         let tuple = result.as_ref().map(RecordStream::tuple).ok();
-        if !self.tcp.dialler.on_dialled(now, client, &local, tuple) {
+        if !self.tcp.dialler.on_dialled(now, client, (line, &local), tuple) {
             return;
         }
         match result {
@@ -66,7 +69,7 @@ impl Driver {
         let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
-                Step::Dial(local, remote) => self.tcp.dial(client, local, remote),
+                Step::Dial(line, local, remote) => self.tcp.dial(client, line, local, remote),
                 Step::Offer(tuple) => {
                     if self.use_stream(now, client, tuple) {
                         let replaced = self.tcp.dialler.on_used(now, client, tuple);
@@ -74,6 +77,7 @@ impl Driver {
                     }
                 }
                 Step::Close(tuple) => self.end_stream(now, client, tuple),
+                Step::Retire(tuple) => self.retire_stream(now, client, tuple),
             }
             // Packets that become due by this are sent in the next turn.
             context.waker().wake_by_ref();
@@ -82,12 +86,17 @@ impl Driver {
 
     /// What the lines of a client have to know; `None` if it has gone.
     fn situation(&mut self, now: Instant, client: ClientId) -> Option<Situation> {
-        let mut situation = Situation::default();
+        let mut situation =
+            Situation { wanted: self.tcp.connections(), room: usize::MAX, ..Situation::default() };
         let established = self.connections.connection_of(client);
         let is_connected = established.is_some();
         if let Some(handle) = established {
             let connection = self.endpoint.connection(handle)?;
             situation.remotes = connection.remote_addresses();
+            situation.room = connection.path_room();
+            if let Some(wanted) = connection.wanted_connections() {
+                situation.wanted = usize::from(wanted).min(MOST_CONNECTIONS);
+            }
             let paths = connection.statistics().paths;
             let is_udp = |path: &&PathStatistics| path.tuple.is_datagram();
             let is_dead = |path: &&PathStatistics| !is_udp(path) && path.state == PathState::Dead;
@@ -95,6 +104,8 @@ impl Driver {
             let udp = || paths.iter().filter(is_udp);
             situation.working = udp().filter(works).map(|path| path.tuple.local).collect();
             situation.failing = udp().filter(|path| !works(path)).map(|path| path.tuple.local).collect();
+            let tcp = paths.iter().filter(|path| !is_udp(path));
+            situation.rates = tcp.map(|path| (path.tuple, path.delivery_rate)).collect();
             situation.dead = paths.iter().filter(is_dead).map(|path| path.tuple).collect();
             let peer = self.connections.peer(handle)?;
             situation.remotes.extend(peer.remotes.iter().copied());
@@ -153,6 +164,25 @@ impl Driver {
             let _ = connection.close_path(now, path);
         }
         // The sweep ends the connection itself, after the peer was told.
+    }
+
+    /// Ends a TCP connection of a client once what is on its way there has arrived.
+    fn retire_stream(&mut self, now: Instant, client: ClientId, tuple: FourTuple) {
+        if let Some(handle) = self.connections.connection_of(client)
+            && let Some(path) = self.path_over(handle, &tuple)
+            && let Some(connection) = self.endpoint.connection(handle)
+        {
+            let _ = connection.retire_path(now, path);
+        }
+    }
+
+    /// Sets the receive windows that target rates want for TCP connections.
+    pub(super) fn set_windows(&mut self) {
+        for handle in self.connections.take_window_news() {
+            if let Some(connection) = self.endpoint.connection(handle) {
+                self.tcp.streams.set_windows(handle, &connection.carrier_windows());
+            }
+        }
     }
 
     fn path_over(&mut self, handle: ConnectionHandle, tuple: &FourTuple) -> Option<PathId> {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manyway_proto::{Message, StreamId};
+use manyway_proto::{ConfigError, Message, StreamId, TargetRate};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::pipe::ReceivePipe;
@@ -88,6 +88,31 @@ impl ReceiveStream {
         let Some((chunk, wake)) = taken else { return Poll::Ready(Ok(None)) };
         self.tell_drained(wake);
         Poll::Ready(Ok(Some(chunk)))
+    }
+
+    /// Holds the rate at which the stream arrives ([`TargetRate`]), or with `None` no longer. The targets of several streams
+    /// of a connection are held together, as their sum. [`Event::TargetRate`](manyway_proto::Event::TargetRate) tells once in
+    /// each interval what was measured and done. Without effect over MMSP/1; on paths over TCP only where the system lets a
+    /// program set the receive window (Linux).
+    ///
+    /// ```
+    /// # use manyway::{ConfigError, ReceiveStream};
+    /// use manyway::{Rate, RateAlgorithm, TargetRate};
+    ///
+    /// fn play(stream: &mut ReceiveStream) -> Result<(), ConfigError> {
+    ///     let mut target = TargetRate::new(Rate::from_bits_per_second(4_000_000));
+    ///     target.algorithm = RateAlgorithm::Advanced;
+    ///     stream.set_target_rate(Some(target))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If a setting is out of its range; nothing is changed then.
+    pub fn set_target_rate(&mut self, target: Option<TargetRate>) -> Result<(), ConfigError> {
+        target.as_ref().map_or(Ok(()), TargetRate::validate)?;
+        let link = &self.half.link;
+        link.send(Command::TargetRate { handle: link.handle(), stream: self.id(), target });
+        Ok(())
     }
 
     /// Tells the peer to stop sending on the stream, with a code. Data that has arrived is dropped; reading fails from

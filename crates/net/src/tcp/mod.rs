@@ -8,6 +8,7 @@ mod listener;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub(crate) use connect::{Settings, connect};
 pub(crate) use listener::Listener;

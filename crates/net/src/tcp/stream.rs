@@ -3,10 +3,10 @@
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
-use manyway_proto::{CarrierFigures, FourTuple, Records};
+use manyway_proto::{ByteCount, CarrierFigures, FourTuple, Records};
 use tokio::net::TcpStream;
 
-use super::figures;
+use super::{figures, window};
 
 /// A connected stream of records.
 #[derive(Debug)]
@@ -125,6 +125,14 @@ impl RecordStream {
         let mut figures = figures::read(&self.io, self.written)?;
         figures.outstanding.0 += self.pending();
         Some(figures)
+    }
+
+    /// Sets the receive window, and so what the peer may have in flight; `None` lifts the limit. Without effect where the
+    /// system cannot do that.
+    pub(crate) fn set_receive_window(&self, window: Option<ByteCount>) {
+        if let Err(error) = window::set(&self.io, window) {
+            tracing::debug!(%error, "TCP receive window not set");
+        }
     }
 
     /// The name of the system's congestion control.

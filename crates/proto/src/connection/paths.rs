@@ -11,7 +11,7 @@ use crate::path::{LocalCandidate, Path, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
 use crate::wire::either;
-use crate::{FourTuple, Instant, LocalAddress, Misuse};
+use crate::{ByteCount, FourTuple, Instant, LocalAddress, Misuse};
 
 impl Connection {
     /// Sets the addresses that this end may use. A client at once closes paths over missing ones, and tries new ones.
@@ -145,6 +145,23 @@ impl Connection {
         carriers::on_carrier_figures(&mut self.engine, now, &tuple, figures);
     }
 
+    /// The receive windows that a target rate wants for paths over TCP; the driver sets them after each
+    /// [`Event::TargetRate`](crate::Event::TargetRate), and when such a path opens. Empty without a target.
+    pub fn carrier_windows(&self) -> Vec<(FourTuple, ByteCount)> {
+        self.mmsp2().map_or_else(Vec::new, |mmsp2| mmsp2.carrier_windows(&self.engine))
+    }
+
+    /// How many TCP connections on each interface that uses TCP a target rate wants, of this end or of the server;
+    /// `None` leaves that to the driver.
+    pub fn wanted_connections(&self) -> Option<u8> {
+        self.mmsp2()?.wanted_connections()
+    }
+
+    /// How many more paths the limits of both ends allow.
+    pub fn path_room(&self) -> usize {
+        self.engine.path_room()
+    }
+
     /// The driver can pass nothing on to the carrier of these addresses now: no packet is built for a path there until
     /// [`on_writable`](Self::on_writable), while other paths go on. Data waits for it about a round trip, as for a full
     /// window, and then goes elsewhere. Costs O(paths).
@@ -196,6 +213,20 @@ impl Connection {
             return Err(Misuse::UnknownPath { path });
         }
         self.engine.close_own_path(now, path, PathReason::ClosedByApplication);
+        self.carry_out(now);
+        Ok(())
+    }
+
+    /// Closes a path over a stream carrier, such as a TCP connection, without losing what is on its way there: the peer is
+    /// told to send on other paths, and the path closes 2 s later.
+    ///
+    /// # Errors
+    /// If there is no such path.
+    pub fn retire_path(&mut self, now: Instant, path: PathId) -> Result<(), Misuse> {
+        if self.engine.paths.get(path).is_none() {
+            return Err(Misuse::UnknownPath { path });
+        }
+        carriers::retire(&mut self.engine, now, path);
         self.carry_out(now);
         Ok(())
     }

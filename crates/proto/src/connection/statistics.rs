@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::engine::{PathStatistics, path_statistics};
 use crate::wire::either;
-use crate::{ByteCount, MessageStatistics};
+use crate::{ByteCount, MessageStatistics, TargetReport};
 
 /// Statistics of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct ConnectionStatistics {
     pub ahead_of_gaps: ByteCount,
     /// The maximum of these.
     pub most_ahead_of_gaps: ByteCount,
+    /// What was last measured and done for target rates; `None` without one, or before the end of its first interval.
+    pub target: Option<TargetReport>,
     /// Packets that could not be decrypted: damaged, forged, repeated or late. 0 over MMSP/1, whose damaged packets belong
     /// to no connection.
     pub packets_refused: u64,
@@ -52,6 +54,7 @@ impl Connection {
             duplicate_bytes_received: ByteCount(tally.duplicate_bytes_received),
             ahead_of_gaps: ByteCount(tally.ahead),
             most_ahead_of_gaps: ByteCount(tally.most_ahead),
+            target: self.mmsp2().and_then(|mmsp2| mmsp2.target_report().copied()),
             packets_refused: either!(&self.wire, wire => wire.packets_refused()),
             key_updates: either!(&self.wire, wire => wire.key_updates()),
         }

@@ -8,7 +8,7 @@ use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, Send
 use crate::scheduler::{Binding, Event};
 use crate::stream::{ReadOutcome, WriteError};
 use crate::wire::either;
-use crate::{ByteCount, Class, Instant, Misuse};
+use crate::{ByteCount, Class, Instant, Misuse, TargetRate};
 
 impl Connection {
     /// Opens a stream.
@@ -69,6 +69,26 @@ impl Connection {
     /// If there is no such stream.
     pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
         either!(&mut self.wire, wire => wire.streams.set_priority(stream, priority))
+    }
+
+    /// Holds the rate at which a stream arrives ([`TargetRate`]), until it has ended or `None` is set. Targets of several
+    /// streams are held together, as their sum, with the other settings of the newest; windows of paths over TCP are set
+    /// by the driver ([`carrier_windows`](Self::carrier_windows)). [`Event::TargetRate`](crate::Event::TargetRate) follows
+    /// once in each interval. Without effect over MMSP/1, whose peer has one window for all paths.
+    ///
+    /// # Errors
+    /// If the stream's receiving half has ended. The target has to be valid ([`TargetRate::validate`]).
+    pub fn set_target_rate(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        target: Option<TargetRate>,
+    ) -> Result<(), Misuse> {
+        self.check_usable()?;
+        match self.parts() {
+            Some((engine, mmsp2)) => mmsp2.set_target_rate(engine, now, stream, target),
+            None => Ok(()),
+        }
     }
 
     /// Takes at most `max` bytes from a stream, in order.

@@ -2,8 +2,9 @@
 
 use manyway_wire::PathId;
 
+use super::selection::{DRAINS_FOR, is_leaving};
 use super::{Engine, Side};
-use crate::path::{Path, PathReason, PathState};
+use crate::path::{Path, PathReason, PathState, Role};
 use crate::recovery::CarrierFigures;
 use crate::{FourTuple, Instant};
 
@@ -16,6 +17,37 @@ pub(crate) fn open_stream_path(engine: &mut Engine, now: Instant, tuple: FourTup
     let id = engine.limits.next_path;
     let role = engine.manager.role_of_host(&tuple.local);
     engine.open_path(now, vec![tuple], role).then_some(id)
+}
+
+/// A path over a stream gets no new data, and closes when what is on its way there had time to arrive.
+pub(crate) fn retire(engine: &mut Engine, now: Instant, id: PathId) {
+    let Some(path) = engine.paths.get_mut(id) else { return };
+    if path.state().carries_data() {
+        path.set_role(Role::Backup);
+        engine.advance_path(now, id, PathState::Backup, PathReason::Replaced);
+        engine.tell_status(id);
+    } else {
+        engine.close_own_path(now, id, PathReason::Replaced);
+    }
+}
+
+/// When the next path over a stream that was retired closes.
+pub(crate) fn retired_deadline(engine: &Engine) -> Option<Instant> {
+    engine.paths.iter().filter(|path| is_retired(path)).map(|path| path.since() + DRAINS_FOR).min()
+}
+
+/// Closes the paths over streams that were retired and had time to drain.
+pub(crate) fn close_retired(engine: &mut Engine, now: Instant) {
+    for id in engine.paths.ids() {
+        let is_due = |path: &Path| is_retired(path) && path.since() + DRAINS_FOR <= now;
+        if engine.paths.get(id).is_some_and(is_due) {
+            engine.close_own_path(now, id, PathReason::Replaced);
+        }
+    }
+}
+
+fn is_retired(path: &Path) -> bool {
+    !path.is_datagram() && is_leaving(path)
 }
 
 /// A stream has ended. Its path closes, because no other stream has the same address, and what was in flight on it

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::{Detection, Engine};
+use super::{Detection, Engine, carriers};
 use crate::Instant;
 use crate::path::{Path, PathReason, PathState};
 use crate::recovery::TimeoutKind;
@@ -26,6 +26,7 @@ impl Deadlines<'_> {
         earliest.take(self.receiver_keep_alive());
         earliest.take(self.message());
         earliest.take(self.engine.selection_deadline());
+        earliest.take(carriers::retired_deadline(self.engine));
         for id in self.engine.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -92,6 +93,7 @@ impl Engine {
             wire.carry_out(self, now);
         }
         self.selection_timeout(now);
+        carriers::close_retired(self, now);
         self.persist_timeout(wire, now);
         self.receiver_keep_alive_timeout(wire, now);
         self.expire_messages(wire, now);

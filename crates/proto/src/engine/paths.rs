@@ -10,7 +10,7 @@ use super::settle::Portion;
 use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
 use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
-use crate::{FourTuple, Instant, Rate};
+use crate::{ByteCount, FourTuple, Instant, Rate};
 
 /// If this many of the last packets were reinjected, all were.
 const LOOKED_AT: usize = 64;
@@ -162,6 +162,12 @@ impl Engine {
         Some(id)
     }
 
+    /// How many more paths may be opened now.
+    pub(crate) fn path_room(&self) -> usize {
+        let room = (self.limits.highest_path().0 + 1).saturating_sub(self.limits.next_path.0);
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn report_opened(&mut self, now: Instant, id: PathId, reason: PathReason) {
         if let Some(path) = self.paths.get_mut(id) {
             path.set_reason(reason);
@@ -291,6 +297,18 @@ impl Engine {
         self.weigh_paths(now);
         if let Some(rate) = rate {
             self.on_peer_rate(now, id, rate);
+        }
+    }
+
+    /// The peer wants at most `window` in flight on a path, and at most this rate; `None` does not limit.
+    pub(crate) fn on_receive_limit(
+        &mut self,
+        (id, sequence): (PathId, u64),
+        window: Option<ByteCount>,
+        rate: Option<Rate>,
+    ) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.recovery.on_receive_limit(sequence, window, rate);
         }
     }
 

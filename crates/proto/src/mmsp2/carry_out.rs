@@ -23,6 +23,7 @@ impl Mmsp2 {
             }
             engine.notices.reuse(notices);
         }
+        self.follow_paths(engine);
     }
 
     fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
@@ -134,6 +135,8 @@ impl Mmsp2 {
             }
             SentContent::PathStatus { .. }
             | SentContent::PathLimit
+            | SentContent::ReceiveLimit { .. }
+            | SentContent::TcpConnections { .. }
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. } => self.control.on_delivered(content),
             SentContent::Pong => self.on_pong_delivered(),
@@ -162,6 +165,8 @@ impl Mmsp2 {
             SentContent::PathStatus { .. }
             | SentContent::PathClose { .. }
             | SentContent::PathLimit
+            | SentContent::ReceiveLimit { .. }
+            | SentContent::TcpConnections { .. }
             | SentContent::AddAddress { .. }
             | SentContent::RemoveAddress { .. }
             | SentContent::Pong => self.control.on_lost(content),

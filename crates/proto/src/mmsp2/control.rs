@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use manyway_wire::mmsp2::{AddAddress, Liveness, PathClose, PathLimit, PathStatus, Pong, RemoveAddress};
+use manyway_wire::mmsp2::{
+    AddAddress, Liveness, PathClose, PathLimit, PathStatus, Pong, ReceiveLimit, RemoveAddress, TcpConnections,
+};
 use manyway_wire::{PathId, Writer, mmsp2};
 
 use super::rates::RatesTold;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::PathAvailability;
-use crate::{Instant, Rate};
+use crate::{ByteCount, Instant, Rate};
 
 /// Most waiting liveness queries and replies.
 const MAX_LIVENESS: usize = 16;
@@ -26,6 +28,21 @@ struct Status {
     sequence: u64,
     availability: PathAvailability,
     delivery: Delivery,
+}
+
+/// A wish that the peer has to learn, and the sequence number of that statement.
+#[derive(Debug, Clone, Copy)]
+struct Wish<T> {
+    sequence: u64,
+    value: T,
+    delivery: Delivery,
+}
+
+/// How much this end wants in flight on a path, and how fast; `None` does not limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Wanted {
+    pub(super) window: Option<ByteCount>,
+    pub(super) rate: Option<Rate>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +64,10 @@ pub(crate) struct Control {
     addresses: Vec<OwnAddress>,
     /// Not repeated: a late liveness reply is worthless.
     liveness: VecDeque<Liveness>,
+    /// Wanted bytes in flight on paths; few ends want any.
+    receive_limits: BTreeMap<PathId, Wish<Wanted>>,
+    /// Wanted TCP connections.
+    connections: Option<Wish<u8>>,
     /// Rate reports to the peer, if it requests them; few peers do.
     rates: Option<Box<RatesTold>>,
     /// Of the newest statement about a path or an address. All share one counter: the id of a withdrawn address is
@@ -99,6 +120,26 @@ impl Control {
         }
     }
 
+    /// Sends how much this end wants in flight on a path, and how fast.
+    pub(super) fn send_receive_limit(&mut self, path: PathId, wanted: Wanted) {
+        if self.receive_limits.get(&path).map_or_else(Wanted::default, |wish| wish.value) != wanted {
+            let wish = self.wish(wanted);
+            self.receive_limits.insert(path, wish);
+        }
+    }
+
+    /// Sends how many TCP connections this end wants; 0 leaves that to the peer.
+    pub(crate) fn send_connections(&mut self, count: u8) {
+        if self.connections.map_or(0, |wish| wish.value) != count {
+            self.connections = Some(self.wish(count));
+        }
+    }
+
+    fn wish<T>(&mut self, value: T) -> Wish<T> {
+        self.sequence += 1;
+        Wish { sequence: self.sequence, value, delivery: Delivery::Wanted }
+    }
+
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
         self.forget_status(path);
         self.closes.insert(path, (code, Delivery::Wanted));
@@ -107,6 +148,7 @@ impl Control {
     /// The path is closed: its availability is of no interest any more.
     pub(crate) fn forget_status(&mut self, path: PathId) {
         self.statuses.remove(&path);
+        self.receive_limits.remove(&path);
         if let Some(rates) = &mut self.rates {
             rates.forget(path);
         }
@@ -159,6 +201,8 @@ impl Control {
             || self.statuses.values().any(|status| wanted(status.delivery))
             || self.closes.values().any(|(_, delivery)| wanted(*delivery))
             || self.addresses.iter().any(|address| wanted(address.delivery))
+            || self.receive_limits.values().any(|wish| wanted(wish.delivery))
+            || self.connections.is_some_and(|wish| wanted(wish.delivery))
             || !self.liveness.is_empty()
     }
 
@@ -182,6 +226,7 @@ impl Control {
         }
         self.write_paths(writer, contents);
         self.write_addresses(writer, contents);
+        self.write_wishes(writer, contents);
         while let Some(block) =
             self.liveness.front().copied().filter(|b| b.encoded_len() <= writer.remaining())
         {
@@ -212,6 +257,32 @@ impl Control {
                 block.encode(writer);
                 contents.push(SentContent::PathClose { path: *path });
                 *delivery = Delivery::Sent;
+            }
+        }
+    }
+
+    fn write_wishes(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        let limits = self.receive_limits.iter_mut().filter(|(_, wish)| wish.delivery == Delivery::Wanted);
+        for (path, wish) in limits {
+            let Wanted { window, rate } = wish.value;
+            let block = ReceiveLimit {
+                path: *path,
+                sequence: wish.sequence,
+                window: window.map_or(ReceiveLimit::UNLIMITED, ByteCount::get),
+                rate: rate.map(Rate::bytes_per_second),
+            };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::ReceiveLimit { path: *path, sequence: wish.sequence });
+                wish.delivery = Delivery::Sent;
+            }
+        }
+        if let Some(wish) = self.connections.as_mut().filter(|wish| wish.delivery == Delivery::Wanted) {
+            let block = TcpConnections { sequence: wish.sequence, count: wish.value.into() };
+            if block.encoded_len() <= writer.remaining() {
+                block.encode(writer);
+                contents.push(SentContent::TcpConnections { sequence: wish.sequence });
+                wish.delivery = Delivery::Sent;
             }
         }
     }
@@ -267,6 +338,14 @@ impl Control {
                 {
                     status.delivery = Delivery::Wanted;
                 }
+            }
+            SentContent::ReceiveLimit { path, sequence } => {
+                let wish = self.receive_limits.get_mut(path).filter(|wish| wish.sequence == *sequence);
+                wish.into_iter().for_each(|wish| wish.delivery = Delivery::Wanted);
+            }
+            SentContent::TcpConnections { sequence } => {
+                let wish = self.connections.as_mut().filter(|wish| wish.sequence == *sequence);
+                wish.into_iter().for_each(|wish| wish.delivery = Delivery::Wanted);
             }
             SentContent::PathClose { path } => {
                 if let Some((_, delivery)) = self.closes.get_mut(path) {

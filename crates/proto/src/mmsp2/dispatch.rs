@@ -1,7 +1,7 @@
 //! Passes each block to its owner: one arm for a block, one call in an arm.
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus};
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, ReceiveLimit};
 
 use super::Checked;
 use super::control::from_wire;
@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::io::EcnCounts;
 use crate::protection::EncryptionLevel;
 use crate::recovery::ReceivedAck;
-use crate::{Rate, Side, Violation};
+use crate::{ByteCount, Rate, Side, Violation};
 
 impl Reception<'_> {
     pub(crate) fn dispatch(&mut self, facts: &PacketFacts, block: &Block<'_>) -> Checked {
@@ -67,6 +67,12 @@ impl Reception<'_> {
                 }
             }
             Block::Liveness(block) => self.on_liveness(facts, block),
+            Block::ReceiveLimit(block) => {
+                let window = (block.window < ReceiveLimit::UNLIMITED).then_some(ByteCount(block.window));
+                let rate = block.rate.map(Rate::from_bytes_per_second);
+                self.engine.on_receive_limit((block.path, block.sequence), window, rate);
+            }
+            Block::TcpConnections(block) => self.wire.on_tcp_connections(self.engine, block),
             Block::Close(block) => self.wire.on_close(self.engine, facts, block),
         }
         Ok(())
@@ -115,9 +121,14 @@ fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
     match side {
         Side::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
         // Only servers advertise addresses, so that no client can make a server probe third parties.
-        Side::Server => {
-            !matches!(block, Block::SynAck(_) | Block::Pong | Block::AddAddress(_) | Block::RemoveAddress(_))
-        }
+        Side::Server => !matches!(
+            block,
+            Block::SynAck(_)
+                | Block::Pong
+                | Block::AddAddress(_)
+                | Block::RemoveAddress(_)
+                | Block::TcpConnections(_)
+        ),
     }
 }
 
@@ -151,6 +162,8 @@ fn may_stand_in(block: &Block<'_>, level: EncryptionLevel) -> bool {
         | Block::PathStatus(_)
         | Block::PathClose(_)
         | Block::Liveness(_)
-        | Block::PathLimit(_) => level == EncryptionLevel::OneRtt,
+        | Block::ReceiveLimit(_)
+        | Block::PathLimit(_)
+        | Block::TcpConnections(_) => level == EncryptionLevel::OneRtt,
     }
 }

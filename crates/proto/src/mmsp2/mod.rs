@@ -21,6 +21,7 @@ mod rates;
 mod rendezvous;
 mod start;
 mod state;
+mod target;
 mod timers;
 
 pub(crate) use ids::IdChange;
@@ -38,6 +39,7 @@ use control::Control;
 use handshake::HandshakeState;
 use ids::{LocalIds, RemoteIds};
 use state::Life;
+use target::Targets;
 
 /// A breach of the protocol, or a request to end.
 type Checked = Result<(), Violation>;
@@ -71,6 +73,8 @@ pub(crate) struct Mmsp2 {
     ids: Ids,
     pub(crate) streams: StreamSet,
     control: Control,
+    /// The rates at which the application wants streams.
+    targets: Targets,
     counts: Counts,
     /// DER of the peer's `SubjectPublicKeyInfo`.
     peer_key: Option<Vec<u8>>,

@@ -6,6 +6,7 @@ use manyway_wire::mmsp2::Parameters;
 use manyway_wire::{ConnectionId, PathId};
 
 use super::handshake::{Attempts, HandshakeState, Space};
+use super::target::Targets;
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
 use crate::engine::{Beginnings, Engine, Features, handshake_recovery};
@@ -130,6 +131,7 @@ impl Mmsp2 {
             rendezvous: None,
             ids,
             streams,
+            targets: Targets::default(),
             control: Control::default(),
             counts: Counts::default(),
             peer_key: None,

@@ -35,6 +35,7 @@ impl Mmsp2 {
             earliest.take(self.anti_deadlock_deadline(engine));
         }
         if !engine.phase.is_handshaking() {
+            earliest.take(self.targets.deadline());
             earliest.take(self.rendezvous.as_ref().and_then(|rendezvous| rendezvous.deadline()));
         }
         earliest.get()
@@ -50,6 +51,7 @@ impl Mmsp2 {
             return self.give_up(engine, now, error);
         }
         self.handshake_timeouts(engine, now);
+        self.hold_targets(engine, now);
     }
 
     /// This host slept until now: repeats the packets of a handshake or close in progress, and restarts the timers of

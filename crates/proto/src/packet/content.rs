@@ -47,6 +47,10 @@ pub(crate) enum SentContent {
     PathClose { path: PathId },
     /// Highest path id the peer may use.
     PathLimit,
+    /// How much the peer may have in flight on a path, as of `sequence`.
+    ReceiveLimit { path: PathId, sequence: u64 },
+    /// Wanted TCP connections, as of `sequence`.
+    TcpConnections { sequence: u64 },
     /// The confirmation of the handshake.
     Pong,
     /// A PMTU probe of this size.

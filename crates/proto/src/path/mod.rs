@@ -359,6 +359,11 @@ impl Path {
         self.data_received_at = now;
     }
 
+    /// When stream data last arrived.
+    pub(crate) fn data_received_at(&self) -> Option<Instant> {
+        Some(self.data_received_at).filter(|at| *at > NEVER)
+    }
+
     pub(crate) fn on_unreachable(&mut self, now: Instant) {
         self.unreachable_at = now;
     }

@@ -18,6 +18,7 @@ mod outcome;
 mod pacer;
 mod persistent;
 mod probe_timeout;
+mod receive_limit;
 mod recovery_period;
 mod reordering;
 mod resume;
@@ -73,6 +74,7 @@ pub(crate) struct PathRecovery {
     resume: resume::Resume,
     suspect_period: suspect_period::SuspectPeriod,
     ecn: ecn::EcnPath,
+    receive_limit: receive_limit::ReceiveLimit,
     /// On a stream carrier: it takes the place of controller, pacer, ECN and loss detection.
     stream: Option<Box<stream::StreamControl>>,
     last_progress: Option<Instant>,
@@ -109,6 +111,7 @@ impl PathRecovery {
             resume: resume::Resume::default(),
             suspect_period: suspect_period::SuspectPeriod::default(),
             ecn: ecn::EcnPath::default(),
+            receive_limit: receive_limit::ReceiveLimit::default(),
             stream: None,
             last_progress: None,
             loss_time: None,
@@ -128,6 +131,11 @@ impl PathRecovery {
         if let Some(stream) = &mut self.stream {
             stream.on_figures(figures);
         }
+    }
+
+    /// The peer wants at most `window` in flight, and at most this rate; `None` does not limit.
+    pub(crate) fn on_receive_limit(&mut self, sequence: u64, window: Option<ByteCount>, rate: Option<Rate>) {
+        self.receive_limit.on_stated(sequence, window, rate);
     }
 
     /// The last figures of a stream carrier.
@@ -236,17 +244,38 @@ impl PathRecovery {
     fn room(&mut self, now: Instant) -> Allowance {
         let datagram = self.config.max_datagram;
         if let Some(stream) = &self.stream {
-            let bytes = stream.room(self.sent.bytes());
-            let has_room = bytes >= ByteCount(u64::from(datagram));
-            return if has_room { Allowance::Ready { bytes } } else { Allowance::Window };
+            let in_flight = stream.in_flight(self.sent.bytes());
+            let bytes = stream.room(self.sent.bytes()).min(self.bounded(ByteCount::MAX) - in_flight);
+            if bytes < ByteCount(u64::from(datagram)) {
+                return Allowance::Window;
+            }
+            return match self.receive_limit.rate() {
+                Some(rate) => self.paced(now, rate, bytes),
+                None => Allowance::Ready { bytes },
+            };
         }
-        let room = self.controller.window() - self.sent.bytes();
+        let room = self.window() - self.sent.bytes();
         if room < ByteCount(u64::from(datagram)) {
+            if self.window() < self.controller.window() {
+                // The receiver holds back, not the network.
+                self.set_app_limited();
+            }
             // Data that the window holds back is not late.
             self.pacer.on_unused();
             return Allowance::Window;
         }
-        match self.pacer.departure(now, self.pacing_rate(), datagram) {
+        let own = self.pacing_rate();
+        let rate = self.receive_limit.rate().map_or(own, |limit| limit.min(own));
+        let allowance = self.paced(now, rate, room);
+        if rate < own && matches!(allowance, Allowance::PacedUntil(_)) {
+            // The receiver holds back, not the network.
+            self.set_app_limited();
+        }
+        allowance
+    }
+
+    fn paced(&mut self, now: Instant, rate: Rate, room: ByteCount) -> Allowance {
+        match self.pacer.departure(now, rate, self.config.max_datagram) {
             pacer::Departure::Now(bytes) => Allowance::Ready { bytes: bytes.min(room) },
             pacer::Departure::At(later) => Allowance::PacedUntil(later),
         }
@@ -269,6 +298,9 @@ impl PathRecovery {
         packet.delivery = self.rate.on_sent(now, bytes, in_flight);
         if let Some(stream) = &mut self.stream {
             stream.on_sent(bytes);
+            if self.receive_limit.rate().is_some() {
+                self.pacer.on_sent(bytes);
+            }
         } else if packet.kind == PacketKind::Ordinary {
             self.controller.on_sent(&SentSample {
                 now,
@@ -306,12 +338,16 @@ impl PathRecovery {
         self.sent.len()
     }
 
-    /// The congestion window.
+    /// The congestion window, or what the peer wants in flight, if that is less.
     pub(crate) fn window(&self) -> ByteCount {
-        match &self.stream {
+        self.bounded(match &self.stream {
             Some(stream) => stream.window().max(ByteCount(u64::from(self.config.max_datagram))),
             None => self.controller.window(),
-        }
+        })
+    }
+
+    fn bounded(&self, window: ByteCount) -> ByteCount {
+        self.receive_limit.bound(window, ByteCount(u64::from(self.config.max_datagram)))
     }
 
     /// Whether the window still grows exponentially.

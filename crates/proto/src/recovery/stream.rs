@@ -40,6 +40,8 @@ pub struct CarrierFigures {
     pub window: ByteCount,
     /// Bytes in the send buffer: those on their way, and those not sent yet (`SIOCOUTQ`).
     pub outstanding: ByteCount,
+    /// Payload of a full segment that the peer sends; zero if none came (`tcpi_rcv_mss`).
+    pub receive_segment: ByteCount,
     /// Measured delivery rate; zero before the first measurement (`tcpi_delivery_rate`).
     pub delivery_rate: Rate,
 }
@@ -53,6 +55,7 @@ impl CarrierFigures {
             minimum_rtt: rtt,
             window,
             outstanding: ByteCount::ZERO,
+            receive_segment: ByteCount::ZERO,
             delivery_rate: Rate::ZERO,
         }
     }

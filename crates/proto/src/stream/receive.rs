@@ -110,6 +110,16 @@ impl ReceiveHalf {
         self.bytes.ahead()
     }
 
+    /// Bytes that arrived, each counted once; of messages, the bytes up to the furthest piece of each. `None` once
+    /// everything has arrived, or nothing more is wanted.
+    pub(crate) fn payload(&self) -> Option<u64> {
+        let arrived = match self.messages {
+            Some(_) => self.credit.received(),
+            None => self.bytes.arrived() + self.bytes.ahead(),
+        };
+        self.state.expects_more().then_some(arrived)
+    }
+
     /// Advances the state if the end is known, or all bytes before it have arrived.
     fn note_arrival(&mut self) {
         let arrived = self.messages.as_deref().map_or_else(|| self.bytes.arrived(), Inbox::finished);

@@ -160,14 +160,17 @@ async fn open_all<S: Session>(
     };
     for direction in plan.flow.directions() {
         for index in 0..plan.streams {
-            let opened = match timeout(patience, session.open()).await {
+            let (send, mut receive) = match timeout(patience, session.open()).await {
                 Ok(opened) => opened.map_err(TransferError::stream("opening a stream"))?,
                 Err(_) => return Err(too_many(streams.len(), plan)),
             };
+            if let Some(target) = plan.target.filter(|_| direction == BenchDirection::Download) {
+                session.hold(&mut receive, target / u64::from(plan.streams.max(1)));
+            }
             let request = plan.request(direction, index);
             let reports = Reports { direction, stream: index, queue: reports.clone() };
             let ask = Ask { request, tally: Arc::clone(tally), stopped: stopped.clone(), reports };
-            streams.spawn(async move { (direction, index, ask.run(opened.0, opened.1).await) });
+            streams.spawn(async move { (direction, index, ask.run(send, receive).await) });
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ mod measure;
 mod merge;
 mod messages;
 mod partial;
+mod playback;
 pub(crate) mod request;
 
 pub use account::BenchAccount;
@@ -18,6 +19,7 @@ pub use merge::{IntervalMerger, StreamInterval};
 pub(crate) use messages::answer_messages;
 pub use messages::{MessageFailure, MessageOutcome, MessagePlan, bench_messages};
 pub use partial::{BenchFailure, RunFailure};
+pub use playback::Playback;
 pub use request::{BenchDirection, BenchLimit};
 
 use std::time::Duration;
@@ -45,6 +47,9 @@ pub struct BenchPlan {
     pub omit: Duration,
     /// Bits a second of each stream, on average. Default unlimited.
     pub rate: Option<u64>,
+    /// Bits a second at which all streams that the other side sends are to arrive together, held by this side
+    /// ([`Session::hold`](manyway_session::Session::hold)). Default: as fast as possible.
+    pub target: Option<u64>,
     /// Bytes of each write, at most 1 MiB. Default 64 KiB, with a rate the bytes of 10 ms.
     pub length: Option<u32>,
     /// Name of the congestion control that the other side is to use. Default: its current one.
@@ -161,6 +166,7 @@ impl Default for BenchPlan {
             streams: 1,
             omit: Duration::ZERO,
             rate: None,
+            target: None,
             length: None,
             congestion: None,
         }

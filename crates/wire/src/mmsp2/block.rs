@@ -2,8 +2,8 @@
 
 use super::{
     AckNow, AddAddress, Blocked, Close, Crypto, Liveness, MaxData, MaxStreamData, MaxStreams, MessageData,
-    NewCid, Padding, PathAck, PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, RemoveAddress,
-    ResetStream, RetireCid, Skip, StopSending, StreamData, Syn, SynAck,
+    NewCid, Padding, PathAck, PathClose, PathLimit, PathStatus, Ping, Pong, Probe, ProbeAck, ReceiveLimit,
+    RemoveAddress, ResetStream, RetireCid, Skip, StopSending, StreamData, Syn, SynAck, TcpConnections,
 };
 use crate::block_list::block_list;
 use crate::decode_error::DecodeError;
@@ -59,10 +59,14 @@ block_list! {
     PathClose(PathClose),
     /// Queries or reports the last packet received on a path.
     Liveness(Liveness),
+    /// How much its receiver wants in flight on a path.
+    ReceiveLimit(ReceiveLimit),
     /// Ends the connection, in steps.
     Close(Close<'a>),
     /// Highest path id the peer may use.
     PathLimit(PathLimit),
+    /// How many TCP connections the server wants.
+    TcpConnections(TcpConnections),
     ---
     /// Confirms the handshake.
     Pong,

@@ -125,6 +125,8 @@ impl Block<'_> {
             Self::Close(_) => "CLOSE",
             Self::Padding => "PADDING",
             Self::PathLimit(_) => "PATH-LIMIT",
+            Self::ReceiveLimit(_) => "RECEIVE-LIMIT",
+            Self::TcpConnections(_) => "TCP-CONNECTIONS",
         }
     }
 
@@ -181,7 +183,9 @@ impl Block<'_> {
             | Self::PathStatus(_)
             | Self::PathClose(_)
             | Self::Liveness(_)
-            | Self::PathLimit(_) => self.path_fields(see),
+            | Self::ReceiveLimit(_)
+            | Self::PathLimit(_)
+            | Self::TcpConnections(_) => self.path_fields(see),
             Self::Close(block) => {
                 see("step", Field::Word(block.step.name()));
                 see("code", Field::Code(ErrorCode(block.code)));
@@ -229,7 +233,19 @@ impl Block<'_> {
                 see("code", Field::Code(ErrorCode(block.code)));
             }
             Self::Liveness(block) => liveness_fields(block, see),
+            Self::ReceiveLimit(block) => {
+                see("path", Field::Path(block.path));
+                see("sequence", Field::Number(block.sequence));
+                see("window", Field::Number(block.window));
+                if let Some(rate) = block.rate {
+                    see("rate", Field::Number(rate));
+                }
+            }
             Self::PathLimit(block) => see("limit", Field::Number(u64::from(block.limit))),
+            Self::TcpConnections(block) => {
+                see("sequence", Field::Number(block.sequence));
+                see("count", Field::Number(block.count));
+            }
             Self::Syn(_)
             | Self::SynAck(_)
             | Self::Ping(_)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use manyway_wire::mmsp2::{
     AddAddress, Block, Blocked, BlockedBy, Close, CloseStep, Crypto, EcnCounts, Liveness, MaxData,
     MaxStreamData, MaxStreams, MessageData, MessageId, MessagePlace, NewCid, Parameters, PathAvailability,
-    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, RemoveAddress, ResetStream, RetireCid, Skipped,
-    StopSending, StreamData, Syn, SynAck, encode_path_ack, encode_skip,
+    PathClose, PathLimit, PathStatus, Ping, Probe, ProbeAck, ReceiveLimit, RemoveAddress, ResetStream,
+    RetireCid, Skipped, StopSending, StreamData, Syn, SynAck, TcpConnections, encode_path_ack, encode_skip,
 };
 use manyway_wire::{ConnectionId, PathId, StreamId, VARINT_MAX, Writer};
 use proptest::collection::vec;
@@ -47,7 +47,7 @@ pub(crate) fn any_block() -> impl Strategy<Value = Sample> {
 
 type Maker = fn(&[u8], Values) -> Block<'_>;
 
-const MAKERS: [Maker; 26] = [
+const MAKERS: [Maker; 28] = [
     |bytes, _| Block::Syn(Syn { info: bytes }),
     |bytes, _| Block::SynAck(SynAck { info: bytes }),
     |bytes, _| Block::Ping(Ping { info: bytes }),
@@ -115,6 +115,11 @@ const MAKERS: [Maker; 26] = [
             _ => Liveness::Answer { path: v.path, largest: Some(v.numbers[0]), age: v.duration },
         })
     },
+    |_, v| {
+        let rate = (v.choice & 1 == 1).then_some(v.numbers[1]);
+        let window = if v.choice & 2 == 2 { ReceiveLimit::UNLIMITED } else { v.numbers[1] };
+        Block::ReceiveLimit(ReceiveLimit { path: v.path, sequence: v.numbers[0], window, rate })
+    },
     |_, _| Block::AckNow,
     |bytes, v| {
         let step = match v.choice % 4 {
@@ -127,6 +132,7 @@ const MAKERS: [Maker; 26] = [
     },
     |_, _| Block::Padding,
     |_, v| Block::PathLimit(PathLimit { limit: v.path.0 }),
+    |_, v| Block::TcpConnections(TcpConnections { sequence: v.numbers[0], count: v.numbers[1] }),
 ];
 
 /// Numbers of every length, up to the largest that a varint holds.

@@ -5,12 +5,14 @@ mod messages;
 mod output;
 mod rates;
 mod rows;
+mod session;
 mod summary;
+mod target;
 
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{Connection, ConnectionInfo, Event, Rate, Role, Wire};
+use manyway::{ConnectionInfo, Event, Rate, RateAlgorithm, Role, Wire};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
@@ -22,7 +24,6 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::direction::Direction;
 use super::error::{of_connection, of_measurement};
 use super::network::connect_on;
-use super::session::NetSession;
 use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
@@ -33,7 +34,9 @@ use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::Paths;
 use rows::{Row, RowClock};
+use session::BenchSession;
 use summary::{DuplicateBytes, PathSum, Summary, Sums};
+use target::TargetTally;
 
 /// Measures and prints; [`ExitCode::Gain`] if the bond gains less than was asked for.
 ///
@@ -59,6 +62,12 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         (false, true, false) => Mode::Lines,
         (false, false, false) => Mode::Table,
     };
+    let target = arguments.target(global.connections).map_err(CommandError::usage)?;
+    if let Some(target) = &target {
+        // As many as the controller begins with.
+        let is_basic = target.algorithm == RateAlgorithm::Basic;
+        global.connections = Some(if is_basic { target.connections } else { 1 });
+    }
     let plan = arguments.plan();
     Direction::from(plan.flow).tell_what_decides(&global);
     let (endpoint, connection) = match connect_on(&global, &arguments.ticket, arguments.port).await {
@@ -69,7 +78,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         }
         Err(error) => return Err(error),
     };
-    let mut run = Run::new(&connection, &plan, mode);
+    let mut run = Run::new(BenchSession::new(&connection, target), &plan, mode);
     let (mut summary, end) = run.until_enough().await;
     let mut end = end.filter(|error| summary.is_none() || !arguments.is_ended_by(error.code));
     let start = run.start.take();
@@ -180,7 +189,8 @@ fn options(arguments: &BenchArgs) -> Value {
         "bytes": arguments.bytes, "interval": arguments.interval.as_secs_f64(),
         "parallel": arguments.parallel, "reverse": arguments.reverse, "bidir": arguments.bidir,
         "length": arguments.length, "bitrate": arguments.bitrate.map(Rate::bits_per_second),
-        "omit": arguments.omit.as_secs_f64(), "control": arguments.control, "port": arguments.port,
+        "omit": arguments.omit.as_secs_f64(), "target_rate": arguments.target_rate.map(Rate::bits_per_second),
+        "algorithm": arguments.target_rate.map(|_| arguments.algorithm.name()), "control": arguments.control, "port": arguments.port,
     })
 }
 
@@ -207,7 +217,8 @@ async fn alone(
         Err(error) => return Err(error),
     };
     let plan = arguments.plan();
-    let mut run = Run::new(&connection, &plan, Mode::Quiet);
+    let target = arguments.target(global.connections).map_err(CommandError::usage)?;
+    let mut run = Run::new(BenchSession::new(&connection, target), &plan, Mode::Quiet);
     let (summary, end) = run.until_enough().await;
     close(&endpoint, "done").await;
     end.map_or_else(|| Ok(summary.map(|summary| summary.rate())), Err)
@@ -215,12 +226,13 @@ async fn alone(
 
 /// One run over one connection.
 struct Run<'a> {
-    connection: &'a Connection,
+    session: BenchSession,
     plan: &'a BenchPlan,
     output: Output,
     clocks: Vec<RowClock>,
     paths: Paths,
     known: KnownPaths,
+    target: Option<TargetTally>,
     /// The newest figures of the connection.
     seen: Option<ConnectionInfo>,
     /// The part of the document about the connection.
@@ -234,9 +246,10 @@ type Outcome = Result<BenchOutcome, BenchFailure>;
 type Ended = (Option<Summary>, Option<CommandError>);
 
 impl<'a> Run<'a> {
-    fn new(connection: &'a Connection, plan: &'a BenchPlan, mode: Mode) -> Self {
+    fn new(session: BenchSession, plan: &'a BenchPlan, mode: Mode) -> Self {
         Self {
-            connection,
+            target: session.target().map(TargetTally::new),
+            session,
             plan,
             output: Output::new(mode, plan.flow),
             clocks: plan.flow.directions().map(|direction| RowClock::new(direction, plan)).collect(),
@@ -269,9 +282,9 @@ impl<'a> Run<'a> {
     /// # Errors
     /// If the connection ended before the run began, or standard output is full.
     async fn measure(&mut self, stopped: oneshot::Receiver<()>) -> Result<Ended, CommandError> {
-        let mut events = self.connection.events();
+        let mut events = self.session.connection().events();
         let before = self.look().await?;
-        self.start = Some(connection_json(self.connection.wire(), &before));
+        self.start = Some(connection_json(self.session.connection().wire(), &before));
         for direction in self.plan.flow.directions() {
             self.paths.take(Instant::now(), direction);
         }
@@ -281,7 +294,7 @@ impl<'a> Run<'a> {
             self.output.event(&event, self.known.label(figures.id), 0.0)?;
         }
         let (sender, mut reports) = mpsc::unbounded_channel();
-        let (session, plan) = (NetSession(self.connection.clone()), self.plan.clone());
+        let (session, plan) = (self.session.clone(), self.plan.clone());
         // A set, since it aborts its task when it is dropped.
         let mut task = JoinSet::new();
         task.spawn(async move {
@@ -314,13 +327,14 @@ impl<'a> Run<'a> {
         // Of a closed connection the last figures count.
         let _ = self.look().await;
         let after = self.seen.as_ref().unwrap_or(&before);
-        let report = self.connection.report().await.unwrap_or_default();
+        let report = self.session.connection().report().await.unwrap_or_default();
         let summary = Summary {
             flow: self.plan.flow,
             elapsed,
             outcome: Sums::from(&outcome),
             paths: PathSum::between(&before, self.paths.all(), &report),
             duplicates: DuplicateBytes::between(&before, after),
+            target: self.target.take().map(TargetTally::finish),
             comparison: None,
         };
         Ok((Some(summary), end))
@@ -334,7 +348,7 @@ impl<'a> Run<'a> {
         if matches!(error, TransferError::Silent { .. }) && is_cut_off {
             return CommandError::new(ExitCode::Failed, "the server does not answer: no path works");
         }
-        of_measurement(error, self.connection.close_reason())
+        of_measurement(error, self.session.connection().close_reason())
     }
 
     /// Prints rows and events until the run has reported everything.
@@ -403,7 +417,7 @@ impl<'a> Run<'a> {
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
-        let info = self.connection.info().await.map_err(of_connection)?;
+        let info = self.session.connection().info().await.map_err(of_connection)?;
         self.known.note(&info);
         self.paths.note(&info);
         self.seen = Some(info.clone());
@@ -411,6 +425,12 @@ impl<'a> Run<'a> {
     }
 
     async fn tell(&mut self, event: &Event) -> Result<(), CommandError> {
+        if let Event::TargetRate(report) = event
+            && let Some(target) = &mut self.target
+        {
+            target.on_report(report);
+            return self.output.event(event, None, self.began.elapsed().as_secs_f64());
+        }
         // The sender decides which path is primary.
         let is_of_peer = matches!(event, Event::PrimaryPath(_)) && !Direction::from(self.plan.flow).sends();
         let is_known = is_of_peer || self.known.is_beginning(event);

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::compare::Comparison;
 use super::output::direction_word;
+use super::target::TargetSum;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
 use crate::output::path::{PathLabel, why_words};
@@ -26,6 +27,7 @@ pub(super) struct Summary {
     pub(super) outcome: Sums,
     pub(super) paths: Vec<PathSum>,
     pub(super) duplicates: DuplicateBytes,
+    pub(super) target: Option<TargetSum>,
     pub(super) comparison: Option<Comparison>,
 }
 
@@ -196,6 +198,7 @@ impl Summary {
                 "here": known(&self.outcome.here),
                 "there": self.outcome.there.as_ref().and_then(known),
             },
+            "target": self.target.as_ref().map(TargetSum::json),
             "comparison": self.comparison.as_ref().map(Comparison::json),
             "gain_percent": self.comparison.as_ref().map(Comparison::gain),
         });
@@ -317,6 +320,9 @@ impl Summary {
         if let Some(silence) = self.worst_silence() {
             writeln!(f, "longest silence  {}", duration(silence))?;
         }
+        if let Some(target) = &self.target {
+            writeln!(f, "target rate      {}", target.words())?;
+        }
         let cpu = |account: &BenchAccount, place: &str| {
             format!("{} {place} ({:.0} %)", duration(account.cpu), self.processor_share(account))
         };
@@ -401,6 +407,7 @@ mod tests {
             },
             paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
             duplicates: DuplicateBytes::default(),
+            target: None,
             comparison: Some(Comparison {
                 bond: rate(20_000_000),
                 singles: vec![

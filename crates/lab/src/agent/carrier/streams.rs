@@ -6,8 +6,8 @@ use std::time::Duration;
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
     AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint,
-    EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, ReceiveStream, SendStream, ServerOptions,
-    Ticket,
+    EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, RateAlgorithm, ReceiveStream, SendStream,
+    ServerOptions, TargetRate, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -21,6 +21,7 @@ pub(in crate::agent) struct Streams {
     endpoint: Endpoint,
     connection: Option<Connection>,
     spec: ManywaySpec,
+    target: Option<TargetRate>,
 }
 
 impl Streams {
@@ -35,6 +36,17 @@ impl Streams {
             thesis(&mut options.connection).map_err(|error| error.to_string())?;
         }
         options.carriers.choice = if spec.over_tcp { CarrierChoice::Tcp } else { CarrierChoice::Udp };
+        let target = spec.target.map(|target| target.setting(spec.connections)).transpose();
+        let target = target.map_err(|error| error.to_string())?;
+        options.carriers.connections = match &target {
+            // It begins with one by itself.
+            Some(target) if target.algorithm == RateAlgorithm::Advanced => 1,
+            Some(target) => target.connections,
+            None => spec.connections.unwrap_or(1),
+        };
+        if target.is_some() || spec.connections.is_some() {
+            options.connection.path_limit = MOST_PATHS;
+        }
         let own_congestion = spec.congestion.clone().filter(|_| !spec.over_tcp);
         options.carriers.congestion = spec.congestion.clone().filter(|_| spec.over_tcp);
         let config = &mut options.connection;
@@ -64,7 +76,7 @@ impl Streams {
         }
         let endpoint = Endpoint::bind(options).map_err(|error| error.to_string())?;
         let port = endpoint.local_addresses().first().map_or(0, |local| local.address.port());
-        Ok((Self { endpoint, connection: None, spec: spec.clone() }, port))
+        Ok((Self { endpoint, connection: None, spec: spec.clone(), target }, port))
     }
 
     pub(super) async fn connect(
@@ -78,7 +90,8 @@ impl Streams {
             let hosts = self.spec.remotes.iter().map(|remote| HostPort::from(SocketAddr::new(*remote, port)));
             let connection = self.dial(assignment, hosts.collect()).await?;
             for place in places {
-                let halves = connection.open().await.map_err(|error| error.to_string())?;
+                let mut halves = connection.open().await.map_err(|error| error.to_string())?;
+                self.hold(assignment, place, &mut halves.1)?;
                 lanes.introduce(place, lane(assignment, place, halves)).await?;
             }
             connection
@@ -86,13 +99,24 @@ impl Streams {
             let connection = self.endpoint.accept().await.ok_or("the endpoint ended")?;
             // Accepted in the order in which the client opens them.
             for place in places {
-                let halves = connection.accept().await.map_err(|error| error.to_string())?;
+                let mut halves = connection.accept().await.map_err(|error| error.to_string())?;
+                self.hold(assignment, place, &mut halves.1)?;
                 lanes.welcome(lane(assignment, place, halves)).await?;
             }
             connection
         };
         self.connection = Some(connection);
         Ok(lanes.into_lanes(assignment))
+    }
+
+    /// Sets the target of bulk that this end receives.
+    fn hold(&self, assignment: &Assignment, place: Place, receive: &mut ReceiveStream) -> Result<(), String> {
+        let exchange = assignment.exchanges.get(usize::from(place.exchange));
+        let is_bulk = exchange.is_some_and(|exchange| matches!(exchange.load, Load::Bulk { .. }));
+        if is_bulk && exchange.is_some_and(|exchange| exchange.receives(assignment.end)) {
+            receive.set_target_rate(self.target).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     async fn dial(&self, assignment: &Assignment, hosts: Vec<HostPort>) -> Result<Connection, String> {
@@ -178,6 +202,8 @@ fn secret(seed: u64) -> [u8; 16] {
     secret
 }
 
+/// The highest path ID where several TCP connections are wanted.
+const MOST_PATHS: u32 = 31;
 /// Time for paths to come up.
 const SETTLE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);

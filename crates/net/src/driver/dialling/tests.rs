@@ -26,7 +26,19 @@ fn situation(working: &[u32]) -> Situation {
         working: working.iter().copied().map(local).collect(),
         failing: [1, 2].into_iter().filter(|it| !working.contains(it)).map(local).collect(),
         dead: Vec::new(),
+        wanted: 1,
+        room: 8,
+        rates: BTreeMap::new(),
     }
+}
+
+/// The first line of an interface, if the first interface came first.
+fn line(interface: u32) -> LineId {
+    LineId(u64::from(interface) - 1)
+}
+
+fn dial(interface: u32, host: u8) -> Step {
+    Step::Dial(line(interface), local(interface), remote(host))
 }
 
 const CLIENT: ClientId = ClientId::FIRST;
@@ -43,7 +55,7 @@ fn connected() -> Dialler {
     dialler.advance(at(0), CLIENT, &situation(&[]));
     for (interface, host) in [(1, 1), (2, 2)] {
         let tuple = stream(interface, 50, host);
-        assert!(dialler.on_dialled(at(0), CLIENT, &local(interface), Some(tuple)));
+        assert!(dialler.on_dialled(at(0), CLIENT, (line(interface), &local(interface)), Some(tuple)));
         assert_eq!(dialler.on_used(at(0), CLIENT, tuple), None);
     }
     dialler
@@ -56,14 +68,14 @@ fn udp_has_a_head_start_and_tcp_follows_where_it_does_not_work() {
     assert_eq!((dialler.deadline(), dialler.due(at(249))), (Some(at(250)), vec![]));
     assert_eq!(dialler.due(at(250)), [CLIENT]);
     let steps = dialler.advance(at(250), CLIENT, &situation(&[1]));
-    assert_eq!(steps, [Step::Dial(local(2), remote(1))]);
+    assert_eq!(steps, [dial(2, 1)]);
     assert_eq!(dialler.deadline(), None);
 }
 
 #[test]
 fn without_udp_every_interface_connects_at_once_and_to_an_address_of_its_own() {
     let steps = dialler(CarrierChoice::Tcp).advance(at(0), CLIENT, &situation(&[]));
-    assert_eq!(steps, [Step::Dial(local(1), remote(1)), Step::Dial(local(2), remote(2))]);
+    assert_eq!(steps, [dial(1, 1), dial(2, 2)]);
 }
 
 #[test]
@@ -74,10 +86,10 @@ fn attempts_go_on_at_growing_intervals_and_to_every_address_in_turn() {
     let (mut now, mut waits, mut hosts) = (0, Vec::new(), Vec::new());
     for _ in 0..6 {
         let steps = dialler.advance(at(now), CLIENT, &situation);
-        let [Step::Dial(_, to)] = steps[..] else { panic!("{steps:?}") };
+        let [Step::Dial(_, _, to)] = steps[..] else { panic!("{steps:?}") };
         hosts.push(to);
         assert!(!dialler.has_failed(CLIENT));
-        dialler.on_dialled(at(now), CLIENT, &local(1), None);
+        dialler.on_dialled(at(now), CLIENT, (line(1), &local(1)), None);
         assert!(dialler.has_failed(CLIENT));
         let due = dialler.deadline().unwrap();
         waits.push((due - at(now)).as_millis());
@@ -92,7 +104,7 @@ fn a_tcp_connection_is_offered_until_a_path_uses_it() {
     let mut dialler = dialler(CarrierChoice::Tcp);
     dialler.advance(at(0), CLIENT, &situation(&[]));
     let tuple = stream(1, 50, 1);
-    dialler.on_dialled(at(10), CLIENT, &local(1), Some(tuple));
+    dialler.on_dialled(at(10), CLIENT, (line(1), &local(1)), Some(tuple));
     assert_eq!(dialler.advance(at(10), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
     assert_eq!(dialler.advance(at(11), CLIENT, &situation(&[])), []);
     assert_eq!(dialler.advance(at(110), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
@@ -106,7 +118,7 @@ fn a_tcp_connection_ends_five_seconds_after_udp_works_again_and_not_if_that_fail
     dialler.advance(at(0), CLIENT, &situation(&[2]));
     dialler.advance(at(250), CLIENT, &situation(&[2]));
     let tuple = stream(1, 50, 1);
-    dialler.on_dialled(at(300), CLIENT, &local(1), Some(tuple));
+    dialler.on_dialled(at(300), CLIENT, (line(1), &local(1)), Some(tuple));
     dialler.on_used(at(300), CLIENT, tuple);
     dialler.advance(at(1000), CLIENT, &situation(&[1, 2]));
     assert_eq!(dialler.deadline(), Some(at(6000)));
@@ -123,7 +135,7 @@ fn a_connection_that_lasted_is_replaced_at_once_and_one_that_did_not_later() {
     assert_eq!(dialler.on_ended(at(1000), &stream(1, 50, 1)), Some(CLIENT));
     assert_eq!(dialler.advance(at(1000), CLIENT, &situation(&[])), []);
     let steps = dialler.advance(at(1250), CLIENT, &situation(&[]));
-    assert_eq!(steps, [Step::Dial(local(1), remote(2))]);
+    assert_eq!(steps, [dial(1, 2)]);
     assert_eq!(dialler.on_ended(at(9000), &stream(2, 50, 2)), Some(CLIENT));
     assert_eq!(dialler.due(at(9000)), [CLIENT]);
 }
@@ -134,9 +146,9 @@ fn a_silent_connection_ends_when_another_one_has_taken_its_place() {
     let mut situation = situation(&[]);
     situation.dead.push(stream(1, 50, 1));
     let steps = dialler.advance(at(9000), CLIENT, &situation);
-    assert_eq!(steps, [Step::Dial(local(1), remote(1))]);
+    assert_eq!(steps, [dial(1, 1)]);
     let next = stream(1, 51, 1);
-    dialler.on_dialled(at(9050), CLIENT, &local(1), Some(next));
+    dialler.on_dialled(at(9050), CLIENT, (line(1), &local(1)), Some(next));
     assert_eq!(dialler.advance(at(9050), CLIENT, &situation), [Step::Offer(next)]);
     assert_eq!(dialler.on_used(at(9050), CLIENT, next), Some(stream(1, 50, 1)));
 }
@@ -147,9 +159,9 @@ fn what_a_lost_address_had_ends_and_results_for_it_are_not_needed() {
     let mut situation = situation(&[]);
     situation.locals.remove(0);
     assert_eq!(dialler.advance(at(10), CLIENT, &situation), [Step::Close(stream(1, 50, 1))]);
-    assert!(!dialler.on_dialled(at(10), CLIENT, &local(1), Some(stream(1, 52, 1))));
+    assert!(!dialler.on_dialled(at(10), CLIENT, (line(1), &local(1)), Some(stream(1, 52, 1))));
     dialler.remove(CLIENT);
-    assert!(!dialler.on_dialled(at(10), CLIENT, &local(2), None));
+    assert!(!dialler.on_dialled(at(10), CLIENT, (line(2), &local(2)), None));
 }
 
 #[test]
@@ -167,9 +179,9 @@ fn an_interface_has_one_line_whatever_its_addresses_and_none_where_udp_was_not_t
     );
     situation.working.clear();
     dialler.advance(at(1000), CLIENT, &situation);
-    assert_eq!(dialler.advance(at(1250), CLIENT, &situation), [Step::Dial(local(1), remote(1))]);
-    dialler.on_dialled(at(1250), CLIENT, &local(1), None);
-    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(other, remote(1))]);
+    assert_eq!(dialler.advance(at(1250), CLIENT, &situation), [dial(1, 1)]);
+    dialler.on_dialled(at(1250), CLIENT, (line(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(line(1), other, remote(1))]);
 }
 
 #[test]
@@ -178,4 +190,77 @@ fn the_head_start_ends_when_udp_has_failed() {
     dialler.advance(at(0), CLIENT, &situation(&[]));
     dialler.on_udp_failed(at(20), CLIENT);
     assert_eq!(dialler.advance(at(20), CLIENT, &situation(&[])).len(), 2);
+}
+
+/// Opens what is wanted on both interfaces, and returns the TCP connections.
+fn open_all(dialler: &mut Dialler, situation: &Situation) -> Vec<FourTuple> {
+    let (mut port, mut tuples) = (60, Vec::new());
+    loop {
+        let steps = dialler.advance(at(0), CLIENT, situation);
+        if steps.is_empty() {
+            return tuples;
+        }
+        for step in steps {
+            let Step::Dial(line, from, to) = step else { continue };
+            port += 1;
+            let mut local = from;
+            local.address.set_port(port);
+            let tuple = FourTuple::tcp(local, to);
+            assert!(dialler.on_dialled(at(0), CLIENT, (line, &from), Some(tuple)));
+            dialler.on_used(at(0), CLIENT, tuple);
+            tuples.push(tuple);
+        }
+    }
+}
+
+#[test]
+fn an_interface_gets_the_wanted_number_once_its_first_connection_is_used_and_servers_are_used_evenly() {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    let mut situation = situation(&[]);
+    situation.wanted = 3;
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation).len(), 2, "one each at first");
+    let mut dialler = self::dialler(CarrierChoice::Tcp);
+    let tuples = open_all(&mut dialler, &situation);
+    let count = |test: &dyn Fn(&FourTuple) -> bool| tuples.iter().filter(|tuple| test(tuple)).count();
+    assert_eq!((count(&|tuple| tuple.local.interface == 1), tuples.len()), (3, 6));
+    assert_eq!(count(&|tuple| tuple.remote == remote(1)), 3);
+}
+
+#[test]
+fn no_connection_is_opened_without_room_for_a_path() {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    let mut situation = situation(&[]);
+    (situation.wanted, situation.room) = (4, 5);
+    // The first two do not need any more room once they are used.
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation).len(), 2);
+    let mut dialler = connected();
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation).len(), 5);
+    situation.room = 0;
+    let mut dialler = connected();
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation), []);
+    // A dead path makes room for its successor.
+    let dead = stream(1, 50, 1);
+    situation.dead.push(dead);
+    assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [Step::Close(dead)]);
+    (situation.room, situation.wanted) = (1, 1);
+    situation.dead.clear();
+    assert_eq!(dialler.advance(at(9250), CLIENT, &situation), [dial(1, 1)]);
+}
+
+#[test]
+fn the_slowest_connections_end_when_fewer_are_wanted_and_one_stays() {
+    let mut dialler = dialler(CarrierChoice::Tcp);
+    let mut situation = situation(&[]);
+    situation.locals.truncate(1);
+    situation.wanted = 4;
+    let tuples = open_all(&mut dialler, &situation);
+    situation.rates =
+        (5..).map(Rate::from_bytes_per_second).zip(&tuples).map(|(rate, it)| (*it, rate)).collect();
+    situation.wanted = 2;
+    let steps = dialler.advance(at(10), CLIENT, &situation);
+    assert_eq!(steps, [Step::Retire(tuples[0]), Step::Retire(tuples[1])]);
+    assert_eq!(dialler.on_ended(at(20), &tuples[0]), None, "nobody waits for its end");
+    situation.wanted = 0;
+    assert_eq!(dialler.advance(at(30), CLIENT, &situation), [Step::Retire(tuples[2])]);
+    assert_eq!(dialler.advance(at(40), CLIENT, &situation), []);
 }

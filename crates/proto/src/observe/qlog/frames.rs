@@ -1,6 +1,6 @@
 //! Blocks as frames of qlog: with the names of QUIC if their meaning is the same, otherwise with names of their own.
 
-use manyway_wire::mmsp2::{Block, Blocked, BlockedBy, Field, MessageData};
+use manyway_wire::mmsp2::{Block, Blocked, BlockedBy, Close, Field, MessageData};
 
 use super::json::{Array, Object};
 
@@ -66,11 +66,7 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
                 o.text("data", format!("{:016x}", block.nonce));
                 o.text("observed_address", block.observed.to_string());
             }
-            Block::Close(block) => {
-                o.text("step", block.step.name());
-                error(o, "error", block.code);
-                o.text("reason", String::from_utf8_lossy(block.text));
-            }
+            Block::Close(block) => close(o, block),
             Block::Syn(_)
             | Block::SynAck(_)
             | Block::Ping(_)
@@ -83,9 +79,17 @@ pub(super) fn write(array: &mut Array<'_>, block: &Block<'_>) {
             | Block::PathStatus(_)
             | Block::PathClose(_)
             | Block::Liveness(_)
-            | Block::PathLimit(_) => own(o, block),
+            | Block::ReceiveLimit(_)
+            | Block::PathLimit(_)
+            | Block::TcpConnections(_) => own(o, block),
         }
     });
+}
+
+fn close(o: &mut Object<'_>, block: &Close<'_>) {
+    o.text("step", block.step.name());
+    error(o, "error", block.code);
+    o.text("reason", String::from_utf8_lossy(block.text));
 }
 
 fn message(o: &mut Object<'_>, piece: &MessageData<'_>) {
@@ -172,5 +176,7 @@ fn frame_type(block: &Block<'_>) -> &'static str {
         Block::Close(_) => "connection_close",
         Block::Padding => "padding",
         Block::PathLimit(_) => "mmsp_path_limit",
+        Block::ReceiveLimit(_) => "mmsp_receive_limit",
+        Block::TcpConnections(_) => "mmsp_tcp_connections",
     }
 }

@@ -187,6 +187,11 @@ impl StreamSet {
         self.receive_credit.received()
     }
 
+    /// Bytes that arrived on a stream, each counted once; `None` once nothing more is to arrive.
+    pub(crate) fn payload(&self, stream: StreamId) -> Option<u64> {
+        self.streams.get(&stream)?.receive.payload()
+    }
+
     /// Bytes that could be sent now: retransmissions, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.queue.totals;

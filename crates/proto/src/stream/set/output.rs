@@ -160,6 +160,8 @@ impl StreamSet {
             | SentContent::PathStatus { .. }
             | SentContent::PathClose { .. }
             | SentContent::PathLimit
+            | SentContent::ReceiveLimit { .. }
+            | SentContent::TcpConnections { .. }
             | SentContent::Pong
             | SentContent::MtuProbe { .. }
             | SentContent::Data { .. } => {}
@@ -193,6 +195,8 @@ impl StreamSet {
             | SentContent::PathStatus { .. }
             | SentContent::PathClose { .. }
             | SentContent::PathLimit
+            | SentContent::ReceiveLimit { .. }
+            | SentContent::TcpConnections { .. }
             | SentContent::Pong
             | SentContent::MtuProbe { .. }
             | SentContent::Data { .. } => {}

@@ -1,0 +1,219 @@
+//! The two algorithms of MultiTCP, sections 6.3 to 6.5, with these readings of what the document leaves open:
+//!
+//! * The mean begins at the target: without congestion the first windows are right, and the first samples, which a slow
+//!   start lowers, do not inflate them.
+//! * "Increases by one" is meant against the congestion ratio at the last change of the number of connections. Against
+//!   that of the last interval a slow rise would never count.
+//! * Four intervals lie between two changes of the number, so that each shows its effect first.
+//! * Windows are counted in segments and never below one: TCP stalls below that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use manyway_wire::PathId;
+
+use super::{RateAlgorithm, TargetRate, TargetReport};
+use crate::{ByteCount, Instant, Rate};
+
+/// Round trips between two adjustments, if nothing else is wanted.
+const ROUND_TRIPS: u32 = 8;
+const LEAST_INTERVAL: Duration = Duration::from_millis(100);
+const MOST_INTERVAL: Duration = Duration::from_secs(5);
+/// Intervals between two changes of the number of connections.
+const REST: u32 = 4;
+
+/// Holds a target: a window for each path, and the number of connections.
+#[derive(Debug)]
+pub(crate) struct RateController {
+    target: TargetRate,
+    /// In segments.
+    windows: BTreeMap<PathId, u64>,
+    mean: Rate,
+    connections: u8,
+    /// Congestion ratio at the last change of the number of connections, in percent.
+    ratio_before: u64,
+    rest: u32,
+    began_at: Instant,
+    interval: Duration,
+}
+
+/// What was measured in an interval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample<'a> {
+    pub(crate) now: Instant,
+    /// Payload that arrived since the last sample.
+    pub(crate) payload: ByteCount,
+    pub(crate) rtt: Duration,
+    /// Payload of a full packet.
+    pub(crate) segment: ByteCount,
+    /// The paths in use.
+    pub(crate) paths: &'a [PathId],
+    /// How long nothing has arrived.
+    pub(crate) silent_for: Duration,
+}
+
+impl RateController {
+    pub(crate) fn new(target: TargetRate, now: Instant, rtt: Duration) -> Self {
+        let connections = match target.algorithm {
+            RateAlgorithm::Basic => target.connections,
+            RateAlgorithm::Advanced => 1,
+        };
+        Self {
+            target,
+            windows: BTreeMap::new(),
+            mean: target.rate,
+            connections,
+            ratio_before: 100,
+            rest: 0,
+            began_at: now,
+            interval: interval(&target, rtt),
+        }
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.began_at + self.interval
+    }
+
+    /// Wanted TCP connections on each interface that uses TCP.
+    pub(crate) fn connections(&self) -> u8 {
+        self.connections
+    }
+
+    /// The window of each path, in segments.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (PathId, u64)> {
+        self.windows.iter().map(|(path, window)| (*path, *window))
+    }
+
+    /// Changes the target. The windows change in proportion, and the mean begins at the new target.
+    pub(crate) fn set_target(&mut self, target: TargetRate) {
+        let (new, old) = (target.rate.bytes_per_second(), self.target.rate.bytes_per_second());
+        let scaled = |window: u64| Rate::from_bytes_per_second(window).scaled(new, old).bytes_per_second();
+        self.windows.values_mut().for_each(|window| *window = scaled(*window).max(1));
+        self.connections = match target.algorithm {
+            RateAlgorithm::Basic => target.connections,
+            RateAlgorithm::Advanced => self.connections.min(target.connections),
+        };
+        (self.target, self.mean) = (target, target.rate);
+    }
+
+    /// The largest rate of each path, where windows are too coarse to hold the target: a segment each round trip is more
+    /// than that already.
+    pub(crate) fn rate_of_each(&self, rtt: Duration, segment: ByteCount) -> Option<Rate> {
+        let count = u64::try_from(self.windows.len()).unwrap_or(u64::MAX);
+        let is_coarse = self.target.rate * rtt < segment * count;
+        is_coarse.then(|| (self.target.rate + self.target.guard()).scaled(1, count))
+    }
+
+    /// Adopts the paths in use. The sum of the windows stays, if any path has one yet, and is divided anew.
+    pub(crate) fn set_paths(&mut self, paths: &[PathId], rtt: Duration, segment: ByteCount) {
+        if paths.iter().eq(self.windows.keys()) {
+            return;
+        }
+        let segments = (self.target.rate * rtt).get().div_ceil(segment.get().max(1));
+        let sum = if self.windows.is_empty() { segments } else { self.sum() };
+        let count = u64::try_from(paths.len()).unwrap_or(u64::MAX).max(1);
+        let (each, rest) = (sum / count, sum % count);
+        let place = |(at, path): (u64, &PathId)| (*path, (each + u64::from(at < rest)).max(1));
+        self.windows = (0..).zip(paths).map(place).collect();
+    }
+
+    /// Ends an interval: measures, adjusts, and begins the next one.
+    pub(crate) fn on_sample(&mut self, sample: &Sample<'_>) -> TargetReport {
+        let nominal = self.target.rate * sample.rtt;
+        self.set_paths(sample.paths, sample.rtt, sample.segment);
+        let elapsed = (sample.now - self.began_at).max(Duration::from_millis(1));
+        let measured = sample.payload.per(elapsed);
+        let old = u64::from(self.target.smoothing);
+        self.mean = self.mean.scaled(old, 100) + measured.scaled(100 - old, 100);
+        if self.target.algorithm == RateAlgorithm::Advanced {
+            self.review_connections(sample, nominal);
+        }
+        self.adjust(sample, nominal);
+        (self.began_at, self.interval) = (sample.now, interval(&self.target, sample.rtt));
+        TargetReport {
+            target: self.target.rate,
+            interval: elapsed,
+            sample: measured,
+            mean: self.mean,
+            window: self.window(sample.segment),
+            congestion_percent: self.ratio(sample.segment, nominal),
+            paths: self.windows.len(),
+            connections: self.connections,
+        }
+    }
+
+    /// MultiTCP, section 6.3.
+    fn adjust(&mut self, sample: &Sample<'_>, nominal: ByteCount) {
+        let (wanted, mean) = (self.target.rate, self.mean);
+        let may_grow = self.window(sample.segment) <= nominal * u64::from(self.target.spike);
+        if (mean < wanted && may_grow) || mean > wanted + self.target.guard() {
+            self.step(wanted, sample);
+        }
+    }
+
+    /// *AdjustWindow* (MultiTCP, section 6.4): as many segments as the difference of the rates needs, one after another
+    /// to the smallest window, or from the largest one.
+    fn step(&mut self, wanted: Rate, sample: &Sample<'_>) {
+        let grows = self.mean < wanted;
+        let (high, low) = (self.mean.max(wanted), self.mean.min(wanted));
+        let difference = Rate::from_bytes_per_second(high.bytes_per_second() - low.bytes_per_second());
+        let steps = (difference * sample.rtt).get().div_ceil(sample.segment.get().max(1));
+        let mut order: Vec<&mut u64> = self.windows.values_mut().collect();
+        if order.is_empty() {
+            return;
+        }
+        order.sort_by_key(|window| **window);
+        if !grows {
+            order.reverse();
+        }
+        let count = u64::try_from(order.len()).unwrap_or(u64::MAX);
+        for (at, window) in (0..).zip(order) {
+            let share = steps / count + u64::from(at < steps % count);
+            *window = if grows { window.saturating_add(share) } else { window.saturating_sub(share).max(1) };
+        }
+    }
+
+    /// MultiTCP, section 6.5.
+    fn review_connections(&mut self, sample: &Sample<'_>, nominal: ByteCount) {
+        self.rest = self.rest.saturating_sub(1);
+        if self.rest > 0 {
+            return;
+        }
+        let ratio = self.ratio(sample.segment, nominal);
+        let severe = u64::from(self.target.congestion) * 100;
+        let is_silent = sample.silent_for > sample.rtt * u32::from(self.target.silence);
+        let more = || ratio >= self.ratio_before + 100 && ratio < severe && self.mean < self.target.rate;
+        let fewer = || ratio + 100 <= self.ratio_before && self.mean > self.target.rate;
+        let is_severe = || ratio >= severe && is_silent;
+        let next = if self.connections > 1 && (fewer() || is_severe()) {
+            self.connections - 1
+        } else if self.connections < self.target.connections && more() {
+            self.connections + 1
+        } else {
+            return;
+        };
+        (self.connections, self.ratio_before, self.rest) = (next, ratio, REST);
+    }
+
+    fn sum(&self) -> u64 {
+        self.windows.values().sum()
+    }
+
+    fn window(&self, segment: ByteCount) -> ByteCount {
+        segment * self.sum()
+    }
+
+    /// The congestion ratio, in percent.
+    fn ratio(&self, segment: ByteCount, nominal: ByteCount) -> u64 {
+        self.window(segment).get().saturating_mul(100) / nominal.get().max(1)
+    }
+}
+
+fn interval(target: &TargetRate, rtt: Duration) -> Duration {
+    target.interval.unwrap_or_else(|| (rtt * ROUND_TRIPS).clamp(LEAST_INTERVAL, MOST_INTERVAL))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
