@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use manyway_proto::ConfigError;
 
+use crate::tcp::Proxy;
+
 /// What carries the packets of paths. MMSP/1 goes over UDP, whatever is chosen.
 ///
 /// ```
@@ -66,6 +68,8 @@ pub struct CarrierOptions {
     /// The system's congestion control of TCP connections, such as `cubic`, `reno` or `bbr`; each end sets that of what
     /// it sends. Default `None`: the system's own. Linux only.
     pub congestion: Option<String>,
+    /// An HTTP proxy through which a client's TCP connections go. UDP does not. Default `None`: directly.
+    pub via: Option<Proxy>,
     /// TCP connections of a client on each interface that uses TCP, 1 to 16; a target rate
     /// ([`ReceiveStream::set_target_rate`](crate::ReceiveStream::set_target_rate)) changes the number. Both ends have to allow
     /// so many paths ([`path_limit`](manyway_proto::ConnectionConfig::path_limit)). Default 1.
@@ -74,7 +78,7 @@ pub struct CarrierOptions {
 
 impl Default for CarrierOptions {
     fn default() -> Self {
-        Self { choice: CarrierChoice::default(), congestion: None, connections: 1 }
+        Self { choice: CarrierChoice::default(), congestion: None, via: None, connections: 1 }
     }
 }
 

@@ -9,7 +9,7 @@ use manyway::{
     CarrierChoice, ConnectError, Connection, Endpoint, EndpointOptions, LocalAddress, Locals, PathState,
     Role, ServerOptions,
 };
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 
@@ -234,4 +234,57 @@ async fn a_taken_tcp_port_stops_a_server_that_is_to_use_tcp_and_no_other() {
     let error = bind(CarrierChoice::Tcp).unwrap_err();
     assert!(matches!(error, manyway::BindFailure::Tcp { .. }), "{error}");
     assert_eq!(bind(CarrierChoice::Auto).unwrap().tcp_addresses(), []);
+}
+
+/// An HTTP proxy that passes every connection on, or refuses all.
+async fn proxy(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") && client.read_buf(&mut request).await.unwrap_or(0) > 0
+                {
+                }
+                let request = String::from_utf8(request).unwrap();
+                let to: SocketAddr = request.split(' ').nth(1).unwrap().parse().unwrap();
+                client.write_all(answer.as_bytes()).await.unwrap();
+                if answer.contains("200")
+                    && let Ok(mut server) = TcpStream::connect(to).await
+                {
+                    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+fn client_via(proxy: &str) -> Endpoint {
+    let mut options = EndpointOptions::default();
+    let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
+    options.locals = Locals::Fixed(vec![(local, Role::Primary)]);
+    options.carriers.choice = CarrierChoice::Tcp;
+    options.carriers.via = Some(proxy.parse().unwrap());
+    Endpoint::bind(options).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tcp_goes_through_an_http_proxy_and_every_byte_arrives() {
+    let server = server(CarrierChoice::Tcp);
+    let client = client_via(&proxy("HTTP/1.1 200 Connection established\r\n\r\n").await);
+    let (connected, accepted) = connect(&server, &client, address(&server)).await;
+    assert_eq!(connected.info().await.unwrap().paths[0].statistics.tuple.remote, address(&server));
+    transfer(&connected, &accepted, 2_000_000).await;
+    transfer(&accepted, &connected, 2_000_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_refuses_is_the_reason_of_the_error() {
+    let server = server(CarrierChoice::Tcp);
+    let client = client_via(&proxy("HTTP/1.1 403 Forbidden\r\n\r\n").await);
+    let ticket = ticket(&[address(&server)]);
+    let error = soon(client.connect(&ticket)).await.unwrap_err();
+    assert!(error.to_string().contains("it refuses with \"HTTP/1.1 403 Forbidden\""), "{error}");
 }

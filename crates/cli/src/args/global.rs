@@ -11,6 +11,7 @@ use manyway_terminal::logging::Verbosity;
 use serde::Deserialize;
 
 use super::number::within;
+use super::via::{Via, parse_via};
 use crate::caps::{CapRule, CapRules, InterfaceWish};
 use crate::output::desk::Desk;
 use crate::output::units::parse_duration;
@@ -83,6 +84,14 @@ pub struct GlobalArgs {
         what this end sends; the default is that of the system. Linux only"
     )]
     pub carrier_congestion: Option<String>,
+    /// Connect by TCP through this HTTP proxy: http://HOST:PORT, or none
+    #[arg(long, global = true, value_name = "URL", value_parser = parse_via)]
+    #[arg(
+        long_help = "Connect by TCP through this HTTP proxy: http://[NAME:PASSWORD@]HOST:PORT, by CONNECT; none goes directly. \
+        Without this option HTTPS_PROXY counts, unless NO_PROXY is *. UDP is tried beside it, directly; --carrier tcp \
+        leaves that out"
+    )]
+    pub via: Option<Via>,
     /// TCP connections on each interface that uses TCP
     #[arg(long, global = true, value_name = "N", value_parser = parse_connections)]
     #[arg(
@@ -220,6 +229,7 @@ impl GlobalArgs {
         options.choice = self.carrier;
         options.congestion.clone_from(&self.carrier_congestion);
         options.connections = self.connections.unwrap_or(1);
+        options.via = self.via.clone().unwrap_or_else(Via::of_environment).0;
         options
     }
 

@@ -22,6 +22,7 @@ mod send;
 mod serve;
 mod status;
 mod transfer;
+mod via;
 
 pub use bench::BenchArgs;
 pub use caps::{CapsAction, CapsArgs, ClearArgs, SetArgs};
@@ -47,6 +48,7 @@ pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
 pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
+pub use via::Via;
 
 use clap::{Parser, Subcommand};
 

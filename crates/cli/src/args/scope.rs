@@ -22,7 +22,7 @@ const TRANSPORT: &[&str] = &[
 ];
 /// Options of a client.
 const CLIENT: &[&str] =
-    &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use", "connections"];
+    &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use", "connections", "via"];
 
 /// The commands that can go over MMSP/1: what they carry needs no secret.
 const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
@@ -39,6 +39,7 @@ const SECURE: &[&str] = &[
     "carrier",
     "carrier_congestion",
     "connections",
+    "via",
 ];
 
 /// The common options that a command accepts beside those for output and settings, which all accept.

@@ -1,7 +1,7 @@
 //! AMS, figure 10: a new address during a transfer, then the death of the first path.
 
 use super::definition::everywhere;
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::{AMS, Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig10",
@@ -20,7 +20,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     template: |_| TEMPLATE.to_owned(),
     contenders: &["manyway", "manyway:scheduler=outstanding-ratio"],
     // The lab announces no later address to multipath TCP.
-    kernel: &[],
+    kernel: &[AMS],
     alone: Alone::Not,
     columns: &[
         Column { head: "document, times", quantity: Quantity::Document(0), unit: Unit::Times },
@@ -34,6 +34,11 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Column {
             head: "outstanding-ratio Mbit/s",
             quantity: Quantity::Ours("manyway:scheduler=outstanding-ratio", Measure::Goodput),
+            unit: Unit::Megabits,
+        },
+        Column {
+            head: "AMS over TCP",
+            quantity: Quantity::Ours(AMS, Measure::Goodput),
             unit: Unit::Megabits,
         },
     ],

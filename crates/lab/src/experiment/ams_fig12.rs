@@ -1,7 +1,7 @@
 //! AMS, figure 12: two addresses at each end, of whose four pairs two are fast.
 
 use super::definition::everywhere;
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::{AMS, Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig12",
@@ -15,7 +15,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     rows: || vec![Row::new([], [2.0]).quick()],
     template: |_| TEMPLATE.to_owned(),
     contenders: &[CHOSEN, "manyway", ALL],
-    kernel: &["mptcp-cubic"],
+    kernel: &[AMS, "mptcp-cubic"],
     alone: Alone::Not,
     columns: &[
         Column { head: "document, Mbit/s", quantity: Quantity::Document(0), unit: Unit::Megabits },
@@ -26,6 +26,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Column { head: "B-D", quantity: route(3), unit: Unit::Megabits },
         Column { head: "local-disjoint", quantity: goodput("manyway"), unit: Unit::Megabits },
         Column { head: "full-mesh", quantity: goodput(ALL), unit: Unit::Megabits },
+        Column { head: "AMS over TCP", quantity: goodput(AMS), unit: Unit::Megabits },
         Column { head: "multipath TCP", quantity: goodput("mptcp-cubic"), unit: Unit::Megabits },
     ],
     claims: &[

@@ -1,7 +1,7 @@
 //! AMS, figure 9: does the throughput grow with the number of paths?
 
 use super::definition::everywhere;
-use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
+use super::{AMS, Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig9",
@@ -9,12 +9,12 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     source: "AMS 5.1, figures 8 and 9",
     found: "ideal with two paths, slightly below with three; ideal is one connection times the number of paths",
     chosen: "queues of 50 packets, the default of the document's dummynet; outstanding-ratio is the document's own way \
-             to stripe; ideal is one path of ours times the number of paths",
+             to stripe, AMS over TCP the same over TCP connections of the system with Reno; ideal is one path of ours times the number of paths",
     values: &["paths"],
     rows: || [1.0, 2.0, 3.0].map(|paths| Row::new([paths], []).quick()).to_vec(),
     template,
     contenders: &["manyway", "manyway:scheduler=outstanding-ratio", "manyway@1"],
-    kernel: &["tcp-cubic@1", "mptcp-cubic"],
+    kernel: &[AMS, "tcp-cubic@1", "mptcp-cubic"],
     alone: Alone::Not,
     columns: &[
         Column { head: "ideal Mbit/s", quantity: IDEAL, unit: Unit::Megabits },
@@ -22,6 +22,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Column { head: "of ideal", quantity: Quantity::Ratio(&OURS, &IDEAL), unit: Unit::Share },
         Column { head: "outstanding-ratio", quantity: THEIRS, unit: Unit::Megabits },
         Column { head: "of ideal", quantity: Quantity::Ratio(&THEIRS, &IDEAL), unit: Unit::Share },
+        Column { head: "AMS over TCP", quantity: goodput(AMS), unit: Unit::Megabits },
+        Column { head: "of ideal", quantity: Quantity::Ratio(&goodput(AMS), &IDEAL), unit: Unit::Share },
         Column { head: "TCP, one path", quantity: goodput("tcp-cubic@1"), unit: Unit::Megabits },
         Column { head: "multipath TCP", quantity: goodput("mptcp-cubic"), unit: Unit::Megabits },
     ],
@@ -39,6 +41,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             ("ideal", IDEAL),
             ("manyway", OURS),
             ("manyway, outstanding-ratio", THEIRS),
+            ("AMS over TCP", goodput(AMS)),
             ("TCP, one path", goodput("tcp-cubic@1")),
             ("multipath TCP", goodput("mptcp-cubic")),
         ],

@@ -112,6 +112,11 @@ impl Connections {
         client
     }
 
+    /// Something happened to a client, of which its TCP has to know.
+    pub(super) fn note_client(&mut self, client: ClientId) {
+        self.client_news.insert(client);
+    }
+
     /// Client connections, including those in the handshake.
     pub(super) fn clients(&self) -> Vec<ConnectionHandle> {
         self.attempts.handles().chain(self.peers.keys().copied()).collect()

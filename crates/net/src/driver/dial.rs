@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use manyway_proto::{Instant, LocalAddress};
 use tokio::sync::mpsc;
+use tokio::time::Instant as TokioInstant;
 
 use super::dialling::{Dialler, LineId};
 use super::peer::ClientId;
 use super::tcp::TcpStreams;
+use crate::carriers::CarrierOptions;
 use crate::options::EndpointOptions;
 use crate::tcp::{RecordStream, Settings, connect};
 
@@ -28,10 +30,20 @@ pub(super) struct Tcp {
     results: mpsc::UnboundedSender<Dialled>,
 }
 
+/// Why a TCP connection is set up.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// For a line.
+    Line(LineId),
+    /// For the race between all pairs of addresses.
+    Race,
+}
+
 /// The result of an attempt to connect.
 pub(super) struct Dialled {
     pub(super) client: ClientId,
-    pub(super) line: LineId,
+    pub(super) purpose: Purpose,
+    pub(super) took: Duration,
     pub(super) local: LocalAddress,
     pub(super) remote: SocketAddr,
     pub(super) result: io::Result<RecordStream>,
@@ -39,11 +51,12 @@ pub(super) struct Dialled {
 
 impl Tcp {
     pub(super) fn new(options: &EndpointOptions) -> Self {
-        let settings = Settings { congestion: options.carriers.congestion.clone() };
+        let CarrierOptions { congestion, via, .. } = options.carriers.clone();
+        let settings = Settings { congestion, via };
         let (results, dialled) = mpsc::unbounded_channel();
         Self {
             streams: TcpStreams::new(settings, options.ledger.is_some()),
-            dialler: Dialler::new(options.carriers.choice),
+            dialler: Dialler::new(options.carriers.choice, options.connection.pairs),
             connections: usize::from(options.carriers.connections),
             dialled,
             results,
@@ -64,15 +77,16 @@ impl Tcp {
     }
 
     /// Connects, in a task of its own.
-    pub(super) fn dial(&self, client: ClientId, line: LineId, local: LocalAddress, remote: SocketAddr) {
+    pub(super) fn dial(&self, client: ClientId, purpose: Purpose, local: LocalAddress, remote: SocketAddr) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
         tokio::spawn(async move {
             let mut from = local;
             from.address.set_port(0);
+            let start = TokioInstant::now();
             let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
             let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             // The endpoint may have ended meanwhile.
-            let _ = results.send(Dialled { client, line, local, remote, result });
+            let _ = results.send(Dialled { client, purpose, took: start.elapsed(), local, remote, result });
         });
     }
 }

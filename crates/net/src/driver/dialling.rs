@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, LocalAddress, Rate};
+use manyway_proto::{FourTuple, Instant, LocalAddress, PairMode, Rate};
 
 use super::peer::ClientId;
+use super::race::Race;
 use crate::carriers::CarrierChoice;
 
 /// UDP has this head start, at the beginning of a connection and when it stops working on an interface.
@@ -30,8 +31,19 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Dialler {
     choice: CarrierChoice,
-    clients: BTreeMap<ClientId, Vec<Line>>,
+    /// Whether each address is used by one TCP connection at most.
+    is_disjoint: bool,
+    clients: BTreeMap<ClientId, Client>,
     next_line: LineId,
+}
+
+/// The lines of a client, and how their address pairs are chosen if no address may be used twice.
+#[derive(Debug, Default)]
+struct Client {
+    lines: Vec<Line>,
+    race: Option<Race>,
+    /// The addresses of both ends at the last race.
+    raced: (Vec<LocalAddress>, Vec<SocketAddr>),
 }
 
 /// Identifies a line among all.
@@ -55,6 +67,8 @@ pub(super) struct Situation {
     pub(super) wanted: usize,
     /// How many more paths may be opened.
     pub(super) room: usize,
+    /// Whether the handshake is complete.
+    pub(super) is_connected: bool,
     /// What each TCP connection delivers.
     pub(super) rates: BTreeMap<FourTuple, Rate>,
 }
@@ -64,6 +78,10 @@ pub(super) struct Situation {
 pub(super) enum Step {
     /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
     Dial(LineId, LocalAddress, SocketAddr),
+    /// Connect by TCP to measure how long that takes; [`Dialler::on_raced`] tells the result.
+    Race(LocalAddress, SocketAddr),
+    /// End a TCP connection that no path uses.
+    Drop(FourTuple),
     /// Use a TCP connection for a path, if possible; [`Dialler::on_used`] tells that.
     Offer(FourTuple),
     /// End a TCP connection, and the path that uses it.
@@ -80,8 +98,21 @@ struct Line {
     state: State,
     /// Successive attempts without success.
     failures: u32,
-    /// A TCP connection whose path is dead: the next one replaces it.
+    /// A TCP connection whose path is dead or leads elsewhere: the next one replaces it.
     replaced: Option<FourTuple>,
+    /// What the last race decided.
+    place: Place,
+}
+
+/// To which address of the peer a line may connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// To any.
+    Anywhere,
+    /// To this one, as long as the peer has it.
+    At(SocketAddr),
+    /// To none: others use all addresses of the peer.
+    Nowhere,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +141,9 @@ enum State {
 }
 
 impl Dialler {
-    pub(super) fn new(choice: CarrierChoice) -> Self {
-        Self { choice, clients: BTreeMap::new(), next_line: LineId::default() }
+    pub(super) fn new(choice: CarrierChoice, pairs: PairMode) -> Self {
+        let is_disjoint = pairs == PairMode::Disjoint;
+        Self { choice, is_disjoint, clients: BTreeMap::new(), next_line: LineId::default() }
     }
 
     /// Whether paths may go over UDP.
@@ -126,7 +158,7 @@ impl Dialler {
 
     /// Begins to look after a client.
     pub(super) fn add(&mut self, client: ClientId) {
-        self.clients.insert(client, Vec::new());
+        self.clients.insert(client, Client::default());
     }
 
     pub(super) fn remove(&mut self, client: ClientId) {
@@ -135,20 +167,25 @@ impl Dialler {
 
     /// The clients of which a line is due.
     pub(super) fn due(&self, now: Instant) -> Vec<ClientId> {
-        let is_due = |lines: &[Line]| lines.iter().filter_map(Line::deadline).any(|at| at <= now);
-        self.clients.iter().filter(|(_, lines)| is_due(lines)).map(|(client, _)| *client).collect()
+        let is_due = |client: &Client| client.deadline().is_some_and(|at| at <= now);
+        self.clients.iter().filter(|(_, client)| is_due(client)).map(|(id, _)| *id).collect()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.clients.values().flatten().filter_map(Line::deadline).min()
+        self.clients.values().filter_map(Client::deadline).min()
     }
 
     /// Advances the lines of a client.
     pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
         let uses_udp = self.uses_udp();
+        let races = self.is_disjoint && !uses_udp;
         let Self { clients, next_line, .. } = self;
-        let Some(lines) = clients.get_mut(&client) else { return Vec::new() };
+        let Some(client) = clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
+        if races {
+            client.choose_pairs(now, situation, &mut steps);
+        }
+        let Client { lines, race, .. } = client;
         lines.retain_mut(|line| {
             line.locals.retain(|local| situation.locals.contains(local));
             let is_there =
@@ -179,10 +216,25 @@ impl Dialler {
             let used: Vec<_> = lines.iter().filter_map(Line::remote).collect();
             if let Some(line) = lines.get_mut(at) {
                 line.update(now, uses_udp, situation);
-                line.act(now, (&situation.remotes, &used), &mut room, &mut steps);
+                // The race connects all pairs.
+                if race.is_none() || !matches!(line.state, State::Waiting(_)) {
+                    line.act(now, (&situation.remotes, &used), &mut room, &mut steps);
+                }
             }
         }
         steps
+    }
+
+    /// A connection of the race between all pairs was set up in this time, or failed. False if it is not needed.
+    pub(super) fn on_raced(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        pair: (&LocalAddress, SocketAddr),
+        result: Option<(FourTuple, Duration)>,
+    ) -> bool {
+        let race = self.clients.get_mut(&client).and_then(|client| client.race.as_mut());
+        race.is_some_and(|race| race.on_result(now, pair, result))
     }
 
     /// An attempt has succeeded or failed. False if its result is not needed any more.
@@ -194,9 +246,9 @@ impl Dialler {
         result: Option<FourTuple>,
     ) -> bool {
         let uses_udp = self.uses_udp();
-        let lines = self.clients.get_mut(&client).into_iter().flatten();
         let is_meant = |other: &&mut Line| other.id == line && other.locals.contains(local);
-        let Some(line) = lines.into_iter().find(is_meant) else { return false };
+        let line = self.clients.get_mut(&client).and_then(|client| client.lines.iter_mut().find(is_meant));
+        let Some(line) = line else { return false };
         let State::Dialling(_) = line.state else { return false };
         match result {
             Some(tuple) => line.state = State::Held { tuple, offer_at: now },
@@ -207,7 +259,7 @@ impl Dialler {
 
     /// A path uses a TCP connection. Returns the one that it replaces.
     pub(super) fn on_used(&mut self, now: Instant, client: ClientId, tuple: FourTuple) -> Option<FourTuple> {
-        let mut lines = self.clients.get_mut(&client)?.iter_mut();
+        let mut lines = self.clients.get_mut(&client)?.lines.iter_mut();
         let line = lines.find(|line| line.tuple() == Some(tuple))?;
         line.state = State::Open { tuple, since: now };
         line.replaced.take()
@@ -216,25 +268,92 @@ impl Dialler {
     /// A TCP connection has ended. Returns its client.
     pub(super) fn on_ended(&mut self, now: Instant, tuple: &FourTuple) -> Option<ClientId> {
         let uses_udp = self.uses_udp();
-        self.clients.iter_mut().find_map(|(client, lines)| {
-            let line = lines.iter_mut().find(|line| line.tuple() == Some(*tuple))?;
+        self.clients.iter_mut().find_map(|(id, client)| {
+            if let Some(race) = &mut client.race {
+                race.on_ended(tuple);
+            }
+            let line = client.lines.iter_mut().find(|line| line.tuple() == Some(*tuple))?;
             line.on_ended(now, uses_udp);
-            Some(*client)
+            Some(*id)
         })
     }
 
     /// Whether nothing is under way for a client: every line has failed, or it has none because it does not use TCP.
     pub(super) fn has_failed(&self, client: ClientId) -> bool {
         let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.failures > 0;
-        self.clients.get(&client).is_none_or(|lines| !lines.is_empty() && lines.iter().all(has_failed))
+        self.clients
+            .get(&client)
+            .is_none_or(|client| !client.lines.is_empty() && client.lines.iter().all(has_failed))
     }
 
     /// UDP has failed for a client: its head start ends.
     pub(super) fn on_udp_failed(&mut self, now: Instant, client: ClientId) {
-        for line in self.clients.get_mut(&client).into_iter().flatten() {
+        let lines = self.clients.get_mut(&client).into_iter().flat_map(|client| &mut client.lines);
+        for line in lines {
             if matches!(line.state, State::Waiting(_)) && line.failures == 0 {
                 line.state = State::Waiting(now);
             }
+        }
+    }
+}
+
+impl Client {
+    fn deadline(&self) -> Option<Instant> {
+        let race = self.race.as_ref().and_then(Race::deadline);
+        // While a race runs, waiting lines wait for its end.
+        let lines =
+            self.lines.iter().filter(|line| self.race.is_none() || !matches!(line.state, State::Waiting(_)));
+        lines.filter_map(Line::deadline).chain(race).min()
+    }
+
+    /// Races for the best pairs whenever the addresses of an end have changed, and adopts the result.
+    fn choose_pairs(&mut self, now: Instant, situation: &Situation, steps: &mut Vec<Step>) {
+        if self.race.as_ref().is_some_and(|race| race.is_over(now))
+            && let Some(race) = self.race.take()
+        {
+            let chosen = race.choose();
+            steps.extend(chosen.dropped.into_iter().map(Step::Drop));
+            self.adopt(now, &chosen.kept, steps);
+        }
+        let addresses = (situation.locals.clone(), situation.remotes.clone());
+        if self.race.is_none() && situation.is_connected && self.raced != addresses {
+            self.raced = addresses;
+            self.race = Race::new(&situation.locals, &situation.remotes);
+            let pairs = self.race.iter().flat_map(Race::pairs);
+            steps.extend(pairs.map(|(local, remote)| Step::Race(local, remote)));
+        }
+    }
+
+    /// Gives each interface the connection that was chosen for it. The one before it ends when a path uses the new one.
+    fn adopt(&mut self, now: Instant, chosen: &[FourTuple], steps: &mut Vec<Step>) {
+        for line in &mut self.lines {
+            line.place = Place::Nowhere;
+        }
+        for tuple in chosen {
+            let mut is_taken = false;
+            for line in self.lines.iter_mut().filter(|line| line.is_of(&tuple.local)) {
+                line.place = Place::At(tuple.remote);
+                if line.tuple().is_some_and(|before| before.remote == tuple.remote) {
+                    continue;
+                }
+                // The connection before ends when a path uses the next one.
+                line.replaced = line.tuple();
+                line.state = State::Waiting(now);
+                if !is_taken {
+                    is_taken = true;
+                    line.state = State::Held { tuple: *tuple, offer_at: now };
+                }
+            }
+            // Its line leads there already, or its interface has gone.
+            steps.extend((!is_taken).then_some(Step::Drop(*tuple)));
+        }
+        for line in self.lines.iter_mut().filter(|line| line.place == Place::Nowhere) {
+            steps.extend(line.tuple().map(Step::Retire));
+            line.state = State::Idle;
+        }
+        if chosen.is_empty() {
+            // No pair answered: each line goes on by itself.
+            self.lines.iter_mut().for_each(|line| line.place = Place::Anywhere);
         }
     }
 }
@@ -261,16 +380,16 @@ fn add_missing(
 ) {
     let of_interface: Vec<&Line> = lines.iter().filter(|line| line.is_of(local)).collect();
     let open = of_interface.iter().find(|line| matches!(line.state, State::Open { .. }));
-    let Some(locals) = open.map(|line| line.locals.clone()) else { return };
+    let Some((locals, place)) = open.map(|line| (line.locals.clone(), line.place)) else { return };
     let missing = wanted.saturating_sub(of_interface.len()).min(room);
-    lines.extend((0..missing).map(|_| Line::new(next, locals.clone())));
+    lines.extend((0..missing).map(|_| Line { place, ..Line::new(next, locals.clone()) }));
 }
 
 impl Line {
     fn new(next: &mut LineId, locals: Vec<LocalAddress>) -> Self {
         let id = *next;
         next.0 += 1;
-        Self { id, locals, state: State::Idle, failures: 0, replaced: None }
+        Self { id, locals, state: State::Idle, failures: 0, replaced: None, place: Place::Anywhere }
     }
 
     /// Whether a path is to be opened for it.
@@ -289,7 +408,8 @@ impl Line {
     /// Follows the state of the paths.
     fn update(&mut self, now: Instant, uses_udp: bool, situation: &Situation) {
         let is_working = situation.working.iter().any(|local| self.is_of(local));
-        let is_wanted = !is_working && situation.failing.iter().any(|local| self.is_of(local));
+        let is_failing = situation.failing.iter().any(|local| self.is_of(local));
+        let is_wanted = !is_working && is_failing && self.place != Place::Nowhere;
         self.state = match self.state {
             State::Idle if is_wanted => State::Waiting(if uses_udp { now + HEAD_START } else { now }),
             State::Waiting(_) | State::Dialling(_) if !is_wanted => {
@@ -359,6 +479,11 @@ impl Line {
         let all = remotes.iter().flat_map(|remote| self.locals.iter().map(|local| (*local, *remote)));
         let mut pairs: Vec<_> =
             all.filter(|(local, remote)| remote.is_ipv4() == local.address.is_ipv4()).collect();
+        if let Place::At(chosen) = self.place
+            && remotes.contains(&chosen)
+        {
+            pairs.retain(|(_, remote)| *remote == chosen);
+        }
         pairs.sort_by_key(|(_, remote)| used.iter().filter(|other| *other == remote).count());
         let turn = usize::try_from(self.failures).unwrap_or_default();
         pairs.get(turn.checked_rem(pairs.len())?).copied()

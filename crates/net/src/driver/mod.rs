@@ -18,6 +18,7 @@ mod field_tests;
 mod links;
 mod peer;
 mod pings;
+mod race;
 mod rescue;
 mod serving;
 #[cfg(test)]

@@ -316,6 +316,11 @@ impl TcpStreams {
         self.sweep_at = (!self.streams.is_empty()).then_some(now + SWEEP);
     }
 
+    /// Ends a connection that no path uses.
+    pub(super) fn drop(&mut self, tuple: &FourTuple) {
+        self.remove(tuple).into_iter().for_each(RecordStream::reset);
+    }
+
     fn close(&mut self, now: Instant, tuple: FourTuple, endpoint: &mut Endpoint) {
         if self.remove(&tuple).is_some() {
             endpoint.on_carrier_closed(now, tuple);

@@ -7,7 +7,7 @@ use manyway_proto::{ConnectionHandle, FourTuple, Instant, PathId, PathState, Pat
 use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
-use super::dial::Dialled;
+use super::dial::{Dialled, Purpose};
 use super::dialling::{Situation, Step};
 use super::peer::ClientId;
 use crate::link::Dial;
@@ -49,9 +49,18 @@ impl Driver {
     }
 
     fn on_dialled(&mut self, now: Instant, dialled: Dialled) {
-        let Dialled { client, line, local, remote, result } = dialled;
+        let Dialled { client, purpose, took, local, remote, result } = dialled;
         let tuple = result.as_ref().map(RecordStream::tuple).ok();
-        if !self.tcp.dialler.on_dialled(now, client, (line, &local), tuple) {
+        let is_needed = match purpose {
+            Purpose::Line(line) => self.tcp.dialler.on_dialled(now, client, (line, &local), tuple),
+            Purpose::Race => {
+                let raced = tuple.map(|tuple| (tuple, took));
+                let is_needed = self.tcp.dialler.on_raced(now, client, (&local, remote), raced);
+                self.connections.note_client(client);
+                is_needed
+            }
+        };
+        if !is_needed {
             return;
         }
         match result {
@@ -69,7 +78,9 @@ impl Driver {
         let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
-                Step::Dial(line, local, remote) => self.tcp.dial(client, line, local, remote),
+                Step::Dial(line, local, remote) => self.tcp.dial(client, Purpose::Line(line), local, remote),
+                Step::Race(local, remote) => self.tcp.dial(client, Purpose::Race, local, remote),
+                Step::Drop(tuple) => self.tcp.streams.drop(&tuple),
                 Step::Offer(tuple) => {
                     if self.use_stream(now, client, tuple) {
                         let replaced = self.tcp.dialler.on_used(now, client, tuple);
@@ -90,6 +101,7 @@ impl Driver {
             Situation { wanted: self.tcp.connections(), room: usize::MAX, ..Situation::default() };
         let established = self.connections.connection_of(client);
         let is_connected = established.is_some();
+        situation.is_connected = is_connected;
         if let Some(handle) = established {
             let connection = self.endpoint.connection(handle)?;
             situation.remotes = connection.remote_addresses();

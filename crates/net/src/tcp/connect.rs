@@ -7,7 +7,7 @@ use std::time::Duration;
 use manyway_proto::{FourTuple, LocalAddress};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::RecordStream;
+use super::{Proxy, RecordStream};
 use crate::device::bind_device;
 
 /// A connection whose data is not acknowledged for so long is closed by the system.
@@ -24,12 +24,14 @@ const UNSENT: u32 = 128 * 1024;
 pub(crate) struct Settings {
     /// The system's congestion control, such as `cubic` or `bbr`; `None` for the system's default.
     pub(crate) congestion: Option<String>,
+    /// Through which connections that this end opens go.
+    pub(crate) via: Option<Proxy>,
 }
 
-/// Connects from a local address, of which port 0 lets the system choose one.
+/// Connects from a local address, of which port 0 lets the system choose one; through a proxy, if one is set.
 ///
 /// # Errors
-/// The system's, such as a refused connection.
+/// The system's, such as a refused connection, or the proxy refuses.
 pub(crate) async fn connect(
     local: LocalAddress,
     remote: SocketAddr,
@@ -41,10 +43,18 @@ pub(crate) async fn connect(
     let _ = bind_device(&socket, local);
     socket.bind(&local.address.into())?;
     configure(&socket, &settings)?;
-    let stream = tokio::net::TcpSocket::from_std_stream(socket.into()).connect(remote).await?;
+    let through = match &settings.via {
+        Some(proxy) => proxy.resolve(local.address).await?,
+        None => remote,
+    };
+    let mut stream = tokio::net::TcpSocket::from_std_stream(socket.into()).connect(through).await?;
     let mut bound = local;
     bound.address.set_port(stream.local_addr()?.port());
-    Ok(RecordStream::new(stream, FourTuple::tcp(bound, remote)))
+    let early = match &settings.via {
+        Some(proxy) => proxy.pass(&mut stream, remote).await?,
+        None => Vec::new(),
+    };
+    Ok(RecordStream::new(stream, FourTuple::tcp(bound, remote), &early))
 }
 
 /// Sets the options of a connection that it needs before it begins, or those of a listener, which its connections

@@ -23,6 +23,7 @@ pub(super) fn read(stream: &TcpStream, written: u64) -> Option<CarrierFigures> {
     // Before the first measurement it is the largest number.
     figures.minimum_rtt = micros(info.tcpi_min_rtt.min(info.tcpi_rtt));
     figures.delivery_rate = Rate::from_bytes_per_second(info.tcpi_delivery_rate);
+    figures.receive_rtt = micros(info.tcpi_rcv_rtt);
     figures.receive_segment = ByteCount(u64::from(info.tcpi_rcv_mss));
     // The acknowledgement of a client's SYN counts as a byte.
     figures.outstanding = ByteCount(written.saturating_sub(info.tcpi_bytes_acked));

@@ -55,7 +55,7 @@ impl Listener {
         self.io.poll_accept(context).map(|accepted| {
             let (stream, remote) = accepted?;
             let local = LocalAddress { interface: 0, address: stream.local_addr()? };
-            Ok(RecordStream::new(stream, FourTuple::tcp(local, remote)))
+            Ok(RecordStream::new(stream, FourTuple::tcp(local, remote), &[]))
         })
     }
 }

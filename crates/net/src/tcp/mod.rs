@@ -8,8 +8,10 @@ mod listener;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod via;
 mod window;
 
 pub(crate) use connect::{Settings, connect};
 pub(crate) use listener::Listener;
 pub(crate) use stream::RecordStream;
+pub use via::Proxy;

@@ -22,9 +22,11 @@ pub(crate) struct RecordStream {
 }
 
 impl RecordStream {
-    /// A stream over a connection between these addresses.
-    pub(super) fn new(io: TcpStream, tuple: FourTuple) -> Self {
-        Self { io, tuple, records: Records::default(), rest: Vec::new(), taken: 0, written: 0 }
+    /// A stream over a connection between these addresses, from which `early` was read already.
+    pub(super) fn new(io: TcpStream, tuple: FourTuple, early: &[u8]) -> Self {
+        let mut records = Records::default();
+        records.push(early);
+        Self { io, tuple, records, rest: Vec::new(), taken: 0, written: 0 }
     }
 
     /// The addresses of both ends.

@@ -19,7 +19,8 @@ pub(crate) struct Events {
 impl Events {
     /// Adds an event. Costs O(1); with more than 128 waiting events O(n).
     pub(crate) fn push(&mut self, event: Event) {
-        if event == Event::PeerAddresses && self.waiting.contains(&event) {
+        let is_repeat = matches!(event, Event::PeerAddresses | Event::TcpConnections);
+        if is_repeat && self.waiting.contains(&event) {
             return;
         }
         if let Event::AddressObserved { path, .. } = event {
@@ -39,7 +40,9 @@ impl Events {
 
     /// Drops the oldest event of the same path, or else the oldest of any path.
     fn make_room(&mut self, event: &Event) {
-        let of_path = |waiting: &Event| matches!(waiting, Event::Path(_) | Event::AddressObserved { .. });
+        let of_path = |waiting: &Event| {
+            matches!(waiting, Event::Path(_) | Event::AddressObserved { .. } | Event::TargetRate(_))
+        };
         let of_same_path = |waiting: &Event| match (waiting, event) {
             (Event::Path(old), Event::Path(new)) => old.path == new.path,
             _ => false,
@@ -83,6 +86,7 @@ mod tests {
             events.push(path(number, PathState::Validating));
             events.push(path(number, PathState::Closed));
             events.push(Event::PeerAddresses);
+            events.push(Event::TcpConnections);
             let address = ([192, 0, 2, 1], 1).into();
             events.push(Event::AddressObserved { path: PathId(number), address });
             assert!(events.waiting.len() <= MOST);
@@ -92,6 +96,7 @@ mod tests {
         assert_eq!(events.pop(), Some(Event::Connected));
         let told: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
         assert_eq!(told.iter().filter(|event| **event == Event::PeerAddresses).count(), 1);
+        assert_eq!(told.iter().filter(|event| **event == Event::TcpConnections).count(), 1);
         assert_eq!(told.last(), Some(&Event::Closed(end)));
     }
 

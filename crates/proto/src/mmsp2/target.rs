@@ -193,6 +193,9 @@ fn live(engine: &Engine) -> impl Iterator<Item = &Path> {
 
 fn mean_rtt(engine: &Engine) -> Duration {
     let rtt = |path: &Path| match path.recovery.figures() {
+        Some(figures) if !path.is_datagram() && figures.receive_rtt > Duration::ZERO => {
+            figures.rtt.min(figures.receive_rtt)
+        }
         Some(figures) if !path.is_datagram() => figures.rtt,
         _ => path.recovery.rtt().smoothed(),
     };

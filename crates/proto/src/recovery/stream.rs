@@ -40,6 +40,9 @@ pub struct CarrierFigures {
     pub window: ByteCount,
     /// Bytes in the send buffer: those on their way, and those not sent yet (`SIOCOUTQ`).
     pub outstanding: ByteCount,
+    /// RTT as the receiver of data sees it; zero before the first measurement (`tcpi_rcv_rtt`). That of an end which sends
+    /// little contains the delay of acknowledgements.
+    pub receive_rtt: Duration,
     /// Payload of a full segment that the peer sends; zero if none came (`tcpi_rcv_mss`).
     pub receive_segment: ByteCount,
     /// Measured delivery rate; zero before the first measurement (`tcpi_delivery_rate`).
@@ -55,6 +58,7 @@ impl CarrierFigures {
             minimum_rtt: rtt,
             window,
             outstanding: ByteCount::ZERO,
+            receive_rtt: Duration::ZERO,
             receive_segment: ByteCount::ZERO,
             delivery_rate: Rate::ZERO,
         }

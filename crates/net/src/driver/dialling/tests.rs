@@ -28,6 +28,7 @@ fn situation(working: &[u32]) -> Situation {
         dead: Vec::new(),
         wanted: 1,
         room: 8,
+        is_connected: true,
         rates: BTreeMap::new(),
     }
 }
@@ -44,7 +45,7 @@ fn dial(interface: u32, host: u8) -> Step {
 const CLIENT: ClientId = ClientId::FIRST;
 
 fn dialler(choice: CarrierChoice) -> Dialler {
-    let mut dialler = Dialler::new(choice);
+    let mut dialler = Dialler::new(choice, PairMode::LocalDisjoint);
     dialler.add(CLIENT);
     dialler
 }
@@ -263,4 +264,67 @@ fn the_slowest_connections_end_when_fewer_are_wanted_and_one_stays() {
     situation.wanted = 0;
     assert_eq!(dialler.advance(at(30), CLIENT, &situation), [Step::Retire(tuples[2])]);
     assert_eq!(dialler.advance(at(40), CLIENT, &situation), []);
+}
+
+/// The steps of a race, with these set-up times in ms between both interfaces and both hosts.
+fn race(dialler: &mut Dialler, situation: &Situation, steps: &[Step], times: [[u64; 2]; 2]) -> Vec<Step> {
+    let mut count = 0;
+    for step in steps {
+        let Step::Race(from, to) = step else { continue };
+        count += 1;
+        let (interface, host) =
+            (usize::try_from(from.interface).unwrap(), if *to == remote(1) { 0 } else { 1 });
+        let took = Duration::from_millis(times[interface - 1][host]);
+        let tuple =
+            stream(from.interface, 70 + u16::try_from(count).unwrap(), u8::try_from(host + 1).unwrap());
+        assert!(dialler.on_raced(at(50), CLIENT, (from, *to), Some((tuple, took))));
+    }
+    assert_eq!(count, 4, "{steps:?}");
+    dialler.advance(at(100), CLIENT, situation)
+}
+
+#[test]
+fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to_the_chosen_one() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint);
+    dialler.add(CLIENT);
+    let mut situation = situation(&[]);
+    situation.is_connected = false;
+    let first = stream(1, 50, 1);
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation), [dial(1, 1), dial(2, 2)]);
+    dialler.on_dialled(at(0), CLIENT, (line(1), &local(1)), Some(first));
+    dialler.on_used(at(0), CLIENT, first);
+    situation.is_connected = true;
+    let steps = dialler.advance(at(10), CLIENT, &situation);
+    let steps = race(&mut dialler, &situation, &steps, [[50, 10], [10, 50]]);
+    let (one, two) = (stream(1, 72, 2), stream(2, 73, 1));
+    let dropped = [Step::Drop(stream(1, 71, 1)), Step::Drop(stream(2, 74, 2))];
+    assert_eq!(steps, [&dropped[..], &[Step::Offer(one), Step::Offer(two)]].concat());
+    assert_eq!(dialler.on_used(at(100), CLIENT, one), Some(first), "the first one ends");
+    assert_eq!(dialler.on_used(at(100), CLIENT, two), None);
+    assert_eq!(dialler.advance(at(200), CLIENT, &situation), [], "no other race");
+    // A connection that ends is set up again between the same addresses.
+    assert_eq!(dialler.on_ended(at(9000), &one), Some(CLIENT));
+    assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [dial(1, 2)]);
+    // Other addresses are another race.
+    situation.remotes.push(remote(3));
+    let races = dialler.advance(at(9001), CLIENT, &situation);
+    assert_eq!(races.iter().filter(|step| matches!(step, Step::Race(..))).count(), 6);
+}
+
+#[test]
+fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint);
+    dialler.add(CLIENT);
+    let mut situation = situation(&[]);
+    situation.remotes.truncate(1);
+    let steps = dialler.advance(at(0), CLIENT, &situation);
+    for step in &steps {
+        let Step::Race(from, to) = step else { continue };
+        let took = Duration::from_millis(u64::from(from.interface) * 10);
+        dialler.on_raced(at(50), CLIENT, (from, *to), Some((stream(from.interface, 70, 1), took)));
+    }
+    let steps = dialler.advance(at(100), CLIENT, &situation);
+    assert_eq!(steps, [Step::Drop(stream(2, 70, 1)), Step::Offer(stream(1, 70, 1))]);
+    dialler.on_used(at(100), CLIENT, stream(1, 70, 1));
+    assert_eq!((dialler.advance(at(5000), CLIENT, &situation), dialler.deadline()), (vec![], None));
 }
