@@ -70,6 +70,11 @@ pub struct CarrierOptions {
     pub congestion: Option<String>,
     /// An HTTP proxy through which a client's TCP connections go. UDP does not. Default `None`: directly.
     pub via: Option<Proxy>,
+    /// A server's port for TCP within TLS, at the addresses where it listens; 443 looks like a web server. Default `None`.
+    pub listen_tls: Option<u16>,
+    /// The port of a server at which a client tries TCP within TLS where TCP alone does not work. `None` tries none. Default
+    /// 443.
+    pub tls_port: Option<u16>,
     /// TCP connections of a client on each interface that uses TCP, 1 to 16; a target rate
     /// ([`ReceiveStream::set_target_rate`](crate::ReceiveStream::set_target_rate)) changes the number. Both ends have to allow
     /// so many paths ([`path_limit`](manyway_proto::ConnectionConfig::path_limit)). Default 1.
@@ -78,7 +83,14 @@ pub struct CarrierOptions {
 
 impl Default for CarrierOptions {
     fn default() -> Self {
-        Self { choice: CarrierChoice::default(), congestion: None, via: None, connections: 1 }
+        Self {
+            choice: CarrierChoice::default(),
+            congestion: None,
+            via: None,
+            listen_tls: None,
+            tls_port: Some(443),
+            connections: 1,
+        }
     }
 }
 

@@ -288,3 +288,51 @@ async fn a_proxy_that_refuses_is_the_reason_of_the_error() {
     let error = soon(client.connect(&ticket)).await.unwrap_err();
     assert!(error.to_string().contains("it refuses with \"HTTP/1.1 403 Forbidden\""), "{error}");
 }
+
+/// A TCP port of loopback that nobody uses now.
+async fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tcp_within_tls_is_used_where_tcp_alone_is_refused() {
+    let port = free_port().await;
+    let mut with_tls = ServerOptions::new(identity(), &SECRET);
+    with_tls.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let mut options = EndpointOptions::default();
+    options.server = Some(with_tls);
+    options.carriers.listen_tls = Some(port);
+    let server = Endpoint::bind(options).unwrap();
+    let mut options = EndpointOptions::default();
+    let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
+    options.locals = Locals::Fixed(vec![(local, Role::Primary)]);
+    options.carriers.choice = CarrierChoice::Tcp;
+    options.carriers.tls_port = Some(port);
+    let client = Endpoint::bind(options).unwrap();
+    let filtered = SocketAddr::from(([127, 0, 0, 1], free_port().await));
+    let (connected, accepted) = connect(&server, &client, filtered).await;
+    assert_eq!(connected.info().await.unwrap().paths[0].statistics.tuple.remote.port(), port);
+    transfer(&connected, &accepted, 5_000_000).await;
+    transfer(&accepted, &connected, 5_000_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_begins_no_tls_handshake_is_let_go_and_keeps_no_other_out() {
+    let port = free_port().await;
+    let mut with_tls = ServerOptions::new(identity(), &SECRET);
+    with_tls.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let mut options = EndpointOptions::default();
+    options.server = Some(with_tls);
+    options.carriers.listen_tls = Some(port);
+    let _server = Endpoint::bind(options).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let mut idle = Vec::new();
+    for _ in 0..80 {
+        idle.push(TcpStream::connect(address).await.unwrap());
+    }
+    let mut nothing = [0];
+    for stream in &mut idle {
+        let ended = within(10, stream.read(&mut nothing)).await;
+        assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    }
+}

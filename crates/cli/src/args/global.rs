@@ -73,8 +73,8 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "NAME", default_value_t, hide_default_value = true)]
     #[arg(
         long_help = "What carries the packets of the paths: udp, tcp or auto (the default: UDP, and on each interface where \
-        that does not work for 250 ms a TCP connection to the same port, until UDP has worked there for 5 s). A server \
-        accepts both unless udp is chosen; --wire mmsp1 is always UDP. `manyway paths` tells which paths go over TCP"
+        that does not work for 250 ms a TCP connection to the same port, or within TLS to port 443, until \
+        UDP has worked there for 5 s). A server accepts both unless udp is chosen; --wire mmsp1 is always UDP. `manyway paths` tells which paths go over TCP"
     )]
     pub carrier: CarrierChoice,
     /// The system's congestion control of TCP connections, such as cubic, reno or bbr

@@ -9,7 +9,7 @@ use manyway::resolve::socket_address;
 use manyway::{AddressFilter, HostPort};
 use manyway_egress::Opening;
 
-use super::number::within;
+use super::number::{port, within};
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
@@ -31,6 +31,9 @@ pub struct ServeArgs {
     /// Listen here; may be given several times; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
+    /// Accept TCP within TLS here too, for clients in networks that let nothing else through; such as 443
+    #[arg(long, value_name = "PORT", value_parser = port)]
+    pub tls_port: Option<u16>,
     /// Tell clients to come here, for a server behind NAT; may be given several times
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,

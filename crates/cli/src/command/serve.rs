@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::{
-    AddressFilter, Authoriser, ByteCount, Connection, Endpoint, EndpointOptions, Host, HostPort,
-    Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
+    AddressFilter, Authoriser, ByteCount, CarrierChoice, Connection, Endpoint, EndpointOptions, Host,
+    HostPort, Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
 use manyway_terminal::signal::Signal;
@@ -58,6 +58,10 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         options.connection.path_limit = MOST_PATHS;
     }
     options.carriers = global.carriers();
+    if arguments.tls_port.is_some() && (global.wire == Wire::Mmsp1 || global.carrier == CarrierChoice::Udp) {
+        return Err(CommandError::usage("--tls-port is for TCP: leave out --wire mmsp1 and --carrier udp"));
+    }
+    options.carriers.listen_tls = arguments.tls_port;
     options.ledger = ledger(global)?;
     let (admission, egress) = match global.wire {
         Wire::Mmsp2 => {

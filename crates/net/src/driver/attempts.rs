@@ -28,7 +28,7 @@ pub(super) struct Attempt {
     pub(super) obstacle: Option<ConnectError>,
     /// Why its first handshake failed.
     pub(super) failure: Option<ConnectionError>,
-    /// Why TCP could not be connected, last.
+    /// Why TCP could not be connected, first.
     pub(super) refusal: Option<(SocketAddr, io::Error)>,
 }
 

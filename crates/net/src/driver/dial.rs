@@ -9,7 +9,7 @@ use manyway_proto::{Instant, LocalAddress};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
-use super::dialling::{Dialler, LineId};
+use super::dialling::{Dialler, LineId, Target};
 use super::peer::ClientId;
 use super::tcp::TcpStreams;
 use crate::carriers::CarrierOptions;
@@ -56,7 +56,11 @@ impl Tcp {
         let (results, dialled) = mpsc::unbounded_channel();
         Self {
             streams: TcpStreams::new(settings, options.ledger.is_some()),
-            dialler: Dialler::new(options.carriers.choice, options.connection.pairs),
+            dialler: Dialler::new(
+                options.carriers.choice,
+                options.connection.pairs,
+                options.carriers.tls_port,
+            ),
             connections: usize::from(options.carriers.connections),
             dialled,
             results,
@@ -77,16 +81,24 @@ impl Tcp {
     }
 
     /// Connects, in a task of its own.
-    pub(super) fn dial(&self, client: ClientId, purpose: Purpose, local: LocalAddress, remote: SocketAddr) {
+    pub(super) fn dial(&self, client: ClientId, purpose: Purpose, local: LocalAddress, target: Target) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
         tokio::spawn(async move {
             let mut from = local;
             from.address.set_port(0);
             let start = TokioInstant::now();
-            let connecting = tokio::time::timeout(CONNECT, connect(from, remote, settings));
+            let connecting =
+                tokio::time::timeout(CONNECT, connect(from, (target.remote, target.is_tls), settings));
             let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             // The endpoint may have ended meanwhile.
-            let _ = results.send(Dialled { client, purpose, took: start.elapsed(), local, remote, result });
+            let _ = results.send(Dialled {
+                client,
+                purpose,
+                took: start.elapsed(),
+                local,
+                remote: target.remote,
+                result,
+            });
         });
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Dialler {
     choice: CarrierChoice,
     /// Whether each address is used by one TCP connection at most.
     is_disjoint: bool,
+    /// The port of servers for TLS.
+    tls_port: Option<u16>,
     clients: BTreeMap<ClientId, Client>,
     next_line: LineId,
 }
@@ -73,11 +75,18 @@ pub(super) struct Situation {
     pub(super) rates: BTreeMap<FourTuple, Rate>,
 }
 
+/// Where to connect: to an address of the server, or to its port for TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) remote: SocketAddr,
+    pub(super) is_tls: bool,
+}
+
 /// What is to be done for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
-    Dial(LineId, LocalAddress, SocketAddr),
+    Dial(LineId, LocalAddress, Target),
     /// Connect by TCP to measure how long that takes; [`Dialler::on_raced`] tells the result.
     Race(LocalAddress, SocketAddr),
     /// End a TCP connection that no path uses.
@@ -102,6 +111,10 @@ struct Line {
     replaced: Option<FourTuple>,
     /// What the last race decided.
     place: Place,
+    /// Whether its last connection was within TLS.
+    used_tls: bool,
+    /// How many targets there were at the last attempt.
+    targets: u32,
 }
 
 /// To which address of the peer a line may connect.
@@ -121,7 +134,7 @@ enum State {
     Idle,
     /// The next attempt begins at this time.
     Waiting(Instant),
-    Dialling(SocketAddr),
+    Dialling(Target),
     /// Connected, and offered at this time.
     Held {
         tuple: FourTuple,
@@ -141,9 +154,9 @@ enum State {
 }
 
 impl Dialler {
-    pub(super) fn new(choice: CarrierChoice, pairs: PairMode) -> Self {
+    pub(super) fn new(choice: CarrierChoice, pairs: PairMode, tls_port: Option<u16>) -> Self {
         let is_disjoint = pairs == PairMode::Disjoint;
-        Self { choice, is_disjoint, clients: BTreeMap::new(), next_line: LineId::default() }
+        Self { choice, is_disjoint, tls_port, clients: BTreeMap::new(), next_line: LineId::default() }
     }
 
     /// Whether paths may go over UDP.
@@ -179,7 +192,7 @@ impl Dialler {
     pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
         let uses_udp = self.uses_udp();
         let races = self.is_disjoint && !uses_udp;
-        let Self { clients, next_line, .. } = self;
+        let Self { clients, next_line, tls_port, .. } = self;
         let Some(client) = clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
         if races {
@@ -218,7 +231,7 @@ impl Dialler {
                 line.update(now, uses_udp, situation);
                 // The race connects all pairs.
                 if race.is_none() || !matches!(line.state, State::Waiting(_)) {
-                    line.act(now, (&situation.remotes, &used), &mut room, &mut steps);
+                    line.act(now, (&situation.remotes, &used, *tls_port), &mut room, &mut steps);
                 }
             }
         }
@@ -249,9 +262,12 @@ impl Dialler {
         let is_meant = |other: &&mut Line| other.id == line && other.locals.contains(local);
         let line = self.clients.get_mut(&client).and_then(|client| client.lines.iter_mut().find(is_meant));
         let Some(line) = line else { return false };
-        let State::Dialling(_) = line.state else { return false };
+        let State::Dialling(target) = line.state else { return false };
         match result {
-            Some(tuple) => line.state = State::Held { tuple, offer_at: now },
+            Some(tuple) => {
+                line.used_tls = target.is_tls;
+                line.state = State::Held { tuple, offer_at: now };
+            }
             None => line.try_again(now, uses_udp),
         }
         true
@@ -278,9 +294,9 @@ impl Dialler {
         })
     }
 
-    /// Whether nothing is under way for a client: every line has failed, or it has none because it does not use TCP.
+    /// Whether nothing is under way for a client: every line has tried everything in vain, or it has none because it does not use TCP.
     pub(super) fn has_failed(&self, client: ClientId) -> bool {
-        let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.failures > 0;
+        let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.has_tried_all();
         self.clients
             .get(&client)
             .is_none_or(|client| !client.lines.is_empty() && client.lines.iter().all(has_failed))
@@ -389,7 +405,21 @@ impl Line {
     fn new(next: &mut LineId, locals: Vec<LocalAddress>) -> Self {
         let id = *next;
         next.0 += 1;
-        Self { id, locals, state: State::Idle, failures: 0, replaced: None, place: Place::Anywhere }
+        Self {
+            id,
+            locals,
+            state: State::Idle,
+            failures: 0,
+            replaced: None,
+            place: Place::Anywhere,
+            used_tls: false,
+            targets: 1,
+        }
+    }
+
+    /// Whether each target was tried in vain.
+    fn has_tried_all(&self) -> bool {
+        self.failures >= self.targets.max(1)
     }
 
     /// Whether a path is to be opened for it.
@@ -437,7 +467,7 @@ impl Line {
     fn act(
         &mut self,
         now: Instant,
-        (remotes, used): (&[SocketAddr], &[SocketAddr]),
+        (remotes, used, tls_port): (&[SocketAddr], &[SocketAddr], Option<u16>),
         room: &mut usize,
         steps: &mut Vec<Step>,
     ) {
@@ -448,10 +478,10 @@ impl Line {
                 self.state = State::Waiting(now + AGAIN);
             }
             State::Waiting(at) if at <= now => {
-                if let Some((local, remote)) = self.choose(remotes, used) {
+                if let Some((local, target)) = self.choose(remotes, used, tls_port) {
                     *room -= 1;
-                    self.state = State::Dialling(remote);
-                    steps.push(Step::Dial(self.id, local, remote));
+                    self.state = State::Dialling(target);
+                    steps.push(Step::Dial(self.id, local, target));
                 } else {
                     self.failures = self.failures.saturating_add(1);
                     self.state = State::Waiting(now + AGAIN_AT_MOST);
@@ -475,7 +505,13 @@ impl Line {
     }
 
     /// The addresses to connect: to one that the fewest other lines use, and another pair after each failure.
-    fn choose(&self, remotes: &[SocketAddr], used: &[SocketAddr]) -> Option<(LocalAddress, SocketAddr)> {
+    /// Those with TLS come behind the others, but first where TLS worked before.
+    fn choose(
+        &mut self,
+        remotes: &[SocketAddr],
+        used: &[SocketAddr],
+        tls_port: Option<u16>,
+    ) -> Option<(LocalAddress, Target)> {
         let all = remotes.iter().flat_map(|remote| self.locals.iter().map(|local| (*local, *remote)));
         let mut pairs: Vec<_> =
             all.filter(|(local, remote)| remote.is_ipv4() == local.address.is_ipv4()).collect();
@@ -485,8 +521,18 @@ impl Line {
             pairs.retain(|(_, remote)| *remote == chosen);
         }
         pairs.sort_by_key(|(_, remote)| used.iter().filter(|other| *other == remote).count());
+        let plain = pairs.iter().map(|(local, remote)| (*local, Target { remote: *remote, is_tls: false }));
+        let within = |(local, remote): &(LocalAddress, SocketAddr), port| {
+            (*local, Target { remote: SocketAddr::new(remote.ip(), port), is_tls: true })
+        };
+        let tls = tls_port.into_iter().flat_map(|port| pairs.iter().map(move |pair| within(pair, port)));
+        let mut targets: Vec<_> = plain.chain(tls).collect();
+        if self.used_tls {
+            targets.reverse();
+        }
+        self.targets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
         let turn = usize::try_from(self.failures).unwrap_or_default();
-        pairs.get(turn.checked_rem(pairs.len())?).copied()
+        targets.get(turn.checked_rem(targets.len())?).copied()
     }
 
     fn on_ended(&mut self, now: Instant, uses_udp: bool) {
@@ -519,7 +565,7 @@ impl Line {
     }
 
     fn remote(&self) -> Option<SocketAddr> {
-        let dialled = if let State::Dialling(remote) = self.state { Some(remote) } else { None };
+        let dialled = if let State::Dialling(target) = self.state { Some(target.remote) } else { None };
         dialled.or_else(|| self.tuple().map(|tuple| tuple.remote))
     }
 

@@ -15,6 +15,7 @@ mod dialling;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
+mod handshakes;
 mod links;
 mod peer;
 mod pings;

@@ -18,6 +18,7 @@ use crate::interfaces::Snapshot;
 use crate::interfaces::reachable::reachable_addresses;
 use crate::key_log::KeyLog;
 use crate::options::{EndpointOptions, check_ports};
+use crate::tcp::Camouflage;
 use crate::udp::BindError;
 
 /// What a server is started with.
@@ -48,6 +49,9 @@ impl Serving<'_> {
         let listening = self.sockets.listening();
         if server.is_some() && carriers.choice != CarrierChoice::Udp {
             accept_tcp(self.tcp, &listening, carriers.choice)?;
+            if let Some(port) = carriers.listen_tls {
+                accept_tls(self.tcp, &listening, port)?;
+            }
         }
         let candidate = |address| LocalCandidate { address, role: Role::Primary };
         self.connections.listening = listening.iter().copied().map(candidate).collect();
@@ -95,6 +99,18 @@ fn accept_tcp(
                 tracing::warn!(address = %local.address, %error, "no TCP here: clients whose UDP is blocked can not connect");
             }
         }
+    }
+    Ok(())
+}
+
+/// Accepts TCP connections with TLS at a port of each address where UDP is listened on.
+fn accept_tls(tcp: &mut TcpStreams, listening: &[LocalAddress], port: u16) -> Result<(), BindFailure> {
+    let acceptor = Camouflage::acceptor();
+    for local in listening {
+        let address = SocketAddr::new(local.address.ip(), port);
+        let listened = acceptor.as_ref().map_err(|error| io::Error::other(error.to_string()));
+        let listened = listened.and_then(|acceptor| tcp.listen_tls(address, acceptor.clone()));
+        listened.map_err(|source| BindFailure::Tcp { address, source })?;
     }
     Ok(())
 }

@@ -11,9 +11,12 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionHandle, Ecn, Endpoint, FourTuple, Instant, Transmit};
 
+use super::handshakes::Handshakes;
 use super::traffic::{Traffic, Way};
+use tokio_rustls::TlsAcceptor;
+
 use crate::clock::Clock;
-use crate::tcp::{Listener, RecordStream, Settings};
+use crate::tcp::{Accepted, Listener, RecordStream, Settings};
 
 /// Connections accepted in one turn at one address.
 const ACCEPTS: usize = 16;
@@ -39,10 +42,11 @@ const MOST_PENDING: u64 = 1024 * 1024;
 const SEGMENT: usize = 1400;
 
 /// The TCP connections of a driver, and the addresses where it accepts more.
-#[derive(Debug)]
 pub(super) struct TcpStreams {
     settings: Settings,
     listeners: Vec<Listener>,
+    /// TLS handshakes of clients.
+    handshakes: Handshakes,
     accept_at: Option<Instant>,
     streams: BTreeMap<FourTuple, Stream>,
     unproven: BTreeMap<IpAddr, usize>,
@@ -84,6 +88,7 @@ impl TcpStreams {
         Self {
             settings,
             listeners: Vec::new(),
+            handshakes: Handshakes::default(),
             accept_at: None,
             streams: BTreeMap::new(),
             unproven: BTreeMap::new(),
@@ -100,7 +105,13 @@ impl TcpStreams {
 
     /// Accepts connections at an address from now on.
     pub(super) fn listen(&mut self, address: SocketAddr) -> io::Result<()> {
-        self.listeners.push(Listener::bind(address, &self.settings)?);
+        self.listeners.push(Listener::bind(address, &self.settings, None)?);
+        Ok(())
+    }
+
+    /// Accepts connections with TLS at an address from now on.
+    pub(super) fn listen_tls(&mut self, address: SocketAddr, tls: TlsAcceptor) -> io::Result<()> {
+        self.listeners.push(Listener::bind(address, &self.settings, Some(tls))?);
         Ok(())
     }
 
@@ -184,7 +195,8 @@ impl TcpStreams {
         for listener in &self.listeners {
             for _ in 0..ACCEPTS {
                 match listener.poll_accept(context) {
-                    Poll::Ready(Ok(stream)) => accepted.push(stream),
+                    Poll::Ready(Ok(Accepted::Plain(stream))) => accepted.push(stream),
+                    Poll::Ready(Ok(Accepted::Tls(accept, tuple))) => self.handshakes.start(accept, tuple),
                     Poll::Ready(Err(error)) => {
                         tracing::debug!(%error, "accept");
                         self.accept_at = Some(now + ACCEPT_AGAIN);
@@ -195,6 +207,7 @@ impl TcpStreams {
             }
         }
         let more = accepted.len() >= ACCEPTS;
+        accepted.extend(self.handshakes.poll(context));
         for stream in accepted {
             self.admit(now, stream);
         }

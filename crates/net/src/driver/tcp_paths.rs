@@ -8,7 +8,7 @@ use tokio::time::Instant as TokioInstant;
 
 use super::Driver;
 use super::dial::{Dialled, Purpose};
-use super::dialling::{Situation, Step};
+use super::dialling::{Situation, Step, Target};
 use super::peer::ClientId;
 use crate::link::Dial;
 use crate::tcp::RecordStream;
@@ -68,7 +68,8 @@ impl Driver {
             Err(error) => {
                 tracing::debug!(%local, %remote, %error, "no TCP connection");
                 if let Some(attempt) = self.connections.attempts.get(client) {
-                    attempt.refusal = Some((remote, error));
+                    // What was tried first says most.
+                    attempt.refusal.get_or_insert((remote, error));
                 }
             }
         }
@@ -78,8 +79,11 @@ impl Driver {
         let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
-                Step::Dial(line, local, remote) => self.tcp.dial(client, Purpose::Line(line), local, remote),
-                Step::Race(local, remote) => self.tcp.dial(client, Purpose::Race, local, remote),
+                Step::Dial(line, local, target) => self.tcp.dial(client, Purpose::Line(line), local, target),
+                Step::Race(local, remote) => {
+                    let target = Target { remote, is_tls: false };
+                    self.tcp.dial(client, Purpose::Race, local, target);
+                }
                 Step::Drop(tuple) => self.tcp.streams.drop(&tuple),
                 Step::Offer(tuple) => {
                     if self.use_stream(now, client, tuple) {

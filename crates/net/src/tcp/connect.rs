@@ -7,7 +7,8 @@ use std::time::Duration;
 use manyway_proto::{FourTuple, LocalAddress};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::{Proxy, RecordStream};
+use super::pipe::Pipe;
+use super::{Proxy, RecordStream, tls};
 use crate::device::bind_device;
 
 /// A connection whose data is not acknowledged for so long is closed by the system.
@@ -28,13 +29,14 @@ pub(crate) struct Settings {
     pub(crate) via: Option<Proxy>,
 }
 
-/// Connects from a local address, of which port 0 lets the system choose one; through a proxy, if one is set.
+/// Connects from a local address, of which port 0 lets the system choose one; through a proxy, if one is set, and with
+/// TLS, if that is wanted.
 ///
 /// # Errors
 /// The system's, such as a refused connection, or the proxy refuses.
 pub(crate) async fn connect(
     local: LocalAddress,
-    remote: SocketAddr,
+    (remote, is_tls): (SocketAddr, bool),
     settings: Settings,
 ) -> io::Result<RecordStream> {
     let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
@@ -54,7 +56,8 @@ pub(crate) async fn connect(
         Some(proxy) => proxy.pass(&mut stream, remote).await?,
         None => Vec::new(),
     };
-    Ok(RecordStream::new(stream, FourTuple::tcp(bound, remote), &early))
+    let pipe = if is_tls { tls::wrap(stream).await? } else { Pipe::Plain(stream) };
+    Ok(RecordStream::new(pipe, FourTuple::tcp(bound, remote), &early))
 }
 
 /// Sets the options of a connection that it needs before it begins, or those of a listener, which its connections

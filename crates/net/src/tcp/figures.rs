@@ -3,9 +3,10 @@
 use manyway_proto::CarrierFigures;
 use tokio::net::TcpStream;
 
-/// Reads the figures of a connection to which `written` bytes were given. Costs a system call.
+/// Reads the figures of a connection to which `written` bytes were given; `None` if that is not known. Costs a system
+/// call, or two.
 #[cfg(target_os = "linux")]
-pub(super) fn read(stream: &TcpStream, written: u64) -> Option<CarrierFigures> {
+pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<CarrierFigures> {
     use std::time::Duration;
 
     use manyway_proto::{ByteCount, Rate};
@@ -26,13 +27,16 @@ pub(super) fn read(stream: &TcpStream, written: u64) -> Option<CarrierFigures> {
     figures.receive_rtt = micros(info.tcpi_rcv_rtt);
     figures.receive_segment = ByteCount(u64::from(info.tcpi_rcv_mss));
     // The acknowledgement of a client's SYN counts as a byte.
-    figures.outstanding = ByteCount(written.saturating_sub(info.tcpi_bytes_acked));
+    figures.outstanding = match written {
+        Some(written) => ByteCount(written.saturating_sub(info.tcpi_bytes_acked)),
+        None => ByteCount(linux::send_queue(stream).ok()?),
+    };
     Some(figures)
 }
 
 /// Other systems do not say enough: only a full send buffer holds the sender back.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn read(_: &TcpStream, _: u64) -> Option<CarrierFigures> {
+pub(super) fn read(_: &TcpStream, _: Option<u64>) -> Option<CarrierFigures> {
     None
 }
 
@@ -65,5 +69,16 @@ mod linux {
         }
         // SAFETY: it was zeroed, and every pattern of bits is a valid value of its fields, which are integers.
         Ok(unsafe { info.assume_init() })
+    }
+
+    /// Bytes in the send buffer, sent or not, that the peer has not acknowledged.
+    pub(super) fn send_queue(socket: &impl AsRawFd) -> io::Result<u64> {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the system writes one `int` to `bytes`. The descriptor is open while `socket` is borrowed.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(u64::try_from(bytes).unwrap_or_default())
     }
 }

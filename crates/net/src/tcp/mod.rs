@@ -5,13 +5,16 @@
 mod connect;
 mod figures;
 mod listener;
+mod pipe;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod via;
 mod window;
 
 pub(crate) use connect::{Settings, connect};
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Accepted, Listener};
 pub(crate) use stream::RecordStream;
+pub(crate) use tls::{Camouflage, handshake};
 pub use via::Proxy;

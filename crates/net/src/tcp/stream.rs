@@ -1,17 +1,17 @@
 //! One TCP connection that carries records.
 
 use std::io::{self, IoSlice};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use manyway_proto::{ByteCount, CarrierFigures, FourTuple, Records};
-use tokio::net::TcpStream;
 
+use super::pipe::Pipe;
 use super::{figures, window};
 
 /// A connected stream of records.
 #[derive(Debug)]
 pub(crate) struct RecordStream {
-    io: TcpStream,
+    io: Pipe,
     tuple: FourTuple,
     records: Records,
     /// What the system has not taken of the last record, and how much of that it has meanwhile.
@@ -19,14 +19,16 @@ pub(crate) struct RecordStream {
     taken: usize,
     /// Bytes that the system has taken.
     written: u64,
+    /// Something waits within TLS.
+    is_unflushed: bool,
 }
 
 impl RecordStream {
     /// A stream over a connection between these addresses, from which `early` was read already.
-    pub(super) fn new(io: TcpStream, tuple: FourTuple, early: &[u8]) -> Self {
+    pub(super) fn new(io: Pipe, tuple: FourTuple, early: &[u8]) -> Self {
         let mut records = Records::default();
         records.push(early);
-        Self { io, tuple, records, rest: Vec::new(), taken: 0, written: 0 }
+        Self { io, tuple, records, rest: Vec::new(), taken: 0, written: 0, is_unflushed: false }
     }
 
     /// The addresses of both ends.
@@ -44,22 +46,9 @@ impl RecordStream {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        loop {
-            match self.io.poll_read_ready(context) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-            match self.io.try_read(buffer) {
-                Ok(length) => {
-                    self.records.push(buffer.get(..length).unwrap_or_default());
-                    return Poll::Ready(Ok(length));
-                }
-                // The readiness was stale.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        let length = ready!(self.io.poll_read(context, buffer))?;
+        self.records.push(buffer.get(..length).unwrap_or_default());
+        Poll::Ready(Ok(length))
     }
 
     /// The next complete record of what was read.
@@ -76,11 +65,8 @@ impl RecordStream {
         let prefix = Records::prefix(record.len()).ok_or(io::ErrorKind::InvalidInput)?;
         let mut taken = 0;
         if self.pending() == 0 {
-            taken = match self.io.try_write_vectored(&[IoSlice::new(&prefix), IoSlice::new(record)]) {
-                Ok(taken) => taken,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(error) => return Err(error),
-            };
+            taken = self.io.try_write(&[IoSlice::new(&prefix), IoSlice::new(record)])?;
+            self.is_unflushed = !self.io.is_flushed()?;
             self.written += taken as u64;
         }
         let of_record = taken.saturating_sub(prefix.len());
@@ -91,7 +77,7 @@ impl RecordStream {
 
     /// Bytes that wait here until the system takes them.
     pub(crate) fn pending(&self) -> u64 {
-        (self.rest.len() - self.taken) as u64
+        (self.rest.len() - self.taken) as u64 + u64::from(self.is_unflushed)
     }
 
     /// Gives the system what waits here; ready once nothing does, and the system takes more.
@@ -100,31 +86,26 @@ impl RecordStream {
     /// The connection is broken.
     pub(crate) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            match self.io.poll_write_ready(context) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-            if self.pending() == 0 {
+            ready!(self.io.poll_writable(context))?;
+            self.is_unflushed = false;
+            let rest = self.rest.get(self.taken..).unwrap_or_default();
+            if rest.is_empty() {
                 self.rest.clear();
                 self.taken = 0;
                 return Poll::Ready(Ok(()));
             }
-            match self.io.try_write(self.rest.get(self.taken..).unwrap_or_default()) {
-                Ok(taken) => {
-                    self.taken += taken;
-                    self.written += taken as u64;
-                }
-                // The readiness was stale.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+            // Nothing is taken if the readiness was stale.
+            let taken = self.io.try_write(&[IoSlice::new(rest)])?;
+            self.taken += taken;
+            self.written += taken as u64;
         }
     }
 
     /// What the system knows of the connection; `None` where it does not say.
     pub(crate) fn figures(&self) -> Option<CarrierFigures> {
-        let mut figures = figures::read(&self.io, self.written)?;
+        // Within TLS more bytes are sent than were written.
+        let written = (!self.io.is_tls()).then_some(self.written);
+        let mut figures = figures::read(self.io.socket(), written)?;
         figures.outstanding.0 += self.pending();
         Some(figures)
     }
@@ -132,7 +113,7 @@ impl RecordStream {
     /// Sets the receive window, and so what the peer may have in flight; `None` lifts the limit. Without effect where the
     /// system cannot do that.
     pub(crate) fn set_receive_window(&self, window: Option<ByteCount>) {
-        if let Err(error) = window::set(&self.io, window) {
+        if let Err(error) = window::set(self.io.socket(), window) {
             tracing::debug!(%error, "TCP receive window not set");
         }
     }
@@ -140,12 +121,12 @@ impl RecordStream {
     /// The name of the system's congestion control.
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn congestion(&self) -> Vec<u8> {
-        let name = socket2::SockRef::from(&self.io).tcp_congestion().unwrap_or_default();
+        let name = socket2::SockRef::from(self.io.socket()).tcp_congestion().unwrap_or_default();
         name.into_iter().take_while(|byte| *byte != 0).collect()
     }
 
     /// Ends the connection by a reset instead of an orderly end, so that nothing of it stays in the system.
     pub(crate) fn reset(self) {
-        let _ = socket2::SockRef::from(&self.io).set_linger(Some(std::time::Duration::ZERO));
+        let _ = socket2::SockRef::from(self.io.socket()).set_linger(Some(std::time::Duration::ZERO));
     }
 }

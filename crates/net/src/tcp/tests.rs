@@ -11,17 +11,32 @@ const HERE: LocalAddress = LocalAddress {
     address: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)),
 };
 
-async fn pair(settings: &Settings) -> (RecordStream, RecordStream) {
-    let listener = Listener::bind(HERE.address, settings).unwrap();
+async fn pair(settings: &Settings, is_tls: bool) -> (RecordStream, RecordStream) {
+    let acceptor = is_tls.then(|| Camouflage::acceptor().unwrap());
+    let listener = Listener::bind(HERE.address, settings, acceptor).unwrap();
     let remote = listener.address();
-    let accept = poll_fn(|context| listener.poll_accept(context));
-    let (connected, accepted) = tokio::join!(connect(HERE, remote, settings.clone()), accept);
-    (connected.unwrap(), accepted.unwrap())
+    let accept = async {
+        match poll_fn(|context| listener.poll_accept(context)).await.unwrap() {
+            Accepted::Plain(stream) => stream,
+            Accepted::Tls(accept, tuple) => handshake(accept, tuple).await.unwrap(),
+        }
+    };
+    let (connected, accepted) = tokio::join!(connect(HERE, (remote, is_tls), settings.clone()), accept);
+    (connected.unwrap(), accepted)
 }
 
 #[tokio::test]
 async fn records_arrive_whole_and_in_order_over_a_connection_that_takes_only_a_part_at_once() {
-    let (mut here, mut there) = pair(&Settings::default()).await;
+    records_arrive(false).await;
+}
+
+#[tokio::test]
+async fn records_arrive_whole_and_in_order_within_tls() {
+    records_arrive(true).await;
+}
+
+async fn records_arrive(is_tls: bool) {
+    let (mut here, mut there) = pair(&Settings::default(), is_tls).await;
     assert_eq!(
         (here.tuple().remote, here.tuple().local.address),
         (there.tuple().local.address, there.tuple().remote)
@@ -55,7 +70,7 @@ async fn records_arrive_whole_and_in_order_over_a_connection_that_takes_only_a_p
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_system_says_what_is_on_its_way() {
-    let (mut here, mut there) = pair(&Settings::default()).await;
+    let (mut here, mut there) = pair(&Settings::default(), false).await;
     here.write(&[1; 50_000]).unwrap();
     let mut buffer = vec![0; 100_000];
     let mut read = 0;
@@ -83,15 +98,15 @@ async fn the_system_says_what_is_on_its_way() {
 #[tokio::test]
 async fn congestion_control_is_chosen_by_name_and_an_unknown_one_is_refused_with_advice() {
     let settings = |name: &str| Settings { congestion: Some(name.to_owned()), via: None };
-    let (here, _there) = pair(&settings("reno")).await;
+    let (here, _there) = pair(&settings("reno"), false).await;
     assert_eq!(here.congestion(), b"reno");
-    let error = Listener::bind(HERE.address, &settings("nonesuch")).unwrap_err().to_string();
+    let error = Listener::bind(HERE.address, &settings("nonesuch"), None).err().unwrap().to_string();
     assert!(error.contains("nonesuch") && error.contains("tcp_allowed_congestion_control"), "{error}");
 }
 
 #[tokio::test]
 async fn the_end_of_the_peer_is_noticed() {
-    let (mut here, there) = pair(&Settings::default()).await;
+    let (mut here, there) = pair(&Settings::default(), false).await;
     there.reset();
     let mut buffer = [0; 10];
     let result = poll_fn(|context| here.poll_read(context, &mut buffer)).await;

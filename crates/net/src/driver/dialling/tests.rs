@@ -38,14 +38,18 @@ fn line(interface: u32) -> LineId {
     LineId(u64::from(interface) - 1)
 }
 
+fn plain(host: u8) -> Target {
+    Target { remote: remote(host), is_tls: false }
+}
+
 fn dial(interface: u32, host: u8) -> Step {
-    Step::Dial(line(interface), local(interface), remote(host))
+    Step::Dial(line(interface), local(interface), plain(host))
 }
 
 const CLIENT: ClientId = ClientId::FIRST;
 
 fn dialler(choice: CarrierChoice) -> Dialler {
-    let mut dialler = Dialler::new(choice, PairMode::LocalDisjoint);
+    let mut dialler = Dialler::new(choice, PairMode::LocalDisjoint, None);
     dialler.add(CLIENT);
     dialler
 }
@@ -88,10 +92,10 @@ fn attempts_go_on_at_growing_intervals_and_to_every_address_in_turn() {
     for _ in 0..6 {
         let steps = dialler.advance(at(now), CLIENT, &situation);
         let [Step::Dial(_, _, to)] = steps[..] else { panic!("{steps:?}") };
-        hosts.push(to);
+        hosts.push(to.remote);
         assert!(!dialler.has_failed(CLIENT));
         dialler.on_dialled(at(now), CLIENT, (line(1), &local(1)), None);
-        assert!(dialler.has_failed(CLIENT));
+        assert_eq!(dialler.has_failed(CLIENT), hosts.len() > 1, "both hosts have to be tried");
         let due = dialler.deadline().unwrap();
         waits.push((due - at(now)).as_millis());
         now += u64::try_from((due - at(now)).as_millis()).unwrap();
@@ -182,7 +186,7 @@ fn an_interface_has_one_line_whatever_its_addresses_and_none_where_udp_was_not_t
     dialler.advance(at(1000), CLIENT, &situation);
     assert_eq!(dialler.advance(at(1250), CLIENT, &situation), [dial(1, 1)]);
     dialler.on_dialled(at(1250), CLIENT, (line(1), &local(1)), None);
-    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(line(1), other, remote(1))]);
+    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(line(1), other, plain(1))]);
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn open_all(dialler: &mut Dialler, situation: &Situation) -> Vec<FourTuple> {
             port += 1;
             let mut local = from;
             local.address.set_port(port);
-            let tuple = FourTuple::tcp(local, to);
+            let tuple = FourTuple::tcp(local, to.remote);
             assert!(dialler.on_dialled(at(0), CLIENT, (line, &from), Some(tuple)));
             dialler.on_used(at(0), CLIENT, tuple);
             tuples.push(tuple);
@@ -285,7 +289,7 @@ fn race(dialler: &mut Dialler, situation: &Situation, steps: &[Step], times: [[u
 
 #[test]
 fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to_the_chosen_one() {
-    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint);
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
     dialler.add(CLIENT);
     let mut situation = situation(&[]);
     situation.is_connected = false;
@@ -313,7 +317,7 @@ fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to
 
 #[test]
 fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
-    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint);
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
     dialler.add(CLIENT);
     let mut situation = situation(&[]);
     situation.remotes.truncate(1);
@@ -327,4 +331,25 @@ fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
     assert_eq!(steps, [Step::Drop(stream(2, 70, 1)), Step::Offer(stream(1, 70, 1))]);
     dialler.on_used(at(100), CLIENT, stream(1, 70, 1));
     assert_eq!((dialler.advance(at(5000), CLIENT, &situation), dialler.deadline()), (vec![], None));
+}
+
+#[test]
+fn tls_is_tried_where_tcp_alone_fails_and_first_where_it_worked_before() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::LocalDisjoint, Some(443));
+    dialler.add(CLIENT);
+    let mut situation = situation(&[]);
+    situation.locals.truncate(1);
+    situation.remotes.truncate(1);
+    let within = Target { remote: ([10, 9, 9, 1], 443).into(), is_tls: true };
+    assert_eq!(dialler.advance(at(0), CLIENT, &situation), [dial(1, 1)]);
+    dialler.on_dialled(at(0), CLIENT, (line(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(250), CLIENT, &situation), [Step::Dial(line(1), local(1), within)]);
+    let mut tuple = stream(1, 50, 1);
+    tuple.remote.set_port(443);
+    dialler.on_dialled(at(300), CLIENT, (line(1), &local(1)), Some(tuple));
+    dialler.on_used(at(300), CLIENT, tuple);
+    dialler.on_ended(at(9000), &tuple);
+    assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [Step::Dial(line(1), local(1), within)]);
+    dialler.on_dialled(at(9001), CLIENT, (line(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(9251), CLIENT, &situation), [dial(1, 1)]);
 }
