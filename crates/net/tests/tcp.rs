@@ -181,9 +181,7 @@ async fn a_tcp_connection_that_proves_nothing_is_closed_after_three_seconds() {
     let (server, client) = (server(CarrierChoice::Auto), client(CarrierChoice::Tcp));
     let mut silent = TcpStream::connect(address(&server)).await.unwrap();
     let mut noisy = TcpStream::connect(address(&server)).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut noisy, &[0, 9, 0xc0, 1, 2, 3, 4, 5, 6, 7, 8, 0xff])
-        .await
-        .unwrap();
+    noisy.write_all(&[0, 9, 0xc0, 1, 2, 3, 4, 5, 6, 7, 8, 0xff]).await.unwrap();
     let start = Instant::now();
     let (connected, accepted) = connect(&server, &client, address(&server)).await;
     let mut buffer = [0; 100];

@@ -23,7 +23,7 @@ pub(super) struct Handshakes {
 }
 
 impl Handshakes {
-    pub(super) fn start(&mut self, accept: Accept<TcpStream>, tuple: FourTuple) {
+    pub(super) fn start(&mut self, accept: Box<Accept<TcpStream>>, tuple: FourTuple) {
         let host = tuple.remote.ip();
         let of_host = self.hosts.entry(host).or_default();
         if self.tasks.len() < MOST && *of_host < MOST_OF_HOST {

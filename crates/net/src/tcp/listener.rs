@@ -64,7 +64,7 @@ impl Listener {
             let tuple = FourTuple::tcp(local, remote);
             Ok(match &self.tls {
                 None => Accepted::Plain(RecordStream::new(Pipe::Plain(stream), tuple, &[])),
-                Some(tls) => Accepted::Tls(tls.accept(stream), tuple),
+                Some(tls) => Accepted::Tls(Box::new(tls.accept(stream)), tuple),
             })
         })
     }
@@ -75,5 +75,5 @@ pub(crate) enum Accepted {
     /// It carries records.
     Plain(RecordStream),
     /// Its TLS handshake is to come.
-    Tls(tokio_rustls::Accept<tokio::net::TcpStream>, FourTuple),
+    Tls(Box<tokio_rustls::Accept<tokio::net::TcpStream>>, FourTuple),
 }

@@ -43,7 +43,7 @@ impl Camouflage {
 }
 
 /// Completes the TLS handshake of a client, within 3 s.
-pub(crate) async fn handshake(accept: Accept<TcpStream>, tuple: FourTuple) -> Option<RecordStream> {
+pub(crate) async fn handshake(accept: Box<Accept<TcpStream>>, tuple: FourTuple) -> Option<RecordStream> {
     match tokio::time::timeout(HANDSHAKE, accept).await {
         Ok(Ok(stream)) => Some(RecordStream::new(Pipe::Tls(Box::new(TlsStream::Server(stream))), tuple, &[])),
         Ok(Err(error)) => {
