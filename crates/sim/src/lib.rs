@@ -7,6 +7,7 @@
 //!   [faults as rules](rule);
 //! * [`World`]: hosts with a protocol machine each, one virtual time, [laws](Law) checked after each event;
 //! * [`TcpPeer`]: a machine whose paths go over TCP connections too, by a model of TCP over these links;
+//! * [`CrossHost`]: a machine on a host with cross traffic of that TCP or of UDP beside it;
 //! * [`Pair`]: a client with several interfaces and a server, with [traffic] and the [model](Reference) of what the
 //!   applications must see.
 //!
@@ -47,6 +48,7 @@ pub mod skipped;
 pub mod traffic;
 
 mod clock;
+mod cross;
 mod crowd;
 mod delivery;
 mod endpoint;
@@ -62,6 +64,7 @@ mod tcp;
 mod world;
 
 pub use clock::Clock;
+pub use cross::{CrossFlow, CrossHost, CrossKind, Part};
 pub use crowd::Crowd;
 pub use delivery::DeliveryWatch;
 pub use endpoint::{

@@ -9,6 +9,7 @@ mod close;
 mod congestion;
 mod coupled;
 mod credit;
+mod cross;
 mod datagram_size;
 mod deaths;
 mod double_faults;

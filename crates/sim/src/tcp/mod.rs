@@ -1,5 +1,14 @@
-//! TCP as a carrier of paths, over the links of a [`Network`](crate::Network).
+//! A model of TCP over the links of a [`Network`](crate::Network), and TCP as a carrier of paths.
+//!
+//! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt` and `prr`;
+//! * `segment`: what they say to each other;
+//! * `socket`: both halves with the data of a path.
 
+mod prr;
+mod receiver;
+mod rtt;
+mod segment;
+mod sender;
 mod socket;
 
 use std::net::SocketAddr;
@@ -12,6 +21,9 @@ use crate::pair::Peer;
 use crate::traffic::Streams;
 use crate::world::Node;
 
+pub(crate) use receiver::Receiver;
+pub(crate) use segment::{Header, Kind};
+pub(crate) use sender::{Sender, SlowStart};
 use socket::Socket;
 
 /// The port at which a server accepts TCP connections.

@@ -1,0 +1,429 @@
+//! The sending half of a connection: which bytes may leave, and which have to leave again.
+//!
+//! Congestion control is one of the protocol's own controllers. Losses are found by RACK with a tail loss probe (RFC
+//! 8985) from selective acknowledgements (RFC 2018), the window shrinks by proportional rate reduction (RFC 6937), and
+//! timeouts are those of RFC 6298. That is what Linux does.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use manyway_proto::congestion::{AckSample, CongestionController, LossSample};
+use manyway_proto::{ByteCount, Instant};
+
+use super::prr::Reduction;
+use super::rtt::RoundTrip;
+
+/// So many segments that arrived early are taken for a loss before them, without waiting for reordering.
+const LOSS_SIGNS: usize = 3;
+/// Otherwise a segment may be late by this part of the smallest round trip.
+const REORDERING: u32 = 4;
+
+/// A transmission of a segment.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    length: u64,
+    at: Instant,
+    /// Number of this transmission among all of the connection.
+    number: u64,
+    is_repeated: bool,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    InFlight,
+    /// Acknowledged while something before it was missing.
+    Arrived,
+    Lost,
+}
+
+/// What is being repaired, until everything before a byte is acknowledged.
+#[derive(Debug)]
+struct Recovery {
+    end: u64,
+    /// `None` after a timeout.
+    reduction: Option<Reduction>,
+}
+
+/// What the timer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    Probe,
+    Retransmission,
+}
+
+/// Whether slow start ends when the delay grows (HyStart), as in Linux's CUBIC, and not in its Reno.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlowStart {
+    WatchesDelay,
+    UntilLoss,
+}
+
+/// What an acknowledgement delivered.
+#[derive(Debug, Default)]
+struct Delivered {
+    bytes: u64,
+    newest: Option<Sent>,
+}
+
+impl Delivered {
+    fn add(&mut self, sent: Sent) {
+        self.bytes += sent.length;
+        if self.newest.is_none_or(|newest| newest.number < sent.number) {
+            self.newest = Some(sent);
+        }
+    }
+}
+
+/// The sending half. It knows byte numbers only.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    controller: Box<dyn CongestionController>,
+    slow_start: SlowStart,
+    /// Bytes of a full segment.
+    segment: u64,
+    acknowledged: u64,
+    /// The first byte that was never sent.
+    next: u64,
+    /// What is not acknowledged, by first bytes.
+    segments: BTreeMap<u64, Sent>,
+    in_flight: u64,
+    /// Segments in these states.
+    arrived: usize,
+    lost: usize,
+    transmissions: u64,
+    times: RoundTrip,
+    /// The newest transmission that has arrived, and its round trip (RFC 8985).
+    newest: Option<(u64, Duration)>,
+    /// When a segment that may only be late is taken for lost.
+    late_at: Option<Instant>,
+    recovery: Option<Recovery>,
+    timer: Option<(Timer, Instant)>,
+    timeouts: u32,
+    is_probing: bool,
+    round: Round,
+}
+
+/// The most that was in flight, of this round trip and the one before.
+#[derive(Debug, Default)]
+struct Round {
+    end: u64,
+    most: u64,
+    before: u64,
+}
+
+impl Round {
+    fn on_sent(&mut self, in_flight: u64) {
+        self.most = self.most.max(in_flight);
+    }
+
+    fn on_arrived(&mut self, number: u64, next: u64, in_flight: u64) {
+        if number >= self.end {
+            (self.end, self.before, self.most) = (next, self.most, in_flight);
+        }
+    }
+}
+
+impl Sender {
+    /// Makes a sender of segments of this many bytes.
+    pub(crate) fn new(
+        controller: Box<dyn CongestionController>,
+        slow_start: SlowStart,
+        segment: usize,
+    ) -> Self {
+        Self {
+            controller,
+            slow_start,
+            segment: u64::try_from(segment).unwrap_or(u64::MAX),
+            acknowledged: 0,
+            next: 0,
+            segments: BTreeMap::new(),
+            in_flight: 0,
+            arrived: 0,
+            lost: 0,
+            transmissions: 0,
+            times: RoundTrip::default(),
+            newest: None,
+            late_at: None,
+            recovery: None,
+            timer: None,
+            timeouts: 0,
+            is_probing: false,
+            round: Round::default(),
+        }
+    }
+
+    /// Every byte before this one is acknowledged.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// The first byte that was never sent.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The congestion window.
+    pub(crate) fn window(&self) -> ByteCount {
+        self.controller.window()
+    }
+
+    /// Smoothed round trip, its variation, and the smallest one.
+    pub(crate) fn round_trip(&self) -> Option<[Duration; 3]> {
+        let RoundTrip { smoothed, variation, minimum } = self.times;
+        Some([smoothed?, variation, minimum?])
+    }
+
+    /// Takes a round trip that no segment of data made, such as that of the handshake.
+    pub(crate) fn on_round_trip(&mut self, sample: Duration) {
+        self.times.on_sample(sample);
+    }
+
+    /// When [`Self::on_timeout`] is due.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.timer.map(|(_, at)| at).into_iter().chain(self.late_at).min()
+    }
+
+    /// The next segment to send; `written` is the end of the data that there is.
+    pub(crate) fn poll(&mut self, now: Instant, written: u64) -> Option<Range<u64>> {
+        let is_probing = std::mem::take(&mut self.is_probing);
+        let room = match &self.recovery {
+            Some(Recovery { reduction: Some(reduction), .. }) => reduction.allowance(),
+            Some(_) | None => self.controller.window().get().saturating_sub(self.in_flight),
+        };
+        let fresh = (written.saturating_sub(self.next)).min(self.segment);
+        if let Some((begin, length)) = self.first_lost().filter(|(_, length)| *length <= room) {
+            self.send(now, begin, length);
+            return Some(begin..begin + length);
+        }
+        if fresh > 0 && self.lost == 0 && (fresh <= room || is_probing) {
+            let begin = self.next;
+            self.next += fresh;
+            self.send(now, begin, fresh);
+            return Some(begin..begin + fresh);
+        }
+        let (begin, last) = self.segments.last_key_value().filter(|_| is_probing)?;
+        let (begin, length) = (*begin, last.length);
+        self.send(now, begin, length);
+        Some(begin..begin + length)
+    }
+
+    /// Fires the timers that are due.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if self.late_at.is_some_and(|at| at <= now) {
+            let before = self.in_flight;
+            self.find_losses(now, before);
+        }
+        match self.timer.filter(|(_, at)| *at <= now) {
+            Some((Timer::Probe, _)) => {
+                self.is_probing = true;
+                self.timer = Some((Timer::Retransmission, now + self.times.timeout(0)));
+            }
+            Some((Timer::Retransmission, _)) => self.on_retransmission_timeout(now),
+            None => {}
+        }
+    }
+
+    /// Takes an acknowledgement of all bytes before `ack`, and of ranges beyond.
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: u64, early: impl Iterator<Item = Range<u64>>) {
+        if ack > self.next {
+            return;
+        }
+        let before = self.in_flight;
+        let has_advanced = ack > self.acknowledged;
+        let delivered = self.take_delivered(ack, early);
+        let has_recovered = self.recovery.take_if(|recovery| ack >= recovery.end).is_some();
+        let Some(newest) = delivered.newest else {
+            if has_advanced {
+                self.set_timer(now);
+            }
+            return;
+        };
+        self.timeouts = 0;
+        let rtt = now - newest.at;
+        if !newest.is_repeated {
+            self.times.on_sample(rtt);
+        }
+        // An acknowledgement that comes too soon after a repetition is that of the original.
+        let is_plausible = !newest.is_repeated || self.times.minimum.is_none_or(|minimum| rtt >= minimum);
+        if is_plausible && self.newest.is_none_or(|(number, _)| number < newest.number) {
+            self.newest = Some((newest.number, rtt));
+        }
+        self.find_losses(now, before);
+        let progress = if has_advanced { self.segment } else { 0 };
+        let mut growth = if has_recovered { 0 } else { delivered.bytes };
+        if let Some(reduction) = self.recovery.as_mut().and_then(|recovery| recovery.reduction.as_mut()) {
+            reduction.on_ack(delivered.bytes, self.in_flight, progress);
+            growth = 0;
+        }
+        self.report(now, (delivered.bytes, growth), newest, rtt);
+        self.set_timer(now);
+    }
+
+    /// Reports an acknowledgement to the congestion control.
+    fn report(&mut self, now: Instant, (bytes, growth): (u64, u64), newest: Sent, rtt: Duration) {
+        self.round.on_arrived(newest.number, self.transmissions, self.in_flight);
+        let is_sample = !newest.is_repeated && self.slow_start == SlowStart::WatchesDelay;
+        let mut sample = AckSample::default();
+        sample.now = now;
+        sample.bytes = ByteCount(bytes);
+        sample.bytes_outside_recovery = ByteCount(growth);
+        sample.in_flight = ByteCount(self.in_flight);
+        sample.pipe = ByteCount(self.round.most.max(self.round.before));
+        sample.latest_rtt = is_sample.then_some(rtt);
+        sample.smoothed_rtt = self.times.smoothed.unwrap_or(rtt);
+        sample.rtt_variation = self.times.variation;
+        sample.minimum_rtt = self.times.minimum.unwrap_or(rtt);
+        sample.largest_acked = newest.number;
+        sample.next_packet_number = self.transmissions;
+        self.controller.on_ack(&sample, &[]);
+    }
+
+    /// Removes what is acknowledged and marks what arrived early.
+    fn take_delivered(&mut self, ack: u64, early: impl Iterator<Item = Range<u64>>) -> Delivered {
+        let mut delivered = Delivered::default();
+        while let Some(entry) = self.segments.first_entry()
+            && entry.key() + entry.get().length <= ack
+        {
+            let sent = entry.remove();
+            match sent.state {
+                State::InFlight => self.in_flight -= sent.length,
+                State::Lost => self.lost -= 1,
+                State::Arrived => self.arrived -= 1,
+            }
+            if sent.state != State::Arrived {
+                delivered.add(sent);
+            }
+        }
+        self.acknowledged = self.acknowledged.max(ack);
+        for range in early {
+            for (begin, sent) in self.segments.range_mut(range.clone()) {
+                if begin + sent.length > range.end || sent.state == State::Arrived {
+                    continue;
+                }
+                match std::mem::replace(&mut sent.state, State::Arrived) {
+                    State::InFlight => self.in_flight -= sent.length,
+                    State::Lost | State::Arrived => self.lost -= 1,
+                }
+                self.arrived += 1;
+                delivered.add(*sent);
+            }
+        }
+        delivered
+    }
+
+    /// Takes for lost what was sent sufficiently long before the newest arrival.
+    fn find_losses(&mut self, now: Instant, flight: u64) {
+        self.late_at = None;
+        let Some((newest, rtt)) = self.newest.filter(|_| self.arrived > 0 || self.recovery.is_some()) else {
+            return;
+        };
+        let waits = self.recovery.is_none() && self.arrived < LOSS_SIGNS;
+        let patience = self.times.minimum.filter(|_| waits).map_or(Duration::ZERO, |rtt| rtt / REORDERING);
+        let mut found: Option<(Instant, u64)> = None;
+        for sent in self.segments.values_mut() {
+            if sent.state != State::InFlight || sent.number >= newest {
+                continue;
+            }
+            let until = sent.at + rtt + patience;
+            if until > now {
+                self.late_at = Some(self.late_at.map_or(until, |at| at.min(until)));
+                continue;
+            }
+            sent.state = State::Lost;
+            self.lost += 1;
+            self.in_flight -= sent.length;
+            let (at, bytes) = found.unwrap_or((sent.at, 0));
+            found = Some((at, bytes + sent.length));
+        }
+        if let Some((at, bytes)) = found.filter(|_| self.recovery.is_none()) {
+            self.reduce(now, at, bytes);
+            let target = self.controller.window().get();
+            let reduction = Reduction::new(target, flight, self.segment);
+            self.recovery = Some(Recovery { end: self.next, reduction: Some(reduction) });
+            self.set_timer(now);
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        let first = self.segments.values().next().map(|sent| sent.at);
+        let Some(at) = first else {
+            self.timer = None;
+            return;
+        };
+        if self.timeouts == 0 {
+            self.reduce(now, at, self.in_flight);
+        }
+        self.controller.on_persistent_congestion(now);
+        for sent in self.segments.values_mut().filter(|sent| sent.state == State::InFlight) {
+            sent.state = State::Lost;
+            self.lost += 1;
+        }
+        self.in_flight = 0;
+        self.newest = None;
+        self.late_at = None;
+        self.timeouts += 1;
+        self.recovery = Some(Recovery { end: self.next, reduction: None });
+        self.timer = Some((Timer::Retransmission, now + self.times.timeout(self.timeouts)));
+    }
+
+    /// Reports a congestion event.
+    fn reduce(&mut self, now: Instant, sent_at: Instant, bytes: u64) {
+        let mut sample = LossSample::default();
+        sample.now = now;
+        sample.sent_at = sent_at;
+        sample.bytes = ByteCount(bytes);
+        sample.in_flight = ByteCount(self.in_flight);
+        sample.smoothed_rtt = self.times.smoothed.unwrap_or_default();
+        self.controller.on_loss(&sample);
+    }
+
+    fn send(&mut self, now: Instant, begin: u64, length: u64) {
+        let number = self.transmissions;
+        self.transmissions += 1;
+        let sent = Sent { length, at: now, number, is_repeated: false, state: State::InFlight };
+        let before = self.segments.insert(begin, sent);
+        match before.map(|before| before.state) {
+            Some(State::InFlight) => {}
+            Some(State::Lost) => {
+                self.lost -= 1;
+                self.in_flight += length;
+            }
+            Some(State::Arrived) => {
+                self.arrived -= 1;
+                self.in_flight += length;
+            }
+            None => self.in_flight += length,
+        }
+        if let Some(sent) = self.segments.get_mut(&begin) {
+            sent.is_repeated = before.is_some();
+        }
+        if let Some(reduction) = self.recovery.as_mut().and_then(|recovery| recovery.reduction.as_mut()) {
+            reduction.on_sent(length);
+        }
+        self.round.on_sent(self.in_flight);
+        // A timer that runs stands for what left before, but a probe is always after the last segment.
+        if !matches!(self.timer, Some((Timer::Retransmission, _))) {
+            self.set_timer(now);
+        }
+    }
+
+    fn set_timer(&mut self, now: Instant) {
+        let is_calm = self.recovery.is_none() && self.arrived == 0;
+        self.timer = match self.segments.len() {
+            0 => None,
+            count if is_calm => Some((Timer::Probe, now + self.times.probe_timeout(count == 1))),
+            _ => Some((Timer::Retransmission, now + self.times.timeout(self.timeouts))),
+        };
+    }
+
+    /// The first lost segment and its length.
+    fn first_lost(&self) -> Option<(u64, u64)> {
+        if self.lost == 0 {
+            return None;
+        }
+        let mut lost = self.segments.iter().filter(|(_, sent)| sent.state == State::Lost);
+        lost.next().map(|(begin, sent)| (*begin, sent.length))
+    }
+}
