@@ -409,6 +409,7 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         mtu: 1500,
         nat: None,
         cost: 0,
+        is_for_others: false,
     };
     let mut config = LinkConfig::new(Rate::from_bits_per_second(20_000_000), Duration::from_millis(10));
     config.overhead = 0;
@@ -437,7 +438,9 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         server: server.iter().map(interface).collect(),
         links,
         routes,
+        cross_routes: Vec::new(),
         traffic: vec![Traffic::Bulk { direction, size: None, rate: None, chunk: None }],
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: Ending::Complete,
         damage: None,

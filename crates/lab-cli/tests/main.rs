@@ -5,4 +5,5 @@ mod common;
 mod experiments;
 mod lab;
 mod lab_agents;
+mod lab_cross;
 mod lab_links;

@@ -13,6 +13,9 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// Data delivered by each route, in the order of the scenario, in IP packets and bytes.
     pub routes: Vec<RouteTotals>,
+    /// What arrived of each entry of the scenario's traffic of others, in that order: payload, each flow as a parallel
+    /// connection.
+    pub cross: Vec<Arrivals>,
     /// Delivery to the receiving applications; `None` on real sockets, where it is not observable.
     pub delivery: Option<Delivery>,
     /// Processor time of the process at each end, user and system. What the system does for a host on the arrival of a
@@ -196,6 +199,11 @@ impl Arrivals {
     pub fn goodput_to(&self, end: Duration, patience: Duration) -> Rate {
         let stalled = |lane: &Lane| lane.last.saturating_add(patience) < end;
         self.lanes.iter().map(|lane| lane.goodput(stalled(lane).then_some(end))).sum()
+    }
+
+    /// The bytes of each parallel connection that delivered any.
+    pub fn of_lanes(&self) -> impl Iterator<Item = ByteCount> + '_ {
+        self.lanes.iter().map(|lane| ByteCount(lane.bytes))
     }
 
     /// The longest time without a byte between two bytes, of [`Self::NOTABLE`] or more.

@@ -111,6 +111,7 @@ mod tests {
             routes: Vec::new(),
             delivery: None,
             cpu: None,
+            cross: Vec::new(),
             ended: Vec::new(),
             failure: failure.map(str::to_owned),
             remarks: Vec::new(),

@@ -90,8 +90,14 @@ fn send(sender: &UdpSocket, time: Duration) -> u64 {
 }
 
 fn scenario(config: &LinkConfig) -> Scenario {
-    let interface =
-        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
+    let interface = |name: &str| Interface {
+        name: name.into(),
+        addresses: Vec::new(),
+        mtu: 1500,
+        nat: None,
+        cost: 0,
+        is_for_others: false,
+    };
     let link =
         Link { name: "link".into(), up: config.clone(), down: config.clone(), checksum: Checksum::Repaired };
     Scenario {
@@ -104,7 +110,9 @@ fn scenario(config: &LinkConfig) -> Scenario {
         server: vec![interface("far")],
         links: vec![link],
         routes: vec![Route { name: "near".into(), client: 0, server: 0, links: vec![0], shares: Vec::new() }],
+        cross_routes: Vec::new(),
         traffic: Vec::new(),
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: Ending::Complete,
         damage: None,

@@ -235,6 +235,7 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
         routes: scenario.routes.iter().map(route).collect(),
         delivery: None,
         cpu: Some(CpuTime { client: Duration::from_millis(500), server: Duration::from_millis(250) }),
+        cross: Vec::new(),
         ended: Vec::new(),
         failure: None,
         remarks: Vec::new(),

@@ -230,7 +230,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Data delivered by each route.
+    /// Data delivered by each route, those of others last.
     pub(super) fn routes(&self) -> Vec<RouteTotals> {
         let pairs = self.ways.chunks_exact(2).filter_map(|pair| <&[Way; 2]>::try_from(pair).ok());
         pairs
@@ -368,7 +368,7 @@ impl Port {
 /// Both directions of all routes.
 fn ways(scenario: &Scenario) -> Result<Vec<Way>, LabError> {
     let mut ways = Vec::new();
-    for route in &scenario.routes {
+    for route in scenario.all_routes() {
         let exists = route.client < scenario.client.len()
             && route.server < scenario.server.len()
             && route.links.iter().all(|link| *link < scenario.links.len());

@@ -286,8 +286,14 @@ impl Exit for Kept {
 
 /// Two interfaces at the client, one at the server: each route has a link of its own, then both share one.
 fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
-    let interface =
-        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
+    let interface = |name: &str| Interface {
+        name: name.into(),
+        addresses: Vec::new(),
+        mtu: 1500,
+        nat: None,
+        cost: 0,
+        is_for_others: false,
+    };
     let link = |name: &str, config: &LinkConfig| Link {
         name: name.into(),
         up: config.clone(),
@@ -311,7 +317,9 @@ fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
         server: vec![interface("s")],
         links: vec![link("la", &first), link("lb", &first), link("cell", &last)],
         routes: vec![route(0), route(1)],
+        cross_routes: Vec::new(),
         traffic: Vec::new(),
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: Ending::Complete,
         damage: None,

@@ -48,8 +48,13 @@ impl Plan {
                 .map(|(place, interface)| Wired::new(side, place, interface))
                 .collect()
         };
-        let mut ranked: Vec<&Route> = scenario.routes.iter().collect();
-        ranked.sort_by_key(|route| rank(scenario, route));
+        let ranked = |routes: &'_ [Route]| {
+            let mut ranked = routes.to_vec();
+            ranked.sort_by_key(|route| rank(scenario, route));
+            ranked
+        };
+        // A program that chooses no address takes no route of others.
+        let ranked = [ranked(&scenario.routes), ranked(&scenario.cross_routes)].concat();
         Self {
             client: wire(Side::Client, &scenario.client),
             server: wire(Side::Server, &scenario.server),

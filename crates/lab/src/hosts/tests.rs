@@ -10,8 +10,14 @@ use crate::scenario::{Checksum, Ending, Interface, Link, Route, Scenario};
 
 /// Two interfaces at the client, of 10 and 20 Mbit/s, one at the server.
 fn scenario() -> Scenario {
-    let interface =
-        |name: &str| Interface { name: name.into(), addresses: Vec::new(), mtu: 1400, nat: None, cost: 0 };
+    let interface = |name: &str| Interface {
+        name: name.into(),
+        addresses: Vec::new(),
+        mtu: 1400,
+        nat: None,
+        cost: 0,
+        is_for_others: false,
+    };
     let link = |name: &str, megabits: u64| {
         let config =
             LinkConfig::new(Rate::from_bits_per_second(megabits * 1_000_000), Duration::from_millis(5));
@@ -34,7 +40,9 @@ fn scenario() -> Scenario {
         server: vec![interface("s")],
         links: vec![link("la", 10), link("lb", 20)],
         routes: vec![route(0), route(1)],
+        cross_routes: Vec::new(),
         traffic: Vec::new(),
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: Ending::Complete,
         damage: None,

@@ -1,5 +1,6 @@
 //! The figures of a run: what is compared and reported, drawn from its [`Outcome`].
 
+mod cross;
 mod flows;
 mod recovery;
 mod spread;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Rate};
 
+pub use cross::CrossFigures;
 pub(crate) use flows::{Counted, counted};
 pub use recovery::{Fault, Recovery, recoveries};
 pub use spread::Spread;
@@ -38,6 +40,8 @@ pub struct Measures {
     pub cpu: Option<CpuTime>,
     /// The messages, if there were any.
     pub messages: Option<MessageFigures>,
+    /// Each entry of the traffic of others.
+    pub cross: Vec<CrossFigures>,
     /// Bytes that each route delivered, both ways, in the order of the scenario.
     pub routes: Vec<ByteCount>,
     /// Packets that links dropped.
@@ -87,6 +91,7 @@ impl Measures {
             delivery: outcome.delivery.as_ref().map(DeliveryFigures::of),
             cpu: outcome.cpu,
             messages: MessageFigures::of(outcome),
+            cross: cross::figures(scenario, outcome),
             routes: outcome.routes.iter().map(|route| route.up.total() + route.down.total()).collect(),
             dropped: outcome.routes.iter().map(|route| route.dropped).sum(),
         }

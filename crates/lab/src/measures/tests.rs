@@ -228,3 +228,25 @@ fn each_return_shows_when_the_route_was_used_if_it_was_long_enough() {
     let never = Measures::of(&scenario, &outcome);
     assert!(never.untold_returns() == (2, 3) && never.used_again().is_some_and(f64::is_infinite));
 }
+
+#[test]
+fn traffic_of_others_is_measured_over_its_own_time_and_so_is_the_contender_beside_it() {
+    let text =
+        "duration = '10s'\n[links.a]\n[[traffic]]\nby = 'tcp-reno'\ncount = 3\nat = '2s'\nfor = '4s'\n";
+    let scenario = Scenario::parse("mine.toml", text, &|_| Err(std::io::ErrorKind::NotFound.into())).unwrap();
+    let mut outcome = even(&scenario, 8.0);
+    let mut others = Arrivals::default();
+    for tick in 200..600 {
+        others.record_on(0, Arrivals::BIN * tick, 1_250);
+        others.record_on(1, Arrivals::BIN * tick, 2_500);
+    }
+    outcome.cross = vec![others];
+    let figures = |outcome: &Outcome| Measures::of(&scenario, outcome).cross[0];
+    let rates = |figures: CrossFigures| {
+        [figures.goodput, figures.slowest, figures.fastest, figures.beside].map(|rate| megabits(rate).round())
+    };
+    // The third flow got nothing.
+    assert_eq!(rates(figures(&outcome)), [3.0, 0.0, 2.0, 8.0]);
+    outcome.cross[0].record_on(2, Duration::from_secs(6), 500_000);
+    assert_eq!(rates(figures(&outcome)), [4.0, 1.0, 2.0, 8.0]);
+}

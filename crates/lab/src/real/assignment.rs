@@ -11,7 +11,7 @@ use crate::agent::document::{
 use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::error::LabError;
 use crate::hosts::Hosts;
-use crate::scenario::{Change, Ending, Scenario, Traffic};
+use crate::scenario::{Change, Ending, Interface, Scenario, Traffic};
 
 /// Time for data in flight after the end.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -67,6 +67,11 @@ impl<'a> Plan<'a> {
         self.scenario.ending == Ending::OnTime
     }
 
+    /// Number of routes that contenders may use.
+    pub(crate) fn routes(&self) -> usize {
+        self.scenario.routes.len()
+    }
+
     /// The name of a route.
     pub(crate) fn route_name(&self, route: usize) -> &str {
         self.scenario.routes.get(route).map_or("", |route| route.name.as_str())
@@ -110,7 +115,9 @@ impl<'a> Plan<'a> {
 
     fn manyway(&self, settings: &ManywaySettings, paths: usize) -> ManywaySpec {
         let is_whole = settings.routes == RouteChoice::All;
-        let is_free = self.scenario.client.iter().all(|interface| interface.cost == 0);
+        let is_plain = |interface: &Interface| interface.cost == 0 && !interface.is_for_others;
+        let is_free = self.scenario.client.iter().all(is_plain);
+        let has_others = self.scenario.server.iter().any(|interface| interface.is_for_others);
         let rules = self.routes.iter().filter_map(|route| {
             let route = self.scenario.routes.get(*route)?;
             let interface = self.scenario.client.get(route.client)?;
@@ -132,7 +139,7 @@ impl<'a> Plan<'a> {
             pairs: settings.pairs.map(|mode| mode.to_string()),
             interfaces: if is_whole && is_free { Vec::new() } else { rules.collect() },
             remotes,
-            discover: is_whole,
+            discover: is_whole && !has_others,
             paths,
         }
     }
@@ -149,34 +156,40 @@ impl<'a> Plan<'a> {
             Side::Client => &self.scenario.client,
             Side::Server => &self.scenario.server,
         };
-        let locals = interfaces.iter().enumerate().flat_map(|(place, interface)| {
+        let own = interfaces.iter().enumerate().filter(|(_, interface)| !interface.is_for_others);
+        let locals = own.flat_map(|(place, interface)| {
             self.hosts.addresses(side, place).iter().map(|address| (*address, interface.name.clone()))
         });
         Multipath {
             locals: locals.collect(),
-            is_meshed: self.scenario.server.len() > 1,
+            is_meshed: self.scenario.server.iter().filter(|interface| !interface.is_for_others).count() > 1,
             subflows: self.routes.len(),
         }
     }
 
-    /// The first addresses of one family at either end of a route.
     fn pair(&self, route: usize) -> Result<Pair, LabError> {
-        let found = self.scenario.routes.get(route).and_then(|route| {
-            let servers = self.hosts.addresses(Side::Server, route.server);
-            let clients = self.hosts.addresses(Side::Client, route.client);
-            clients.iter().find_map(|client| {
-                let server = servers.iter().find(|server| server.is_ipv4() == client.is_ipv4())?;
-                Some(Pair { client: *client, server: *server })
-            })
-        });
-        found.ok_or_else(|| {
-            let name = self.route_name(route);
-            LabError::Scenario(format!(
-                "{}: the ends of the route {name:?} have no addresses of one family",
-                self.scenario.name
-            ))
-        })
+        pair(self.scenario, self.hosts, route)
     }
+}
+
+/// The first addresses of one family at either end of a route, by its index among all.
+pub(super) fn pair(scenario: &Scenario, hosts: &Hosts, route: usize) -> Result<Pair, LabError> {
+    let route = scenario.any_route(route);
+    let found = route.and_then(|route| {
+        let servers = hosts.addresses(Side::Server, route.server);
+        let clients = hosts.addresses(Side::Client, route.client);
+        clients.iter().find_map(|client| {
+            let server = servers.iter().find(|server| server.is_ipv4() == client.is_ipv4())?;
+            Some(Pair { client: *client, server: *server })
+        })
+    });
+    found.ok_or_else(|| {
+        let name = route.map_or("", |route| route.name.as_str());
+        LabError::Scenario(format!(
+            "{}: the ends of the route {name:?} have no addresses of one family",
+            scenario.name
+        ))
+    })
 }
 
 /// The routes that a contender uses, the best first.

@@ -1,6 +1,7 @@
 //! Contenders on real sockets: a process at each end, in network namespaces joined by emulated links.
 
 mod assignment;
+mod cross;
 mod outcome;
 pub(crate) mod process;
 pub(crate) mod session;
@@ -22,6 +23,7 @@ use crate::scenario::Scenario;
 use crate::{Runner, Stop};
 
 use assignment::Plan;
+use cross::CrossRun;
 use session::{End, Session};
 
 /// Runs contenders on real sockets. Needs root, `ip` and `/dev/net/tun`.
@@ -72,6 +74,7 @@ impl Real {
             plans.push((contender, plan));
         }
         let emulator = Emulator::start(scenario, &hosts, seed)?;
+        let mut cross = CrossRun::prepare(scenario, &hosts)?;
         let mut sessions = Vec::new();
         let mut all_are_set_up = true;
         for ((contender, plan), place) in plans.iter().zip(0..) {
@@ -83,20 +86,22 @@ impl Real {
         }
         // Without one of them the others would not measure what was requested.
         let begin = all_are_set_up.then(|| emulator.begin());
+        begin.into_iter().for_each(|begin| cross.begin(begin));
         let run =
             |mut session: Session| begin.map_or(Ok(()), |begin| session.run(begin)).map(|()| session.close());
         let ends: Vec<Result<End, LabError>> = thread::scope(|scope| {
             let running: Vec<_> = sessions.into_iter().map(|one| scope.spawn(move || run(one))).collect();
             running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
+        let cross = cross.finish();
         let links = emulator.finish();
         // The failure of an end is reported before its effect on the links.
         let ends = ends.into_iter().collect::<Result<Vec<End>, LabError>>()?;
-        let links = links?;
+        let (links, cross) = (links?, cross?);
         let others = plans.len() - 1;
         let outcomes = plans.iter().zip(ends);
         Ok(outcomes
-            .map(|((contender, plan), end)| outcome::assemble(plan, contender, end, &links, others))
+            .map(|((contender, plan), end)| outcome::assemble(plan, contender, end, (&links, &cross, others)))
             .collect())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 
 use super::assignment::Plan;
+use super::cross::CrossEnd;
 use super::session::{End, name};
 use crate::agent::document::{self, Exchange, Load, Report};
 use crate::contender::Contender;
@@ -16,8 +17,7 @@ pub(super) fn assemble(
     plan: &Plan<'_>,
     contender: &Contender,
     mut end: End,
-    links: &EmulatorReport,
-    others: usize,
+    (links, cross, others): (&EmulatorReport, &CrossEnd, usize),
 ) -> Outcome {
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
@@ -26,7 +26,7 @@ pub(super) fn assemble(
     let cpu = end.client.as_ref().zip(end.server.as_ref());
     let mut remarks = end.remarks;
     // The deliveries of routes are those of all together.
-    if failure.is_none() && others == 0 {
+    if failure.is_none() && others == 0 && cross.arrivals.is_empty() {
         let names = |group: Vec<usize>| {
             let names: Vec<&str> = group.iter().map(|route| plan.route_name(*route)).collect();
             (names.join(" or "), group)
@@ -34,6 +34,7 @@ pub(super) fn assemble(
         let groups: Vec<_> = plan.groups(contender).into_iter().map(names).collect();
         remarks.extend(idle_routes(&groups, &exchanges, &links.routes));
     }
+    remarks.extend(cross.remarks.iter().cloned());
     remarks.extend(late(links.totals.lateness));
     // A device that is down drops as well, which is no fault of the emulator.
     if !plan.loses_an_interface() {
@@ -41,7 +42,8 @@ pub(super) fn assemble(
     }
     Outcome {
         flows,
-        routes: links.routes.clone(),
+        routes: links.routes.iter().take(plan.routes()).cloned().collect(),
+        cross: cross.arrivals.clone(),
         delivery: None,
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
         ended: Vec::new(),

@@ -28,8 +28,13 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
 /// # Errors
 /// As [`check`].
 pub(super) fn check_congestion(contender: &Contender, name: &str) -> Result<(), LabError> {
+    has(name).map_err(|reason| skipped(contender, &reason))
+}
+
+/// Checks that the system has a congestion control; the error says what is missing and how to get it.
+pub(super) fn has(name: &str) -> Result<(), String> {
     let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    has_congestion(&available.unwrap_or_default(), name).map_err(|reason| skipped(contender, &reason))
+    has_congestion(&available.unwrap_or_default(), name)
 }
 
 /// The settings are made for each network namespace; here it counts that the system has them.

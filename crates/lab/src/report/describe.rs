@@ -2,9 +2,10 @@
 
 use manyway_proto::Rate;
 use manyway_proto::text;
+use manyway_sim::CrossKind;
 use manyway_sim::link::{DelayModel, Jitter, LinkConfig, LossModel, Probability, QueueLimit, RateModel};
 
-use crate::scenario::{Change, Direction, Scenario, Setting, Side, Traffic};
+use crate::scenario::{Change, CrossTraffic, Direction, Scenario, Setting, Side, Traffic};
 
 /// The properties of one direction of a link.
 pub(super) fn link(config: &LinkConfig) -> String {
@@ -43,6 +44,21 @@ pub(super) fn traffic(traffic: &Traffic) -> String {
             words
         }
     }
+}
+
+/// What others send.
+pub fn cross(scenario: &Scenario, traffic: &CrossTraffic) -> String {
+    let route = scenario.any_route(traffic.route).map_or("?", |route| route.name.as_str());
+    let mut words = if traffic.count == 1 { String::new() } else { format!("{} × ", traffic.count) };
+    words += &format!("{} {} over {route}", traffic.name(), way(traffic.direction));
+    if let CrossKind::Udp(rate) = traffic.kind {
+        words += &format!(" at {rate}");
+    }
+    words += &format!(", {}-byte packets, from {}", traffic.packet, text::duration(traffic.at));
+    if let Some(lasts) = traffic.lasts {
+        words += &format!(" for {}", text::duration(lasts));
+    }
+    words
 }
 
 /// An event.

@@ -10,7 +10,7 @@ use manyway_chart::{
 use manyway_proto::{ByteCount, Rate, text};
 
 use super::table::{self, Grid};
-use super::{Lead, Origin, describe, result};
+use super::{Lead, Origin, cross, describe, result};
 use crate::campaign::{Case, End, Results, Run, Timing};
 use crate::error::LabError;
 use crate::measures::{Fault, Recovery, Spread, counted};
@@ -124,12 +124,15 @@ fn rates(title: String, scenario: &Scenario, run: &Run, outcome: &Outcome) -> Ra
         rates: bins.chunks(together).map(|bins| rate(bins, bin)).collect(),
     };
     let named = scenario.routes.iter().zip(&routes);
+    let paths = named.map(|(route, arrivals)| series(format!("{}, IP packets", route.name), arrivals.bins()));
+    let others = scenario.cross_traffic.iter().zip(&outcome.cross);
+    let others = others.map(|(traffic, arrivals)| {
+        series(format!("others: {} × {}", traffic.count, traffic.name()), arrivals.bins())
+    });
     RatePlot {
         title,
         bin,
-        paths: named
-            .map(|(route, arrivals)| series(format!("{}, IP packets", route.name), arrivals.bins()))
-            .collect(),
+        paths: paths.chain(others).collect(),
         total: Some(series("application".to_owned(), &application)),
         marks: run.measures.recoveries.iter().take(MOST_MARKS).map(|one| mark(scenario, one)).collect(),
     }
@@ -175,6 +178,10 @@ pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, 
     page.push_str("<h2>Results</h2>\n");
     let table = Grid::of(results);
     grid(&mut page, &table);
+    let others = cross::grid(results);
+    if !others.rows.is_empty() {
+        grid(&mut page, &others);
+    }
     let remarks = table::remarks(results);
     if !remarks.is_empty() {
         page.push_str("<ul>\n");
@@ -261,6 +268,8 @@ fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a
         ("Duration", text::duration(scenario.duration)),
         ("Traffic", scenario.traffic.iter().map(describe::traffic).collect::<Vec<_>>().join("; ")),
     ];
+    let others = scenario.cross_traffic.iter().map(|traffic| describe::cross(scenario, traffic));
+    pairs.extend(others.map(|words| ("Traffic of others", words)));
     for link in &scenario.links {
         let (up, down) = (describe::link(&link.up), describe::link(&link.down));
         let both = if up == down { up } else { format!("up {up}; down {down}") };

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::describe;
 use super::table::{latency, of_possible, rows};
-use super::{Origin, table};
+use super::{Origin, cross, describe, table};
 use crate::campaign::{Case, Plan, Results, Run, Standing, Timing, Way};
 use crate::measures::{Measures, Recovery, Spread, count};
 use crate::outcome::{Arrivals, Outcome};
@@ -59,6 +58,7 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     set("delivery", delivery(measures));
     set("cpu", cpu(measures));
     set("messages", messages(measures));
+    set("cross", cross::of_run(&case.scenario, measures));
     set("routes", routes(&case.scenario, measures));
     set("dropped", measures.dropped.into());
     set("failure", run.failure.clone().into());
@@ -86,6 +86,7 @@ fn case(case: &Case) -> Value {
             json!({ "name": link.name, "up": describe::link(&link.up), "down": describe::link(&link.down) })
         }).collect::<Vec<_>>(),
         "traffic": scenario.traffic.iter().map(describe::traffic).collect::<Vec<_>>(),
+        "cross": scenario.cross_traffic.iter().map(|one| describe::cross(scenario, one)).collect::<Vec<_>>(),
         "events": scenario.events.iter().map(|event| {
             json!({ "at": seconds(event.at), "change": describe::change(scenario, &event.change) })
         }).collect::<Vec<_>>(),
@@ -116,6 +117,7 @@ fn summary(results: &Results) -> Vec<Value> {
             "message_median": spread(&|measures| latency(measures.messages, |figures| figures.median)),
             "message_p99": spread(&|measures| latency(measures.messages, |figures| figures.p99)),
             "message_p999": spread(&|measures| latency(measures.messages, |figures| figures.p999)),
+            "cross": cross::summary(results, row),
             "failed": counted().filter(|run| run.failure.is_some()).count(),
             "disturbed": counted().filter(|run| run.is_disturbed()).count(),
         }))
@@ -193,6 +195,7 @@ fn course(scenario: &Scenario, outcome: &Outcome) -> Value {
         "flows": outcome.flows.iter().map(|flow| {
             json!({ "receiver": describe::side(flow.receiver), "bytes": bins(&flow.arrivals) })
         }).collect::<Vec<_>>(),
+        "cross": outcome.cross.iter().map(bins).collect::<Vec<_>>(),
         "routes": routes.map(|(route, totals)| {
             json!({ "name": route.name, "up": bins(&totals.up), "down": bins(&totals.down) })
         }).collect::<Vec<_>>(),

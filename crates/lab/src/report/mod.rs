@@ -1,5 +1,6 @@
 //! The output of a campaign: a table for people, JSON and CSV for programs, figures, and a page with everything.
 
+mod cross;
 mod csv;
 mod describe;
 mod html;
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::{fs, io};
 
 pub use csv::csv;
+pub use describe::cross as describe_cross;
 pub use json::{document, run_line};
 pub use lead::{Lead, Picture};
 pub use matrix::matrix;

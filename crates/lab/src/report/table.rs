@@ -2,6 +2,7 @@
 
 use manyway_chart::{Align, Table};
 
+use super::cross;
 use super::numbers::{self, milliseconds, seconds};
 use crate::campaign::{End, Results, Run, Skip};
 use crate::measures::{Measures, MessageFigures, Spread};
@@ -59,10 +60,28 @@ impl Grid {
 
 /// The whole table, and below it the remarks. Columns without any figure are left out.
 pub fn table(results: &Results) -> String {
-    let Grid { columns, rows } = Grid::of(results);
+    let mut text = written(Grid::of(results));
+    let cross = written(cross::grid(results));
+    if !cross.is_empty() {
+        text.push('\n');
+        text.push_str(&cross);
+        text.push('\n');
+    }
+    for line in remarks(results) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// A grid as text; nothing for one without rows.
+fn written(Grid { columns, rows }: Grid) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(columns);
     let mut last = String::new();
-    for mut row in rows.clone() {
+    for mut row in rows {
         // The name of a scenario is printed once.
         if let Some(name) = row.first_mut() {
             let is_same = *name == last;
@@ -73,12 +92,7 @@ pub fn table(results: &Results) -> String {
         }
         table.row(row);
     }
-    let mut text = if rows.is_empty() { String::new() } else { table.to_string() };
-    for line in remarks(results) {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+    table.to_string()
 }
 
 const COLUMNS: [(&str, Align); 13] = [

@@ -1,7 +1,7 @@
 //! The built-in files.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 54] = [
+pub(super) const FILES: [(&str, &str); 66] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -56,4 +56,16 @@ pub(super) const FILES: [(&str, &str); 54] = [
     ("fades-cells.toml", include_str!("../../scenarios/fades-cells.toml")),
     ("two-500.toml", include_str!("../../scenarios/two-500.toml")),
     ("one-bottleneck.toml", include_str!("../../scenarios/one-bottleneck.toml")),
+    ("multitcp-fig82.toml", include_str!("../../scenarios/multitcp-fig82.toml")),
+    ("multitcp-fig83.toml", include_str!("../../scenarios/multitcp-fig83.toml")),
+    ("multitcp-fig84.toml", include_str!("../../scenarios/multitcp-fig84.toml")),
+    ("multitcp-fig85.toml", include_str!("../../scenarios/multitcp-fig85.toml")),
+    ("multitcp-fig86.toml", include_str!("../../scenarios/multitcp-fig86.toml")),
+    ("multitcp-fig87.toml", include_str!("../../scenarios/multitcp-fig87.toml")),
+    ("cross-alone.toml", include_str!("../../scenarios/cross-alone.toml")),
+    ("cross-short.toml", include_str!("../../scenarios/cross-short.toml")),
+    ("cross-two.toml", include_str!("../../scenarios/cross-two.toml")),
+    ("cross-burst.toml", include_str!("../../scenarios/cross-burst.toml")),
+    ("cross-loss.toml", include_str!("../../scenarios/cross-loss.toml")),
+    ("cross-beside.toml", include_str!("../../scenarios/cross-beside.toml")),
 ];

@@ -7,6 +7,7 @@
 mod addresses;
 mod builtin;
 mod capacity;
+mod cross;
 mod damage;
 mod file;
 mod library;
@@ -24,6 +25,7 @@ use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
 
 pub use addresses::default_address;
+pub use cross::CrossTraffic;
 pub use damage::{Checksum, Damage, FirstTransmissions, Pattern, Sent};
 pub use file::Files;
 pub use library::Library;
@@ -51,8 +53,12 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// The links between interfaces. Between two interfaces without a route nothing passes.
     pub routes: Vec<Route>,
-    /// The traffic, all at the same time.
+    /// Routes that no contender uses: at one end at least is an [interface for others](Interface::is_for_others).
+    pub cross_routes: Vec<Route>,
+    /// The measured traffic, all at the same time.
     pub traffic: Vec<Traffic>,
+    /// The traffic of others over the same links.
+    pub cross_traffic: Vec<CrossTraffic>,
     /// The events, in order of time. Time 0 is the start of the traffic.
     pub events: Vec<Event>,
     /// How a run ends. Default [`Ending::Complete`].
@@ -116,6 +122,8 @@ pub struct Interface {
     pub nat: Option<NatConfig>,
     /// Its cost for the client's Manyway: 0 is free, the default; a higher class costs more.
     pub cost: u8,
+    /// Whether only cross traffic uses it. Default no.
+    pub is_for_others: bool,
 }
 
 /// Both directions of a link.

@@ -6,6 +6,7 @@
 //!
 //! There are no checksums here: a corrupted packet reaches the protocol, which drops it.
 
+mod cross;
 mod flow;
 mod run;
 mod stage;

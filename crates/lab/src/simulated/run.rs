@@ -6,6 +6,7 @@ use std::time::Duration;
 use manyway_proto::{ConnectionConfig, ConnectionError, Instant};
 use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
+use super::cross::CrossRecord;
 use super::flow::{self, Stream};
 use super::stage::Stage;
 use crate::Outcome;
@@ -40,6 +41,7 @@ pub(super) fn run(scenario: &Scenario, (wire, config): (Wire, ConnectionConfig),
         stage: Stage::new(scenario, (wire, config), seed),
         model: Reference::default(),
         streams: Vec::new(),
+        cross: CrossRecord::new(scenario),
         events: scenario.events.iter().cloned().collect(),
         begin: Instant::from_nanos(0),
         watch: DeliveryWatch::default(),
@@ -68,6 +70,7 @@ struct Run {
     /// The expected data of the applications.
     model: Reference,
     streams: Vec<Stream>,
+    cross: CrossRecord,
     /// The remaining events.
     events: VecDeque<Event>,
     /// Time 0, once the traffic has begun.
@@ -111,6 +114,7 @@ impl Run {
     fn begin(&mut self, scenario: &Scenario) {
         self.begin = self.now();
         self.streams = flow::streams(scenario, self.begin);
+        self.stage.add_cross_traffic(scenario, self.begin);
         self.stage.count();
         for side in SIDES {
             if let Some(connection) = self.stage.peer(side).and_then(|peer| peer.connection()) {
@@ -125,6 +129,7 @@ impl Run {
             self.apply_events();
             self.act().map_err(|broken| broken.to_string())?;
             self.stage.note(self.begin);
+            self.cross.note(self.now() - self.begin, &self.stage);
             let is_over = self.streams.iter().all(Stream::is_over) || self.ended.iter().all(Option::is_some);
             if self.now() >= end || is_over {
                 return Ok(());
@@ -245,7 +250,8 @@ impl Run {
         let failure = failure.or_else(|| streams.iter().find_map(shortage));
         Outcome {
             flows: streams.into_iter().map(|stream| stream.into_flow(end)).collect(),
-            routes: self.stage.totals(),
+            routes: self.stage.totals().into_iter().take(scenario.routes.len()).collect(),
+            cross: self.cross.into_arrivals(),
             delivery: Some(Delivery { most_held: self.watch.most_held(), delays: self.watch.delays() }),
             cpu: None,
             ended: if self.ended.iter().all(Option::is_some) {

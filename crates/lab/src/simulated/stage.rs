@@ -9,7 +9,8 @@ use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
 use manyway_sim::nat::Nat;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::{
-    EndpointPeer, HostId, InterfaceId, LinkId, Network, Peer as _, RouteId, Sizes, Stripe, Transit, World,
+    CrossFlow, CrossHost, EndpointPeer, HostId, InterfaceId, LinkId, Network, Part, Peer as _, RouteId,
+    Sizes, Stripe, Transit, World,
 };
 
 use crate::contender::Wire;
@@ -27,7 +28,7 @@ const MOST_NAMED: usize = 8;
 /// The two hosts and the network between them.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) world: World<EndpointPeer>,
+    pub(super) world: World<CrossHost>,
     client: Host,
     server: Host,
     links: Vec<Ways<LinkId>>,
@@ -53,6 +54,7 @@ struct Attached {
     id: InterfaceId,
     addresses: Vec<IpAddr>,
     cost: u8,
+    is_for_others: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,7 @@ impl Stage {
                 [EndpointPeer::mmsp1_client(near, client), EndpointPeer::mmsp1_server(far, server)]
             }
         };
-        let (client, server) = (world.add_node(client), world.add_node(server));
+        let [client, server] = [client, server].map(|peer| world.add_node(CrossHost::new(peer)));
         let now = world.now();
         let network = world.network_mut();
         // Scenarios count whole IP packets.
@@ -96,7 +98,7 @@ impl Stage {
         if let Some(damage) = scenario.damage {
             stage.damage(damage.pattern);
         }
-        for route in &scenario.routes {
+        for route in scenario.all_routes() {
             let ends =
                 stage.client.interfaces.get(route.client).zip(stage.server.interfaces.get(route.server));
             if let Some((from, to)) = ends.map(|(from, to)| (from.id, to.id)) {
@@ -145,7 +147,53 @@ impl Stage {
 
     pub(super) fn peer(&mut self, side: Side) -> Option<&mut EndpointPeer> {
         let host = self.host(side);
-        self.world.node_mut(host)
+        self.world.node_mut(host).map(CrossHost::peer)
+    }
+
+    /// Adds both ends of every flow of others; time 0 is `begin`.
+    pub(super) fn add_cross_traffic(&mut self, scenario: &Scenario, begin: Instant) {
+        for traffic in &scenario.cross_traffic {
+            let Some([near, far]) = self.ends(scenario, traffic.route) else { continue };
+            let flow = CrossFlow {
+                kind: traffic.kind,
+                packet: traffic.packet,
+                start: begin + traffic.at,
+                end: begin + traffic.end(scenario),
+            };
+            let (up, down) = match traffic.direction {
+                Direction::Up | Direction::Both => (Part::Send, Part::Receive),
+                Direction::Down => (Part::Receive, Part::Send),
+            };
+            // The client connects; the server learns its address behind a NAT, too.
+            let ends = [(Side::Client, up, near, Some(far.address.ip())), (Side::Server, down, far, None)];
+            for (side, part, local, peer) in ends {
+                let host = self.host(side);
+                if let Some(node) = self.world.node_mut(host) {
+                    (0..traffic.count).for_each(|_| node.add(flow, part, local, peer));
+                }
+            }
+        }
+    }
+
+    /// The first addresses of one family at the ends of a route.
+    fn ends(&self, scenario: &Scenario, route: usize) -> Option<[LocalAddress; 2]> {
+        let route = scenario.any_route(route)?;
+        let near = self.client.interfaces.get(route.client)?;
+        let far = self.server.interfaces.get(route.server)?;
+        let local = |attached: &Attached, address: IpAddr| LocalAddress {
+            interface: attached.id.index,
+            address: SocketAddr::new(address, 0),
+        };
+        near.addresses.iter().find_map(|from| {
+            let to = far.addresses.iter().find(|to| to.is_ipv4() == from.is_ipv4())?;
+            Some([local(near, *from), local(far, *to)])
+        })
+    }
+
+    /// Bytes that a flow of others has delivered, by its number.
+    pub(super) fn cross_received(&self, flow: usize) -> u64 {
+        let received = |host: &Host| self.world.node(host.id).map_or(0, |node| node.received(flow));
+        received(&self.client) + received(&self.server)
     }
 
     /// Starts the connection; the client knows every address of the server.
@@ -184,7 +232,12 @@ impl Stage {
             Side::Client => CLIENT_PORT,
             Side::Server => SERVER_PORT,
         };
-        let addresses = self.world.network().addresses(self.host(side));
+        let mut addresses = self.world.network().addresses(self.host(side));
+        let interfaces = match side {
+            Side::Client => &self.client.interfaces,
+            Side::Server => &self.server.interfaces,
+        };
+        addresses.retain(|(id, _)| !interfaces.iter().any(|one| one.id == *id && one.is_for_others));
         let local = |(id, address): (InterfaceId, IpAddr)| LocalAddress {
             interface: id.index,
             address: SocketAddr::new(address, port),
@@ -218,7 +271,7 @@ impl Stage {
         }
     }
 
-    /// The deliveries of the routes.
+    /// The deliveries of the routes, those of others last.
     pub(super) fn totals(self) -> Vec<RouteTotals> {
         let network = self.world.network();
         let total = |mut route: Route| {
@@ -326,7 +379,8 @@ fn naming(mut config: ConnectionConfig, interfaces: &[Interface]) -> ConnectionC
         };
         all.iter().enumerate().map(turn).collect::<Vec<_>>()
     };
-    let mut named: Vec<_> = interfaces.iter().enumerate().flat_map(of_interface).collect();
+    let of_contenders = interfaces.iter().enumerate().filter(|(_, interface)| !interface.is_for_others);
+    let mut named: Vec<_> = of_contenders.flat_map(of_interface).collect();
     named.sort_by_key(|(turn, _)| *turn);
     config.advertised = named.into_iter().map(|(_, address)| address).take(MOST_NAMED).collect();
     config
@@ -351,7 +405,8 @@ impl Host {
             if let Some(config) = interface.nat {
                 network.set_nat(attached, Nat::new(config));
             }
-            Some(Attached { id: attached, addresses, cost: interface.cost })
+            let Interface { cost, is_for_others, .. } = *interface;
+            Some(Attached { id: attached, addresses, cost, is_for_others })
         };
         Self { id, interfaces: interfaces.iter().enumerate().filter_map(attach).collect() }
     }
@@ -360,7 +415,7 @@ impl Host {
 /// Both directions of a link, limited to the MTU of the interfaces at its ends.
 fn bounded(scenario: &Scenario, place: usize) -> Option<(LinkConfig, LinkConfig)> {
     let link = scenario.links.get(place)?;
-    let routes = scenario.routes.iter().filter(|route| route.links.contains(&place));
+    let routes = scenario.all_routes().filter(|route| route.links.contains(&place));
     let ends = routes.filter_map(|route| {
         Some(scenario.client.get(route.client)?.mtu.min(scenario.server.get(route.server)?.mtu))
     });

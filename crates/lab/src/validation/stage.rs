@@ -69,7 +69,14 @@ pub(super) fn failed(error: std::io::Error) -> LabError {
 
 /// A scenario with these symmetric links, each between interface n of the client and interface n of the server.
 pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
-    let interface = |name: String| Interface { name, addresses: Vec::new(), mtu: 1500, nat: None, cost: 0 };
+    let interface = |name: String| Interface {
+        name,
+        addresses: Vec::new(),
+        mtu: 1500,
+        nat: None,
+        cost: 0,
+        is_for_others: false,
+    };
     let places = 0..links.len();
     let link = |(place, config): (usize, &LinkConfig)| Link {
         name: format!("link{place}"),
@@ -94,7 +101,9 @@ pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
         server: places.clone().map(|place| interface(format!("far{place}"))).collect(),
         links: links.iter().enumerate().map(link).collect(),
         routes: places.map(route).collect(),
+        cross_routes: Vec::new(),
         traffic: Vec::new(),
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: Ending::Complete,
         damage: None,

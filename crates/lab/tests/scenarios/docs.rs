@@ -15,7 +15,7 @@ fn every_example_of_the_page_is_read() {
     let page = page();
     let examples: Vec<_> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 7);
     for example in examples {
         let scenario = parse(example);
         assert!(scenario.is_ok(), "{}\n{example}", scenario.unwrap_err());

@@ -3,8 +3,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use manyway_lab::Scenario;
-use manyway_lab::scenario::{Change, Checksum, Direction, Setting, Side, Traffic};
+use manyway_lab::scenario::{Change, Checksum, CrossTraffic, Direction, Route, Setting, Side, Traffic};
 use manyway_proto::{ByteCount, Rate};
+use manyway_sim::CrossKind;
 use manyway_sim::link::{
     DelayModel, Discipline, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
     Reaction,
@@ -230,4 +231,58 @@ fn a_trace_is_read_from_the_folder_of_its_scenario() {
     let error = Scenario::read(&file).unwrap_err().to_string();
     let expected = "links.cell.up.trace: up.trace: line 2 of the trace is not a number of milliseconds";
     assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn traffic_of_others_takes_its_defaults_from_the_measured_traffic_and_the_route() {
+    let scenario = with(
+        "[client.lte]\nmtu = 1400\n[[traffic]]\nbulk = 'down'\n\
+         [[traffic]]\nby = 'tcp-cubic'\nroute = 'lte'\n\
+         [[traffic]]\nby = 'udp'\nroute = 'wifi'\ncount = 3\nat = '2s'\nfor = '5s'\nrate = '2M'\n\
+         direction = 'up'\npacket = 200\n",
+    );
+    assert_eq!(scenario.traffic.len(), 1);
+    let greedy = CrossTraffic {
+        kind: CrossKind::Cubic,
+        count: 1,
+        route: 1,
+        at: Duration::ZERO,
+        lasts: None,
+        direction: Direction::Down,
+        packet: 1400,
+    };
+    let steady = CrossTraffic {
+        kind: CrossKind::Udp(Rate::from_bits_per_second(2_000_000)),
+        count: 3,
+        route: 0,
+        at: 2000 * MS,
+        lasts: Some(5000 * MS),
+        direction: Direction::Up,
+        packet: 200,
+    };
+    assert_eq!(scenario.cross_traffic, [greedy, steady]);
+    assert_eq!((greedy.end(&scenario), steady.end(&scenario)), (15_000 * MS, 7000 * MS));
+    // Alone it stands beside the default.
+    let scenario = parse("[links.a]\n[[traffic]]\nby = 'tcp-reno'\n").unwrap();
+    assert_eq!((scenario.traffic.len(), scenario.cross_traffic[0].direction), (1, Direction::Up));
+}
+
+#[test]
+fn an_interface_for_others_makes_a_route_that_no_contender_has() {
+    let scenario = parse(
+        "routes = [{ client = 'home', server = 'video', links = ['shared', 'near'] },\n\
+         { client = 'home', server = 'other', links = ['shared', 'far'] }]\n\
+         [links.shared]\nrate = '6M'\n[links.near]\nrate = '6M'\n[links.far]\nrate = '6M'\n\
+         [server.video]\n[server.other]\nothers = true\n\
+         [[traffic]]\nby = 'tcp-reno'\nroute = 'home-other'\n",
+    )
+    .unwrap();
+    let names = |routes: &[Route]| routes.iter().map(|route| route.name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (names(&scenario.routes), names(&scenario.cross_routes)),
+        (vec!["home-video".to_owned()], vec!["home-other".to_owned()])
+    );
+    assert_eq!(scenario.cross_traffic[0].route, 1);
+    assert_eq!(scenario.any_route(1).unwrap().links, [0, 2]);
+    assert_eq!(scenario.any_route(2), None);
 }

@@ -34,6 +34,32 @@ fn a_single_route_keeps_its_interfaces_links_and_events() {
 }
 
 #[test]
+fn traffic_of_others_keeps_its_route_beside_a_single_one() {
+    let text = "routes = [{ client = 'a', links = ['one', 'cell'] }, { client = 'b', links = ['two', 'cell'] }]\n\
+        [links.one]\n[links.two]\n[links.cell]\n[[events]]\nat = '1s'\ncut = 'one'\n\
+        [[traffic]]\nby = 'tcp-reno'\nroute = 'a'\n[[traffic]]\nby = 'tcp-cubic'\nroute = 'b'\n";
+    let single = parse(text).unwrap().single(1);
+    assert_eq!((single.routes.len(), single.cross_routes.len()), (1, 1));
+    assert_eq!(
+        single.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>(),
+        ["two", "cell", "one"]
+    );
+    assert_eq!((single.cross_routes[0].client, single.cross_routes[0].links.as_slice()), (1, &[2, 1][..]));
+    assert_eq!(single.client.iter().map(|one| one.is_for_others).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(single.cross_traffic.iter().map(|traffic| traffic.route).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(single.events.len(), 1);
+}
+
+#[test]
+fn traffic_of_others_turns_and_scales_with_the_scenario() {
+    let text = "[links.a]\n[[traffic]]\nby = 'udp'\nrate = '1M'\nat = '5s'\nfor = '10s'\n";
+    let scenario = parse(text).unwrap().turned().with_duration(Duration::from_secs(3));
+    let [traffic] = scenario.cross_traffic.as_slice() else { panic!("{:?}", scenario.cross_traffic) };
+    assert_eq!(traffic.direction, Direction::Down);
+    assert_eq!((traffic.at, traffic.lasts), (Duration::from_secs(1), Some(Duration::from_secs(2))));
+}
+
+#[test]
 fn another_duration_moves_events_and_sizes_in_proportion() {
     let scenario = with("[[traffic]]\nbulk = 'up'\nsize = '3MiB'\n[[events]]\nat = '5s'\ncut = 'wifi'\n");
     let short = scenario.with_duration(Duration::from_secs(3));
@@ -89,7 +115,7 @@ fn loss_is_found_on_links_and_in_events() {
         .collect();
     insta::assert_snapshot!(
         lossy.join(" "),
-        @"two-50-loss one-lossy wifi-lte loss-05 loss-2 dual-lte fiber-lte lte-starlink lte-geo congested telemetry fades-near fades-short fades-many fades-long fades-deep fades-both"
+        @"two-50-loss one-lossy wifi-lte loss-05 loss-2 dual-lte fiber-lte lte-starlink lte-geo congested telemetry fades-near fades-short fades-many fades-long fades-deep fades-both cross-loss"
     );
     assert!(with("[[events]]\nat = '1s'\nset = 'lte'\nloss = { share = '1%', burst = 3 }\n").has_loss());
     assert!(!with("[[events]]\nat = '1s'\nset = 'lte'\nrate = '1M'\n").has_loss());

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use super::{LINKS, parse};
 
 /// Invalid texts, one to a paragraph; appended to the two links if it begins with a blank.
-const WRONG: [&str; 53] = [
+const WRONG: [&str; 66] = [
     "",
     "[links.wifi\n",
     "[links]\n",
@@ -44,6 +44,19 @@ const WRONG: [&str; 53] = [
     " [[traffic]]\nmessages = 'up'\nsize = 15\ninterval = '1s'\n",
     " [[traffic]]\nmessages = 'up'\nsize = '65KiB'\ninterval = '1s'\n",
     " [[traffic]]\nbulk = 'up'\nlifetime = '200ms'\n",
+    " [[traffic]]\nbulk = 'up'\ncount = 3\n",
+    " [[traffic]]\nby = 'tcp-bbr'\nroute = 'wifi'\n",
+    " [[traffic]]\nby = 'tcp-reno'\n",
+    " [[traffic]]\nby = 'tcp-reno'\nroute = 'wi-fi'\n",
+    " [[traffic]]\nby = 'tcp-reno'\nroute = 'wifi'\nrate = '1M'\n",
+    " [[traffic]]\nby = 'udp'\nroute = 'wifi'\n",
+    " [[traffic]]\nby = 'tcp-cubic'\nroute = 'wifi'\ncount = 101\n",
+    " [[traffic]]\nby = 'tcp-cubic'\nroute = 'wifi'\npacket = 1501\n",
+    " [[traffic]]\nby = 'tcp-cubic'\nroute = 'wifi'\nat = '15s'\n",
+    " [[traffic]]\nby = 'tcp-cubic'\nroute = 'wifi'\nat = '10s'\nfor = '6s'\n",
+    " [[traffic]]\nby = 'tcp-cubic'\nroute = 'wifi'\ninterval = '6s'\n",
+    "[links.a]\n[damage]\nshare = '1%'\n[[traffic]]\nby = 'tcp-cubic'\n",
+    "[links.wifi]\n[client.wifi]\nothers = true\n",
     " [[events]]\nat = '5s'\n",
     " [[events]]\ncut = 'wifi'\n",
     " [[events]]\nat = '16s'\ncut = 'wifi'\n",

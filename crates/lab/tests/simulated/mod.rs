@@ -3,6 +3,7 @@
 
 mod builtin;
 mod changes;
+mod cross;
 mod experiments;
 mod gates;
 mod matrix;

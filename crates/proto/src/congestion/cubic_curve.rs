@@ -12,8 +12,18 @@ const CUBIC_SECOND: u128 = 1_000_000_000_000_000_000;
 const LONGEST_MICROS: u128 = 10_000_000_000;
 
 /// One cubic function, given by its plateau and the time at which it reaches it.
+///
+/// ```
+/// use manyway_proto::ByteCount;
+/// use manyway_proto::congestion::CubicCurve;
+/// use std::time::Duration;
+///
+/// // From 70 to 100 datagrams of 1000 bytes in ∛(30 / 0.4) = 4.217 s.
+/// let curve = CubicCurve::new(ByteCount(70_000), ByteCount(100_000), 1000);
+/// assert_eq!(curve.at(Duration::from_millis(4217), 1000), ByteCount(100_000));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Curve {
+pub struct Curve {
     plateau: ByteCount,
     /// `K`: time from the start to the plateau, in microseconds.
     plateau_micros: u128,
@@ -21,15 +31,16 @@ pub(super) struct Curve {
 
 impl Curve {
     /// The curve that starts at `window` and flattens at `plateau`; it starts flat if that is not above the window.
-    pub(super) fn new(window: ByteCount, plateau: ByteCount, max_datagram: u16) -> Self {
+    /// `max_datagram` is in bytes.
+    pub fn new(window: ByteCount, plateau: ByteCount, max_datagram: u16) -> Self {
         let deficit = u128::from((plateau - window).get());
         let cube = deficit.saturating_mul(CUBIC_SECOND).saturating_mul(C.1)
             / (C.0 * u128::from(max_datagram.max(1)));
         Self { plateau: plateau.max(window), plateau_micros: cube_root(cube) }
     }
 
-    /// The window at `time` after the start.
-    pub(super) fn at(&self, time: Duration, max_datagram: u16) -> ByteCount {
+    /// The window at `time` after the start, for the same size of datagrams.
+    pub fn at(&self, time: Duration, max_datagram: u16) -> ByteCount {
         let micros = time.as_micros();
         let distance = micros.abs_diff(self.plateau_micros).min(LONGEST_MICROS);
         let cube = distance * distance * distance;

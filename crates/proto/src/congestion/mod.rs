@@ -26,6 +26,7 @@ mod slow_start;
 pub use bbr::Bbr;
 pub use controller::CongestionController;
 pub use cubic::Cubic;
+pub use cubic_curve::Curve as CubicCurve;
 pub use fixed::Fixed;
 pub use registry::Controllers;
 pub use reno::{NewReno, Reno};

@@ -3,16 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::congestion::{CongestionController, ControllerConfig, Cubic, NewReno};
+use manyway_proto::congestion::{CongestionController, ControllerConfig, NewReno};
 use manyway_proto::{ByteCount, FourTuple, Instant, LocalAddress, Rate};
 
 use crate::link::LinkConfig;
-use crate::tcp::{Header, Kind, Receiver, Sender, SlowStart};
+use crate::tcp::{Header, Kind, LinuxCubic, Receiver, Sender, SlowStart};
 
 /// What a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrossKind {
-    /// Bulk over TCP with CUBIC (RFC 9438).
+    /// Bulk over TCP with CUBIC (RFC 9438), as Linux has it.
     Cubic,
     /// Bulk over TCP with Reno (RFC 5681).
     Reno,
@@ -71,6 +71,8 @@ enum Machine {
     TcpReceiver(Receiver),
     UdpSender {
         sent: u64,
+        /// When the first datagram could leave.
+        since: Option<Instant>,
     },
     /// With the bytes that have arrived.
     UdpReceiver(u64),
@@ -80,7 +82,7 @@ impl End {
     pub(super) fn new(flow: CrossFlow, part: Part, local: LocalAddress, remote: Option<SocketAddr>) -> Self {
         let is_udp = matches!(flow.kind, CrossKind::Udp(_));
         let machine = match part {
-            Part::Send if is_udp => Machine::UdpSender { sent: 0 },
+            Part::Send if is_udp => Machine::UdpSender { sent: 0, since: None },
             Part::Receive if is_udp => Machine::UdpReceiver(0),
             Part::Send => Machine::TcpSender(Box::new(sender(flow, local))),
             Part::Receive => Machine::TcpReceiver(Receiver::default()),
@@ -150,7 +152,10 @@ impl End {
                 header.write_ack(receiver.early(), buffer);
                 receiver.on_acknowledged();
             }
-            Machine::UdpSender { sent } if is_on && self.flow.due(*sent) <= now => {
+            Machine::UdpSender { sent, since } if is_on => {
+                if self.flow.due(*since.get_or_insert(now), *sent) > now {
+                    return None;
+                }
                 *sent += 1;
                 let header = Header { kind: Kind::Data, begin: 0, ack: 0 };
                 header.write(std::iter::repeat_n(0, payload), buffer);
@@ -169,13 +174,19 @@ impl End {
             (Some(greeting), _) => Some(greeting.due),
             (None, Machine::TcpSender(sender)) => sender.deadline(),
             (None, Machine::TcpReceiver(receiver)) => return receiver.due(),
-            (None, Machine::UdpSender { sent }) => Some(self.flow.due(*sent)),
+            (None, Machine::UdpSender { sent, since }) => {
+                Some(since.map_or(self.flow.start, |since| self.flow.due(since, *sent)))
+            }
             (None, Machine::UdpReceiver(_)) => None,
         };
         due.filter(|due| *due < self.flow.end)
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
+        let sends = matches!(self.machine, Machine::TcpSender(_) | Machine::UdpSender { .. });
+        if now >= self.flow.end && sends {
+            self.remote = None;
+        }
         if let Machine::TcpSender(sender) = &mut self.machine {
             sender.on_timeout(now);
         }
@@ -183,12 +194,12 @@ impl End {
 }
 
 impl CrossFlow {
-    /// When a datagram leaves, by its number.
-    fn due(&self, number: u64) -> Instant {
+    /// When a datagram leaves, by its number, if the first leaves at `since`.
+    fn due(&self, since: Instant, number: u64) -> Instant {
         let CrossKind::Udp(rate) = self.kind else { return self.end };
         let nanos = u128::from(number) * u128::from(self.packet) * 1_000_000_000;
         let nanos = nanos / u128::from(rate.bytes_per_second().max(1));
-        self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        since + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
 
@@ -196,7 +207,7 @@ fn sender(flow: CrossFlow, local: LocalAddress) -> Sender {
     let payload = payload(flow.packet, local);
     let config = ControllerConfig::new(u16::try_from(payload).unwrap_or(u16::MAX));
     let (controller, slow_start): (Box<dyn CongestionController>, _) = match flow.kind {
-        CrossKind::Cubic => (Box::new(Cubic::new(&config)), SlowStart::WatchesDelay),
+        CrossKind::Cubic => (Box::new(LinuxCubic::new(&config)), SlowStart::WatchesDelay),
         CrossKind::Reno | CrossKind::Udp(_) => (Box::new(NewReno::new(&config)), SlowStart::UntilLoss),
     };
     Sender::new(controller, slow_start, payload)

@@ -1,7 +1,7 @@
 //! Cross traffic: what other programs send over the same links as a connection under test.
 //!
 //! A flow has an end on each of two hosts. Bulk over TCP sends all that the congestion control allows, by the same
-//! model that carries paths over TCP, with CUBIC as in RFC 9438 or Reno; UDP sends at a constant rate and heeds nothing.
+//! model that carries paths over TCP, with Linux's CUBIC or Reno; UDP sends at a constant rate and heeds nothing.
 
 mod flow;
 

@@ -1,9 +1,10 @@
 //! A model of TCP over the links of a [`Network`](crate::Network), and TCP as a carrier of paths.
 //!
-//! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt` and `prr`;
+//! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt`, `prr` and `cubic`;
 //! * `segment`: what they say to each other;
 //! * `socket`: both halves with the data of a path.
 
+mod cubic;
 mod prr;
 mod receiver;
 mod rtt;
@@ -21,6 +22,7 @@ use crate::pair::Peer;
 use crate::traffic::Streams;
 use crate::world::Node;
 
+pub(crate) use cubic::LinuxCubic;
 pub(crate) use receiver::Receiver;
 pub(crate) use segment::{Header, Kind};
 pub(crate) use sender::{Sender, SlowStart};

@@ -1,6 +1,6 @@
 //! The sending half of a connection: which bytes may leave, and which have to leave again.
 //!
-//! Congestion control is one of the protocol's own controllers. Losses are found by RACK with a tail loss probe (RFC
+//! Congestion control is any controller of the protocol, or Linux's CUBIC. Losses are found by RACK with a tail loss probe (RFC
 //! 8985) from selective acknowledgements (RFC 2018), the window shrinks by proportional rate reduction (RFC 6937), and
 //! timeouts are those of RFC 6298. That is what Linux does.
 
@@ -53,7 +53,7 @@ enum Timer {
     Retransmission,
 }
 
-/// Whether slow start ends when the delay grows (HyStart), as in Linux's CUBIC, and not in its Reno.
+/// Whether the congestion control hears of delays in slow start: Linux's Reno ends it at a loss alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlowStart {
     WatchesDelay,
@@ -264,14 +264,14 @@ impl Sender {
     /// Reports an acknowledgement to the congestion control.
     fn report(&mut self, now: Instant, (bytes, growth): (u64, u64), newest: Sent, rtt: Duration) {
         self.round.on_arrived(newest.number, self.transmissions, self.in_flight);
-        let is_sample = !newest.is_repeated && self.slow_start == SlowStart::WatchesDelay;
         let mut sample = AckSample::default();
         sample.now = now;
         sample.bytes = ByteCount(bytes);
         sample.bytes_outside_recovery = ByteCount(growth);
         sample.in_flight = ByteCount(self.in_flight);
         sample.pipe = ByteCount(self.round.most.max(self.round.before));
-        sample.latest_rtt = is_sample.then_some(rtt);
+        let is_told = !newest.is_repeated && self.slow_start == SlowStart::WatchesDelay;
+        sample.latest_rtt = is_told.then_some(rtt);
         sample.smoothed_rtt = self.times.smoothed.unwrap_or(rtt);
         sample.rtt_variation = self.times.variation;
         sample.minimum_rtt = self.times.minimum.unwrap_or(rtt);

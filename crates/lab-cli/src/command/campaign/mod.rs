@@ -12,7 +12,7 @@ use manyway_lab::agreement::{self, Agreement};
 use manyway_lab::campaign::{Course, End, Plan, Results, Timing};
 use manyway_lab::experiment::{EXPERIMENTS, Experiment, Extent};
 use manyway_lab::gates;
-use manyway_lab::report;
+use manyway_lab::report::{self, describe_cross};
 use manyway_lab::scenario::Library;
 use manyway_lab::{LabError, Runner, Scenario, Stop};
 use manyway_proto::text;
@@ -153,6 +153,7 @@ pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
                 "source": scenario.source,
                 "routes": scenario.routes.len(),
                 "duration": scenario.duration.as_secs_f64(),
+                "cross": scenario.cross_traffic.iter().map(|one| describe_cross(scenario, one)).collect::<Vec<_>>(),
             }))?;
         }
         for (experiment, scenarios) in &experiments {

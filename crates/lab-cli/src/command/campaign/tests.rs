@@ -61,6 +61,7 @@ fn outcome(failure: Option<&str>) -> Outcome {
         routes: Vec::new(),
         delivery: None,
         cpu: None,
+        cross: Vec::new(),
         ended: Vec::new(),
         failure: failure.map(str::to_owned),
         remarks: Vec::new(),

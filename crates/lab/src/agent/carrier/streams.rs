@@ -174,7 +174,9 @@ fn policy(rules: &[String]) -> Result<InterfacePolicy, String> {
 /// Every address as a server does by default, or only the one that the client is to use.
 fn listening_addresses(spec: &ManywaySpec) -> Vec<SocketAddr> {
     if !spec.discover {
-        return spec.remotes.iter().map(|remote| SocketAddr::new(*remote, 0)).collect();
+        // Several addresses need the same port, so a fixed one.
+        let port = if spec.remotes.len() > 1 { DEFAULT_PORT } else { 0 };
+        return spec.remotes.iter().map(|remote| SocketAddr::new(*remote, port)).collect();
     }
     let has_v4 = spec.remotes.iter().any(IpAddr::is_ipv4);
     let has_v6 = spec.remotes.iter().any(IpAddr::is_ipv6);

@@ -16,6 +16,8 @@ pub(super) struct Hosts {
     pub(super) server: Vec<Interface>,
     pub(super) links: Vec<Link>,
     pub(super) routes: Vec<Route>,
+    /// Those with an interface for others at an end.
+    pub(super) cross_routes: Vec<Route>,
 }
 
 /// Reads hosts, links and routes.
@@ -84,7 +86,15 @@ pub(super) fn read(top: &Table<'_>, files: Files<'_>) -> Result<Hosts, LabError>
         }
     }
     let links = written.into_iter().map(|written| written.link).collect();
-    Ok(Hosts { client, server, links, routes })
+    let is_for_others =
+        |interfaces: &[Interface], place: usize| interfaces.get(place).is_some_and(|one| one.is_for_others);
+    let (cross_routes, routes): (Vec<_>, Vec<_>) = routes
+        .into_iter()
+        .partition(|route| is_for_others(&client, route.client) || is_for_others(&server, route.server));
+    if routes.is_empty() {
+        return Err(top.need("links")?.error("others have every route: contenders need one, too"));
+    }
+    Ok(Hosts { client, server, links, routes, cross_routes })
 }
 
 fn route_name(client: &[Interface], server: &[Interface], (from, to): (usize, usize)) -> String {

@@ -105,7 +105,14 @@ impl<'a> Host<'a> {
             return Err(value.error(format_args!("a host has at most {MOST_INTERFACES} interfaces")));
         }
         let addresses = vec![default_address(self.side, place)];
-        let interface = Interface { name: name.to_owned(), addresses, mtu: MTU, nat: None, cost: 0 };
+        let interface = Interface {
+            name: name.to_owned(),
+            addresses,
+            mtu: MTU,
+            nat: None,
+            cost: 0,
+            is_for_others: false,
+        };
         self.interfaces.push((interface, None));
         Ok(place)
     }
@@ -117,7 +124,7 @@ fn describe(
     (side, place): (Side, usize),
     value: &Value<'_>,
 ) -> Result<(), LabError> {
-    let table = value.table(&["addresses", "mtu", "nat", "cost"])?;
+    let table = value.table(&["addresses", "mtu", "nat", "cost", "others"])?;
     if let Some(list) = table.get("addresses") {
         let addresses = list.list()?;
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
@@ -126,6 +133,7 @@ fn describe(
         interface.addresses = addresses.iter().map(address).collect::<Result<_, _>>()?;
     }
     interface.mtu = table.read("mtu", mtu)?.unwrap_or(MTU);
+    interface.is_for_others = table.read("others", Value::boolean)?.unwrap_or(false);
     if let Some(value) = table.get("cost") {
         if side == Side::Server {
             return Err(value.error("what an interface costs is known at the client alone"));

@@ -1,5 +1,6 @@
 //! Scenarios as TOML files, described in `docs/scenarios.md`.
 
+mod cross;
 mod ending;
 mod events;
 mod hosts;
@@ -91,12 +92,15 @@ fn scenario(top: &Table<'_>, file: &str, files: Files<'_>) -> Result<Scenario, L
         server: hosts.server,
         links: hosts.links,
         routes: hosts.routes,
+        cross_routes: hosts.cross_routes,
         traffic: traffic::read(top)?,
+        cross_traffic: Vec::new(),
         events: Vec::new(),
         ending: top.read("end", ending::ending)?.unwrap_or_default(),
         damage: top.read("damage", ending::damage)?,
     };
     scenario.events = events::read(top, &scenario, files)?;
+    scenario.cross_traffic = cross::read(top, &scenario)?;
     Ok(scenario)
 }
 

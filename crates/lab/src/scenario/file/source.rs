@@ -132,6 +132,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Yes or no.
+    pub(super) fn boolean(&self) -> Result<bool, LabError> {
+        self.value.as_bool().map_or_else(|| self.refuse("true or false, without quotation marks"), Ok)
+    }
+
     /// A value with its own parser, such as an address.
     pub(super) fn parsed<T: FromStr>(&self, wanted: &str) -> Result<T, LabError> {
         self.value.as_str().and_then(|text| text.parse().ok()).map_or_else(|| self.refuse(wanted), Ok)
