@@ -28,6 +28,11 @@ pub enum Event<'a> {
         /// A sentence without a full stop.
         text: &'a str,
     },
+    /// An interface failed or works again, for people.
+    Interface {
+        /// Its name and what happened.
+        text: &'a str,
+    },
 }
 
 /// Whoever is told what happens.

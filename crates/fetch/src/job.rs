@@ -136,7 +136,7 @@ impl<N> Job<N> {
             (self.observer)(Event::Advanced { bytes: u64::try_from(grant.wanted).unwrap_or(u64::MAX) });
         }
         if has_recovered {
-            (self.observer)(Event::Said { text: &format!("{} works again", interface.name) });
+            (self.observer)(Event::Interface { text: &format!("{} works again", interface.name) });
         }
         if is_complete {
             self.changed.notify_waiters();
@@ -151,10 +151,11 @@ impl<N> Job<N> {
             state.schedule.give_back(&interface.name, Instant::now());
             state.faults.insert(interface.name.clone(), fault.clone()).is_none()
         };
+        tracing::debug!(interface = interface.name, %fault, "failed");
         self.dialler.figures.set_state(&interface.name, InterfaceState::Failed);
         if is_news {
             let text = format!("{}: {fault}; trying again", interface.name);
-            (self.observer)(Event::Said { text: &text });
+            (self.observer)(Event::Interface { text: &text });
         }
         self.changed.notify_waiters();
     }

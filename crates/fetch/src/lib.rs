@@ -42,4 +42,4 @@ pub use finish::{Present, Sha256};
 pub use network::{Interface, Limit, Network};
 pub use plan::{Destination, Fetched, Plan, fetch};
 pub use target::{WebAddress, is_web_address};
-pub use tls::{RootCertStore, client_config};
+pub use tls::{RootCertStore, authorities, client_config};

@@ -57,6 +57,16 @@ pub(crate) enum Way {
     },
 }
 
+impl Way {
+    /// The length of the file, if the server tells it.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Pieces { length, .. } => Some(*length),
+            Self::Whole { length, .. } => *length,
+        }
+    }
+}
+
 /// Why a file is fetched over one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WholeReason {

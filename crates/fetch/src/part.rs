@@ -16,6 +16,7 @@ use crate::record::Record;
 
 /// How often what has arrived is synced and recorded. If the disk is slow, this many times as long as that takes.
 const RECORD_EVERY: Duration = Duration::from_secs(2);
+const FIRST_RECORD: Duration = Duration::from_millis(500);
 const RECORD_SHARE: u32 = 10;
 /// Blocks that wait to be written, each as large as one read of a socket.
 const WAITING: usize = 16;
@@ -51,11 +52,14 @@ impl Places {
         (record.have.end() <= length).then_some(record)
     }
 
-    /// Opens the unfinished file and keeps other processes from it.
+    /// Opens the unfinished file, creates its directory, and keeps other processes from it.
     ///
     /// # Errors
     /// If it cannot be opened, or another process has it.
     pub(crate) fn open(&self) -> Result<File, FetchError> {
+        if let Some(parent) = self.part.parent() {
+            std::fs::create_dir_all(parent).map_err(FetchError::local(parent))?;
+        }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
@@ -147,7 +151,7 @@ fn write_all(
     mut blocks: mpsc::Receiver<Block>,
 ) -> Result<File, FetchError> {
     let mut written = Ranges::default();
-    let mut due = Instant::now() + RECORD_EVERY;
+    let mut due = Instant::now() + FIRST_RECORD;
     let mut failure = None;
     while let Some(Block { offset, data }) = blocks.blocking_recv() {
         if let Err(error) = file.seek(SeekFrom::Start(offset)).and_then(|_| file.write_all(&data)) {

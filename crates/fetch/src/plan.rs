@@ -49,9 +49,9 @@ pub struct Plan {
 /// Where a file is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// In an existing directory, under the name that the server gives it.
+    /// In this directory, which is created if there is none, under the name that the server gives it.
     Directory(PathBuf),
-    /// Under this name, in an existing directory.
+    /// Under this name.
     File(PathBuf),
 }
 
@@ -101,8 +101,14 @@ pub async fn fetch<N: Network>(
         return Ok(Fetched { path, length, is_verified: false, is_kept: true });
     }
     let places = Places::of(&path);
+    let announced = located.way.length();
     let file = download.all(located, &places, &mut stop).await?;
     let length = file.metadata().map_err(FetchError::local(&places.part))?.len();
+    if announced.is_some_and(|announced| announced != length) {
+        places.remove();
+        let reason = format!("{length} bytes were written of a file of {}", announced.unwrap_or_default());
+        return Err(FetchError::Broken { reason, is_kept: false });
+    }
     finish(places, file, plan.sum, plan.present).await?;
     Ok(Fetched { path, length, is_verified: plan.sum.is_some(), is_kept: false })
 }
@@ -151,6 +157,11 @@ impl<N: Network> Download<'_, N> {
                         self.say(WholeReason::NoRanges.words());
                         found(Some(length));
                         over_one(whole(None, None), places, places.open()?, stop).await
+                    }
+                    // A redirect may lead to an address that expires; the next attempt begins where it led from.
+                    Err(FetchError::Status { code, reason, .. }) if address != self.plan.address => {
+                        let reason = format!("the server answered {code} {reason} to {address}");
+                        Err(FetchError::Broken { reason, is_kept: true })
                     }
                     result => result,
                 }

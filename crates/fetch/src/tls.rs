@@ -5,6 +5,21 @@ use std::sync::Arc;
 use rustls::ClientConfig;
 pub use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+/// The authorities in a text of PEM.
+///
+/// # Errors
+/// If there are none, or one is damaged.
+pub fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(roots) }
+}
 
 /// The settings for a client that trusts these authorities: TLS 1.2 and 1.3, HTTP/1.1 only.
 ///

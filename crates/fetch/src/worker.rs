@@ -44,6 +44,7 @@ pub(crate) async fn run<N: Network>(
             }
             continue;
         };
+        tracing::debug!(interface = interface.name, bytes = ?piece.bytes, "asks for a piece");
         match fetch(&job, &interface, &mut connection, (&piece, &blocks)).await {
             Ok(()) => pause = FIRST_PAUSE,
             Err(fault) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use manyway_fetch::FetchError;
+use manyway_fetch::{Destination, FetchError};
 
 use crate::common::{Act, Client, MB, Site, assert_content, bytes};
 
@@ -102,10 +102,12 @@ async fn a_host_without_a_server_is_an_error_by_interface() {
 }
 
 #[tokio::test]
-async fn a_full_disk_or_a_missing_directory_is_named() {
+async fn a_place_that_cannot_be_written_is_named() {
     let site = Site::start(bytes(MB, 1), |_| Act::Serve { tag: TAG });
     let mut client = Client::new(&site.url("/f"), &[2]);
-    client.plan.destination = manyway_fetch::Destination::File(client.path("no/f"));
+    client.plan.destination = Destination::File(client.path("new/f"));
+    client.run().await.unwrap();
+    client.plan.destination = Destination::File(client.path("new/f/g"));
     let error = client.run().await.unwrap_err();
-    assert!(error.to_string().contains("no/.f.url.manyway-part"), "{error}");
+    assert!(error.to_string().contains("new/f"), "{error}");
 }

@@ -204,3 +204,31 @@ async fn an_error_of_the_server_names_the_status_and_not_the_token() {
     assert_eq!(error.to_string(), format!("the server answered 404 Not Found to {}", site.url("/f")));
     assert!(!error.is_transient());
 }
+
+#[tokio::test]
+async fn an_address_that_expires_is_looked_for_again_where_it_came_from() {
+    let tokens = std::sync::atomic::AtomicUsize::new(0);
+    let site = Site::start(bytes(3 * MB, 1), move |ask| {
+        use std::sync::atomic::Ordering::Relaxed;
+        match ask.path.strip_prefix("/f?token=") {
+            None => Act::Head(format!(
+                "302 Found\r\nLocation: /f?token={}\r\nContent-Length: 0",
+                tokens.load(Relaxed)
+            )),
+            Some(token) if token.parse() == Ok(tokens.load(Relaxed)) => {
+                if !ask.is_first_byte() && ask.range().unwrap().start > 0 && token == "0" {
+                    tokens.fetch_add(1, Relaxed);
+                    return Act::Head("403 Forbidden\r\nContent-Length: 0".to_owned());
+                }
+                Act::Serve { tag: TAG }
+            }
+            Some(_) => Act::Head("403 Forbidden\r\nContent-Length: 0".to_owned()),
+        }
+    });
+    let client = Client::new(&site.url("/latest"), &[2]);
+    let error = client.run().await.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("403 Forbidden"), "{error}");
+    client.run().await.unwrap();
+    assert!(client.seen().resumed >= 1_000_000, "{:?}", client.seen());
+    assert_content(&client.path("f"), &site.content());
+}

@@ -130,7 +130,7 @@ pub use path::Path;
 pub use rendezvous::RendezvousServer;
 pub use report::{PathReport, Unused, Used, Why};
 pub use stream::{ReceiveStream, SendStream};
-pub use tcp::Proxy;
+pub use tcp::{Proxy, connect_tcp};
 pub use ticket::{Host, HostName, HostPort, HostPortError, Ticket, TicketError};
 pub use wire::Wire;
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use manyway_fetch::Sha256;
 use manyway_transfer::RelativePath;
 
 use super::TransferArgs;
@@ -11,7 +12,7 @@ use super::TransferArgs;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// The server: its ticket, @FILE with it, or its name; or the code of `manyway send`
+    /// The server (ticket, @FILE with it, or name), the code of `manyway send`, or a URL
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Files and directories there; everything if none is named
@@ -26,6 +27,9 @@ pub struct GetArgs {
     /// Rename files that are there to NAME~
     #[arg(long)]
     pub backup: bool,
+    /// SHA-256 sum that the file of a URL must have
+    #[arg(long, value_name = "HEX", value_parser = parse_sum)]
+    pub sha256: Option<Sha256>,
     /// What all transfers understand.
     #[command(flatten)]
     pub transfer: TransferArgs,
@@ -36,6 +40,10 @@ fn parse_path(text: &str) -> Result<RelativePath, String> {
     RelativePath::parse(text.strip_suffix('/').unwrap_or(text)).map_err(|error| error.to_string())
 }
 
+fn parse_sum(text: &str) -> Result<Sha256, String> {
+    Sha256::parse(text).ok_or_else(|| "a SHA-256 sum has 64 hexadecimal digits".to_owned())
+}
+
 const EXAMPLES: &str = "\
 Examples:
   manyway get @home.ticket film.mp4
@@ -43,6 +51,7 @@ Examples:
   manyway get home photos.tar -o - | tar x
   manyway get home photos/2024 -o ~/pictures
   manyway get home                     everything
+  manyway get https://example.org/debian.iso -o ~/images
 
 The server sends, so its scheduler decides: --scheduler and -I IF,cost=N have no effect here, -I IF,role=backup has.
 

@@ -3,6 +3,7 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use manyway::Wire;
+use manyway_fetch::is_web_address;
 
 /// Options of a connection, at either end.
 const TRANSPORT: &[&str] = &[
@@ -23,6 +24,11 @@ const TRANSPORT: &[&str] = &[
 /// Options of a client.
 const CLIENT: &[&str] =
     &["interfaces", "exclude", "ipv4", "ipv6", "trust", "trust_on_first_use", "connections", "via"];
+
+/// Of these, what applies to a file from a URL: there is no connection of Manyway.
+const OF_URL: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "caps", "connect_timeout"];
+/// Options of `get` that are about directories, or about what a Manyway server has.
+const NOT_OF_URL: &[&str] = &["paths", "links", "exclude_files"];
 
 /// The commands that can go over MMSP/1: what they carry needs no secret.
 const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
@@ -63,14 +69,23 @@ pub(super) fn shows_interfaces(verb: &str) -> bool {
 
 /// An option that was given although it does not apply to the command, and the command.
 pub fn unused(matches: &ArgMatches) -> Option<String> {
-    let (verb, _) = matches.subcommand()?;
+    let (verb, own) = matches.subcommand()?;
     // `manyway-lab` checks its options itself.
     if matches!(verb, "lab" | "sim") {
         return None;
     }
-    let meaningful = meaningful(verb);
     let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let all = TRANSPORT.iter().chain(CLIENT).copied();
+    if verb == "get" && own.get_one::<String>("ticket").is_some_and(|server| is_web_address(server)) {
+        let is_own = |id: &&str| own.value_source(id) == Some(ValueSource::CommandLine);
+        let unfit = NOT_OF_URL.iter().copied().find(is_own);
+        let id = unfit.or_else(|| all.filter(|id| !OF_URL.contains(id)).find(is_given))?;
+        return Some(match id {
+            "paths" => "a URL names one file: -o names the directory or the file here".to_owned(),
+            id => format!("`manyway get` of a URL does not use {}; leave it out", long(id)),
+        });
+    }
+    let meaningful = meaningful(verb);
     let id = all.filter(|id| !meaningful.contains(id)).find(is_given)?;
     Some(format!("`manyway {verb}` does not use {}; leave it out", long(id)))
 }
@@ -125,6 +140,15 @@ mod tests {
             (&["keys", "list", "--scheduler", "blest"], "--scheduler"),
             (&["decode", "--trust", "system", "x"], "--trust"),
             (&["status", "--connect-timeout", "1s"], "--connect-timeout"),
+            (
+                &["get", "https://h/f", "--scheduler", "blest"],
+                "`manyway get` of a URL does not use --scheduler",
+            ),
+            (&["get", "https://h/f", "--trust-on-first-use"], "--trust-on-first-use"),
+            (&["get", "http://h/f", "--wire", "mmsp1"], "--wire"),
+            (&["get", "http://h/f", "--links", "skip"], "--links"),
+            (&["get", "http://h/f", "--exclude-files", "*.tmp"], "--exclude-files"),
+            (&["get", "http://h/f", "here"], "-o names the directory"),
         ] {
             let text = unused_of(words).unwrap_or_default();
             assert!(text.contains(part), "{part} in {text:?}");
@@ -163,6 +187,8 @@ mod tests {
     fn an_option_that_applies_is_accepted() {
         for words in [
             &["get", "mw1x", "-I", "a", "--exclude", "b", "--trust", "keys", "-4"][..],
+            &["get", "https://h/f", "-I", "a", "--exclude", "b", "--trust", "system", "-4", "--cap", "a=1GB"],
+            &["get", "https://h/f", "--retry", "1", "--bwlimit", "1M", "--keep", "-o", "x", "--json"],
             &["caps", "--cap", "wwan0=5GB"],
             &["keys", "list", "--json", "--no-config"],
         ] {

@@ -164,7 +164,7 @@ pub fn code_of_report(report: &Report) -> ExitCode {
 }
 
 /// What to do about a reached cap.
-const RAISE: &str = "`manyway caps` shows what was used, and --cap raises a cap";
+pub(super) const RAISE: &str = "`manyway caps` shows what was used, and --cap raises a cap";
 
 /// Why a stream broke, with the reason of the connection's end.
 fn broken(error: &TransferError, reason: &ConnectionError) -> String {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use manyway_fetch::is_web_address;
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{
     Existing, Failure, GetPlan, Outlet, Progress, ProgressEvent, RelativePath, Report, TransferError, fetch,
@@ -12,6 +13,7 @@ use manyway_transfer::{
 };
 
 use super::direction::Direction;
+use super::output::{SpecialFile, can_be_directory, new_name, special_file};
 use super::signal::until_interrupted;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
@@ -24,6 +26,14 @@ use crate::args::{GetArgs, GlobalArgs};
 /// If the server is not reached or has no such file, the output cannot be written, or the transfer breaks.
 pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     let server = arguments.ticket.as_str();
+    if is_web_address(server) {
+        return super::url::run(global, arguments).await;
+    }
+    if arguments.sha256.is_some() {
+        return Err(CommandError::usage(
+            "--sha256 is for a URL: what comes from a Manyway server is always verified",
+        ));
+    }
     if !names_ticket(server) && arguments.paths.iter().any(|path| is_ticket(&path.to_string())) {
         return Err(CommandError::usage("the ticket comes first: manyway get TICKET PATH…"));
     }
@@ -154,27 +164,6 @@ fn only_path(arguments: &GetArgs) -> Result<Option<RelativePath>, CommandError> 
     }
 }
 
-/// The kind of an output that is neither a regular file nor a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpecialFile {
-    /// A device or pipe.
-    Stream,
-    Socket,
-}
-
-/// The kind of `path`, links followed, if it is no regular file and no directory.
-fn special_file(path: &Path) -> Option<SpecialFile> {
-    let kind = std::fs::metadata(path).ok()?.file_type();
-    if kind.is_file() || kind.is_dir() {
-        return None;
-    }
-    #[cfg(unix)]
-    if std::os::unix::fs::FileTypeExt::is_socket(&kind) {
-        return Some(SpecialFile::Socket);
-    }
-    Some(SpecialFile::Stream)
-}
-
 /// What is fetched and where to: into a directory, or one path under another name.
 fn plan(arguments: &GetArgs) -> Result<GetPlan, CommandError> {
     let existing = match (arguments.keep, arguments.backup) {
@@ -194,26 +183,5 @@ fn plan(arguments: &GetArgs) -> Result<GetPlan, CommandError> {
 
 /// The directory and the new name, if `output` is a name: it is no directory, and one path was requested.
 fn renamed(paths: &[RelativePath], output: &Path) -> Result<Option<(PathBuf, RelativePath)>, CommandError> {
-    let ends_with_slash = output.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let (1, false, false, Some(name)) = (paths.len(), ends_with_slash, output.is_dir(), output.file_name())
-    else {
-        return Ok(None);
-    };
-    let refuse = |reason: &dyn std::fmt::Display| CommandError::usage(format!("-o: {reason}"));
-    let name = name.to_str().ok_or_else(|| refuse(&"the name is not UTF-8"))?;
-    let name = RelativePath::parse(name).map_err(|error| refuse(&error))?;
-    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok(Some((parent.unwrap_or_else(|| Path::new(".")).to_owned(), name)))
-}
-
-/// Whether a directory exists or can be created: no file stands in its place.
-fn can_be_directory(output: &Path) -> Result<(), CommandError> {
-    let nearest = output.ancestors().find_map(|place| Some((place, std::fs::metadata(place).ok()?)));
-    match nearest {
-        Some((place, facts)) if !facts.is_dir() => Err(CommandError::usage(format!(
-            "-o: not a directory: {}; name another one, or move the file away",
-            place.display()
-        ))),
-        Some(_) | None => Ok(()),
-    }
+    if paths.len() == 1 { new_name(output) } else { Ok(None) }
 }

@@ -31,6 +31,17 @@ pub struct Summary {
     elapsed: Duration,
     /// Every path of the transfer, including closed ones.
     paths: Vec<PathRow>,
+    /// The only file, if it did not come from a Manyway server.
+    foreign: Option<ForeignFile>,
+}
+
+/// A file from a server of another protocol.
+#[derive(Debug)]
+pub struct ForeignFile {
+    /// Its path here.
+    pub path: String,
+    /// Whether its content was compared with a sum that the user gave.
+    pub is_verified: bool,
 }
 
 impl Summary {
@@ -40,7 +51,14 @@ impl Summary {
         let has_carried = |row: &PathRow| {
             row.path.state != PathState::Closed || row.path.counts.bytes() > MORE_THAN_QUESTIONS
         };
-        Self { verb, counts, elapsed, paths: paths.into_iter().filter(has_carried).collect() }
+        let paths = paths.into_iter().filter(has_carried).collect();
+        Self { verb, counts, elapsed, paths, foreign: None }
+    }
+
+    /// The same of one file that only a sum of the user verifies.
+    #[must_use]
+    pub fn of_foreign(self, file: ForeignFile) -> Self {
+        Self { foreign: Some(file), ..self }
     }
 
     /// Prints the result of a transfer that completed, to `end`.
@@ -101,14 +119,18 @@ impl Summary {
             writeln!(out, "nothing {}{}", self.verb, self.unmoved())?;
             return Ok(());
         }
+        let (what, is_verified) = match &self.foreign {
+            Some(file) => (file.path.clone(), file.is_verified),
+            None => (units::entries(report.verified), true),
+        };
         writeln!(
             out,
-            "{} {}, {} in {}{}, verified{}",
+            "{} {what}, {} in {}{}{}{}",
             self.verb,
-            units::entries(report.verified),
             units::size(report.bytes),
             units::duration(self.elapsed),
             self.rate().map(|rate| format!(": {rate}")).unwrap_or_default(),
+            if is_verified { ", verified" } else { "" },
             self.unmoved(),
         )?;
         if !self.paths.is_empty() {
@@ -208,7 +230,14 @@ impl Summary {
             "left_out": report.left_out, "grown": report.grown, "hard_links": report.hard_links,
             "failures": report.failures, "failed": failed, "paths": paths,
         });
-        if let Value::Object(fields) = document { fields } else { Map::new() }
+        let mut fields = if let Value::Object(fields) = document { fields } else { Map::new() };
+        if let Some(file) = &self.foreign {
+            fields.insert("file".to_owned(), file.path.clone().into());
+            if !file.is_verified {
+                fields.insert("verified".to_owned(), 0.into());
+            }
+        }
+        fields
     }
 }
 
@@ -273,6 +302,21 @@ mod tests {
         let mut report = report(0, &[]);
         report.left_out = 2;
         assert_eq!(text(&summary(0, Duration::from_secs(1), report)), "nothing sent; 2 skipped\n");
+    }
+
+    #[test]
+    fn a_foreign_file_is_called_verified_only_with_a_sum() {
+        let of = |is_verified| {
+            let file = ForeignFile { path: "film.mp4".to_owned(), is_verified };
+            summary(10_000_000, Duration::from_secs(1), report(1, &[])).of_foreign(file)
+        };
+        assert_eq!(text(&of(false)), "sent film.mp4, 0 B in 1.00 s: 80.0 Mbit/s\n");
+        assert!(text(&of(true)).contains(": 80.0 Mbit/s, verified"), "{}", text(&of(true)));
+        assert_eq!(
+            (&of(false).to_json()["verified"], &of(true).to_json()["verified"]),
+            (&0.into(), &1.into())
+        );
+        assert_eq!(of(false).to_json()["file"], "film.mp4");
     }
 
     #[test]

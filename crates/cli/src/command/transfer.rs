@@ -117,11 +117,7 @@ impl Transfer<'_> {
             let text = format!("{error}; the input can be read only once: start all of it again");
             return CommandError { code: ExitCode::Failed, text, ..error };
         }
-        let attempts = match repetitions {
-            0 => String::new(),
-            1 => "gave up after 1 attempt to reconnect; ".to_owned(),
-            many => format!("gave up after {many} attempts to reconnect; "),
-        };
+        let attempts = gave_up_after(repetitions);
         let text = format!("{error}; {attempts}what has arrived is kept, {AGAIN} to resume");
         CommandError { text, ..error }
     }
@@ -177,7 +173,20 @@ impl Transfer<'_> {
     }
 }
 
-async fn pause() -> Result<(), CommandError> {
+/// How often a transfer was resumed before it was given up.
+pub(super) fn gave_up_after(repetitions: u32) -> String {
+    match repetitions {
+        0 => String::new(),
+        1 => "gave up after 1 attempt to reconnect; ".to_owned(),
+        many => format!("gave up after {many} attempts to reconnect; "),
+    }
+}
+
+/// The pause between two attempts.
+///
+/// # Errors
+/// The user interrupted it.
+pub(super) async fn pause() -> Result<(), CommandError> {
     until_interrupted(async {
         tokio::time::sleep(PAUSE).await;
         Ok(())
@@ -193,7 +202,8 @@ fn lost(error: &CommandError) -> CommandError {
     )
 }
 
-const AGAIN: &str = "run the same command again";
+/// What resumes a transfer.
+pub(super) const AGAIN: &str = "run the same command again";
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 

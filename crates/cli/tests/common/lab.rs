@@ -4,13 +4,16 @@
 //! and `fd00:7:N::2` in the server's. Everything is removed when the [`Lab`] is dropped, even if the test fails;
 //! leftovers of a killed test program are removed by the next one.
 
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use manyway_sim::skipped::skip;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tempfile::TempDir;
 
 use crate::common::program::{Finished, MANYWAY, Running, Server, wait_until};
@@ -210,6 +213,18 @@ impl Namespace {
 
     pub(crate) fn ip(&self, arguments: &str) -> String {
         run(Command::new("ip").args(["-n", &self.name]).args(arguments.split_whitespace()))
+    }
+
+    /// Runs code in this network; its sockets stay there.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let network = File::open(format!("/run/netns/{}", self.name)).unwrap();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            worker.join().unwrap()
+        })
     }
 
     /// Writes a system setting below `/proc/sys/net`.

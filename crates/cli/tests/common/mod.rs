@@ -11,3 +11,4 @@ pub(crate) mod place;
 pub(crate) mod program;
 pub(crate) mod pty;
 pub(crate) mod terminal;
+pub(crate) mod web;

@@ -4,33 +4,18 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
-use crate::common::lab::{Lab, Namespace};
+use crate::common::lab::Lab;
 use crate::common::program::wait_until;
 
 /// An address of the server's host, which its clients may be connected to.
 pub(crate) const HOST: &str = "10.9.0.1";
 pub(crate) const WEB: u16 = 8080;
 pub(crate) const SSH: u16 = 2222;
-
-/// Runs code in the network of a namespace; its sockets stay there.
-pub(crate) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
-    let network = File::open(format!("/run/netns/{}", namespace.name)).unwrap();
-    std::thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            work()
-        });
-        worker.join().unwrap()
-    })
-}
 
 /// Prints a line of the test's own.
 #[expect(clippy::print_stdout, reason = "it says what it measured")]
@@ -41,7 +26,7 @@ pub(crate) fn tell(text: &str) {
 /// Gives the server's host its address, and serves files by HTTP there: `/N` has N bytes.
 pub(crate) fn serve_web(lab: &Lab) {
     lab.server.ip(&format!("addr add {HOST}/32 dev lo"));
-    let listener = inside(&lab.server, || TcpListener::bind((HOST, WEB)).unwrap());
+    let listener = lab.server.inside(|| TcpListener::bind((HOST, WEB)).unwrap());
     // It ends with the test program.
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {

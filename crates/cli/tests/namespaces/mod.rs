@@ -17,6 +17,7 @@ mod selection;
 mod tcp;
 mod together;
 mod tools;
+mod url;
 
 /// A megabyte.
 const MB: usize = 1_000_000;

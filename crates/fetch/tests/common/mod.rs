@@ -134,7 +134,7 @@ impl Client {
                 Event::Found { name, length } => seen.found.push((name.to_owned(), length)),
                 Event::Resumed { bytes } => seen.resumed += bytes,
                 Event::Advanced { bytes } => seen.advanced += bytes,
-                Event::Said { text } => seen.said.push(text.to_owned()),
+                Event::Said { text } | Event::Interface { text } => seen.said.push(text.to_owned()),
                 _ => {}
             }
         });

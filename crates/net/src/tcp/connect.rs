@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{FourTuple, LocalAddress};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::pipe::Pipe;
 use super::{Proxy, RecordStream, tls};
@@ -39,17 +40,11 @@ pub(crate) async fn connect(
     (remote, is_tls): (SocketAddr, bool),
     settings: Settings,
 ) -> io::Result<RecordStream> {
-    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_nonblocking(true)?;
-    // Without the binding, the address alone chooses the interface, as for UDP.
-    let _ = bind_device(&socket, local);
-    socket.bind(&local.address.into())?;
-    configure(&socket, &settings)?;
     let through = match &settings.via {
         Some(proxy) => proxy.resolve(local.address).await?,
         None => remote,
     };
-    let mut stream = tokio::net::TcpSocket::from_std_stream(socket.into()).connect(through).await?;
+    let mut stream = open(local, through, &settings).await?;
     let mut bound = local;
     bound.address.set_port(stream.local_addr()?.port());
     let early = match &settings.via {
@@ -58,6 +53,29 @@ pub(crate) async fn connect(
     };
     let pipe = if is_tls { tls::wrap(stream).await? } else { Pipe::Plain(stream) };
     Ok(RecordStream::new(pipe, FourTuple::tcp(bound, remote), &early))
+}
+
+/// Connects to any server of TCP from a local address and through its interface, as a path over TCP does: for protocols
+/// that are not Manyway's. Port 0 lets the system choose one. Where the system does not let a program choose the
+/// interface, its routes do.
+///
+/// # Errors
+/// The system's, such as a refused connection.
+///
+/// # Panics
+/// Outside a tokio runtime with I/O enabled.
+pub async fn connect_tcp(local: LocalAddress, remote: SocketAddr) -> io::Result<TcpStream> {
+    open(local, remote, &Settings::default()).await
+}
+
+async fn open(local: LocalAddress, remote: SocketAddr, settings: &Settings) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // Without the binding, the address alone chooses the interface, as for UDP.
+    let _ = bind_device(&socket, local);
+    socket.bind(&local.address.into())?;
+    configure(&socket, settings)?;
+    TcpSocket::from_std_stream(socket.into()).connect(remote).await
 }
 
 /// Sets the options of a connection that it needs before it begins, or those of a listener, which its connections

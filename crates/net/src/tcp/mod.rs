@@ -13,6 +13,7 @@ mod tls;
 mod via;
 mod window;
 
+pub use connect::connect_tcp;
 pub(crate) use connect::{Settings, connect};
 pub(crate) use listener::{Accepted, Listener};
 pub(crate) use stream::RecordStream;

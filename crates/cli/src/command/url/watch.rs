@@ -1,0 +1,88 @@
+//! Shows the interfaces of a download as the paths of a connection are shown.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use manyway::{PathId, PathState};
+use manyway_fetch::{Figures, InterfaceFigures, InterfaceState};
+use tokio::task::JoinHandle;
+
+use crate::output::book::{Counts, Observed, PathBook, PathRow};
+use crate::output::path::PathLabel;
+use crate::output::progress::ProgressView;
+use crate::output::rate::Pathless;
+
+/// How often the figures are read.
+const EVERY: Duration = Duration::from_millis(250);
+/// A download without a working interface is given up after this time.
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// The interfaces of a download. They are shown until this is dropped.
+#[derive(Debug)]
+pub(super) struct InterfaceWatch {
+    task: JoinHandle<()>,
+    figures: Figures,
+    book: Arc<Mutex<PathBook>>,
+}
+
+impl InterfaceWatch {
+    /// Starts to show what `figures` has.
+    pub(super) fn start(figures: Figures, view: Arc<ProgressView>) -> Self {
+        let book: Arc<Mutex<PathBook>> = Arc::default();
+        let (shown, source) = (Arc::clone(&book), figures.clone());
+        let task = tokio::spawn(async move {
+            let mut tick = tokio::time::interval(EVERY);
+            let mut pathless = Pathless::default();
+            loop {
+                tick.tick().await;
+                let now = Instant::now();
+                let works = source.read().iter().any(|own| own.state == InterfaceState::Connected);
+                view.set_pathless(pathless.note(now, works, GIVE_UP));
+                note(&shown, &source, now);
+                view.set_paths(&lock(&shown).rows(now));
+            }
+        });
+        Self { task, figures, book }
+    }
+
+    /// The rows with the present figures.
+    pub(super) fn rows(&self) -> Vec<PathRow> {
+        let now = Instant::now();
+        note(&self.book, &self.figures, now);
+        lock(&self.book).rows(now)
+    }
+}
+
+impl Drop for InterfaceWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(book: &Mutex<PathBook>) -> MutexGuard<'_, PathBook> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(book: &Mutex<PathBook>, figures: &Figures, now: Instant) {
+    let figures = figures.read();
+    let observed = (0..).zip(&figures).filter_map(|(id, own)| observed(PathId(id), own));
+    lock(book).note(0, now, observed);
+}
+
+/// An interface as a path; `None` before its first connection attempt.
+fn observed(id: PathId, figures: &InterfaceFigures) -> Option<Observed> {
+    let (local, remote) = figures.addresses?;
+    let state = match figures.state {
+        InterfaceState::Connecting => PathState::Validating,
+        InterfaceState::Connected => PathState::Active,
+        InterfaceState::Failed => PathState::Dead,
+        InterfaceState::Gone => PathState::Closed,
+    };
+    Some(Observed {
+        name: figures.name.clone(),
+        label: PathLabel { id, interface: Some(figures.name.clone()), local, remote },
+        state,
+        rtt: figures.rtt.filter(|_| state == PathState::Active),
+        counts: Counts { sent: figures.sent, received: figures.received, packets: 0, lost: 0 },
+    })
+}
