@@ -44,6 +44,8 @@ fn number(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -53,6 +55,16 @@ mod tests {
         assert_eq!(range("Bytes 5-9/100"), Some((5..10, Some(100))));
         assert_eq!(range("bytes 5-9/*"), Some((5..10, None)));
         assert_eq!(length_of_unsatisfied("bytes */42"), Some(42));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_possible_range_or_none(text in "bytes [0-9*/ -]{0,50}|.{0,50}") {
+            if let Some(ContentRange { bytes, length }) = ContentRange::parse(&text) {
+                prop_assert!(bytes.start < bytes.end && length.is_none_or(|length| bytes.end <= length));
+            }
+            let _ = length_of_unsatisfied(&text);
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::sum::Sha256;
+
 /// Why there is no file.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -78,7 +80,9 @@ pub enum FetchError {
     /// The content has another SHA-256 sum than it should.
     Sum {
         /// The sum of the content.
-        found: String,
+        found: Sha256,
+        /// Whether the content is gone; what was written to a pipe is not.
+        is_removed: bool,
     },
     /// Another process fetches the same file.
     Busy {
@@ -142,10 +146,10 @@ impl fmt::Display for FetchError {
             }
             Self::Changed => f.write_str("the file changed on the server while it was fetched"),
             Self::Stopped { .. } => f.write_str("stopped"),
-            Self::Sum { found } => write!(
-                f,
-                "the content is not what --sha256 says: its sum is {found}; what was fetched is removed"
-            ),
+            Self::Sum { found, is_removed } => {
+                write!(f, "the content is not what --sha256 says: its sum is {found}")?;
+                f.write_str(if *is_removed { "; what was fetched is removed" } else { "" })
+            }
             Self::Busy { path } => write!(f, "{}: another process is fetching this file", path.display()),
             Self::Local { path, source } => write!(f, "{}: {source}", path.display()),
         }

@@ -16,6 +16,8 @@ pub enum InterfaceState {
     Connecting,
     /// It has a connection.
     Connected,
+    /// Its connection has delivered nothing for a second, although a piece was asked for.
+    Silent,
     /// It failed and is tried again.
     Failed,
     /// It is gone.

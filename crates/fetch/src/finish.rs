@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use ring::digest::{Context, SHA256};
 
 use crate::error::FetchError;
 use crate::part::Places;
+use crate::sum::Sha256;
 
 /// What happens to a file that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,30 +20,6 @@ pub enum Present {
     Keep,
     /// It gets the name with `~` at its end.
     BackUp,
-}
-
-/// A SHA-256 sum.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Sha256([u8; SHA256_OUTPUT_LEN]);
-
-impl Sha256 {
-    /// Reads 64 hexadecimal digits; `None` if they are not that.
-    pub fn parse(text: &str) -> Option<Self> {
-        let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(text.trim().as_bytes()).ok()?;
-        bytes.try_into().ok().map(Self)
-    }
-}
-
-impl std::fmt::Display for Sha256 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&data_encoding::HEXLOWER.encode(&self.0))
-    }
-}
-
-impl std::fmt::Debug for Sha256 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sha256({self})")
-    }
 }
 
 /// Compares the sum if there is one, and renames. Reads the whole file for the sum.
@@ -67,7 +44,7 @@ fn settle(
         let found = sum(&mut file).map_err(FetchError::local(&places.part))?;
         if found != wanted {
             places.remove();
-            return Err(FetchError::Sum { found: found.to_string() });
+            return Err(FetchError::Sum { found, is_removed: true });
         }
     }
     let failed = FetchError::local(&places.file);
@@ -105,23 +82,12 @@ fn sum(file: &mut File) -> io::Result<Sha256> {
         }
         context.update(buffer.get(..read).unwrap_or_default());
     }
-    let digest = context.finish();
-    let bytes = <[u8; SHA256_OUTPUT_LEN]>::try_from(digest.as_ref()).map_err(io::Error::other)?;
-    Ok(Sha256(bytes))
+    context.try_into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sum_has_64_hexadecimal_digits() {
-        let text = "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855";
-        assert_eq!(Sha256::parse(text).unwrap().to_string(), text.to_lowercase());
-        for wrong in ["", "e3", &text[1..], &text.replace('E', "g")] {
-            assert_eq!(Sha256::parse(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn the_sum_of_a_file_is_that_of_all_its_bytes() {

@@ -170,6 +170,11 @@ impl<N> Job<N> {
         self.changed.notify_waiters();
     }
 
+    /// That nothing is delivered is not the network's fault.
+    pub(crate) fn wait_for_output(&self) {
+        self.state().delivered_at = Instant::now();
+    }
+
     /// Whether the condition of the version goes with each request.
     pub(crate) fn asks_for_version(&self) -> bool {
         !self.ignores_condition.load(Ordering::Relaxed)

@@ -8,7 +8,7 @@
 //! Nothing here knows of Manyway's own protocol, nor how interfaces are found: a [`Network`] tells them and connects.
 //!
 //! Memory is bounded: for each interface 128 KiB for the head of a response or one read, and 16 reads that wait for the
-//! disk.
+//! disk. An [`Outlet`] takes bytes in order, so up to 64 MiB wait in memory for those before them.
 #![forbid(unsafe_code)]
 
 mod content_range;
@@ -23,12 +23,14 @@ mod locate;
 mod meter;
 mod name;
 mod network;
+mod outlet;
 mod part;
 mod pieces;
 mod plan;
 mod ranges;
 mod record;
 mod schedule;
+mod sum;
 mod tag;
 mod target;
 mod tls;
@@ -38,8 +40,10 @@ mod worker;
 pub use error::FetchError;
 pub use event::{Event, Observer};
 pub use figures::{Figures, InterfaceFigures, InterfaceState};
-pub use finish::{Present, Sha256};
+pub use finish::Present;
 pub use network::{Interface, Limit, Network};
+pub use outlet::Outlet;
 pub use plan::{Destination, Fetched, Plan, fetch};
+pub use sum::Sha256;
 pub use target::{WebAddress, is_web_address};
 pub use tls::{RootCertStore, authorities, client_config};

@@ -110,6 +110,8 @@ fn cut(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn named(disposition: &str, url: &str) -> String {
@@ -152,6 +154,22 @@ mod tests {
             ("attachment; filename=\"unfinished", "unfinished"),
         ] {
             assert_eq!(named(header, "http://h/of-url"), name, "{header}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_and_any_path_give_one_harmless_component(
+            header in proptest::collection::vec(any::<u8>(), 0..80),
+            text in "attachment; filename\\*?=\"?.{0,40}",
+            path in "[/.%\\\\a-f0-9 ]{0,60}",
+        ) {
+            let url = Url::parse("http://h/").unwrap().join(&format!("/x{path}")).unwrap();
+            for header in [Some(header.as_slice()), Some(text.as_bytes()), None] {
+                let name = local_name(header, &url);
+                prop_assert!(!name.is_empty() && name.len() <= MOST_BYTES, "{name:?}");
+                prop_assert!(!name.starts_with('.') && !name.contains(['/', '\\', '\0', '\n']), "{name:?}");
+            }
         }
     }
 

@@ -19,7 +19,7 @@ const RECORD_EVERY: Duration = Duration::from_secs(2);
 const FIRST_RECORD: Duration = Duration::from_millis(500);
 const RECORD_SHARE: u32 = 10;
 /// Blocks that wait to be written, each as large as one read of a socket.
-const WAITING: usize = 16;
+pub(crate) const WAITING: usize = 16;
 
 /// The names of a file that is being fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,17 +115,25 @@ pub(crate) struct Block {
 
 /// The thread that writes. It ends when no sender of blocks is left.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    task: JoinHandle<Result<File, FetchError>>,
+pub(crate) struct Writer<T> {
+    task: JoinHandle<Result<T, FetchError>>,
 }
 
-impl Writer {
-    /// Starts to write; with a record, it is kept up to date.
-    pub(crate) fn start(places: &Places, file: File, record: Option<Record>) -> (mpsc::Sender<Block>, Self) {
-        let (sender, blocks) = mpsc::channel(WAITING);
-        let places = places.clone();
-        let task = tokio::task::spawn_blocking(move || write_all(&places, file, record, blocks));
-        (sender, Self { task })
+/// Starts to write to the unfinished file; with a record, it is kept up to date.
+pub(crate) fn start(
+    places: &Places,
+    file: File,
+    record: Option<Record>,
+) -> (mpsc::Sender<Block>, Writer<File>) {
+    let (sender, blocks) = mpsc::channel(WAITING);
+    let places = places.clone();
+    (sender, Writer::spawn(move || write_all(&places, file, record, blocks)))
+}
+
+impl<T: Send + 'static> Writer<T> {
+    /// Starts a thread.
+    pub(crate) fn spawn(write: impl FnOnce() -> Result<T, FetchError> + Send + 'static) -> Self {
+        Self { task: tokio::task::spawn_blocking(write) }
     }
 
     /// Whether it ended, which before the last sender is gone means that it failed.
@@ -133,11 +141,11 @@ impl Writer {
         self.task.is_finished()
     }
 
-    /// Waits until everything is written and synced.
+    /// Waits until everything is written.
     ///
     /// # Errors
     /// If something could not be written.
-    pub(crate) async fn end(self) -> Result<File, FetchError> {
+    pub(crate) async fn end(self) -> Result<T, FetchError> {
         self.task.await.unwrap_or_else(|error| {
             Err(FetchError::Local { path: PathBuf::new(), source: io::Error::other(error) })
         })
@@ -201,7 +209,7 @@ mod tests {
     async fn what_was_written_is_known_to_the_next_run() {
         let directory = tempfile::tempdir().unwrap();
         let places = Places::of(&directory.path().join("f"));
-        let (blocks, writer) = Writer::start(&places, places.open().unwrap(), Some(record()));
+        let (blocks, writer) = start(&places, places.open().unwrap(), Some(record()));
         for (offset, text) in [(50, "later"), (0, "first")] {
             blocks.send(Block { offset, data: Bytes::from_static(text.as_bytes()) }).await.unwrap();
         }

@@ -1,7 +1,6 @@
 //! A file in pieces: one task for each interface, and one that watches them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,18 +23,18 @@ pub(crate) const GIVE_UP: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Fetches all pieces and writes them.
-pub(crate) async fn run<N: Network>(
+pub(crate) async fn run<N: Network, T: Send + 'static>(
     job: &Arc<Job<N>>,
     first: (Interface, Connection),
-    (blocks, writer): (mpsc::Sender<Block>, Writer),
+    (blocks, writer): (mpsc::Sender<Block>, Writer<T>),
     stop: impl Future<Output = ()>,
-) -> Result<File, FetchError> {
+) -> Result<T, FetchError> {
     let mut crew = Crew { job: Arc::clone(job), blocks, tasks: BTreeMap::new() };
     let result = crew.work(first, &writer, stop).await;
     drop(crew);
     // What has arrived is written in any case; that it cannot be says more than anything else.
-    let file = writer.end().await?;
-    result.map(|()| file)
+    let written = writer.end().await?;
+    result.map(|()| written)
 }
 
 /// The tasks of the interfaces.
@@ -46,10 +45,10 @@ struct Crew<N: Network> {
 }
 
 impl<N: Network> Crew<N> {
-    async fn work(
+    async fn work<T: Send + 'static>(
         &mut self,
         (interface, connection): (Interface, Connection),
-        writer: &Writer,
+        writer: &Writer<T>,
         stop: impl Future<Output = ()>,
     ) -> Result<(), FetchError> {
         let job = Arc::clone(&self.job);
@@ -62,7 +61,10 @@ impl<N: Network> Crew<N> {
             if outlook.is_complete {
                 return Ok(());
             }
-            if let Some(error) = self.verdict(&outlook) {
+            if self.blocks.capacity() == 0 {
+                // Whoever reads the output takes a break, or the disk does.
+                job.wait_for_output();
+            } else if let Some(error) = self.verdict(&outlook) {
                 return Err(error);
             }
             if writer.has_ended() {

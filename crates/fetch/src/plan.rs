@@ -6,22 +6,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Response;
+use hyper::body::Incoming;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::error::FetchError;
 use crate::event::{Event, Observer};
 use crate::figures::Figures;
-use crate::finish::{Present, Sha256, finish};
+use crate::finish::{Present, finish};
 use crate::http::{Connection, Dialler};
 use crate::job::{Facts, Job};
 use crate::locate::{Located, Way, WholeReason};
 use crate::network::{Interface, Limit, Network};
-use crate::part::{Places, Writer};
+use crate::outlet::{self, Outlet, WINDOW};
+use crate::part::{self, Places};
 use crate::pieces;
 use crate::ranges::Ranges;
 use crate::record::{Record, plain_address};
 use crate::schedule::Schedule;
+use crate::sum::Sha256;
 use crate::target::WebAddress;
 use crate::whole::Whole;
 
@@ -47,18 +51,20 @@ pub struct Plan {
 }
 
 /// Where a file is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Destination {
     /// In this directory, which is created if there is none, under the name that the server gives it.
     Directory(PathBuf),
     /// Under this name.
     File(PathBuf),
+    /// In order, to a pipe or the like.
+    Output(Outlet),
 }
 
 /// A file that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its path.
+    /// Its path, or its name if it went to an output.
     pub path: PathBuf,
     /// Its length in bytes.
     pub length: u64,
@@ -92,25 +98,14 @@ pub async fn fetch<N: Network>(
         () = &mut stop => return Err(FetchError::Stopped { is_kept: true }),
     };
     let download = Download { plan, dialler: &dialler, observer };
-    let path = match &plan.destination {
-        Destination::Directory(directory) => directory.join(&located.name),
-        Destination::File(path) => path.clone(),
-    };
-    if plan.present == Present::Keep && path.symlink_metadata().is_ok() {
-        let length = path.metadata().map_or(0, |facts| facts.len());
-        return Ok(Fetched { path, length, is_verified: false, is_kept: true });
+    match &plan.destination {
+        Destination::Directory(directory) => {
+            let path = directory.join(&located.name);
+            download.to_file(located, path, &mut stop).await
+        }
+        Destination::File(path) => download.to_file(located, path.clone(), &mut stop).await,
+        Destination::Output(outlet) => download.to_output(located, outlet, &mut stop).await,
     }
-    let places = Places::of(&path);
-    let announced = located.way.length();
-    let file = download.all(located, &places, &mut stop).await?;
-    let length = file.metadata().map_err(FetchError::local(&places.part))?.len();
-    if announced.is_some_and(|announced| announced != length) {
-        places.remove();
-        let reason = format!("{length} bytes were written of a file of {}", announced.unwrap_or_default());
-        return Err(FetchError::Broken { reason, is_kept: false });
-    }
-    finish(places, file, plan.sum, plan.present).await?;
-    Ok(Fetched { path, length, is_verified: plan.sum.is_some(), is_kept: false })
 }
 
 /// A download whose file was found.
@@ -121,6 +116,89 @@ struct Download<'a, N> {
 }
 
 impl<N: Network> Download<'_, N> {
+    async fn to_file(
+        &self,
+        located: Located,
+        path: PathBuf,
+        stop: impl Future<Output = ()> + Unpin,
+    ) -> Result<Fetched, FetchError> {
+        let plan = self.plan;
+        if plan.present == Present::Keep && path.symlink_metadata().is_ok() {
+            let length = path.metadata().map_or(0, |facts| facts.len());
+            return Ok(Fetched { path, length, is_verified: false, is_kept: true });
+        }
+        let places = Places::of(&path);
+        let announced = located.way.length();
+        let file = self.all(located, &places, stop).await?;
+        let length = file.metadata().map_err(FetchError::local(&places.part))?.len();
+        if announced.is_some_and(|announced| announced != length) {
+            places.remove();
+            return Err(other_length(length));
+        }
+        finish(places, file, plan.sum, plan.present).await?;
+        Ok(Fetched { path, length, is_verified: plan.sum.is_some(), is_kept: false })
+    }
+
+    /// Fetches all of it into an output in order. Nothing of it can be fetched again.
+    async fn to_output(
+        &self,
+        located: Located,
+        outlet: &Outlet,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Fetched, FetchError> {
+        let announced = located.way.length();
+        let Located { address, remotes, name, way, interface, connection } = located;
+        (self.observer)(Event::Found { name: &name, length: announced });
+        let writing = outlet::start(outlet);
+        let result = match way {
+            Way::Whole { reason, response, .. } => {
+                self.say(reason.words());
+                self.whole(&address, &interface, (Some(connection), response)).run(writing, stop).await
+            }
+            Way::Pieces { tag, length } => {
+                let schedule =
+                    Schedule::new(Ranges::default().missing(length), Instant::now()).within(WINDOW);
+                let facts = Facts { address, remotes, tag, length };
+                pieces::run(&self.job(facts, schedule), (interface, connection), writing, stop).await
+            }
+        };
+        let written = result.map_err(without_resuming)?;
+        if announced.is_some_and(|announced| announced != written.length) {
+            return Err(other_length(written.length));
+        }
+        match self.plan.sum.filter(|wanted| *wanted != written.sum) {
+            Some(_) => Err(FetchError::Sum { found: written.sum, is_removed: false }),
+            None => Ok(Fetched {
+                path: PathBuf::from(name),
+                length: written.length,
+                is_verified: self.plan.sum.is_some(),
+                is_kept: false,
+            }),
+        }
+    }
+
+    fn job(&self, facts: Facts, schedule: Schedule) -> Arc<Job<N>> {
+        let limit = self.plan.limit.clone();
+        Arc::new(Job::new(Arc::clone(self.dialler), facts, schedule, Arc::clone(self.observer), limit))
+    }
+
+    fn whole<'a>(
+        &'a self,
+        address: &'a WebAddress,
+        interface: &'a Interface,
+        (connection, response): (Option<Connection>, Option<Response<Incoming>>),
+    ) -> Whole<'a, N> {
+        Whole {
+            dialler: &**self.dialler,
+            address,
+            interface,
+            connection,
+            response,
+            limit: self.plan.limit.as_deref(),
+            observer: &**self.observer,
+        }
+    }
+
     /// Fetches all of it into its unfinished file.
     async fn all(
         &self,
@@ -131,20 +209,12 @@ impl<N: Network> Download<'_, N> {
         let file = places.open()?;
         let Located { address, remotes, name, way, interface, connection } = located;
         let found = |length| (self.observer)(Event::Found { name: &name, length });
-        let whole = |connection, response| Whole {
-            dialler: &**self.dialler,
-            address: &address,
-            interface: &interface,
-            connection,
-            response,
-            limit: self.plan.limit.as_deref(),
-            observer: &**self.observer,
-        };
         match way {
             Way::Whole { reason, length, response } => {
                 found(length);
                 self.say(reason.words());
-                over_one(whole(Some(connection), response), places, file, stop).await
+                let whole = self.whole(&address, &interface, (Some(connection), response));
+                over_one(whole, places, file, stop).await
             }
             Way::Pieces { tag, length } => {
                 found(Some(length));
@@ -156,7 +226,8 @@ impl<N: Network> Download<'_, N> {
                         self.say(&reason);
                         self.say(WholeReason::NoRanges.words());
                         found(Some(length));
-                        over_one(whole(None, None), places, places.open()?, stop).await
+                        let whole = self.whole(&address, &interface, (None, None));
+                        over_one(whole, places, places.open()?, stop).await
                     }
                     // A redirect may lead to an address that expires; the next attempt begins where it led from.
                     Err(FetchError::Status { code, reason, .. }) if address != self.plan.address => {
@@ -178,9 +249,8 @@ impl<N: Network> Download<'_, N> {
     ) -> Result<File, FetchError> {
         let (file, record) = self.resume(places, file, &facts)?;
         let schedule = Schedule::new(record.have.missing(facts.length), Instant::now());
-        let limit = self.plan.limit.clone();
-        let job = Job::new(Arc::clone(self.dialler), facts, schedule, Arc::clone(self.observer), limit);
-        pieces::run(&Arc::new(job), first, Writer::start(places, file, Some(record)), stop).await
+        let writing = part::start(places, file, Some(record));
+        pieces::run(&self.job(facts, schedule), first, writing, stop).await
     }
 
     /// What an earlier run left of the same version, or an empty file.
@@ -217,11 +287,26 @@ async fn over_one<N: Network>(
     stop: impl Future<Output = ()>,
 ) -> Result<File, FetchError> {
     empty(places, &file)?;
-    let result = whole.run(Writer::start(places, file, None), stop).await;
+    let result = whole.run(part::start(places, file, None), stop).await;
     if result.is_err() {
         places.remove();
     }
     result
+}
+
+fn other_length(length: u64) -> FetchError {
+    let reason = format!("{length} bytes arrived, and the server announced another number");
+    FetchError::Broken { reason, is_kept: false }
+}
+
+/// What was written to a pipe is gone.
+fn without_resuming(error: FetchError) -> FetchError {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others keep nothing anyway")]
+    match error {
+        FetchError::Broken { reason, .. } => FetchError::Broken { reason, is_kept: false },
+        FetchError::Stopped { .. } => FetchError::Stopped { is_kept: false },
+        other => other,
+    }
 }
 
 /// The record first: it must not name bytes that are gone.

@@ -61,6 +61,11 @@ impl Ranges {
         self.0.iter().map(|own| own.end - own.start).sum()
     }
 
+    /// The first byte; `None` without any.
+    pub(crate) fn start(&self) -> Option<u64> {
+        self.0.first().map(|own| own.start)
+    }
+
     /// The end of the last range; 0 without any.
     pub(crate) fn end(&self) -> u64 {
         self.0.last().map_or(0, |own| own.end)
@@ -79,6 +84,8 @@ impl Ranges {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn made(ranges: &[Range<u64>]) -> Ranges {
@@ -92,6 +99,21 @@ mod tests {
         assert_eq!(made(&[5..10, 0..5, 20..30]).0, [0..10, 20..30]);
         assert_eq!(made(&[0..2, 4..6, 8..10, 1..9]), Ranges::of(0..10));
         assert_eq!(made(&[0..10, 3..4, 7..7]), Ranges::of(0..10));
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_has_the_bytes_that_were_added_and_no_others(
+            ranges in proptest::collection::vec((0..64_u64, 0..16_u64), 0..20),
+        ) {
+            let ranges: Vec<_> = ranges.iter().map(|(start, length)| *start..start + length).collect();
+            let (made, has) = (made(&ranges), |at: u64| ranges.iter().any(|range| range.contains(&at)));
+            for at in 0..100 {
+                prop_assert_eq!(made.iter().any(|range| range.contains(&at)), has(at));
+                prop_assert_eq!(made.missing(100).iter().any(|range| range.contains(&at)), !has(at));
+            }
+            prop_assert_eq!(made.count() + made.missing(100).count(), 100);
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ const MOST_DOUBLINGS: u32 = 6;
 /// The bounds of later pieces, in bytes.
 const SMALLEST: u64 = 256 << 10;
 const LARGEST: u64 = 64 << 20;
+/// With a window, at least so many pieces fit into it.
+const PIECES_OF_WINDOW: u64 = 8;
 /// Less than this is not taken over, unless it is all that is left.
 const LEAST_PART: u64 = 32 << 10;
 /// The time before a request over another interface delivers.
@@ -39,6 +41,8 @@ pub(crate) struct Schedule {
     /// When an interface that is no backup last delivered.
     delivered_at: Instant,
     next_lease: u64,
+    /// How far ahead of the first byte that has not arrived pieces may begin; `None` without a limit.
+    window: Option<u64>,
 }
 
 /// What one interface fetches.
@@ -71,7 +75,19 @@ pub(crate) struct Grant {
 impl Schedule {
     /// Nobody fetches anything yet.
     pub(crate) fn new(missing: Ranges, now: Instant) -> Self {
-        Self { missing, leases: BTreeMap::new(), meters: BTreeMap::new(), delivered_at: now, next_lease: 0 }
+        Self {
+            missing,
+            leases: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            delivered_at: now,
+            next_lease: 0,
+            window: None,
+        }
+    }
+
+    /// The same for an output in order: no piece begins further than `window` bytes ahead of the first missing one.
+    pub(crate) fn within(self, window: u64) -> Self {
+        Self { window: Some(window), ..self }
     }
 
     /// Whether everything has arrived.
@@ -90,7 +106,8 @@ impl Schedule {
             return None;
         }
         let size = self.size_for(name, is_backup);
-        let bytes = match self.missing.take_first(size) {
+        let bytes = if self.is_next_in_window() { self.missing.take_first(size) } else { None };
+        let bytes = match bytes {
             Some(bytes) => bytes,
             None => self.take_over(name, now)?,
         };
@@ -99,6 +116,13 @@ impl Schedule {
         self.meter(name).begin(now);
         self.leases.insert(name.to_owned(), Lease { number, bytes: bytes.clone() });
         Some(Piece { number, bytes })
+    }
+
+    /// Whether the next missing piece begins within the window.
+    fn is_next_in_window(&self) -> bool {
+        let (Some(window), Some(next)) = (self.window, self.missing.start()) else { return true };
+        let first = self.leases.values().map(|lease| lease.bytes.start).min();
+        next - first.map_or(next, |first| first.min(next)) < window
     }
 
     /// Whether the interface still has the piece of that number.
@@ -151,12 +175,13 @@ impl Schedule {
         let of = |name: &str| self.meters.get(name).and_then(Meter::measured);
         let Some(own) = of(name) else {
             let before = self.meters.get(name).map_or(0, Meter::pieces);
-            return FIRST << before.min(MOST_DOUBLINGS);
+            return FIRST << before.min(if self.window.is_some() { 0 } else { MOST_DOUBLINGS });
         };
         let time = if is_backup { PIECE_OF_BACKUP } else { PIECE };
         let all: u64 = self.meters.keys().filter_map(|name| of(name)).sum();
         let fair = scaled(self.missing.count(), own, all);
-        own.saturating_mul(time.as_secs()).min(fair).clamp(SMALLEST, LARGEST)
+        let largest = self.window.map_or(LARGEST, |window| (window / PIECES_OF_WINDOW).max(SMALLEST));
+        own.saturating_mul(time.as_secs()).min(fair).clamp(SMALLEST, largest)
     }
 
     /// Takes the end of the piece that would be done last.
@@ -360,6 +385,25 @@ mod tests {
         let late = schedule.advance(("a", false), first.number, 1000, now);
         assert_eq!((late.wanted, late.is_last), (0, true), "it has nothing any more");
         assert_eq!(schedule.take("b", false, now).unwrap().bytes, 1000..1000 + MIB);
+    }
+
+    #[test]
+    fn within_a_window_no_piece_is_far_ahead_and_none_waits_for_a_slow_interface() {
+        const WINDOW: u64 = 16 * MIB;
+        let mut world = World::new(80 * MIB, &[("fast", 4 * MIB), ("slow", 20_000)]);
+        world.schedule = Schedule::new(all(80 * MIB), world.now).within(WINDOW);
+        let start = world.now;
+        while !world.schedule.is_complete() {
+            world.step();
+            let first = world.got.missing(80 * MIB).start().unwrap_or(80 * MIB);
+            assert!(world.got.end() <= first + WINDOW + WINDOW / PIECES_OF_WINDOW, "{first}");
+        }
+        assert_eq!(world.got, all(80 * MIB));
+        let took = world.now - start;
+        assert!(
+            took < Duration::from_millis(23_500),
+            "the fast one alone needs 20 s and a pause a piece: {took:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! A file over one connection, from its first byte to its last.
 
-use std::fs::File;
 use std::future::Future;
 use std::time::Duration;
 
@@ -37,18 +36,18 @@ pub(crate) struct Whole<'a, N> {
 
 impl<N: Network> Whole<'_, N> {
     /// Fetches and writes it.
-    pub(crate) async fn run(
+    pub(crate) async fn run<T: Send + 'static>(
         mut self,
-        (blocks, writer): (mpsc::Sender<Block>, Writer),
+        (blocks, writer): (mpsc::Sender<Block>, Writer<T>),
         stop: impl Future<Output = ()>,
-    ) -> Result<File, FetchError> {
+    ) -> Result<T, FetchError> {
         let result = tokio::select! {
             result = self.fetch(&blocks) => result,
             () = stop => Err(FetchError::Stopped { is_kept: false }),
         };
         drop(blocks);
-        let file = writer.end().await?;
-        result.map(|()| file)
+        let written = writer.end().await?;
+        result.map(|()| written)
     }
 
     async fn fetch(&mut self, blocks: &mpsc::Sender<Block>) -> Result<(), FetchError> {

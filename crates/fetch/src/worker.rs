@@ -15,6 +15,7 @@ use crate::figures::InterfaceState;
 use crate::http::{Connection, of_http};
 use crate::job::Job;
 use crate::locate::{of_status, tag_of, text_of};
+use crate::meter;
 use crate::network::{Interface, Network};
 use crate::part::Block;
 use crate::schedule::Piece;
@@ -170,12 +171,20 @@ async fn read<N: Network>(
             Err(_) if heard_at.elapsed() >= SILENCE => {
                 return Err(Fault::Network(format!("nothing came for {} s", SILENCE.as_secs())));
             }
-            Err(_) => continue,
+            Err(_) => {
+                if heard_at.elapsed() >= meter::SILENCE {
+                    job.dialler.figures.set_state(&interface.name, InterfaceState::Silent);
+                }
+                continue;
+            }
         };
         let Some(frame) = frame else { return Err(early()) };
         let Ok(mut data) = frame.map_err(|error| of_http(&error))?.into_data() else { continue };
         if data.is_empty() {
             continue;
+        }
+        if heard_at.elapsed() >= meter::SILENCE {
+            job.dialler.figures.set_state(&interface.name, InterfaceState::Connected);
         }
         heard_at = Instant::now();
         if let Some(limit) = &job.limit {

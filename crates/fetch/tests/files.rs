@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use manyway_fetch::{Destination, FetchError, Present};
+use manyway_fetch::{Destination, FetchError, Outlet, Present};
 
 use crate::common::{Act, Client, MB, Site, assert_content, bytes};
 
@@ -231,4 +231,53 @@ async fn an_address_that_expires_is_looked_for_again_where_it_came_from() {
     client.run().await.unwrap();
     assert!(client.seen().resumed >= 1_000_000, "{:?}", client.seen());
     assert_content(&client.path("f"), &site.content());
+}
+
+/// A pipe that is read slowly at first.
+struct Slow(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Slow {
+    fn add(&self, bytes: &[u8]) -> usize {
+        let mut got = self.0.lock().unwrap();
+        if got.len() < 100_000 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        got.extend_from_slice(bytes);
+        bytes.len()
+    }
+}
+
+impl std::io::Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(self.add(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_output_in_order_gets_the_file_over_both_interfaces() {
+    let rule = |ask: &crate::common::Ask| match ask.interface() {
+        2 => Act::Slowly { tag: TAG, rate: 4 * MB },
+        _ => Act::Slowly { tag: TAG, rate: MB },
+    };
+    let site = Site::start(bytes(6 * MB, 1), rule);
+    let mut client = Client::new(&site.url("/f"), &[2, 3]);
+    let got = std::sync::Arc::default();
+    client.plan.destination = Destination::Output(Outlet::new(Slow(std::sync::Arc::clone(&got))));
+    client.run().await.unwrap();
+    assert!(*got.lock().unwrap() == *site.content());
+    assert!(client.received("i2") > 2_000_000 && client.received("i3") > 500_000);
+    assert_eq!(client.names(), Vec::<String>::new());
+    client.wants_sum(&"0".repeat(64));
+    let error = client.run().await.unwrap_err().to_string();
+    assert!(error.contains("its sum is") && !error.contains("removed"), "{error}");
+    let whole = Site::start(bytes(MB, 2), |_| Act::Whole { headers: "" });
+    client = Client::new(&whole.url("/f"), &[2]);
+    let got = std::sync::Arc::default();
+    client.plan.destination = Destination::Output(Outlet::new(Slow(std::sync::Arc::clone(&got))));
+    client.run().await.unwrap();
+    assert!(*got.lock().unwrap() == *whole.content());
 }

@@ -1,6 +1,5 @@
 //! `manyway get`: files and directories from a server, over every interface at once.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +12,7 @@ use manyway_transfer::{
 };
 
 use super::direction::Direction;
-use super::output::{SpecialFile, can_be_directory, new_name, special_file};
-use super::signal::until_interrupted;
+use super::output::{SpecialFile, can_be_directory, new_name, open_special, refuse_json, special_file};
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
@@ -101,9 +99,7 @@ impl Renamed {
 /// Fetches one file to standard output.
 async fn to_standard_output(transfer: &Transfer<'_>, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     let path = only_path(arguments)?;
-    if transfer.global.json {
-        return Err(CommandError::usage("with -o - the file goes to standard output; leave out --json"));
-    }
+    refuse_json(transfer.global)?;
     let outlet = Outlet::new(io::stdout());
     let result = stream(transfer, path, &outlet).await;
     match outlet.take_error() {
@@ -119,19 +115,8 @@ async fn to_special_file(
     kind: SpecialFile,
 ) -> Result<ExitCode, CommandError> {
     let (path, output) = (only_path(arguments)?, &arguments.output);
-    if kind == SpecialFile::Socket {
-        let text = format!("-o: {} is a socket, and a file can not be written to it", output.display());
-        return Err(CommandError::usage(text));
-    }
     let failed = |error: &io::Error| CommandError::failed(Failure::from_io(error).at(output));
-    // Opening a pipe waits for its reader.
-    let place = output.clone();
-    let opening = tokio::task::spawn_blocking(move || File::options().write(true).open(place));
-    let file = until_interrupted(async {
-        let opened = opening.await.map_err(|error| CommandError::new(ExitCode::Failed, error))?;
-        opened.map_err(|error| failed(&error))
-    });
-    let outlet = Outlet::new(file.await?);
+    let outlet = Outlet::new(open_special(output, kind).await?);
     let result = stream(transfer, path, &outlet).await;
     match outlet.take_error() {
         Some(error) => Err(failed(&error)),

@@ -1,9 +1,13 @@
 //! Where fetched files go: a directory, a new name, a pipe or a device.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use manyway_terminal::CommandError;
-use manyway_transfer::RelativePath;
+use manyway_terminal::{CommandError, ExitCode};
+use manyway_transfer::{Failure, RelativePath};
+
+use super::signal::until_interrupted;
+use crate::args::GlobalArgs;
 
 /// The kind of an output that is neither a regular file nor a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +29,35 @@ pub fn special_file(path: &Path) -> Option<SpecialFile> {
         return Some(SpecialFile::Socket);
     }
     Some(SpecialFile::Stream)
+}
+
+/// Opens an existing device or pipe, which waits for the reader of a pipe.
+///
+/// # Errors
+/// It cannot be opened, is a socket, or the user interrupted.
+pub async fn open_special(output: &Path, kind: SpecialFile) -> Result<File, CommandError> {
+    if kind == SpecialFile::Socket {
+        let text = format!("-o: {} is a socket, and a file can not be written to it", output.display());
+        return Err(CommandError::usage(text));
+    }
+    let place = output.to_owned();
+    let opening = tokio::task::spawn_blocking(move || File::options().write(true).open(place));
+    let file = until_interrupted(async {
+        let opened = opening.await.map_err(|error| CommandError::new(ExitCode::Failed, error))?;
+        opened.map_err(|error| CommandError::failed(Failure::from_io(&error).at(output)))
+    });
+    file.await
+}
+
+/// Standard output carries the file or a document.
+///
+/// # Errors
+/// Both are wanted.
+pub fn refuse_json(global: &GlobalArgs) -> Result<(), CommandError> {
+    if !global.json {
+        return Ok(());
+    }
+    Err(CommandError::usage("with -o - the file goes to standard output; leave out --json"))
 }
 
 /// The directory and the name, if `output` is a name: it is no directory, nor does it end as one.

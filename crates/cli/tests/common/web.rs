@@ -1,9 +1,13 @@
 //! A web server of one file, with ranges and a strong entity tag.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// The server; it ends with the test program.
 pub(crate) struct Web {
@@ -20,13 +24,39 @@ struct Shown {
 impl Web {
     /// Serves `content` as version 1 under every name.
     pub(crate) fn start(listener: TcpListener, content: Vec<u8>) -> Self {
+        Self::serve(listener, content, answer)
+    }
+
+    /// The same by TLS, with a certificate for this name, which is returned, too.
+    pub(crate) fn start_encrypted(listener: TcpListener, content: Vec<u8>, name: &str) -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let config = Arc::new(config);
+        let web = Self::serve(listener, content, move |stream, shown| {
+            let connection = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+            answer(StreamOwned::new(connection, stream), shown)
+        });
+        (web, made.cert.pem())
+    }
+
+    fn serve(
+        listener: TcpListener,
+        content: Vec<u8>,
+        answer: impl Fn(TcpStream, &Mutex<Shown>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         let port = listener.local_addr().unwrap().port();
         let shown = Shown { content: Arc::new(content), tag: "\"1\"".to_owned() };
-        let shown = Arc::new(Mutex::new(shown));
+        let (shown, answer) = (Arc::new(Mutex::new(shown)), Arc::new(answer));
         let own = Arc::clone(&shown);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let own = Arc::clone(&own);
+                let (own, answer) = (Arc::clone(&own), Arc::clone(&answer));
                 // A client that leaves is no failure of the test.
                 std::thread::spawn(move || drop(answer(stream, &own)));
             }
@@ -57,8 +87,8 @@ pub(crate) fn content(length: usize, seed: u8) -> Vec<u8> {
     content
 }
 
-fn answer(stream: TcpStream, shown: &Mutex<Shown>) -> io::Result<()> {
-    let (mut input, mut output) = (BufReader::new(stream.try_clone()?), stream);
+fn answer(stream: impl Read + Write, shown: &Mutex<Shown>) -> io::Result<()> {
+    let mut input = BufReader::new(stream);
     loop {
         let (mut range, mut condition, mut line) = (None, None, String::new());
         if input.read_line(&mut line)? == 0 {
@@ -87,8 +117,10 @@ fn answer(stream: TcpStream, shown: &Mutex<Shown>) -> io::Result<()> {
             }
             None => ("200 OK".to_owned(), content.as_slice()),
         };
+        let output = input.get_mut();
         write!(output, "HTTP/1.1 {status}\r\nETag: {tag}\r\nContent-Length: {}\r\n\r\n", bytes.len())?;
         output.write_all(bytes)?;
+        output.flush()?;
     }
 }
 

@@ -1,13 +1,13 @@
 //! `get` of a URL from an ordinary web server, over two links.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv6Addr, TcpListener};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::MB;
 use crate::common::lab::{Family, Hole, Lab};
-use crate::common::program::Running;
+use crate::common::program::{MANYWAY, Running};
 use crate::common::web::{Web, content};
 
 /// An address of the server that both links lead to.
@@ -20,7 +20,7 @@ fn web(lab: &Lab, length: usize) -> Web {
         lab.client.ip(&format!("route add {HOST} via 10.7.{link}.2 dev va{link} metric {link}"));
         lab.limit(link, 20);
     }
-    let listener = lab.server.inside(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
+    let listener = lab.server.inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap());
     Web::start(listener, content(length, 1))
 }
 
@@ -163,13 +163,65 @@ fn caps_and_roles_hold_for_web_servers_too() {
 }
 
 #[test]
+fn standard_output_gets_the_bytes_in_order_over_both_links() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    let web = web(&lab, 10 * MB);
+    let script = format!(
+        "{MANYWAY} get -o - {} --sha256 {} | cmp - {}",
+        url(&web, "f"),
+        web.sum(),
+        lab.there().join("f").display()
+    );
+    std::fs::write(lab.there().join("f"), content(10 * MB, 1)).unwrap();
+    let begun = Instant::now();
+    let mut command = lab.client.command("sh");
+    command.args(["-c", &script]).current_dir(lab.here());
+    let done = Running::start(command).end().expect(0);
+    assert!(done.err.contains("fetched f, 9.5 MiB in ") && done.err.contains("verified"), "{}", done.err);
+    assert!(begun.elapsed() < Duration::from_millis(3500), "one link alone needs more than 4 s");
+    let first = format!("{MANYWAY} get -q -o - {} | head -c 100 | wc -c", url(&web, "f"));
+    let mut command = lab.client.command("sh");
+    command.args(["-c", &first]).current_dir(lab.here());
+    let done = Running::start(command).end().expect(0);
+    assert_eq!((done.out.trim(), done.err.as_str()), ("100", ""));
+    assert_eq!(std::fs::read_dir(lab.here()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_ipv6_address_is_reached_over_its_link() {
+    let Some(lab) = Lab::start(2, Family::Both) else { return };
+    let web = web(&lab, MB);
+    let url = format!("http://[fd00:7:2::2]:{}/f", web.port());
+    let done = lab.run_client(&["get", "--json", &url, "--sha256", &web.sum()]).expect(0).summary();
+    assert_eq!(
+        (received(&done, "va1"), done["paths"][0]["local"].as_str()),
+        (0, Some("fd00:7:2::1")),
+        "{done}"
+    );
+    lab.run_client(&["get", "-4", &url]).expect(7).says("the other address family was asked for");
+}
+
+#[test]
+fn an_encrypted_server_is_believed_by_its_certificate() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let listener = lab.server.inside(|| TcpListener::bind("10.7.1.2:0").unwrap());
+    let (web, certificate) = Web::start_encrypted(listener, content(MB, 1), "10.7.1.2");
+    std::fs::write(lab.here().join("authority.pem"), certificate).unwrap();
+    let url = format!("https://10.7.1.2:{}/f", web.port());
+    let done = lab.run_client(&["get", &url, "--sha256", &web.sum(), "--trust", "authority.pem"]).expect(0);
+    done.says("verified");
+    let refused = lab.run_client(&["get", &url]).expect(3);
+    refused.says("the certificate of 10.7.1.2 is not accepted").says("--trust FILE");
+}
+
+#[test]
 fn what_goes_wrong_has_the_exit_status_of_its_kind() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
     let refused = lab.run_client(&["get", "http://10.7.1.2:1/f"]).expect(7);
     refused.says("10.7.1.2 is not reached: va1: connecting: connection refused");
     lab.run_client(&["get", "http://10.7.9.9/f"]).expect(7).says("no interface leads to 10.7.9.9: va1:");
     for (words, part) in [
-        (&["-o", "-"][..], "cannot be written to a pipe or device"),
+        (&["-o", "-", "--json"][..], "the file goes to standard output; leave out --json"),
         (&["--trust", "keys"], "--trust keys is for Manyway servers"),
         (&["-I", "va1,cost=2"], "cost and weight have no use with a URL"),
         (&["--scheduler", "blest"], "`manyway get` of a URL does not use --scheduler"),

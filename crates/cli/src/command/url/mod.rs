@@ -3,19 +3,20 @@
 mod network;
 mod watch;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manyway_fetch::{
-    Destination, Event, FetchError, Fetched, Figures, Limit, Observer, Plan, Present, RootCertStore,
+    Destination, Event, FetchError, Fetched, Figures, Limit, Observer, Outlet, Plan, Present, RootCertStore,
     WebAddress, authorities, client_config, fetch,
 };
 use manyway_terminal::{CommandError, ExitCode, ProgressMode};
 use manyway_transfer::{Failure, Progress as _, ProgressEvent, Reason, Report, Totals};
 
 use super::error::RAISE;
-use super::output::{can_be_directory, new_name, special_file};
+use super::output::{can_be_directory, new_name, open_special, refuse_json, special_file};
 use super::signal::interrupted;
 use super::summary::{End, ForeignFile, Summary};
 use super::tally::Tally;
@@ -34,7 +35,9 @@ use watch::InterfaceWatch;
 /// If the server is not reached or has no such file, the file cannot be stored, or the download breaks too often.
 pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, CommandError> {
     refuse_weights(global)?;
-    let plan = plan(global, arguments)?;
+    let place = Place::of(global, &arguments.output).await?;
+    let (end, is_stream) = (place.end, place.is_stream);
+    let plan = plan(global, arguments, place.destination)?;
     let (network, counting) = HostNetwork::start(global, plan.figures.clone())?;
     let view = ProgressView::new(ProgressMode::detect(global.quiet), "fetching");
     let view = Arc::new(view.counting(global.board.files()));
@@ -42,7 +45,9 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
     let started = Instant::now();
     let run = Run {
         global,
-        retry: arguments.transfer.retry,
+        retry: if is_stream { Retries::AtMost(0) } else { arguments.transfer.retry },
+        output: &arguments.output,
+        end,
         tally: Arc::new(Tally::new(Arc::clone(&view))),
         watch: InterfaceWatch::start(plan.figures.clone(), Arc::clone(&view)),
         view,
@@ -57,6 +62,9 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
 struct Run<'a> {
     global: &'a GlobalArgs,
     retry: Retries,
+    /// Where the file goes, as the user wrote it.
+    output: &'a Path,
+    end: End,
     tally: Arc<Tally>,
     view: Arc<ProgressView>,
     watch: InterfaceWatch,
@@ -114,19 +122,28 @@ impl Run<'_> {
         result.map_err(|error| {
             let is_kept = is_kept(&error);
             let caps = self.network.caps_reached();
-            let told = match (&error, signal) {
+            let told = match (error, signal) {
                 (FetchError::Stopped { .. }, Some(signal)) => signal.error(),
                 (FetchError::Stopped { .. }, None) => CommandError::new(
                     ExitCode::Policy,
                     format!("{caps}, and no other interface leads to the server; {RAISE}"),
                 ),
-                (FetchError::NoInterface { .. }, None) if !caps.is_empty() => {
+                (error @ FetchError::NoInterface { .. }, None) if !caps.is_empty() => {
                     CommandError::new(ExitCode::Policy, format!("{error}; {RAISE}"))
                 }
-                _ => of_fetch(&error),
+                (FetchError::Local { source, .. }, _) if self.end == End::Messages => self.of_output(source),
+                (error, _) => of_fetch(&error),
             };
             (told, is_kept)
         })
+    }
+
+    /// The output failed; a reader that closed standard output has seen enough.
+    fn of_output(&self, error: io::Error) -> CommandError {
+        if self.output == Path::new("-") {
+            return error.into();
+        }
+        CommandError::failed(Failure::from_io(&error).at(self.output))
     }
 
     fn observer(&self) -> Observer {
@@ -159,7 +176,7 @@ impl Run<'_> {
         let counts = self.tally.end(report);
         let summary = Summary::new("fetched", counts, self.started.elapsed(), self.watch.rows());
         let file = ForeignFile { path, is_verified: fetched.is_verified };
-        summary.of_foreign(file).conclude(self.global, End::Output)
+        summary.of_foreign(file).conclude(self.global, self.end)
     }
 }
 
@@ -176,7 +193,7 @@ fn refuse_weights(global: &GlobalArgs) -> Result<(), CommandError> {
     }
 }
 
-fn plan(global: &GlobalArgs, arguments: &GetArgs) -> Result<Plan, CommandError> {
+fn plan(global: &GlobalArgs, arguments: &GetArgs, destination: Destination) -> Result<Plan, CommandError> {
     let address = WebAddress::parse(&arguments.ticket).map_err(CommandError::usage)?;
     let roots = trusted(global, address.is_encrypted())?;
     let limit = arguments
@@ -184,7 +201,7 @@ fn plan(global: &GlobalArgs, arguments: &GetArgs) -> Result<Plan, CommandError> 
         .bwlimit
         .map(|rate| Arc::new(RateLimit(Bucket::new(rate, tokio::time::Instant::now()))) as Arc<dyn Limit>);
     Ok(Plan {
-        destination: destination(&arguments.output)?,
+        destination,
         address,
         present: match (arguments.keep, arguments.backup) {
             (true, _) => Present::Keep,
@@ -199,20 +216,32 @@ fn plan(global: &GlobalArgs, arguments: &GetArgs) -> Result<Plan, CommandError> 
     })
 }
 
-fn destination(output: &Path) -> Result<Destination, CommandError> {
-    if output == Path::new("-") || special_file(output).is_some() {
-        return Err(CommandError::usage(format!(
-            "-o {}: a file from a URL arrives in pieces out of order, so it cannot be written to a pipe or device; name \
-             a file or directory",
-            output.display()
-        )));
+/// Where the file and the summary go.
+struct Place {
+    destination: Destination,
+    end: End,
+    /// Whether what was written is gone, so that there is no second attempt.
+    is_stream: bool,
+}
+
+impl Place {
+    async fn of(global: &GlobalArgs, output: &Path) -> Result<Self, CommandError> {
+        let stream =
+            |outlet| Self { destination: Destination::Output(outlet), end: End::Messages, is_stream: true };
+        if output == Path::new("-") {
+            refuse_json(global)?;
+            return Ok(stream(Outlet::new(io::stdout())));
+        }
+        if let Some(kind) = special_file(output) {
+            return Ok(stream(Outlet::new(open_special(output, kind).await?)));
+        }
+        let (directory, destination) = match new_name(output)? {
+            Some((into, name)) => (into.clone(), Destination::File(into.join(name.as_str()))),
+            None => (output.to_owned(), Destination::Directory(output.to_owned())),
+        };
+        can_be_directory(&directory)?;
+        Ok(Self { destination, end: End::Output, is_stream: false })
     }
-    let (directory, destination) = match new_name(output)? {
-        Some((into, name)) => (into.clone(), Destination::File(into.join(name.as_str()))),
-        None => (output.to_owned(), Destination::Directory(output.to_owned())),
-    };
-    can_be_directory(&directory)?;
-    Ok(destination)
 }
 
 /// The authorities that vouch for the server: those of the system, or of a file.

@@ -75,6 +75,7 @@ fn observed(id: PathId, figures: &InterfaceFigures) -> Option<Observed> {
     let state = match figures.state {
         InterfaceState::Connecting => PathState::Validating,
         InterfaceState::Connected => PathState::Active,
+        InterfaceState::Silent => PathState::Suspect,
         InterfaceState::Failed => PathState::Dead,
         InterfaceState::Gone => PathState::Closed,
     };
