@@ -5,6 +5,7 @@
 //! * "Increases by one" is meant against the congestion ratio at the last change of the number of connections. Against
 //!   that of the last interval a slow rise would never count.
 //! * Four intervals lie between two changes of the number, so that each shows its effect first.
+//! * An interval without any data changes neither the mean nor the windows.
 //! * Windows are counted in segments and never below one: TCP stalls below that.
 
 use std::collections::BTreeMap;
@@ -124,12 +125,19 @@ impl RateController {
         self.set_paths(sample.paths, sample.rtt, sample.segment);
         let elapsed = (sample.now - self.began_at).max(Duration::from_millis(1));
         let measured = sample.payload.per(elapsed);
-        let old = u64::from(self.target.smoothing);
-        self.mean = self.mean.scaled(old, 100) + measured.scaled(100 - old, 100);
+        // Without any data the sender is idle or the network dead: larger windows would be of no use now, and too large
+        // later.
+        let has_data = sample.payload > ByteCount::ZERO;
+        if has_data {
+            let old = u64::from(self.target.smoothing);
+            self.mean = self.mean.scaled(old, 100) + measured.scaled(100 - old, 100);
+        }
         if self.target.algorithm == RateAlgorithm::Advanced {
             self.review_connections(sample, nominal);
         }
-        self.adjust(sample, nominal);
+        if has_data {
+            self.adjust(sample, nominal);
+        }
         (self.began_at, self.interval) = (sample.now, interval(&self.target, sample.rtt));
         TargetReport {
             target: self.target.rate,

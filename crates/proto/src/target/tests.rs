@@ -59,6 +59,16 @@ fn target(algorithm: RateAlgorithm, connections: u8) -> TargetRate {
     TargetRate { algorithm, connections, ..TargetRate::new(WANTED) }
 }
 
+#[test]
+fn a_sender_that_was_idle_does_not_exceed_the_target_when_it_begins() {
+    let target = target(RateAlgorithm::Basic, 2);
+    let mut fluid = Fluid::new(target);
+    fluid.share = Rate::ZERO;
+    fluid.run(60);
+    fluid.share = Rate::MAX;
+    assert_held(fluid.run(10), &target);
+}
+
 /// The gate: from 5 % below the target to the guard above it.
 fn assert_held(rate: Rate, target: &TargetRate) {
     let (rate, wanted) = (rate.bytes_per_second(), target.rate.bytes_per_second());
