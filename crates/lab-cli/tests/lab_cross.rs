@@ -1,6 +1,6 @@
 //! Traffic of others, of the real binary; on sockets as root.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use crate::common::command::{err, json, lab, out};
 use crate::common::hosts::with_hosts;

@@ -30,7 +30,7 @@ pub(super) fn figures(scenario: &Scenario, outcome: &Outcome) -> Vec<CrossFigure
         if scenario.limit() == scenario.duration { scenario.duration } else { last.unwrap_or_default() };
     let entries = scenario.cross_traffic.iter().zip(&outcome.cross);
     let figures = entries.map(|(traffic, arrivals)| {
-        let (from, until) = (traffic.at, traffic.end(scenario).min(over));
+        let (from, until) = (traffic.at, traffic.end(scenario.limit()).min(over));
         let time = until.saturating_sub(from).max(Duration::from_millis(1));
         let flows: Vec<ByteCount> = arrivals.of_lanes().collect();
         let all_ran = flows.len() == usize::try_from(traffic.count).unwrap_or(usize::MAX);

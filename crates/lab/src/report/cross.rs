@@ -3,7 +3,7 @@
 use manyway_chart::Align;
 use serde_json::{Value, json};
 
-use super::table::{self, Grid, Row};
+use super::grid::{self, Grid, Row};
 use super::{describe, numbers};
 use crate::campaign::Results;
 use crate::measures::{CrossFigures, Measures, Spread, megabits};
@@ -20,7 +20,7 @@ const COLUMNS: [(&str, Align); 6] = [
 
 /// A line for each entry of the traffic of others beside each contender; no line if there is no such traffic.
 pub(super) fn grid(results: &Results) -> Grid {
-    let rows = table::rows(results);
+    let rows = grid::rows(results);
     let lines = rows.iter().flat_map(|row| {
         let case = results.plan.cases.get(row.case);
         let entries = case.into_iter().flat_map(|case| {

@@ -3,6 +3,7 @@
 mod cross;
 mod csv;
 mod describe;
+mod grid;
 mod html;
 mod json;
 mod lead;

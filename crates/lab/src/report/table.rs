@@ -3,26 +3,10 @@
 use manyway_chart::{Align, Table};
 
 use super::cross;
+pub(super) use super::grid::{Grid, Row, rows};
 use super::numbers::{self, milliseconds, seconds};
 use crate::campaign::{End, Results, Run, Skip};
 use crate::measures::{Measures, MessageFigures, Spread};
-
-/// A contender in a case.
-pub(super) struct Row {
-    pub(super) case: usize,
-    pub(super) contender: usize,
-    pub(super) name: String,
-}
-
-/// Every contender in every case that ran at least once, in the order of the plan.
-pub(super) fn rows(results: &Results) -> Vec<Row> {
-    let cases = results.plan.cases.iter().enumerate();
-    let rows = cases.flat_map(|(case, of)| {
-        let names = of.contenders.iter().map(ToString::to_string).enumerate();
-        names.map(move |(contender, name)| Row { case, contender, name })
-    });
-    rows.filter(|row| results.of(row.case, row.contender).next().is_some()).collect()
-}
 
 /// Latency of messages in seconds; infinite if it never arrived.
 pub(super) fn latency(
@@ -39,11 +23,6 @@ pub(super) fn of_possible(results: &Results, case: usize, goodput: Option<Spread
 }
 
 /// Columns with any figure, and a row for each contender in each case.
-pub(super) struct Grid {
-    pub(super) columns: Vec<(&'static str, Align)>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
 impl Grid {
     pub(super) fn of(results: &Results) -> Self {
         let cells: Vec<Vec<String>> = rows(results).iter().map(|row| cells(results, row)).collect();

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use manyway_sim::CrossKind;
-
-use super::{Direction, Route, Scenario};
+use manyway_sim::pair::Direction;
 
 /// Flows of others that are alike and run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub struct CrossTraffic {
     pub kind: CrossKind,
     /// Number of flows, from 1.
     pub count: u32,
-    /// The route that they take: an index of [`Scenario::all_routes`].
+    /// The route that they take: an index of all routes of the scenario, those of others last.
     pub route: usize,
     /// When they begin, from the start of the measured traffic.
     pub at: Duration,
@@ -26,10 +25,9 @@ pub struct CrossTraffic {
 }
 
 impl CrossTraffic {
-    /// When they end, from the start of the measured traffic, in this scenario.
-    pub fn end(&self, scenario: &Scenario) -> Duration {
-        let most = scenario.limit();
-        self.lasts.map_or(most, |lasts| self.at.saturating_add(lasts).min(most))
+    /// When they end in a run of at most this length, from the start of the measured traffic.
+    pub fn end(&self, limit: Duration) -> Duration {
+        self.lasts.map_or(limit, |lasts| self.at.saturating_add(lasts).min(limit))
     }
 
     /// Its name in scenario files.
@@ -39,23 +37,5 @@ impl CrossTraffic {
             CrossKind::Reno => "tcp-reno",
             CrossKind::Udp(_) => "udp",
         }
-    }
-}
-
-impl Scenario {
-    /// The routes of contenders, then those that only others use.
-    pub fn all_routes(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter().chain(&self.cross_routes)
-    }
-
-    /// A route of this scenario by its index among [`Self::all_routes`].
-    pub fn any_route(&self, place: usize) -> Option<&Route> {
-        let of_others = || self.cross_routes.get(place.checked_sub(self.routes.len())?);
-        self.routes.get(place).or_else(of_others)
-    }
-
-    /// Number of flows of others.
-    pub fn cross_flows(&self) -> u32 {
-        self.cross_traffic.iter().map(|traffic| traffic.count).sum()
     }
 }

@@ -11,6 +11,7 @@ mod cross;
 mod damage;
 mod file;
 mod library;
+mod routes;
 mod variants;
 mod working;
 

@@ -62,10 +62,10 @@ impl Scenario {
         used.sort_unstable();
         used.dedup();
         used.retain(|place| *place != route);
-        let others: Vec<Route> = used.iter().filter_map(|place| self.any_route(*place).cloned()).collect();
         let mut kept = Kept::default();
         let only = kept.renumber(only.clone());
-        let cross_routes = others.into_iter().map(|route| kept.renumber(route)).collect();
+        let others = used.iter().filter_map(|place| self.any_route(*place).cloned());
+        let cross_routes = others.map(|route| kept.renumber(route)).collect();
         self.events = self.events.into_iter().filter_map(|event| kept.narrow(event)).collect();
         self.links = picked(&self.links, &kept.links);
         self.client = picked(&self.client, &kept.client);

@@ -158,7 +158,7 @@ impl Stage {
                 kind: traffic.kind,
                 packet: traffic.packet,
                 start: begin + traffic.at,
-                end: begin + traffic.end(scenario),
+                end: begin + traffic.end(scenario.limit()),
             };
             let (up, down) = match traffic.direction {
                 Direction::Up | Direction::Both => (Part::Send, Part::Receive),

@@ -261,7 +261,7 @@ fn traffic_of_others_takes_its_defaults_from_the_measured_traffic_and_the_route(
         packet: 200,
     };
     assert_eq!(scenario.cross_traffic, [greedy, steady]);
-    assert_eq!((greedy.end(&scenario), steady.end(&scenario)), (15_000 * MS, 7000 * MS));
+    assert_eq!((greedy.end(scenario.limit()), steady.end(scenario.limit())), (15_000 * MS, 7000 * MS));
     // Alone it stands beside the default.
     let scenario = parse("[links.a]\n[[traffic]]\nby = 'tcp-reno'\n").unwrap();
     assert_eq!((scenario.traffic.len(), scenario.cross_traffic[0].direction), (1, Direction::Up));

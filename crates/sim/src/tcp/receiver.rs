@@ -102,10 +102,11 @@ mod tests {
     #[test]
     fn a_gap_and_its_repair_are_acknowledged_at_once() {
         let mut receiver = Receiver::default();
-        for (range, early) in [(10..20, vec![10..20]), (30..40, vec![30..40, 10..20])] {
-            receiver.on_data(NOW, range);
+        let ranges = [30..40, 10..20];
+        for known in [1, 0] {
+            receiver.on_data(NOW, ranges[known].clone());
             assert_eq!(receiver.due(), Some(NOW));
-            assert!(receiver.early().eq(early));
+            assert!(receiver.early().eq(ranges[known..].iter().cloned()));
             receiver.on_acknowledged();
         }
         // The newest range comes first, although another lies above it.

@@ -72,7 +72,7 @@ pub(super) fn flows(scenario: &Scenario, hosts: &Hosts) -> Result<Vec<Flow>, Lab
         };
         let doing = || "reading the port of a socket".to_owned();
         let server = address.map_err(|error| LabError::Io { doing: doing(), error })?;
-        flows.push(Flow { entry, number, traffic, end: traffic.end(scenario), server, sockets });
+        flows.push(Flow { entry, number, traffic, end: traffic.end(scenario.limit()), server, sockets });
     }
     Ok(flows)
 }
