@@ -221,13 +221,18 @@ impl<N: Network> Download<'_, N> {
                 let facts = Facts { address: address.clone(), remotes, tag, length };
                 let first = (interface.clone(), connection);
                 match self.in_pieces(facts, first, (places, file), &mut stop).await {
-                    // The server promised parts and does not keep to them.
                     Err(FetchError::Protocol { reason }) => {
+                        let file = places.open()?;
+                        if places.read_record(&file).is_some_and(|record| !record.have.is_empty()) {
+                            // It did send parts: what it sends now may be another server's, and what is there is worth
+                            // more.
+                            return Err(FetchError::Broken { reason, is_kept: true });
+                        }
                         self.say(&reason);
                         self.say(WholeReason::NoRanges.words());
                         found(Some(length));
                         let whole = self.whole(&address, &interface, (None, None));
-                        over_one(whole, places, places.open()?, stop).await
+                        over_one(whole, places, file, stop).await
                     }
                     // A redirect may lead to an address that expires; the next attempt begins where it led from.
                     Err(FetchError::Status { code, reason, .. }) if address != self.plan.address => {

@@ -126,9 +126,11 @@ fn check<N>(job: &Job<N>, response: &Response<Incoming>, piece: &Piece) -> Resul
     }
     match tag {
         Tag::Strong(tag) if tag == job.tag => {}
-        // The condition holds, so the version is the right one.
-        Tag::Missing if job.asks_for_version() => {}
-        Tag::Strong(_) | Tag::Weak | Tag::Missing => return Err(Fault::Changed),
+        Tag::Strong(_) => return Err(Fault::Changed),
+        // RFC 9110, section 15.3.7: a part names its version if the whole file would.
+        Tag::Weak | Tag::Missing => {
+            return Err(Fault::Unfit("the server does not name the version of a part".to_owned()));
+        }
     }
     let unfit = |range: &str| Fault::Unfit(format!("the server sends other bytes than asked for: {range}"));
     let text = range.unwrap_or_default();
