@@ -9,8 +9,8 @@ use manyway::congestion;
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::resolve;
 use manyway::{
-    ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions, Host, HostPort,
-    Ledger, Locals, Wire,
+    CarrierChoice, ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions,
+    Host, HostPort, Ledger, Locals, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode};
 
@@ -144,6 +144,11 @@ pub fn ledger(global: &GlobalArgs) -> Result<Option<Arc<dyn Ledger>>, CommandErr
 /// As [`connection_config`] and [`interface_policy`].
 pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandError> {
     let mut options = EndpointOptions::default();
+    if global.carrier == CarrierChoice::Udp && (global.connections.is_some() || global.via.is_some()) {
+        return Err(CommandError::usage(
+            "--connections and --via are for TCP, and --carrier udp leaves that out",
+        ));
+    }
     options.connection = connection_config(global)?;
     options.carriers = global.carriers();
     options.key_log = true;

@@ -192,8 +192,13 @@ impl Secured {
 }
 
 /// # Errors
-/// An option selects interfaces. The hint names the alternative.
+/// An option selects interfaces, for which the hint names the alternative, or is about connections that a client opens.
 pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
+    if global.connections.is_some() || global.via.is_some() {
+        return Err(CommandError::usage(
+            "a server opens no TCP connections, its clients do; leave out --connections and --via",
+        ));
+    }
     if global.interfaces.is_empty() && global.exclude.is_empty() && !global.ipv4 && !global.ipv6 {
         return Ok(());
     }

@@ -12,7 +12,7 @@ mod target;
 use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
-use manyway::{ConnectionInfo, Event, Rate, RateAlgorithm, Role, Wire};
+use manyway::{CarrierChoice, ConnectionInfo, Event, Rate, RateAlgorithm, Role, TargetRate, Wire};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
@@ -63,7 +63,9 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         (false, false, false) => Mode::Table,
     };
     let target = arguments.target(global.connections).map_err(CommandError::usage)?;
-    if let Some(target) = &target {
+    if let Some(target) = &target
+        && global.carrier != CarrierChoice::Udp
+    {
         // As many as the controller begins with.
         let is_basic = target.algorithm == RateAlgorithm::Basic;
         global.connections = Some(if is_basic { target.connections } else { 1 });
@@ -92,7 +94,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     }
     let mut singles = Vec::new();
     for interface in members {
-        match alone(&global, arguments, &interface).await {
+        match alone(&global, arguments, target, &interface).await {
             Ok(rate) => singles.push(Single { interface, rate }),
             Err(error) if error.code.is_interruption() => {
                 end = Some(error);
@@ -198,6 +200,7 @@ fn options(arguments: &BenchArgs) -> Value {
 async fn alone(
     global: &GlobalArgs,
     arguments: &BenchArgs,
+    target: Option<TargetRate>,
     interface: &str,
 ) -> Result<Option<Rate>, CommandError> {
     let mut global = global.clone();
@@ -217,7 +220,6 @@ async fn alone(
         Err(error) => return Err(error),
     };
     let plan = arguments.plan();
-    let target = arguments.target(global.connections).map_err(CommandError::usage)?;
     let mut run = Run::new(BenchSession::new(&connection, target), &plan, Mode::Quiet);
     let (summary, end) = run.until_enough().await;
     close(&endpoint, "done").await;
