@@ -17,10 +17,11 @@ use manyway_lab::cpu::{self, CpuOptions, Subject};
 use manyway_lab::outcome::Outcome;
 use manyway_lab::real::Real;
 use manyway_lab::scenario::{
-    Change, Checksum, Direction, Ending, Event, Interface, Link, Route, Side, Traffic,
+    Change, Checksum, CrossTraffic, Direction, Ending, Event, Interface, Link, Route, Side, Traffic,
 };
 use manyway_lab::{Contender, LabError, Runner, Scenario};
 use manyway_proto::{ByteCount, Rate};
+use manyway_sim::CrossKind;
 use manyway_sim::link::LinkConfig;
 
 #[test]
@@ -255,7 +256,8 @@ fn a_failed_program_is_an_outcome() {
     ] {
         let program = commands.parse().unwrap();
         let before = Instant::now();
-        let outcome = lab.real.run(&two_paths(Direction::Up), &Contender::External(program), 1).unwrap();
+        let scenario = beside_others(two_paths(Direction::Up));
+        let outcome = lab.real.run(&scenario, &Contender::External(program), 1).unwrap();
         let failure = outcome.failure.unwrap();
         assert!(failure.contains(reason), "{commands}: {failure}");
         assert!(before.elapsed() < Duration::from_secs(30), "{commands} took {:?}", before.elapsed());
@@ -289,7 +291,7 @@ fn a_stop_request_ends_a_run_and_leaves_nothing_behind() {
         wait_for(|| agent('c'));
         stop.set();
     });
-    let scenario = two_paths(Direction::Up).with_duration(Duration::from_secs(60));
+    let scenario = beside_others(two_paths(Direction::Up).with_duration(Duration::from_secs(60)));
     let result = lab.real.run(&scenario, &"tcp-cubic".parse().unwrap(), 1);
     stopping.join().unwrap();
     assert!(matches!(result, Err(LabError::Interrupted)), "{result:?}");
@@ -395,6 +397,22 @@ fn program() -> PathBuf {
 /// One second of bulk over two paths of 20 Mbit/s and 10 ms each way.
 fn two_paths(direction: Direction) -> Scenario {
     scenario(&["near", "far"], &["core"], direction)
+}
+
+/// The same with traffic of others until the end of the run.
+fn beside_others(mut scenario: Scenario) -> Scenario {
+    let entry = |kind| CrossTraffic {
+        kind,
+        count: 2,
+        route: 0,
+        at: Duration::ZERO,
+        lasts: None,
+        direction: Direction::Up,
+        packet: 1500,
+    };
+    let rate = Rate::from_bits_per_second(1_000_000);
+    scenario.cross_traffic = vec![entry(CrossKind::Cubic), entry(CrossKind::Udp(rate))];
+    scenario
 }
 
 /// Two interfaces at either end, each with a link to each.

@@ -141,7 +141,8 @@ fn random_loss_bounds_the_rate() {
     // 1.22 · 1448 bytes / (40 ms · √0.01) is 3.5 Mbit/s.
     let (reno, cubic) = (rate(CrossKind::Reno), rate(CrossKind::Cubic));
     assert!((2.8..4.2).contains(&reno), "{reno}");
-    assert!((3.2..5.5).contains(&cubic), "{cubic}");
+    // Linux's CUBIC follows the estimate of Reno's window a round trip later.
+    assert!((2.4..3.4).contains(&cubic) && cubic < reno, "{cubic}, {reno}");
 }
 
 #[test]
