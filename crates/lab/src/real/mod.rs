@@ -120,10 +120,14 @@ fn check_together(scenario: &Scenario, contenders: &[Contender]) -> Result<(), L
     let mut addresses = scenario.server.iter().flat_map(|interface| &interface.addresses);
     let has_v4 = addresses.clone().any(IpAddr::is_ipv4);
     let has_both = has_v4 && addresses.any(IpAddr::is_ipv6);
-    if several(|one| matches!(one, Contender::Manyway(_))) && has_both {
+    let (others, own): (Vec<_>, Vec<_>) =
+        scenario.server.iter().partition(|interface| interface.is_for_others);
+    // A server that may not listen everywhere listens on each of its addresses.
+    let has_several = own.len() > 1 && !others.is_empty();
+    if several(|one| matches!(one, Contender::Manyway(_))) && (has_both || has_several) {
         return Err(LabError::Unsupported(
-            "two contenders of Manyway can not run at the same time where the server has IPv4 and IPv6: both would \
-             listen on the default port"
+            "two contenders of Manyway can not run at the same time where the server has IPv4 and IPv6, or several \
+             interfaces beside one for others: both would listen on the default port"
                 .to_owned(),
         ));
     }
