@@ -13,7 +13,7 @@ use crate::meter::Meter;
 use crate::ranges::Ranges;
 
 /// How long a piece lasts. Between two pieces an interface is idle for a round-trip time.
-const PIECE: Duration = Duration::from_secs(4);
+const PIECE: Duration = Duration::from_secs(8);
 /// The same of a backup: it is to stop soon once another interface works again.
 const PIECE_OF_BACKUP: Duration = Duration::from_secs(1);
 /// The first piece of an interface; until its rate is known, each is twice as large as the one before.
@@ -21,7 +21,7 @@ const FIRST: u64 = 1 << 20;
 const MOST_DOUBLINGS: u32 = 6;
 /// The bounds of later pieces, in bytes.
 const SMALLEST: u64 = 256 << 10;
-const LARGEST: u64 = 64 << 20;
+const LARGEST: u64 = 128 << 20;
 /// With a window, at least so many pieces fit into it.
 const PIECES_OF_WINDOW: u64 = 8;
 /// Less than this is not taken over, unless it is all that is left.
