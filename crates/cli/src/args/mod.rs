@@ -89,7 +89,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Send files and directories to a server, or offer them to one recipient with a one-time code
     Send(SendArgs),
-    /// Fetch files and directories from a server
+    /// Fetch files and directories from a server, or the file of a URL
     Get(GetArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
