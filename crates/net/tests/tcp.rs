@@ -285,6 +285,9 @@ async fn a_proxy_that_refuses_is_the_reason_of_the_error() {
     let ticket = ticket(&[address(&server)]);
     let error = soon(client.connect(&ticket)).await.unwrap_err();
     assert!(error.to_string().contains("it refuses with \"HTTP/1.1 403 Forbidden\""), "{error}");
+    let nowhere = format!("http://127.0.0.1:{}", free_port().await);
+    let error = soon(client_via(&nowhere).connect(&ticket)).await.unwrap_err();
+    assert!(error.to_string().contains(&format!("the proxy {nowhere}: ")), "{error}");
 }
 
 /// A TCP port of loopback that nobody uses now.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use manyway_wire::{PathId, StreamId};
 
 use crate::path::{PathReason, PathState, PingToken, Role};
-use crate::{ConnectionError, FourTuple, MessageToken, TargetReport};
+use crate::target::report::TargetReport;
+use crate::{ConnectionError, FourTuple, MessageToken};
 
 /// An event of a connection for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]

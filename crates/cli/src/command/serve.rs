@@ -446,7 +446,11 @@ fn announce(
                 .to_owned(),
         );
     }
-    let also = if endpoint.tcp_addresses().is_empty() { "" } else { " and the same TCP ports" };
+    let mut also =
+        if endpoint.tcp_addresses().is_empty() { "" } else { " and the same TCP ports" }.to_owned();
+    if let Some(port) = arguments.tls_port {
+        also += &format!(", TCP within TLS on {port}");
+    }
     let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
     let mut lines = vec![
         format!("serving {directory} {access} on UDP {}{also}", listening.join(", ")),

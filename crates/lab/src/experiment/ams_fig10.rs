@@ -1,7 +1,7 @@
 //! AMS, figure 10: a new address during a transfer, then the death of the first path.
 
-use super::definition::everywhere;
-use super::{AMS, Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::definition::{AMS, everywhere};
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig10",

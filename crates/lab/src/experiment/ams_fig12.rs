@@ -1,7 +1,7 @@
 //! AMS, figure 12: two addresses at each end, of whose four pairs two are fast.
 
-use super::definition::everywhere;
-use super::{AMS, Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::definition::{AMS, everywhere};
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig12",

@@ -1,7 +1,7 @@
 //! AMS, figure 9: does the throughput grow with the number of paths?
 
-use super::definition::everywhere;
-use super::{AMS, Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
+use super::definition::{AMS, everywhere};
+use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig9",

@@ -106,6 +106,10 @@ pub struct Curves {
     pub series: &'static [(&'static str, Quantity)],
 }
 
+/// AMS as its document has it: TCP connections with Reno, striped by the share of each window in use, no address in two
+/// of them.
+pub(super) const AMS: &str = "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint";
+
 /// Of every row.
 pub(super) const fn everywhere(_: &Row) -> bool {
     true

@@ -55,10 +55,6 @@ pub const EXPERIMENTS: [&Experiment; 16] = [
     &goff_fig5::OTHER_ADDRESS,
 ];
 
-/// AMS as its document has it: TCP connections with Reno, striped by the share of each window in use, no address in two
-/// of them.
-const AMS: &str = "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint";
-
 /// Finds an experiment by its name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.into_iter().find(|experiment| experiment.name == name)

@@ -115,9 +115,9 @@ impl TcpStreams {
         Ok(())
     }
 
-    /// The addresses where connections are accepted.
+    /// The addresses where connections without TLS are accepted.
     pub(super) fn listening(&self) -> impl Iterator<Item = SocketAddr> {
-        self.listeners.iter().map(Listener::address)
+        self.listeners.iter().filter(|listener| !listener.is_tls()).map(Listener::address)
     }
 
     /// Accepts no more connections.

@@ -44,7 +44,10 @@ pub(crate) async fn connect(
         Some(proxy) => proxy.resolve(local.address).await?,
         None => remote,
     };
-    let mut stream = open(local, through, &settings).await?;
+    let mut stream = match (open(local, through, &settings).await, &settings.via) {
+        (Err(error), Some(proxy)) => return Err(proxy.wrong(&error.to_string())),
+        (opened, _) => opened?,
+    };
     let mut bound = local;
     bound.address.set_port(stream.local_addr()?.port());
     let early = match &settings.via {

@@ -48,6 +48,11 @@ impl Listener {
         Ok(Self { io, address, tls })
     }
 
+    /// Whether connections are TLS there.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// The address with its port.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address

@@ -81,7 +81,8 @@ impl Proxy {
         }
     }
 
-    fn wrong(&self, what: &str) -> io::Error {
+    /// The error that says what is wrong with this proxy.
+    pub(super) fn wrong(&self, what: &str) -> io::Error {
         io::Error::other(format!("the proxy {self}: {what}"))
     }
 }

@@ -285,7 +285,7 @@ impl Connection {
     }
 
     pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
-        self.parts()?.1.poll_id_change()
+        self.parts()?.1.ids.poll_change()
     }
 
     /// The peer proved that it issued an id of this connection and has lost its state.

@@ -148,13 +148,13 @@ impl Connection {
     /// The receive windows that a target rate wants for paths over TCP; the driver sets them after each
     /// [`Event::TargetRate`](crate::Event::TargetRate), and when such a path opens. Empty without a target.
     pub fn carrier_windows(&self) -> Vec<(FourTuple, ByteCount)> {
-        self.mmsp2().map_or_else(Vec::new, |mmsp2| mmsp2.carrier_windows(&self.engine))
+        self.mmsp2().map_or_else(Vec::new, |mmsp2| mmsp2.targets.carrier_windows(&self.engine))
     }
 
     /// How many TCP connections on each interface that uses TCP a target rate wants, of this end or of the server;
     /// `None` leaves that to the driver.
     pub fn wanted_connections(&self) -> Option<u8> {
-        self.mmsp2()?.wanted_connections()
+        self.mmsp2()?.targets.wanted_connections()
     }
 
     /// How many more paths the limits of both ends allow.

@@ -54,7 +54,7 @@ impl Connection {
             duplicate_bytes_received: ByteCount(tally.duplicate_bytes_received),
             ahead_of_gaps: ByteCount(tally.ahead),
             most_ahead_of_gaps: ByteCount(tally.most_ahead),
-            target: self.mmsp2().and_then(|mmsp2| mmsp2.target_report().copied()),
+            target: self.mmsp2().and_then(|mmsp2| mmsp2.targets.report().copied()),
             packets_refused: either!(&self.wire, wire => wire.packets_refused()),
             key_updates: either!(&self.wire, wire => wire.key_updates()),
         }

@@ -86,7 +86,7 @@ impl Connection {
     ) -> Result<(), Misuse> {
         self.check_usable()?;
         match self.parts() {
-            Some((engine, mmsp2)) => mmsp2.set_target_rate(engine, now, stream, target),
+            Some((engine, mmsp2)) => mmsp2.target_holder(engine).set(now, stream, target),
             None => Ok(()),
         }
     }

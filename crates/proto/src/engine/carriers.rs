@@ -2,7 +2,6 @@
 
 use manyway_wire::PathId;
 
-use super::selection::{DRAINS_FOR, is_leaving};
 use super::{Engine, Side};
 use crate::path::{Path, PathReason, PathState, Role};
 use crate::recovery::CarrierFigures;
@@ -29,25 +28,6 @@ pub(crate) fn retire(engine: &mut Engine, now: Instant, id: PathId) {
     } else {
         engine.close_own_path(now, id, PathReason::Replaced);
     }
-}
-
-/// When the next path over a stream that was retired closes.
-pub(crate) fn retired_deadline(engine: &Engine) -> Option<Instant> {
-    engine.paths.iter().filter(|path| is_retired(path)).map(|path| path.since() + DRAINS_FOR).min()
-}
-
-/// Closes the paths over streams that were retired and had time to drain.
-pub(crate) fn close_retired(engine: &mut Engine, now: Instant) {
-    for id in engine.paths.ids() {
-        let is_due = |path: &Path| is_retired(path) && path.since() + DRAINS_FOR <= now;
-        if engine.paths.get(id).is_some_and(is_due) {
-            engine.close_own_path(now, id, PathReason::Replaced);
-        }
-    }
-}
-
-fn is_retired(path: &Path) -> bool {
-    !path.is_datagram() && is_leaving(path)
 }
 
 /// A stream has ended. Its path closes, because no other stream has the same address, and what was in flight on it

@@ -2,7 +2,7 @@
 
 use manyway_wire::PathId;
 
-use super::{Detection, Engine, carriers};
+use super::{Detection, Engine};
 use crate::Instant;
 use crate::path::{Path, PathReason, PathState};
 use crate::recovery::TimeoutKind;
@@ -26,7 +26,6 @@ impl Deadlines<'_> {
         earliest.take(self.receiver_keep_alive());
         earliest.take(self.message());
         earliest.take(self.engine.selection_deadline());
-        earliest.take(carriers::retired_deadline(self.engine));
         for id in self.engine.paths.ids() {
             self.path_deadlines(id, &mut earliest);
         }
@@ -54,6 +53,7 @@ impl Deadlines<'_> {
         }
         earliest.take(path.suspicion_ends());
         earliest.take(path.probation_ends());
+        earliest.take(path.retires_at());
     }
 
     /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
@@ -93,7 +93,6 @@ impl Engine {
             wire.carry_out(self, now);
         }
         self.selection_timeout(now);
-        carriers::close_retired(self, now);
         self.persist_timeout(wire, now);
         self.receiver_keep_alive_timeout(wire, now);
         self.expire_messages(wire, now);
@@ -126,6 +125,9 @@ impl Engine {
         self.give_up_move(now, id);
         self.end_suspicion(now, id);
         self.end_probation(now, id);
+        if self.paths.get(id).and_then(Path::retires_at).is_some_and(|at| at <= now) {
+            self.close_own_path(now, id, PathReason::Replaced);
+        }
     }
 
     fn end_probation(&mut self, now: Instant, id: PathId) {

@@ -16,7 +16,7 @@ use crate::{FourTuple, Instant, Transmit};
 /// A path that does not work for this long no longer counts.
 const LOST_FOR: Duration = Duration::from_secs(10);
 /// Packets in flight on a replaced path have this long to arrive.
-pub(crate) const DRAINS_FOR: Duration = Duration::from_secs(2);
+const DRAINS_FOR: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Reviews the choice of pairs, if an event may change it.

@@ -23,7 +23,7 @@ impl Mmsp2 {
             }
             engine.notices.reuse(notices);
         }
-        self.follow_paths(engine);
+        self.target_holder(engine).follow_paths();
     }
 
     fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
@@ -87,7 +87,7 @@ impl Mmsp2 {
             engine.on_progress(now, ByteCount(self.streams.tally().arrived_in_order));
         }
         for path in fates.progress.drain(..) {
-            self.tell_rate(engine, now, path);
+            self.control.report_rate(engine, now, path);
         }
     }
 

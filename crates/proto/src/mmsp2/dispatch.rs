@@ -72,7 +72,7 @@ impl Reception<'_> {
                 let rate = block.rate.map(Rate::from_bytes_per_second);
                 self.engine.on_receive_limit((block.path, block.sequence), window, rate);
             }
-            Block::TcpConnections(block) => self.wire.on_tcp_connections(self.engine, block),
+            Block::TcpConnections(block) => self.wire.targets.on_tcp_connections(self.engine, block),
             Block::Close(block) => self.wire.on_close(self.engine, facts, block),
         }
         Ok(())

@@ -22,6 +22,7 @@ mod rendezvous;
 mod start;
 mod state;
 mod target;
+mod target_holder;
 mod timers;
 
 pub(crate) use ids::IdChange;
@@ -46,9 +47,16 @@ type Checked = Result<(), Violation>;
 
 /// Ids of both directions.
 #[derive(Debug)]
-struct Ids {
+pub(crate) struct Ids {
     local: LocalIds,
     remote: RemoteIds,
+}
+
+impl Ids {
+    /// The next change of an id of either direction.
+    pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
+        self.local.poll_change().or_else(|| self.remote.poll_change())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -70,11 +78,11 @@ pub(crate) struct Mmsp2 {
     protector: Protector,
     /// The client of the rendezvous servers, if there are any.
     rendezvous: Option<Box<RendezvousClient>>,
-    ids: Ids,
+    pub(crate) ids: Ids,
     pub(crate) streams: StreamSet,
     control: Control,
     /// The rates at which the application wants streams.
-    targets: Targets,
+    pub(crate) targets: Targets,
     counts: Counts,
     /// DER of the peer's `SubjectPublicKeyInfo`.
     peer_key: Option<Vec<u8>>,
@@ -109,10 +117,6 @@ impl Mmsp2 {
     /// Number of key updates.
     pub(crate) fn key_updates(&self) -> u64 {
         self.counts.key_updates
-    }
-
-    pub(crate) fn poll_id_change(&mut self) -> Option<IdChange> {
-        self.ids.local.poll_change().or_else(|| self.ids.remote.poll_change())
     }
 
     /// Advances the life cycle of the connection, and reports the phase to the engine.

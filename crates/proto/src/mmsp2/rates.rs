@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Mmsp2;
+use super::control::Control;
 use crate::engine::{Engine, is_full, measured_rate};
 use crate::{Instant, Rate};
 
@@ -44,15 +44,15 @@ impl RatesTold {
     }
 }
 
-impl Mmsp2 {
+impl Control {
     /// Reports the rate of a path, if the peer requests reports and one is due.
-    pub(crate) fn tell_rate(&mut self, engine: &Engine, now: Instant, id: PathId) {
+    pub(super) fn report_rate(&mut self, engine: &Engine, now: Instant, id: PathId) {
         let Some(path) = engine.paths.get(id) else { return };
-        if !self.control.wants_rate(now, id, || is_full(path)) {
+        if !self.wants_rate(now, id, || is_full(path)) {
             return;
         }
         if let Some(rate) = measured_rate(path) {
-            self.control.send_rate(now, id, path.availability(), rate);
+            self.send_rate(now, id, path.availability(), rate);
         }
     }
 }

@@ -51,7 +51,7 @@ impl Mmsp2 {
             return self.give_up(engine, now, error);
         }
         self.handshake_timeouts(engine, now);
-        self.hold_targets(engine, now);
+        self.target_holder(engine).on_timeout(now);
     }
 
     /// This host slept until now: repeats the packets of a handshake or close in progress, and restarts the timers of

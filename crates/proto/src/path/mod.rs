@@ -59,6 +59,8 @@ const ANSWER_KEEPS: Duration = Duration::from_millis(250);
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
+/// What is on its way over a stream that was retired has this long to arrive.
+const DRAINS_FOR: Duration = Duration::from_secs(2);
 
 /// One path of a connection.
 #[derive(Debug)]
@@ -580,5 +582,11 @@ impl Path {
         }
         let rtt = self.recovery.rtt().smoothed();
         Some(self.since + (rtt * 4).min(LONGEST_PROBATION).max(rtt * 2))
+    }
+
+    /// When a path over a stream closes that was retired: what is on its way there has had time to arrive.
+    pub(crate) fn retires_at(&self) -> Option<Instant> {
+        let is_retired = self.state == PathState::Backup && self.reason == PathReason::Replaced;
+        (is_retired && !self.is_datagram()).then(|| self.since + DRAINS_FOR)
     }
 }

@@ -20,6 +20,8 @@ use crate::{ByteCount, Instant, Rate};
 const ROUND_TRIPS: u32 = 8;
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_secs(5);
+/// Up to this congestion ratio there is no congestion: 1, and the rest of whole segments. In percent.
+const UNCONGESTED: u64 = 125;
 /// Intervals between two changes of the number of connections.
 const REST: u32 = 4;
 
@@ -103,7 +105,8 @@ impl RateController {
     pub(crate) fn rate_of_each(&self, rtt: Duration, segment: ByteCount) -> Option<Rate> {
         let count = u64::try_from(self.windows.len()).unwrap_or(u64::MAX);
         let is_coarse = self.target.rate * rtt < segment * count;
-        is_coarse.then(|| (self.target.rate + self.target.guard()).scaled(1, count))
+        // Headers take a part of it.
+        is_coarse.then(|| (self.target.rate + self.target.guard().scaled(1, 2)).scaled(1, count))
     }
 
     /// Adopts the paths in use. The sum of the windows stays, if any path has one yet, and is divided anew.
@@ -192,7 +195,8 @@ impl RateController {
         let severe = u64::from(self.target.congestion) * 100;
         let is_silent = sample.silent_for > sample.rtt * u32::from(self.target.silence);
         let more = || ratio >= self.ratio_before + 100 && ratio < severe && self.mean < self.target.rate;
-        let fewer = || ratio + 100 <= self.ratio_before && self.mean > self.target.rate;
+        let is_free = ratio + 100 <= self.ratio_before || ratio <= UNCONGESTED;
+        let fewer = || is_free && self.mean > self.target.rate;
         let is_severe = || ratio >= severe && is_silent;
         let next = if self.connections > 1 && (fewer() || is_severe()) {
             self.connections - 1

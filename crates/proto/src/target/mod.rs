@@ -2,12 +2,14 @@
 //! more or fewer TCP connections.
 
 mod controller;
+pub(crate) mod report;
 
 use std::time::Duration;
 
 pub(crate) use controller::{RateController, Sample};
+pub use report::TargetReport;
 
-use crate::{ByteCount, ConfigError, Rate};
+use crate::{ConfigError, Rate};
 
 /// Most connections that a target may use.
 const MOST_CONNECTIONS: u8 = 16;
@@ -131,26 +133,4 @@ impl TargetRate {
         check(self.spike >= 2, "spike", "must be at least 2")?;
         check(self.congestion >= 2, "congestion", "must be at least 2")
     }
-}
-
-/// What a receiver did to hold its target, once in each interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TargetReport {
-    /// The target.
-    pub target: Rate,
-    /// Length of the last interval, δ.
-    pub interval: Duration,
-    /// Rate of the payload in it, `T_n`.
-    pub sample: Rate,
-    /// Its moving average, `T_m`.
-    pub mean: Rate,
-    /// The sum of all receive windows, `W_s`, in bytes.
-    pub window: ByteCount,
-    /// The sum of all receive windows as a percentage of what the target needs without congestion.
-    pub congestion_percent: u64,
-    /// Paths in use.
-    pub paths: usize,
-    /// Wanted TCP connections on each interface that uses TCP.
-    pub connections: u8,
 }
