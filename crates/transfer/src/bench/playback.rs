@@ -110,6 +110,6 @@ mod tests {
         assert_eq!(playback.stops(), 0);
         playback.on_bytes(Duration::from_secs(30), 0);
         playback.on_bytes(Duration::from_secs(60), 0);
-        assert_eq!(playback.stops(), 4);
+        assert_eq!(playback.stops(), 5);
     }
 }

@@ -492,7 +492,7 @@ mod tests {
         let cli = Cli::try_parse_from(["manyway", "bench", "mw1x", "-n", "1M", "-b", "5M", "-R"]).unwrap();
         let Command::Bench(arguments) = &cli.command else { panic!("another command") };
         insta::assert_snapshot!(options(arguments), @r#"
-        {"bidir":false,"bitrate":5000000,"bytes":1048576,"control":null,"interval":1.0,"length":null,"omit":0.0,"parallel":1,"port":null,"reverse":true,"time":null}
+        {"algorithm":null,"bidir":false,"bitrate":5000000,"bytes":1048576,"control":null,"interval":1.0,"length":null,"omit":0.0,"parallel":1,"port":null,"reverse":true,"target_rate":null,"time":null}
         "#);
     }
 }

@@ -506,6 +506,7 @@ mod tests {
             }
           ],
           "seconds": 10.0,
+          "target": null,
           "up": {
             "packets_lost": 14,
             "packets_sent": 20000,
