@@ -277,7 +277,7 @@ fn a_ticket_of_another_server_is_an_authentication_failure() {
     let server = place.serve(&[]);
     let other = Place::new();
     // The same address, as if the server had been restarted.
-    let address = listening(&server);
+    let address = server.listening();
     server.stop().expect(0);
     let old = Server::start(other.serving(&["--listen", &address]));
     let ticket = old.ticket.clone();
@@ -432,13 +432,6 @@ fn a_closed_reader_fails_no_completed_work() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{arguments:?}");
     }
     assert_same_content(&place.here().join("file"), &place.here().join("back/file"));
-}
-
-/// The listening address that a server prints.
-fn listening(server: &Server) -> String {
-    let messages = server.running.messages();
-    let (_, rest) = messages.split_once("on UDP ").unwrap();
-    rest.split_whitespace().next().unwrap().to_owned()
 }
 
 fn set_facts(path: &Path, mode: u32, modified: Duration) {

@@ -23,10 +23,7 @@ fn a_bench_leaves_a_capture_that_opens_and_a_log_at_each_end() {
     command.args(["serve", "--listen", "127.0.0.1:0", "--advertise", &relay.address.to_string()]);
     command.arg("--dir").arg(home.path()).arg("--qlog").arg(&logs);
     let server = Server::start(command);
-    server.running.wait_for("on UDP 127.0.0.1:");
-    let messages = server.running.messages();
-    let address = messages.split("on UDP ").nth(1).unwrap().split_whitespace().next().unwrap();
-    let relay = relay.start(address.parse().unwrap());
+    let relay = relay.start(server.listening().parse().unwrap());
 
     let mut command = Command::new(MANYWAY);
     command.args(["bench", "-n", "8M", &server.ticket, "--qlog"]).arg(&logs).env("SSLKEYLOGFILE", &keys);

@@ -46,8 +46,8 @@ fn a_file_that_is_no_capture_is_an_error_and_nothing_else() {
 fn ping_and_paths_take_a_port_in_place_of_the_tickets() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let messages = server.running.messages();
-    let port = messages.split_once("on UDP 127.0.0.1:").unwrap().1.split_whitespace().next().unwrap();
+    let listening = server.listening();
+    let port = listening.strip_prefix("127.0.0.1:").unwrap();
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     for command in [&["ping", "-c", "1"][..], &["paths"]] {
         let at = |port: &str| place.run(&[command, &["-p", port, &server.ticket]].concat());

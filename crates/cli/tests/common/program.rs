@@ -184,6 +184,19 @@ impl Finished {
 }
 
 impl Server {
+    /// The first address and port on which it listens, as it prints them.
+    #[track_caller]
+    pub(crate) fn listening(&self) -> String {
+        let told = || {
+            let messages = self.running.messages();
+            let (_, rest) = messages.split_once("on UDP ")?;
+            let (line, _) = rest.split_once('\n')?;
+            line.split_whitespace().next().map(str::to_owned)
+        };
+        self.running.wait_until("the address on which it listens", || told().is_some());
+        told().unwrap()
+    }
+
     /// Starts `manyway serve` by `command`, which has its arguments already, and waits for the ticket.
     pub(crate) fn start(command: Command) -> Self {
         let running = Running::start(command);

@@ -230,8 +230,7 @@ fn programs_go_on_after_the_server_was_restarted() {
         Server::start(command)
     };
     let server = serving("127.0.0.1:0");
-    let messages = server.running.messages();
-    let listen = messages.split_once("on UDP ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+    let listen = server.listening();
     let (running, address) = forward(&place, &server, shouter());
     assert_eq!(ask(connected(&address), "before").unwrap(), "BEFORE");
     server.stop().expect(0);
@@ -251,8 +250,7 @@ fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one()
         Server::start(command)
     };
     let server = serving("127.0.0.1:0");
-    let messages = server.running.messages();
-    let listen = messages.split_once("on UDP ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+    let listen = server.listening();
     let (running, address) = forward(&place, &server, shouter());
     assert_eq!(ask(connected(&address), "before").unwrap(), "BEFORE");
     server.running.signal("KILL");
