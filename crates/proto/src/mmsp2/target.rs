@@ -14,7 +14,7 @@ use crate::{ByteCount, Instant, Rate};
 pub(crate) struct Targets {
     pub(super) held: Option<Box<Held>>,
     /// How many TCP connections the server wants, and the sequence number of that statement.
-    pub(super) wished: Option<(u64, u64)>,
+    pub(super) wished: Option<Box<(u64, u64)>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Targets {
     /// How many TCP connections on each interface this end or the server wants, if any does.
     pub(crate) fn wanted_connections(&self) -> Option<u8> {
         let own = self.held.as_ref().map(|held| held.controller.connections());
-        let wished = self.wished.map(|(_, count)| u8::try_from(count).unwrap_or(u8::MAX));
+        let wished = self.wished.as_ref().map(|wished| u8::try_from(wished.1).unwrap_or(u8::MAX));
         own.max(wished.filter(|count| *count > 0))
     }
 }

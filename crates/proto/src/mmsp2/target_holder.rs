@@ -32,8 +32,8 @@ impl Targets {
 
     /// The server wants a number of TCP connections.
     pub(super) fn on_tcp_connections(&mut self, engine: &mut Engine, block: &TcpConnections) {
-        if self.wished.is_none_or(|(newest, _)| block.sequence > newest) {
-            self.wished = Some((block.sequence, block.count));
+        if self.wished.as_ref().is_none_or(|wished| block.sequence > wished.0) {
+            self.wished = Some(Box::new((block.sequence, block.count)));
             engine.events.push(Event::TcpConnections);
         }
     }

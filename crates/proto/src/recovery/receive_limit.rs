@@ -2,10 +2,13 @@
 
 use crate::{ByteCount, Rate};
 
-/// The newest RECEIVE-LIMIT about a path.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ReceiveLimit {
-    sequence: Option<u64>,
+/// The newest RECEIVE-LIMIT about a path; most paths never get one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ReceiveLimit(Option<Box<Stated>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Stated {
+    sequence: u64,
     window: Option<ByteCount>,
     rate: Option<Rate>,
 }
@@ -13,20 +16,21 @@ pub(super) struct ReceiveLimit {
 impl ReceiveLimit {
     /// The peer states a window and a rate; `None` does not limit. An older statement changes nothing.
     pub(super) fn on_stated(&mut self, sequence: u64, window: Option<ByteCount>, rate: Option<Rate>) {
-        if self.sequence.is_none_or(|newest| sequence > newest) {
-            *self = Self { sequence: Some(sequence), window, rate };
+        if self.0.as_ref().is_none_or(|newest| sequence > newest.sequence) {
+            self.0 = Some(Box::new(Stated { sequence, window, rate }));
         }
     }
 
     /// The largest rate, if there is a limit.
     pub(super) fn rate(&self) -> Option<Rate> {
-        self.rate
+        self.0.as_ref()?.rate
     }
 
     /// A window under this limit, which lets one packet through in any case: a limit of nothing would silence the path
     /// for good if the block that lifts it got lost with its sender's interest.
     pub(super) fn bound(&self, window: ByteCount, packet: ByteCount) -> ByteCount {
-        self.window.map_or(window, |limit| window.min(limit.max(packet)))
+        let limit = self.0.as_ref().and_then(|stated| stated.window);
+        limit.map_or(window, |limit| window.min(limit.max(packet)))
     }
 }
 
