@@ -303,7 +303,7 @@ class Mmsp2(Test):
         cases = [
             ("length 3, less", "1-RTT", b"\x98\0\0\3"),
             ("flag 0x02 is not defined", "1-RTT", block(0x82, 2, b"\0\0")),
-            ("type 0x97 is not known", "1-RTT", block(0x97)),
+            ("type 0x99 is not known", "1-RTT", block(0x99)),
             ("type 0x00 is not known", "1-RTT", block(0x00)),
             ("offset is missing", "1-RTT", block(0x82, 0, b"\0")),
             ("1 bytes too many", "1-RTT", block(0x85, 0, b"\0\0")),
