@@ -1,4 +1,4 @@
-//! What a caller is told.
+//! Events of a download.
 
 use std::sync::Arc;
 
@@ -35,5 +35,5 @@ pub enum Event<'a> {
     },
 }
 
-/// Whoever is told what happens.
+/// Takes the events of a download.
 pub type Observer = Arc<dyn Fn(Event<'_>) + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What each interface has carried, for whoever shows it.
+//! The traffic and the state of each interface, for progress displays.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};

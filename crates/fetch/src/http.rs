@@ -127,7 +127,7 @@ async fn start(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Resu
     let mut builder = Builder::new();
     builder.max_buf_size(BUFFER);
     let (sender, connection) = builder.handshake(TokioIo::new(io)).await.map_err(|error| of_http(&error))?;
-    // Its errors reach whoever waits for a response.
+    // A request that waits for its response gets the error of the connection.
     let task = tokio::spawn(async move { drop(connection.await) }).abort_handle();
     Ok(Connection { sender, task })
 }

@@ -29,7 +29,7 @@ pub(crate) struct Job<N> {
     pub(crate) length: u64,
     pub(crate) limit: Option<Arc<dyn Limit>>,
     pub(crate) observer: Observer,
-    /// Wakes whoever waits for work or for the end.
+    /// Wakes the tasks that wait for work or for the end.
     pub(crate) changed: Notify,
     state: Mutex<State>,
     /// The server answers a condition with the whole file although it has the same version.

@@ -295,15 +295,19 @@ async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
+fn server_with_tls(port: u16) -> Endpoint {
+    let mut server = ServerOptions::new(identity(), &SECRET);
+    server.listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let mut options = EndpointOptions::default();
+    options.server = Some(server);
+    options.carriers.listen_tls = Some(port);
+    Endpoint::bind(options).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tcp_within_tls_is_used_where_tcp_alone_is_refused() {
     let port = free_port().await;
-    let mut with_tls = ServerOptions::new(identity(), &SECRET);
-    with_tls.listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let mut options = EndpointOptions::default();
-    options.server = Some(with_tls);
-    options.carriers.listen_tls = Some(port);
-    let server = Endpoint::bind(options).unwrap();
+    let server = server_with_tls(port);
     let mut options = EndpointOptions::default();
     let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
     options.locals = Locals::Fixed(vec![(local, Role::Primary)]);
@@ -320,12 +324,7 @@ async fn tcp_within_tls_is_used_where_tcp_alone_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_begins_no_tls_handshake_is_let_go_and_keeps_no_other_out() {
     let port = free_port().await;
-    let mut with_tls = ServerOptions::new(identity(), &SECRET);
-    with_tls.listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let mut options = EndpointOptions::default();
-    options.server = Some(with_tls);
-    options.carriers.listen_tls = Some(port);
-    let _server = Endpoint::bind(options).unwrap();
+    let _server = server_with_tls(port);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let mut idle = Vec::new();
     for _ in 0..80 {

@@ -9,8 +9,8 @@ use manyway::Proxy;
 pub struct Via(pub Option<Proxy>);
 
 impl Via {
-    /// What the environment says, as for other programs: `HTTPS_PROXY` or `https_proxy`, unless `NO_PROXY` is `*`. A value
-    /// that is none is told, and ignored.
+    /// What the environment says, as for other programs: `HTTPS_PROXY` or `https_proxy`, unless `NO_PROXY` is `*`. A
+    /// value that names no proxy causes a warning, and is ignored.
     pub fn of_environment() -> Self {
         let read = |names: [&str; 2]| {
             names.into_iter().filter_map(|name| env::var(name).ok()).find(|it| !it.is_empty())

@@ -90,7 +90,7 @@ pub(super) enum Step {
     /// Connect by TCP to measure how long that takes; [`Dialler::on_raced`] tells the result.
     Race(LocalAddress, SocketAddr),
     /// End a TCP connection that no path uses.
-    Drop(FourTuple),
+    Discard(FourTuple),
     /// Use a TCP connection for a path, if possible; [`Dialler::on_used`] tells that.
     Offer(FourTuple),
     /// End a TCP connection, and the path that uses it.
@@ -294,7 +294,8 @@ impl Dialler {
         })
     }
 
-    /// Whether nothing is under way for a client: every line has tried everything in vain, or it has none because it does not use TCP.
+    /// Whether nothing is under way for a client: every line has tried everything in vain, or it has none because it does
+    /// not use TCP.
     pub(super) fn has_failed(&self, client: ClientId) -> bool {
         let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.has_tried_all();
         self.clients
@@ -328,7 +329,7 @@ impl Client {
             && let Some(race) = self.race.take()
         {
             let chosen = race.choose();
-            steps.extend(chosen.dropped.into_iter().map(Step::Drop));
+            steps.extend(chosen.dropped.into_iter().map(Step::Discard));
             self.adopt(now, &chosen.kept, steps);
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
@@ -361,7 +362,7 @@ impl Client {
                 }
             }
             // Its line leads there already, or its interface has gone.
-            steps.extend((!is_taken).then_some(Step::Drop(*tuple)));
+            steps.extend((!is_taken).then_some(Step::Discard(*tuple)));
         }
         for line in self.lines.iter_mut().filter(|line| line.place == Place::Nowhere) {
             steps.extend(line.tuple().map(Step::Retire));

@@ -330,7 +330,7 @@ impl TcpStreams {
     }
 
     /// Ends a connection that no path uses.
-    pub(super) fn drop(&mut self, tuple: &FourTuple) {
+    pub(super) fn discard(&mut self, tuple: &FourTuple) {
         self.remove(tuple).into_iter().for_each(RecordStream::reset);
     }
 

@@ -84,7 +84,7 @@ impl Driver {
                     let target = Target { remote, is_tls: false };
                     self.tcp.dial(client, Purpose::Race, local, target);
                 }
-                Step::Drop(tuple) => self.tcp.streams.drop(&tuple),
+                Step::Discard(tuple) => self.tcp.streams.discard(&tuple),
                 Step::Offer(tuple) => {
                     if self.use_stream(now, client, tuple) {
                         let replaced = self.tcp.dialler.on_used(now, client, tuple);

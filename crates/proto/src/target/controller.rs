@@ -194,8 +194,10 @@ impl RateController {
         let ratio = self.ratio(sample.segment, nominal);
         let severe = u64::from(self.target.congestion) * 100;
         let is_silent = sample.silent_for > sample.rtt * u32::from(self.target.silence);
-        let more = || ratio >= self.ratio_before + 100 && ratio < severe && self.mean < self.target.rate;
-        let is_free = ratio + 100 <= self.ratio_before || ratio <= UNCONGESTED;
+        let more = || {
+            ratio >= self.ratio_before.saturating_add(100) && ratio < severe && self.mean < self.target.rate
+        };
+        let is_free = ratio.saturating_add(100) <= self.ratio_before || ratio <= UNCONGESTED;
         let fewer = || is_free && self.mean > self.target.rate;
         let is_severe = || ratio >= severe && is_silent;
         let next = if self.connections > 1 && (fewer() || is_severe()) {
@@ -209,7 +211,7 @@ impl RateController {
     }
 
     fn sum(&self) -> u64 {
-        self.windows.values().sum()
+        self.windows.values().fold(0, |sum, window| sum.saturating_add(*window))
     }
 
     fn window(&self, segment: ByteCount) -> ByteCount {

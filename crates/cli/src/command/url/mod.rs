@@ -337,7 +337,7 @@ fn give_up(error: CommandError, is_kept: bool, repetitions: u32) -> CommandError
         let attempts = gave_up_after(repetitions);
         match is_kept {
             true => format!("; {attempts}what has arrived is kept, {AGAIN} to resume"),
-            false => format!("; {attempts}{AGAIN} to start anew"),
+            false => format!("; {attempts}{AGAIN} to start again"),
         }
     } else {
         return error;

@@ -301,7 +301,7 @@ fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to
     let steps = dialler.advance(at(10), CLIENT, &situation);
     let steps = race(&mut dialler, &situation, &steps, [[50, 10], [10, 50]]);
     let (one, two) = (stream(1, 72, 2), stream(2, 73, 1));
-    let dropped = [Step::Drop(stream(1, 71, 1)), Step::Drop(stream(2, 74, 2))];
+    let dropped = [Step::Discard(stream(1, 71, 1)), Step::Discard(stream(2, 74, 2))];
     assert_eq!(steps, [&dropped[..], &[Step::Offer(one), Step::Offer(two)]].concat());
     assert_eq!(dialler.on_used(at(100), CLIENT, one), Some(first), "the first one ends");
     assert_eq!(dialler.on_used(at(100), CLIENT, two), None);
@@ -328,7 +328,7 @@ fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
         dialler.on_raced(at(50), CLIENT, (from, *to), Some((stream(from.interface, 70, 1), took)));
     }
     let steps = dialler.advance(at(100), CLIENT, &situation);
-    assert_eq!(steps, [Step::Drop(stream(2, 70, 1)), Step::Offer(stream(1, 70, 1))]);
+    assert_eq!(steps, [Step::Discard(stream(2, 70, 1)), Step::Offer(stream(1, 70, 1))]);
     dialler.on_used(at(100), CLIENT, stream(1, 70, 1));
     assert_eq!((dialler.advance(at(5000), CLIENT, &situation), dialler.deadline()), (vec![], None));
 }
