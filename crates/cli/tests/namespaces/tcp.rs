@@ -1,5 +1,7 @@
 //! Links that carry no UDP, or not any more.
 
+use serde_json::Value;
+
 use super::MB;
 use crate::common::lab::{Family, Lab};
 use crate::common::program::{assert_same_content, make_file, wait_until};
@@ -39,5 +41,27 @@ fn a_transfer_goes_on_by_tcp_when_udp_is_blocked_in_the_middle() {
     client.end().expect(0);
     assert_same_content(&lab.here().join("big"), &lab.there().join("big"));
     lab.release();
+    server.stop().expect(0);
+}
+
+#[test]
+fn a_measurement_holds_its_target_rate_over_ten_tcp_connections_of_one_interface() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let server = lab.serve(&["--carrier", "auto"]);
+    let options = ["-R", "-J", "-t", "3", "--carrier", "tcp", "--connections", "10", "--target-rate", "20M"];
+    let run = lab.run_client(&[&["bench"], &options[..], &[&server.ticket]].concat());
+    let document: Value = serde_json::from_str(&run.expect(0).out).unwrap();
+    let events = document["events"].as_array().unwrap();
+    let reports: Vec<_> = events.iter().filter(|event| event["event"] == "target-rate").collect();
+    let last = reports.last().unwrap();
+    assert_eq!(
+        (&last["connections"], &last["paths"], &last["target"]),
+        (&10.into(), &10.into(), &20_000_000.into())
+    );
+    assert_eq!(document["end"]["target"]["connections"]["most"], 10);
+    lab.run_client(&["bench", "--target-rate", "20M", &server.ticket]).expect(2).says("add -R");
+    lab.run_client(&["bench", "--carrier", "udp", "--connections", "2", &server.ticket])
+        .expect(2)
+        .says("--carrier udp leaves that out");
     server.stop().expect(0);
 }
