@@ -8,7 +8,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_transfer::{NoProgress, RelativePath, Server, ServerConfig, Session, get, hello, list};
+use manyway_transfer::{
+    NoProgress, RelativePath, Server, ServerConfig, Session, get, hello, list, read_part,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::script::Script;
@@ -56,6 +58,13 @@ pub fn run(data: &[u8]) {
             _ => {
                 drop(hello(&session, "fuzzing").await);
                 drop(list(&session, None).await);
+                let part = read_part(&session, RelativePath::parse("a").unwrap(), 1..1 << 20).await;
+                if let Ok(mut part) = part {
+                    let mut left = part.length();
+                    while let Ok(Some(bytes)) = part.next().await {
+                        left = left.checked_sub(bytes.len() as u64).unwrap();
+                    }
+                }
             }
         }
     });

@@ -1,7 +1,8 @@
 //! The protocols of `manyway`'s verbs over a connection: sending, fetching and listing files, and measuring throughput.
 //!
 //! The crate knows no transport: it needs a [`Session`] whose streams both sides may open. One side runs a [`Server`],
-//! the other calls [`put`], [`get`], [`list`], [`bench()`] and [`hello`]. Each call is one stream (a bench run is one
+//! the other calls [`put`], [`get`], [`list`], [`read_part`], [`bench()`] and
+//! [`hello`]. Each call is one stream (a bench run is one
 //! for each of its parallel streams), and each stream begins with a request that has the version of this protocol.
 //! `docs/specification/transfer.md` specifies the bytes; comments cite its rules as `transfer 4.2`.
 //!
@@ -34,7 +35,9 @@ pub use bench::{
     IntervalMerger, MessageFailure, MessageOutcome, MessagePlan, Playback, RunFailure, StreamInterval, bench,
     bench_messages, bench_until,
 };
-pub use client::{GetPlan, Hello, MAX_LISTED, Outlet, fetch, get, get_with, hello, list, put};
+pub use client::{
+    GetPlan, Hello, MAX_LISTED, Outlet, Part, fetch, get, get_with, hello, list, put, read_part,
+};
 pub use codec::CodecError;
 pub use entry::{Entry, EntryKind, Timestamp};
 pub use error::TransferError;

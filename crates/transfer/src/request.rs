@@ -38,6 +38,19 @@ pub(crate) enum Request {
     Account(AccountRequest),
     /// Answers messages.
     Messages(MessagesRequest),
+    /// Requests a part of a file.
+    Read(ReadRequest),
+}
+
+/// Which part of which file is requested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadRequest {
+    /// Its name.
+    pub(crate) path: RelativePath,
+    /// The first byte.
+    pub(crate) offset: u64,
+    /// Number of bytes; what lies beyond the end of the file does not count.
+    pub(crate) length: u64,
 }
 
 /// Which files are requested.
@@ -90,6 +103,12 @@ impl Request {
                 out.push(MESSAGES);
                 request.encode(out);
             }
+            Self::Read(ReadRequest { path, offset, length }) => {
+                out.push(READ);
+                out.extend_from_slice(&offset.to_be_bytes());
+                out.extend_from_slice(&length.to_be_bytes());
+                put_text(out, path.as_str());
+            }
         }
     }
 
@@ -113,6 +132,11 @@ impl Request {
             BENCH => Self::Bench(BenchRequest::decode(fields)?),
             ACCOUNT => Self::Account(AccountRequest::decode(fields)?),
             MESSAGES => Self::Messages(MessagesRequest::decode(fields)?),
+            READ => Self::Read(ReadRequest {
+                offset: fields.u64("offset")?,
+                length: fields.u64("length")?,
+                path: RelativePath::parse(fields.text("path", RelativePath::MAX_LENGTH)?)?,
+            }),
             verb => return Ok(Err(Unknown::Verb(verb))),
         };
         fields.finish()?;
@@ -158,3 +182,4 @@ const LIST: u8 = 4;
 const BENCH: u8 = 5;
 const ACCOUNT: u8 = 6;
 const MESSAGES: u8 = 7;
+const READ: u8 = 8;

@@ -4,5 +4,6 @@ mod common;
 mod field;
 mod messages;
 mod observed;
+mod parts;
 mod resume;
 mod verbs;

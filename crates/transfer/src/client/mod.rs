@@ -3,11 +3,13 @@
 mod fetch;
 mod get;
 mod list;
+mod part;
 mod put;
 
 pub use fetch::{Outlet, fetch};
 pub use get::{GetPlan, get, get_with};
 pub use list::{MAX_LISTED, list};
+pub use part::{Part, read_part};
 pub use put::put;
 
 use manyway_session::Session;

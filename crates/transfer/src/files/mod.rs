@@ -13,7 +13,7 @@ pub(crate) use receive::{Admission, Naming, Reception, WINDOW, Wanted};
 pub(crate) use send::{Ending, Reply, Sent, Steering, send_files, watch};
 pub use source::{Feed, PutItem, PutPlan};
 pub(crate) use source::{Source, Tree, check_distinct};
-pub(crate) use walk::survey;
+pub(crate) use walk::{Origin, Step, Walk, survey};
 
 #[cfg(test)]
 mod tests;

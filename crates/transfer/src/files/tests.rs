@@ -144,10 +144,10 @@ fn a_directory_is_walked_in_order_without_links_and_unfinished_files() {
     let source = Source::Tree(Tree::local(&top).unwrap());
     let mut found = Vec::new();
     let mut failed = Vec::new();
-    for step in walk::Walk::new(vec![source.clone()], Rules::default()) {
+    for step in Walk::new(vec![source.clone()], Rules::default()) {
         match step {
-            walk::Step::Found { entry, .. } => found.push(entry.path.as_str().to_owned()),
-            walk::Step::Failed { name, failure } => failed.push((name, failure.reason)),
+            Step::Found { entry, .. } => found.push(entry.path.as_str().to_owned()),
+            Step::Failed { name, failure } => failed.push((name, failure.reason)),
         }
     }
     assert_eq!(found, ["top", "top/a", "top/b", "top/b/c", "top/b/c/file"]);

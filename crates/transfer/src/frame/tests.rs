@@ -5,7 +5,7 @@ use crate::bench::{BenchDirection, BenchLimit};
 use crate::entry::{EntryKind, Timestamp};
 use crate::failure::Reason;
 use crate::link::LinkTarget;
-use crate::request::GetRequest;
+use crate::request::{GetRequest, ReadRequest};
 use crate::rules::{Excludes, Links, Rules};
 use manyway_session::TransportFacts;
 use proptest::prelude::*;
@@ -138,6 +138,8 @@ fn any_request() -> impl Strategy<Value = Request> {
         (prop::collection::vec(any_path(), 0..5), any_rules())
             .prop_map(|(paths, rules)| Request::Get(GetRequest { rules, paths })),
         prop::option::of(any_path()).prop_map(Request::List),
+        (any_path(), any::<(u64, u64)>())
+            .prop_map(|(path, (offset, length))| { Request::Read(ReadRequest { path, offset, length }) }),
         "[a-z-]{0,20}".prop_map(|congestion| Request::Account(AccountRequest { congestion })),
         (
             any::<bool>(),

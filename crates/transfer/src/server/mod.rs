@@ -1,5 +1,6 @@
 //! The side that serves requests.
 
+mod part;
 mod served;
 mod underway;
 
@@ -53,6 +54,9 @@ pub struct ServerConfig {
     /// Requests of all connections that send or receive files in parallel; more wait. Each takes three threads and a
     /// few megabytes. Default 64, at least 1.
     pub parallel_transfers: usize,
+    /// Requests of all connections that read a part of a file in parallel; more are refused. Each takes 64 KiB. Default
+    /// 256.
+    pub parallel_reads: usize,
     /// How long a new stream may take to send its request. Default 30 s.
     pub request_timeout: Duration,
 }
@@ -65,6 +69,7 @@ impl Default for ServerConfig {
             longest_bench: Duration::from_secs(3600),
             parallel_requests: 320,
             parallel_transfers: 64,
+            parallel_reads: 256,
             request_timeout: Duration::from_secs(30),
         }
     }
@@ -90,6 +95,7 @@ struct Shared {
     /// Receives the progress of outgoing files.
     outgoing: Arc<dyn Progress>,
     transfers: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
     fetched: watch::Sender<Option<Report>>,
 }
 
@@ -129,16 +135,17 @@ impl Server {
 
     fn serving(served: Served, config: ServerConfig, progress: Arc<dyn Progress>) -> Self {
         let transfers = Arc::new(Semaphore::new(config.parallel_transfers.max(1)));
+        let reads = Arc::new(Semaphore::new(config.parallel_reads));
         let (served, fetched) = (Arc::new(served), watch::Sender::new(None));
         let (incoming, outgoing) = (Arc::clone(&progress), progress);
-        Self { shared: Arc::new(Shared { served, config, incoming, outgoing, transfers, fetched }) }
+        Self { shared: Arc::new(Shared { served, config, incoming, outgoing, transfers, reads, fetched }) }
     }
 
     /// The same server, with the same limits, for one client: `incoming` receives the progress of its files and the
     /// refusals of its requests, `outgoing` that of files sent to it.
     #[must_use]
     pub fn observed_by(&self, incoming: Arc<dyn Progress>, outgoing: Arc<dyn Progress>) -> Self {
-        let Shared { served, config, transfers, fetched, .. } = &*self.shared;
+        let Shared { served, config, transfers, reads, fetched, .. } = &*self.shared;
         Self {
             shared: Arc::new(Shared {
                 served: Arc::clone(served),
@@ -146,6 +153,7 @@ impl Server {
                 incoming,
                 outgoing,
                 transfers: Arc::clone(transfers),
+                reads: Arc::clone(reads),
                 fetched: fetched.clone(),
             }),
         }
@@ -231,6 +239,13 @@ impl Shared {
                 self.get(request, &mut send, &mut receive).await
             }
             Request::List(path) => self.list(path, &mut send).await,
+            Request::Read(request) => match self.reads.try_acquire() {
+                Ok(_permit) => part::send(&self.served, request, &mut send).await,
+                Err(_) => {
+                    let text = format!("{} parts of files are being read", self.config.parallel_reads);
+                    refuse(&mut send, Failure::with_text(Reason::Limit, text)).await
+                }
+            },
             Request::Bench(_) | Request::Account(_) | Request::Messages(_)
                 if matches!(*self.served, Served::Offer(..)) =>
             {

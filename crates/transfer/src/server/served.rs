@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::client::MAX_LISTED;
+use std::fs::File;
+
 use crate::directory::{Directory, Facts};
-use crate::entry::Entry;
+use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
-use crate::files::{PutItem, PutPlan, Source, Store, Tree, check_distinct};
+use crate::files::{Origin, PutItem, PutPlan, Source, Step, Store, Tree, Walk, check_distinct};
 use crate::name::RelativePath;
 use crate::rules::{Excludes, Links, Rules};
 
@@ -85,6 +87,25 @@ impl Served {
         Ok(Source::Tree(Tree { place: Some(place), name, ..tree.clone() }))
     }
 
+    /// Opens a file whose parts can be read in any order; a link given by name is followed as for `get`.
+    // transfer 8.1
+    pub(super) fn open(&self, path: RelativePath) -> Result<(File, Entry), Failure> {
+        let rules = self.rules(Rules::default());
+        let found = match Walk::new(vec![self.find(path)?], rules).next() {
+            Some(Step::Found { origin: Origin::Place(directory, place), entry, .. })
+                if entry.kind == EntryKind::File =>
+            {
+                (directory, place, entry)
+            }
+            Some(Step::Failed { failure, .. }) => return Err(failure),
+            Some(Step::Found { .. }) => return Err(Failure::with_text(Reason::NotFile, NO_PARTS)),
+            None => return Err(Failure::new(Reason::NotFound)),
+        };
+        let (directory, place, Entry { path, .. }) = found;
+        let (file, facts) = directory.read(&place)?;
+        Ok((file, entry(path, facts)))
+    }
+
     /// The content of a directory, `None` for everything that is served, without deeper levels.
     ///
     /// Names that cannot be transferred are left out, as are links, devices and files that vanish meanwhile.
@@ -114,6 +135,9 @@ impl Served {
         Ok(entries)
     }
 }
+
+/// Why no part of a directory, a pipe or generated content can be read.
+const NO_PARTS: &str = "only parts of a regular file can be read";
 
 fn offered(source: &Source) -> Option<Entry> {
     match source {

@@ -52,6 +52,7 @@ impl Session for MemorySession {
 }
 
 /// One end of a stream.
+#[derive(Debug)]
 pub(crate) struct Breakable {
     stream: DuplexStream,
     budget: Arc<AtomicU64>,

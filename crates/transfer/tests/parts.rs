@@ -1,0 +1,129 @@
+//! Parts of files over a connection in memory.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::path::Path;
+
+use crate::common::{MemorySession, pair};
+use manyway_transfer::{Part, Reason, RelativePath, Server, ServerConfig, Session, TransferError, read_part};
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+
+fn serve(directory: &Path, config: ServerConfig) -> MemorySession {
+    let (client, session) = pair(256 * 1024);
+    let server = Server::new(directory, config).unwrap();
+    tokio::spawn(async move { server.run(&session).await });
+    client
+}
+
+fn path(name: &str) -> RelativePath {
+    RelativePath::parse(name).unwrap()
+}
+
+async fn rest<R: AsyncRead + Unpin>(part: &mut Part<R>) -> Result<Vec<u8>, TransferError> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = part.next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+fn content() -> Vec<u8> {
+    (0..200_000_u32).map(|number| number.to_be_bytes()[2] ^ number.to_be_bytes()[3]).collect()
+}
+
+// transfer 8.1, 8.2
+#[tokio::test]
+async fn a_part_has_the_bytes_of_its_range_as_far_as_the_file_goes() {
+    let there = TempDir::new().unwrap();
+    std::fs::create_dir(there.path().join("films")).unwrap();
+    std::fs::write(there.path().join("films/a"), content()).unwrap();
+    let client = serve(there.path(), ServerConfig::default());
+    for (range, expected) in [
+        (0..200_000, 0..200_000),
+        (0..1, 0..1),
+        (65_536..131_072, 65_536..131_072),
+        (70_001..u64::MAX, 70_001..200_000),
+        (199_999..200_000, 199_999..200_000),
+        (200_000..300_000, 0..0),
+        (u64::MAX - 1..u64::MAX, 0..0),
+        (7..7, 0..0),
+    ] {
+        let mut part = read_part(&client, path("films/a"), range.clone()).await.unwrap();
+        assert_eq!((part.entry().size, part.entry().path.as_str()), (200_000, "a"));
+        assert_eq!(part.length(), expected.len() as u64, "{range:?}");
+        assert!(rest(&mut part).await.unwrap() == content()[expected], "{range:?}");
+    }
+}
+
+// transfer 8.1
+#[tokio::test]
+async fn what_is_no_regular_file_below_the_directory_has_no_parts() {
+    let there = TempDir::new().unwrap();
+    std::fs::write(there.path().join("file"), "content").unwrap();
+    std::fs::create_dir(there.path().join("directory")).unwrap();
+    let client = serve(there.path(), ServerConfig::default());
+    let mut expected = vec![("none", Reason::NotFound), ("directory", Reason::NotFile)];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("file", there.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", there.path().join("outside")).unwrap();
+        expected.push(("outside", Reason::NotFound));
+        let mut part = read_part(&client, path("link"), 0..100).await.unwrap();
+        assert_eq!(rest(&mut part).await.unwrap(), b"content");
+    }
+    for (name, reason) in expected {
+        let result = read_part(&client, path(name), 0..100).await;
+        assert!(
+            matches!(&result, Err(TransferError::Refused(f)) if f.reason == reason),
+            "{name}: {result:?}"
+        );
+    }
+}
+
+// transfer 8.3
+#[tokio::test]
+async fn a_file_that_becomes_shorter_ends_the_part_with_its_reason() {
+    let there = TempDir::new().unwrap();
+    let file = std::fs::File::create(there.path().join("file")).unwrap();
+    file.set_len(8 << 20).unwrap();
+    let client = serve(there.path(), ServerConfig::default());
+    let mut part = read_part(&client, path("file"), 0..u64::MAX).await.unwrap();
+    file.set_len(1 << 20).unwrap();
+    let result = rest(&mut part).await;
+    assert!(matches!(&result, Err(TransferError::Refused(f)) if f.reason == Reason::Shorter), "{result:?}");
+}
+
+// transfer 8.4
+#[tokio::test]
+async fn too_many_parts_at_a_time_are_refused() {
+    let there = TempDir::new().unwrap();
+    std::fs::write(there.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let mut config = ServerConfig::default();
+    config.parallel_reads = 1;
+    let client = serve(there.path(), config);
+    let mut first = read_part(&client, path("file"), 0..u64::MAX).await.unwrap();
+    let second = read_part(&client, path("file"), 0..1).await;
+    assert!(matches!(&second, Err(TransferError::Refused(f)) if f.reason == Reason::Limit), "{second:?}");
+    assert_eq!(rest(&mut first).await.unwrap().len(), 1 << 20);
+    assert!(read_part(&client, path("file"), 0..1).await.is_ok());
+}
+
+/// A server from before this request answers as to any unknown verb.
+// transfer 8.5
+#[tokio::test]
+async fn a_server_that_does_not_know_parts_refuses_them_as_unsupported() {
+    let (client, server) = pair(64 * 1024);
+    let answering = tokio::spawn(async move {
+        let (mut send, mut receive) = server.accept().await.unwrap();
+        let mut header = [0; 6];
+        receive.read_exact(&mut header).await.unwrap();
+        assert_eq!((header[0], header[4], header[5]), (1, 3, 8), "REQUEST, version 3, verb 8");
+        // REFUSED with reason 15 and a text.
+        send.write_all(&[3, 0, 0, 12, 15, 0, 9]).await.unwrap();
+        send.write_all(b"request 8").await.unwrap();
+        send.shutdown().await.unwrap();
+    });
+    let refused = read_part(&client, path("file"), 0..1).await;
+    assert!(matches!(&refused, Err(TransferError::Refused(f)) if f.reason == Reason::Unsupported));
+    answering.await.unwrap();
+}
