@@ -1,0 +1,286 @@
+//! Answers to requests of players.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use manyway_transfer::{Entry, Reason, RelativePath, TransferError, list};
+use percent_encoding::percent_decode_str;
+use tokio::sync::mpsc;
+
+use crate::body::{Body, PartBody};
+use crate::buffer::Waiting;
+use crate::content_type::content_type;
+use crate::feed::{Feed, Opened, open};
+use crate::page::{page, url_path};
+use crate::range::ByteRange;
+use crate::serve::Shared;
+use crate::source::Source;
+
+/// Pieces of a part between its task and the connection of the player; their bytes are bounded by the buffer.
+const PIECES: usize = 1 << 14;
+/// What pages may do: nothing but show themselves.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-top-navigation-by-user-activation";
+
+/// Answers one request.
+pub(crate) async fn answer<S: Source, B>(shared: &Arc<Shared<S>>, request: &Request<B>) -> Response<Body> {
+    let mut answer = match respond(shared, request).await {
+        Ok(answer) => answer,
+        Err(refusal) => refusal.answer(),
+    };
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CACHE_CONTROL, "no-cache"),
+    ] {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+async fn respond<S: Source, B>(
+    shared: &Arc<Shared<S>>,
+    request: &Request<B>,
+) -> Result<Response<Body>, Refusal> {
+    if !names_this_host(request.headers()) {
+        return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server has no such name"));
+    }
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are known here"));
+    }
+    let path = percent_decode_str(request.uri().path().trim_start_matches('/')).decode_utf8();
+    let path = path.map_err(|_| Refusal::not_found())?;
+    if path.is_empty() {
+        return directory(shared, None).await;
+    }
+    match path.strip_suffix('/') {
+        Some(name) => directory(shared, Some(parse(name)?)).await,
+        None => file(shared, request, parse(&path)?).await,
+    }
+}
+
+fn parse(path: &str) -> Result<RelativePath, Refusal> {
+    RelativePath::parse(path).map_err(|_| Refusal::not_found())
+}
+
+/// Whether the field `Host` has an address or `localhost`. A page of another site that lets its own name lead to this
+/// host (DNS rebinding) sends that name.
+fn names_this_host(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+async fn directory<S: Source>(
+    shared: &Arc<Shared<S>>,
+    path: Option<RelativePath>,
+) -> Result<Response<Body>, Refusal> {
+    let session = shared.source.session().await.ok_or_else(Refusal::away)?;
+    let entries = list(&session, path.clone()).await.map_err(|error| Refusal::of(&error))?;
+    let mut answer = Response::new(Body::Whole(page(path.as_ref(), &entries).into()));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    Ok(answer)
+}
+
+/// Answers with a file or a part of it.
+async fn file<S: Source, B>(
+    shared: &Arc<Shared<S>>,
+    request: &Request<B>,
+    path: RelativePath,
+) -> Result<Response<Body>, Refusal> {
+    let is_head = request.method() == Method::HEAD;
+    let field = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let wanted = field(header::RANGE).filter(|_| !is_head).and_then(ByteRange::parse);
+    let condition = field(header::IF_RANGE);
+    let first = match (wanted, condition) {
+        (None, _) if is_head => 0..0,
+        (None, _) => 0..u64::MAX,
+        (Some(ByteRange::FromTo(from, to)), None) => from..to.saturating_add(1),
+        // The size of the file, or its version, decides.
+        (Some(_), _) => 0..0,
+    };
+    let opened = match open(&*shared.source, &path, first.clone()).await.ok_or_else(Refusal::away)? {
+        Err(TransferError::Refused(failure)) if failure.reason == Reason::NotFile => {
+            return Ok(to_directory(&path));
+        }
+        opened => opened.map_err(|error| Refusal::of(&error))?,
+    };
+    let entry = opened.part.entry().clone();
+    let tag = tag(&entry);
+    let wanted = wanted.filter(|_| condition.is_none_or(|condition| condition == tag));
+    let range = match wanted {
+        None => 0..entry.size,
+        Some(wanted) => wanted.of(entry.size).ok_or_else(|| Refusal::range(entry.size))?,
+    };
+    let body = if is_head {
+        None
+    } else if first.start == range.start && opened.part.length() == range.end - range.start {
+        Some(opened)
+    } else {
+        let again = open(&*shared.source, &path, range.clone()).await.ok_or_else(Refusal::away)?;
+        let again = again.map_err(|error| Refusal::of(&error))?;
+        if *again.part.entry() != entry {
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the file has just changed"));
+        }
+        Some(again)
+    };
+    let length = range.end - range.start;
+    let is_part = wanted.is_some();
+    let mut answer = Response::new(match body {
+        Some(opened) => body_of(shared, request.headers(), (path, range.clone()), opened),
+        None => Body::Whole(Bytes::new()),
+    });
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(entry.path.as_str())));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    insert(headers, header::ETAG, &tag);
+    if is_part {
+        let text = format!("bytes {}-{}/{}", range.start, range.end - 1, entry.size);
+        insert(headers, header::CONTENT_RANGE, &text);
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(answer)
+}
+
+/// Starts to carry a part to the player.
+fn body_of<S: Source>(
+    shared: &Arc<Shared<S>>,
+    headers: &HeaderMap,
+    (path, range): (RelativePath, Range<u64>),
+    opened: Opened<S>,
+) -> Body {
+    let viewing = shared.viewing(headers, &path, opened.part.entry());
+    let (sender, queue) = mpsc::channel(PIECES);
+    let waiting = Arc::new(Waiting::default());
+    let request = viewing.as_ref().map(|viewing| viewing.on_request(range.start));
+    let body = PartBody {
+        queue,
+        waiting: Arc::clone(&waiting),
+        left: range.end - range.start,
+        viewing: viewing.clone().zip(request),
+    };
+    let feed = Feed {
+        source: Arc::clone(&shared.source),
+        path,
+        position: range.start,
+        end: range.end,
+        buffer: shared.config.buffer,
+        waiting,
+        queue: sender,
+        viewing,
+    };
+    tokio::spawn(feed.run(opened));
+    Body::Part(body)
+}
+
+/// Sends the player to the page of a directory.
+fn to_directory(path: &RelativePath) -> Response<Body> {
+    let mut answer = Response::new(Body::Whole(Bytes::new()));
+    *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    insert(answer.headers_mut(), header::LOCATION, &format!("{}/", url_path(path.as_str())));
+    answer
+}
+
+/// The strong entity tag of a file: its size and when it last changed.
+fn tag(entry: &Entry) -> String {
+    format!("\"{:x}-{:x}-{:x}\"", entry.size, entry.modified.seconds, entry.modified.nanos)
+}
+
+/// Inserts a value that consists of visible ASCII characters; anything else is left out.
+fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}
+
+/// Why a request is not answered with what it asks for.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    text: String,
+    /// The size of the file whose range does not exist.
+    size: Option<u64>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into(), size: None }
+    }
+
+    fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "there is no such file")
+    }
+
+    fn away() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the server is away")
+    }
+
+    fn range(size: u64) -> Self {
+        let text = format!("the file has {size} bytes");
+        Self { size: Some(size), ..Self::new(StatusCode::RANGE_NOT_SATISFIABLE, text) }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the list is open")]
+    fn of(error: &TransferError) -> Self {
+        let TransferError::Refused(failure) = error else {
+            return Self::new(StatusCode::BAD_GATEWAY, error.to_string());
+        };
+        let status = match failure.reason {
+            Reason::NotFound | Reason::NotFile | Reason::NotDirectory | Reason::Name => StatusCode::NOT_FOUND,
+            Reason::PermissionDenied => StatusCode::FORBIDDEN,
+            Reason::Limit | Reason::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Reason::Unsupported => {
+                let text = "the server is too old to send parts of files; install the newest version there";
+                return Self::new(StatusCode::BAD_GATEWAY, text);
+            }
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        Self::new(status, failure.refusal())
+    }
+
+    fn answer(self) -> Response<Body> {
+        let mut answer = Response::new(Body::Whole(format!("{}\n", self.text).into()));
+        *answer.status_mut() = self.status;
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if let Some(size) = self.size {
+            insert(headers, header::CONTENT_RANGE, &format!("bytes */{size}"));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_names_of_this_host() {
+        let is_named = |host: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            names_this_host(&headers)
+        };
+        for host in ["127.0.0.1:80", "localhost", "LOCALHOST:8080", "[::1]:80", "[::1]", "192.0.2.7"] {
+            assert!(is_named(host), "{host}");
+        }
+        for host in ["", "example.org", "127.0.0.1.example.org", "localhost.example.org:80", "[x]:1", ":80"] {
+            assert!(!is_named(host), "{host}");
+        }
+        assert!(!names_this_host(&HeaderMap::new()));
+    }
+}

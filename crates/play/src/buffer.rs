@@ -1,0 +1,84 @@
+//! How much is read ahead of a player.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How much of a film waits here for its player.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffer {
+    /// So much media, but at most 64 MiB; 8 MiB where the length of the media is unknown.
+    Time(Duration),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Twenty seconds.
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::Time(Duration::from_secs(20))
+    }
+}
+
+/// The least and the most bytes of a buffer in time, and those without a rate.
+const LEAST: u64 = 256 << 10;
+const MOST: u64 = 64 << 20;
+const WITHOUT_RATE: u64 = 8 << 20;
+
+impl Buffer {
+    /// Its bytes for media of so many bits a second.
+    pub(crate) fn bytes(self, bits_per_second: Option<u64>) -> u64 {
+        match (self, bits_per_second) {
+            (Self::Bytes(bytes), _) => bytes.max(LEAST),
+            (Self::Time(_), None) => WITHOUT_RATE,
+            (Self::Time(time), Some(rate)) => {
+                let bytes = u128::from(rate / 8) * time.as_millis() / 1000;
+                u64::try_from(bytes).unwrap_or(MOST).clamp(LEAST, MOST)
+            }
+        }
+    }
+}
+
+/// Bytes that wait for a player.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    bytes: AtomicU64,
+    taken: Notify,
+}
+
+impl Waiting {
+    pub(crate) fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.taken.notify_one();
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The next time that the player takes bytes.
+    pub(crate) fn taken(&self) -> Notified<'_> {
+        self.taken.notified()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_in_time_follows_the_rate_within_its_bounds() {
+        let buffer = Buffer::default();
+        assert_eq!(buffer.bytes(Some(8_000_000)), 20_000_000);
+        assert_eq!([buffer.bytes(Some(8)), buffer.bytes(Some(u64::MAX))], [LEAST, MOST]);
+        assert_eq!(buffer.bytes(None), WITHOUT_RATE);
+        assert_eq!([Buffer::Bytes(1).bytes(None), Buffer::Bytes(1 << 40).bytes(Some(8))], [LEAST, 1 << 40]);
+    }
+}

@@ -1,0 +1,45 @@
+//! Figures of what was played.
+
+use std::time::{Duration, Instant};
+
+/// What one player has seen of one film so far.
+///
+/// Stops are those of a model (MultiTCP, section 8.3): playback begins with the first two seconds of media, each second
+/// needs all its bytes, and where they are missing it stops for 5 s. The mean rate of the media stands for that of each
+/// second. Without the length of the media there are no stops, and `startup` is the time until the first byte.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// The name of the film.
+    pub name: String,
+    /// When it was first asked for.
+    pub began: Instant,
+    /// Time since then.
+    pub time: Duration,
+    /// Bytes that the player took.
+    pub bytes: u64,
+    /// Mean bits a second of the media, where its length is known.
+    pub bit_rate: Option<u64>,
+    /// Time from the first request until playback began.
+    pub startup: Option<Duration>,
+    /// How often playback stopped.
+    pub stops: u32,
+    /// For how long in all.
+    pub stopped: Duration,
+    /// Time that was played.
+    pub played: Duration,
+    /// Media that has arrived and was not played, here and in the player.
+    pub buffered: Option<Duration>,
+    /// How often the player went to another place of the film.
+    pub jumps: u32,
+    /// How often the player changed between the variants of an HLS or DASH presentation.
+    pub switches: u32,
+}
+
+impl Figures {
+    /// Share of the time of playback in which it stood still, 0 to 1.
+    #[must_use]
+    pub fn stalled(&self) -> f64 {
+        let all = self.played + self.stopped;
+        if all.is_zero() { 0.0 } else { self.stopped.as_secs_f64() / all.as_secs_f64() }
+    }
+}

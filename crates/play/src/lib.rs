@@ -1,0 +1,28 @@
+//! Plays films of a Manyway server: a local HTTP/1.1 server whose files are those of the server, for players and
+//! browsers.
+//!
+//! A [`PlayServer`] needs a [`Source`], which gives it a connection to the server, and a listening socket. It knows no
+//! transport.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod body;
+mod buffer;
+mod content_type;
+mod feed;
+mod figures;
+mod media;
+mod page;
+mod playhead;
+mod range;
+mod serve;
+mod source;
+mod target;
+mod viewing;
+
+pub use buffer::Buffer;
+pub use figures::Figures;
+pub use media::media_length;
+pub use serve::{Config, PlayServer};
+pub use source::Source;
+pub use target::TargetChoice;

@@ -1,0 +1,186 @@
+//! What is known about a film that is being played.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::figures::Figures;
+use crate::playhead::Playhead;
+use crate::target::{Target, TargetChoice};
+
+/// A film that one player plays, by one request after another. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewing(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    name: String,
+    began: Instant,
+    size: u64,
+    /// How long the media lasts, where that is known.
+    media: Option<Duration>,
+    choice: TargetChoice,
+    target: Target,
+    playhead: Playhead,
+    /// Number of the newest request: earlier ones are of the time before a jump.
+    request: u64,
+    /// Where the last bytes ended that the player took.
+    position: u64,
+    /// Bytes since the last jump.
+    run: u64,
+    bytes: u64,
+    first_byte: Option<Duration>,
+    jumps: u32,
+    /// Whether the player waits for bytes.
+    is_waiting: bool,
+    last: Instant,
+}
+
+impl Viewing {
+    pub(crate) fn new(name: String, size: u64, choice: TargetChoice) -> Self {
+        let now = Instant::now();
+        Self(Arc::new(Mutex::new(State {
+            name,
+            began: now,
+            size,
+            media: None,
+            choice,
+            target: Target::default(),
+            playhead: Playhead::default(),
+            request: 0,
+            position: 0,
+            run: 0,
+            bytes: 0,
+            first_byte: None,
+            jumps: 0,
+            is_waiting: false,
+            last: now,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The length of the media is known now.
+    pub(crate) fn set_media(&self, media: Duration) {
+        let mut state = self.state();
+        if state.media.is_none() && !media.is_zero() && state.size > 0 {
+            let now = state.pass();
+            state.media = Some(media);
+            let run = state.media_of(state.run);
+            state.playhead.on_media(now, run);
+        }
+    }
+
+    /// A request for the bytes from `position` on; returns its number.
+    pub(crate) fn on_request(&self, position: u64) -> u64 {
+        let mut state = self.state();
+        state.pass();
+        state.last = Instant::now();
+        state.request += 1;
+        state.is_waiting = true;
+        if position != state.position {
+            state.jumps += u32::from(state.playhead.startup().is_some());
+            state.playhead.on_jump();
+            (state.position, state.run) = (position, 0);
+        }
+        state.request
+    }
+
+    /// The player took bytes.
+    pub(crate) fn on_taken(&self, request: u64, bytes: u64) {
+        let mut state = self.state();
+        state.bytes += bytes;
+        state.last = Instant::now();
+        let now = state.pass();
+        state.first_byte.get_or_insert(now);
+        if request != state.request {
+            return;
+        }
+        state.is_waiting = false;
+        state.position += bytes;
+        state.run += bytes;
+        let media = state.media_of(bytes);
+        state.playhead.on_media(now, media);
+        if state.position >= state.size {
+            state.playhead.on_end(now);
+        }
+    }
+
+    /// The player waits for bytes of this request, or has closed it.
+    pub(crate) fn set_waiting(&self, request: u64, is_waiting: bool) {
+        let mut state = self.state();
+        if request == state.request {
+            state.pass();
+            state.is_waiting = is_waiting;
+        }
+    }
+
+    /// The target in bits a second; `None`: as fast as possible.
+    pub(crate) fn target(&self) -> Option<u64> {
+        let mut state = self.state();
+        state.pass();
+        match state.choice {
+            TargetChoice::Fixed(rate) => Some(rate),
+            TargetChoice::Unlimited => None,
+            TargetChoice::OfMedia => {
+                let (rate, buffered) = (state.bit_rate()?, state.playhead.buffered());
+                Some(state.target.decide(rate, buffered))
+            }
+        }
+    }
+
+    /// Mean bits a second of the media, where its length is known.
+    pub(crate) fn bit_rate(&self) -> Option<u64> {
+        self.state().bit_rate()
+    }
+
+    /// When a player last took or asked for something.
+    pub(crate) fn last(&self) -> Instant {
+        self.state().last
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let mut state = self.state();
+        let now = state.pass();
+        let (stops, stopped) = state.playhead.stops();
+        let startup = if state.media.is_some() { state.playhead.startup() } else { state.first_byte };
+        Figures {
+            name: state.name.clone(),
+            began: state.began.into_std(),
+            time: now,
+            bytes: state.bytes,
+            bit_rate: state.bit_rate(),
+            startup,
+            stops,
+            stopped,
+            played: state.playhead.playing(),
+            buffered: state.media.map(|_| state.playhead.buffered()),
+            jumps: state.jumps,
+            switches: 0,
+        }
+    }
+}
+
+impl State {
+    /// Plays until now, and returns the time since the beginning.
+    fn pass(&mut self) -> Duration {
+        let now = self.began.elapsed();
+        self.playhead.advance(now, self.is_waiting);
+        now
+    }
+
+    /// The media in so many bytes; nothing where its length is unknown.
+    fn media_of(&self, bytes: u64) -> Duration {
+        let Some(media) = self.media else { return Duration::ZERO };
+        let nanos = media.as_nanos().saturating_mul(bytes.into()) / u128::from(self.size.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn bit_rate(&self) -> Option<u64> {
+        let millis = self.media?.as_millis().max(1);
+        u64::try_from(u128::from(self.size) * 8000 / millis).ok()
+    }
+}

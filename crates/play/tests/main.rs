@@ -1,0 +1,5 @@
+//! Films by HTTP over loopback, from a server in memory.
+
+mod common;
+mod http;
+mod streams;
