@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use manyway_cli::args::{self, Cli, Command, LogFormat};
 use manyway_cli::command::names::check_interfaces;
 use manyway_cli::command::{
-    bench, caps, decode, demo, egress, get, keys, lab, paths, ping, rendezvous, send, serve, status,
+    bench, caps, decode, demo, egress, get, keys, lab, paths, ping, play, rendezvous, send, serve, status,
 };
 use manyway_cli::config;
 use manyway_cli::serving::journal::json_line;
@@ -83,6 +83,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         })),
         Command::Send(arguments) => block_on(shown(cli, "send", send::run(global, arguments))),
         Command::Get(arguments) => block_on(shown(cli, "get", get::run(global, arguments))),
+        Command::Play(arguments) => block_on(shown(cli, "play", play::run(global, arguments))),
         Command::Bench(arguments) => block_on(shown(cli, "bench", bench::run(global, arguments))),
         Command::Ping(arguments) => block_on(shown(cli, "ping", ping::run(global, arguments))),
         Command::Paths(arguments) => block_on(shown(cli, "paths", paths::run(global, arguments))),

@@ -137,7 +137,7 @@ fn the_help_of_send_fits_one_screen_and_shared_options_have_a_page_of_their_own(
     for other in [&["send", "-h"][..], &["help", "send"], &["-q", "help", "send"]] {
         assert_eq!(text(other), send, "{other:?}");
     }
-    for verb in ["send", "get", "bench", "ping", "paths", "pipe", "forward", "proxy"] {
+    for verb in ["send", "get", "play", "bench", "ping", "paths", "pipe", "forward", "proxy"] {
         assert!(text(&[verb, "--help"]).contains("@FILE"), "{verb}");
     }
     for verb in ["keys", "status", "serve"] {

@@ -13,6 +13,7 @@ mod mmsp1;
 mod mmsp1_peer;
 mod namespaces;
 mod observe;
+mod play;
 mod resume;
 mod sandbox;
 mod screens;

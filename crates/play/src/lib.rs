@@ -23,6 +23,7 @@ mod viewing;
 pub use buffer::Buffer;
 pub use figures::Figures;
 pub use media::media_length;
+pub use page::url_path;
 pub use serve::{Config, PlayServer};
 pub use source::Source;
 pub use target::TargetChoice;

@@ -23,7 +23,11 @@ const ESCAPED: &AsciiSet = &CONTROLS
 const MOST: usize = 10_000;
 
 /// The path of a file in a URL, which begins with a slash.
-pub(crate) fn url_path(path: &str) -> String {
+///
+/// ```
+/// assert_eq!(manyway_play::url_path("a b/ü.mp4"), "/a%20b/%C3%BC.mp4");
+/// ```
+pub fn url_path(path: &str) -> String {
     format!("/{}", utf8_percent_encode(path, ESCAPED))
 }
 

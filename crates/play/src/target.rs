@@ -20,6 +20,8 @@ const FULL: Duration = Duration::from_secs(20);
 /// The targets in percent of the rate of the media. Its mean hides scenes of a higher rate, so it does not suffice.
 const HOLD: u64 = 125;
 const FILL: u64 = 400;
+/// The least target in bits a second that a connection holds.
+const LEAST: u64 = 8000;
 
 /// Decides the target of one film.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,7 +33,7 @@ impl Target {
     /// The target in bits a second for media of this rate, of which so much is buffered.
     pub(crate) fn decide(&mut self, bits_per_second: u64, buffered: Duration) -> u64 {
         self.is_full = buffered >= if self.is_full { LOW } else { FULL };
-        bits_per_second.saturating_mul(if self.is_full { HOLD } else { FILL }) / 100
+        (bits_per_second.saturating_mul(if self.is_full { HOLD } else { FILL }) / 100).max(LEAST)
     }
 }
 

@@ -102,6 +102,7 @@ mod tests {
         for (name, most) in [
             ("send", 40),
             ("get", 44),
+            ("play", 44),
             ("ping", 36),
             ("paths", 38),
             ("status", 32),

@@ -15,6 +15,7 @@ mod number;
 mod paths;
 mod ping;
 mod pipe;
+mod play;
 mod proxy;
 mod rendezvous;
 mod scope;
@@ -41,6 +42,7 @@ pub use lab::PassedOn;
 pub use paths::PathsArgs;
 pub use ping::PingArgs;
 pub use pipe::PipeArgs;
+pub use play::{PlayArgs, PlayRate};
 pub use proxy::ProxyArgs;
 pub use rendezvous::RendezvousArgs;
 pub use scope::{unfit_for_wire, unused};
@@ -91,6 +93,8 @@ pub enum Command {
     Send(SendArgs),
     /// Fetch files and directories from a server, or the file of a URL
     Get(GetArgs),
+    /// Play films of a server by any player or browser of this machine, over every network at once
+    Play(PlayArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
     /// Measure round-trip time and loss on every path
@@ -133,6 +137,7 @@ impl Command {
             Self::Serve(_) | Self::Demo(_) => false,
             Self::Send(send) => !send.offers(),
             Self::Get(_)
+            | Self::Play(_)
             | Self::Bench(_)
             | Self::Ping(_)
             | Self::Paths(_)
@@ -170,7 +175,7 @@ Exit status:
   129  ended by SIGHUP (its terminal was closed) before it was done
   130  ended by Ctrl-C or SIGTERM before it was done
   141  standard output was closed before it was done
-Commands that run until Ctrl-C then end with 0: serve, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
+Commands that run until Ctrl-C then end with 0: serve, play, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
 and ping without -c if there was an answer.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins. \

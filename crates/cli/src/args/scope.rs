@@ -31,7 +31,7 @@ const OF_URL: &[&str] = &["interfaces", "exclude", "ipv4", "ipv6", "trust", "cap
 const NOT_OF_URL: &[&str] = &["paths", "links", "exclude_files"];
 
 /// The commands that can go over MMSP/1: what they carry needs no secret.
-const OVER_MMSP1: &[&str] = &["serve", "send", "get", "bench", "ping", "paths"];
+const OVER_MMSP1: &[&str] = &["serve", "send", "get", "play", "bench", "ping", "paths"];
 /// Options that have no use over MMSP/1: they are about secrets and keys, about addresses that change, or about TCP.
 const SECURE: &[&str] = &[
     "rendezvous",

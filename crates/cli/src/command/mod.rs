@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod bench;
+pub mod bond;
 pub mod caps;
 pub mod clear;
 mod code;
@@ -12,6 +13,7 @@ pub mod direction;
 pub mod egress;
 pub mod error;
 pub mod get;
+pub mod holding;
 pub mod keys;
 pub mod lab;
 pub mod names;
@@ -20,6 +22,7 @@ pub mod offer;
 pub mod output;
 pub mod paths;
 pub mod ping;
+pub mod play;
 pub mod primary;
 pub mod rendezvous;
 pub mod send;

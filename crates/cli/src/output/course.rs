@@ -29,6 +29,8 @@ pub struct Course {
     gives_up_at: Option<Instant>,
     /// The current attempt to reconnect, such as "reconnecting, attempt 1 of 3".
     reconnecting: Option<String>,
+    /// What the line says instead of all this.
+    text: Option<String>,
 }
 
 impl Course {
@@ -48,6 +50,7 @@ impl Course {
             window: RateWindow::default(),
             gives_up_at: None,
             reconnecting: None,
+            text: None,
         }
     }
 
@@ -115,6 +118,11 @@ impl Course {
         self.window.clear();
     }
 
+    /// Sets what the line says instead of the progress.
+    pub fn set_text(&mut self, text: String) {
+        self.text = Some(text);
+    }
+
     /// Takes a sample for the rate; call it several times a second.
     pub fn sample(&mut self, now: Instant) {
         self.arrived = self.arrived.max(self.given.saturating_sub(self.waiting));
@@ -126,6 +134,9 @@ impl Course {
 
     /// The line for a terminal of that width.
     pub fn line(&self, now: Instant, width: usize) -> Line {
+        if let Some(text) = &self.text {
+            return Line::new(text.chars().take(width).collect::<String>(), Tint::Plain);
+        }
         let mut line = Line::new(self.title.clone(), Tint::Strong);
         let Some(total) = self.total else {
             let text = match (&self.reconnecting, Pace::of(&self.window, now, self.gives_up_at)) {

@@ -134,6 +134,11 @@ impl ProgressView {
         self.course().set_reconnecting(attempt);
     }
 
+    /// Sets what the line says instead of the progress.
+    pub fn set_text(&self, text: String) {
+        self.course().set_text(text);
+    }
+
     /// Shows the current paths. On a terminal call it a few times a second; elsewhere most calls print nothing.
     pub fn set_paths(&self, rows: &[PathRow]) {
         let now = Instant::now();

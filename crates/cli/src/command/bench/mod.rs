@@ -5,7 +5,6 @@ mod messages;
 mod output;
 mod rates;
 mod rows;
-mod session;
 mod summary;
 mod target;
 
@@ -27,6 +26,7 @@ use super::network::connect_on;
 use super::signal::{close, close_soon, interrupted};
 use crate::args::{BenchArgs, GlobalArgs};
 use crate::caps::InterfaceWish;
+use crate::command::holding::HoldingSession;
 use crate::output::book::rtt_of;
 use crate::output::known::KnownPaths;
 use crate::output::path::{PathLabel, path_of};
@@ -34,7 +34,6 @@ use compare::{Comparison, Single};
 use output::{Mode, Output};
 use rates::Paths;
 use rows::{Row, RowClock};
-use session::BenchSession;
 use summary::{DuplicateBytes, PathSum, Summary, Sums};
 use target::TargetTally;
 
@@ -80,7 +79,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         }
         Err(error) => return Err(error),
     };
-    let mut run = Run::new(BenchSession::new(&connection, target), &plan, mode);
+    let mut run = Run::new(HoldingSession::new(&connection, target), &plan, mode);
     let (mut summary, end) = run.until_enough().await;
     let mut end = end.filter(|error| summary.is_none() || !arguments.is_ended_by(error.code));
     let start = run.start.take();
@@ -220,7 +219,7 @@ async fn alone(
         Err(error) => return Err(error),
     };
     let plan = arguments.plan();
-    let mut run = Run::new(BenchSession::new(&connection, target), &plan, Mode::Quiet);
+    let mut run = Run::new(HoldingSession::new(&connection, target), &plan, Mode::Quiet);
     let (summary, end) = run.until_enough().await;
     close(&endpoint, "done").await;
     end.map_or_else(|| Ok(summary.map(|summary| summary.rate())), Err)
@@ -228,7 +227,7 @@ async fn alone(
 
 /// One run over one connection.
 struct Run<'a> {
-    session: BenchSession,
+    session: HoldingSession,
     plan: &'a BenchPlan,
     output: Output,
     clocks: Vec<RowClock>,
@@ -248,7 +247,7 @@ type Outcome = Result<BenchOutcome, BenchFailure>;
 type Ended = (Option<Summary>, Option<CommandError>);
 
 impl<'a> Run<'a> {
-    fn new(session: BenchSession, plan: &'a BenchPlan, mode: Mode) -> Self {
+    fn new(session: HoldingSession, plan: &'a BenchPlan, mode: Mode) -> Self {
         Self {
             target: session.target().map(TargetTally::new),
             session,

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::super::direction::Direction;
-use super::bond::Bond;
+use super::bond::EgressBond;
 use super::listening::{carry, listen, reset, run as run_ports, serve};
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs};
 use crate::output::address;
@@ -24,7 +24,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCod
         listeners.push((listener, rule));
     }
     Direction::Both.tell_what_decides(global);
-    let bond = Arc::new(Bond::start(global, &arguments.server).await?);
+    let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
     announce(global, listeners.iter().map(|(_, rule)| rule))?;
     let mut ports = JoinSet::new();
     for (listener, rule) in listeners {
@@ -39,7 +39,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCod
             }
         }));
     }
-    run_ports(global, &bond, ports).await
+    run_ports(global, bond.bond(), ports).await
 }
 
 /// One line a port to standard output, the rest to standard error.

@@ -12,8 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::super::bond::Bond;
 use super::super::signal::interrupted;
-use super::bond::{Bond, Connected};
+use super::bond::Connected;
 use crate::args::GlobalArgs;
 use crate::output::{address as shown, cause};
 
@@ -28,7 +29,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// It is taken, or not one of this host; the text says what to do.
-pub(super) async fn listen(option: &str, address: SocketAddr) -> Result<TcpListener, CommandError> {
+pub(in crate::command) async fn listen(
+    option: &str,
+    address: SocketAddr,
+) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address).await.map_err(|error| {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
         let hint = match error.kind() {

@@ -5,7 +5,7 @@ pub mod forward;
 pub mod pipe;
 pub mod proxy;
 
-mod listening;
+pub(super) mod listening;
 
 use manyway::ConnectionError;
 use manyway_egress::{EgressError, Reason};

@@ -7,7 +7,7 @@ use manyway_egress::{Destination, EgressError, Reason};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::super::bond::Bond;
+use super::super::bond::EgressBond;
 use super::super::listening::{PATIENCE, carry};
 
 /// Most bytes of a request, and of its header fields.
@@ -17,7 +17,7 @@ const MOST_FIELDS: usize = 100;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves one program.
-pub(super) async fn attend(mut socket: TcpStream, bond: &Bond) {
+pub(super) async fn attend(mut socket: TcpStream, bond: &EgressBond) {
     let (destination, behind) = match tokio::time::timeout(PATIENCE, read_request(&mut socket)).await {
         Ok(Ok(Ok(request))) => request,
         Ok(Ok(Err(status))) => return refuse(socket, status, "").await,

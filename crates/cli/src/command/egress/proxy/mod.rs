@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::super::direction::Direction;
-use super::bond::Bond;
+use super::bond::EgressBond;
 use super::listening::{PATIENCE, listen, run as run_ports, serve};
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::output::address as shown;
@@ -28,16 +28,16 @@ pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode,
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
     Direction::Both.tell_what_decides(global);
-    let bond = Arc::new(Bond::start(global, &arguments.server).await?);
+    let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
     announce(global, address)?;
     let mut ports = JoinSet::new();
     let shared = Arc::clone(&bond);
     ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared))));
-    run_ports(global, &bond, ports).await
+    run_ports(global, bond.bond(), ports).await
 }
 
 /// Serves one program's connection: its first byte tells the protocol.
-async fn attend(socket: TcpStream, bond: Arc<Bond>) {
+async fn attend(socket: TcpStream, bond: Arc<EgressBond>) {
     let mut first = [0];
     let Ok(Ok(1)) = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await else { return };
     if first == [SOCKS5] {

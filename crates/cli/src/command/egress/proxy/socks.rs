@@ -8,17 +8,17 @@ use fast_socks5::{ReplyError, Socks5Command};
 use manyway_egress::{Destination, DestinationError, EgressError, Host, Name, Reason};
 use tokio::net::TcpStream;
 
-use super::super::bond::Bond;
+use super::super::bond::EgressBond;
 use super::super::listening::{PATIENCE, carry};
 
 /// Serves one program.
-pub(super) async fn attend(socket: TcpStream, bond: &Bond) {
+pub(super) async fn attend(socket: TcpStream, bond: &EgressBond) {
     if let Err(reason) = converse(socket, bond).await {
         tracing::debug!(%reason, "a program's request failed");
     }
 }
 
-async fn converse(socket: TcpStream, bond: &Bond) -> Result<(), SocksServerError> {
+async fn converse(socket: TcpStream, bond: &EgressBond) -> Result<(), SocksServerError> {
     let asking = async { Socks5ServerProtocol::accept_no_auth(socket).await?.read_command().await };
     let Ok(asked) = tokio::time::timeout(PATIENCE, asking).await else { return Ok(()) };
     let (protocol, command, target) = asked?;

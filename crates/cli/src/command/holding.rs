@@ -1,4 +1,4 @@
-//! The connection of a run, which may want to receive at a certain rate.
+//! A connection that may want to receive at a certain rate.
 
 use std::io;
 use std::sync::Arc;
@@ -6,30 +6,33 @@ use std::sync::Arc;
 use manyway::{Connection, Rate, ReceiveStream, SendStream, TargetRate};
 use manyway_transfer::{Session, Transport};
 
-use crate::command::session::NetSession;
+use super::session::NetSession;
 
 /// A connection, and how it holds a target rate.
 #[derive(Debug, Clone)]
-pub(super) struct BenchSession {
+pub struct HoldingSession {
     net: NetSession,
     target: Option<TargetRate>,
 }
 
-impl BenchSession {
-    pub(super) fn new(connection: &Connection, target: Option<TargetRate>) -> Self {
+impl HoldingSession {
+    /// A connection whose streams are held at their targets by these settings; without them at none.
+    pub fn new(connection: &Connection, target: Option<TargetRate>) -> Self {
         Self { net: NetSession(connection.clone()), target }
     }
 
-    pub(super) fn connection(&self) -> &Connection {
+    /// The connection.
+    pub fn connection(&self) -> &Connection {
         &self.net.0
     }
 
-    pub(super) fn target(&self) -> Option<TargetRate> {
+    /// How a target is held.
+    pub fn target(&self) -> Option<TargetRate> {
         self.target
     }
 }
 
-impl Session for BenchSession {
+impl Session for HoldingSession {
     type Send = SendStream;
     type Receive = ReceiveStream;
 
