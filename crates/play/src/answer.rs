@@ -16,12 +16,15 @@ use crate::buffer::Waiting;
 use crate::content_type::content_type;
 use crate::feed::{Feed, Opened, open};
 use crate::page::{page, url_path};
+use crate::presentation::is_list;
 use crate::range::ByteRange;
 use crate::serve::Shared;
 use crate::source::Source;
 
 /// Pieces of a part between its task and the connection of the player; their bytes are bounded by the buffer.
 const PIECES: usize = 1 << 14;
+/// Most bytes of a playlist or manifest that is read here.
+const LONGEST_LIST: u64 = 4 << 20;
 /// What pages may do: nothing but show themselves.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-top-navigation-by-user-activation";
@@ -134,6 +137,9 @@ async fn file<S: Source, B>(
     let length = range.end - range.start;
     let is_part = wanted.is_some();
     let mut answer = Response::new(match body {
+        Some(opened) if is_list(path.as_str()) && range == (0..entry.size) && entry.size <= LONGEST_LIST => {
+            Body::Whole(list_of(shared, &path, opened).await?)
+        }
         Some(opened) => body_of(shared, request.headers(), (path, range.clone()), opened),
         None => Body::Whole(Bytes::new()),
     });
@@ -150,6 +156,20 @@ async fn file<S: Source, B>(
     Ok(answer)
 }
 
+/// Reads a playlist or manifest before the player does, so that the files that it names are known.
+async fn list_of<S: Source>(
+    shared: &Arc<Shared<S>>,
+    path: &RelativePath,
+    mut opened: Opened<S>,
+) -> Result<Bytes, Refusal> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = opened.part.next().await.map_err(|error| Refusal::of(&error))? {
+        bytes.extend_from_slice(&piece);
+    }
+    shared.on_list(path, &String::from_utf8_lossy(&bytes));
+    Ok(bytes.into())
+}
+
 /// Starts to carry a part to the player.
 fn body_of<S: Source>(
     shared: &Arc<Shared<S>>,
@@ -157,15 +177,14 @@ fn body_of<S: Source>(
     (path, range): (RelativePath, Range<u64>),
     opened: Opened<S>,
 ) -> Body {
-    let viewing = shared.viewing(headers, &path, opened.part.entry());
+    let viewing = shared.viewing(headers, (&path, opened.part.entry()), range.start);
     let (sender, queue) = mpsc::channel(PIECES);
     let waiting = Arc::new(Waiting::default());
-    let request = viewing.as_ref().map(|viewing| viewing.on_request(range.start));
     let body = PartBody {
         queue,
         waiting: Arc::clone(&waiting),
         left: range.end - range.start,
-        viewing: viewing.clone().zip(request),
+        viewing: viewing.clone(),
     };
     let feed = Feed {
         source: Arc::clone(&shared.source),
@@ -175,7 +194,7 @@ fn body_of<S: Source>(
         buffer: shared.config.buffer,
         waiting,
         queue: sender,
-        viewing,
+        viewing: viewing.map(|(viewing, _)| viewing),
     };
     tokio::spawn(feed.run(opened));
     Body::Part(body)

@@ -14,6 +14,7 @@ mod figures;
 mod media;
 mod page;
 mod playhead;
+mod presentation;
 mod range;
 mod serve;
 mod source;

@@ -18,6 +18,7 @@ use crate::answer::answer;
 use crate::buffer::Buffer;
 use crate::figures::Figures;
 use crate::media;
+use crate::presentation::{Member, Presentations};
 use crate::source::Source;
 use crate::target::TargetChoice;
 use crate::viewing::Viewing;
@@ -71,6 +72,7 @@ pub(crate) struct Shared<S> {
     pub(crate) source: Arc<S>,
     pub(crate) config: Config,
     viewings: Mutex<BTreeMap<Key, Viewing>>,
+    presentations: Mutex<Presentations>,
 }
 
 /// A file, and the program that plays it.
@@ -79,8 +81,8 @@ type Key = (RelativePath, String);
 impl<S: Source> PlayServer<S> {
     /// Plays files of this server.
     pub fn new(source: S, config: Config) -> Self {
-        let viewings = Mutex::default();
-        Self { shared: Arc::new(Shared { source: Arc::new(source), config, viewings }) }
+        let (viewings, presentations) = (Mutex::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { source: Arc::new(source), config, viewings, presentations }) }
     }
 
     /// Serves every player that connects, for ever. Dropping the future closes all connections.
@@ -137,35 +139,71 @@ impl<S: Source> Shared<S> {
         self.viewings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The film of a request; `None` if the file is no film.
+    /// Reads a playlist or manifest that a player asked for.
+    pub(crate) fn on_list(&self, path: &RelativePath, text: &str) {
+        self.presentations.lock().unwrap_or_else(PoisonError::into_inner).on_list(path, text);
+    }
+
+    /// The film of a request for the bytes of a file from `position` on, and the number of the request; `None` if the
+    /// file is no film.
     pub(crate) fn viewing(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        path: &RelativePath,
-        entry: &Entry,
-    ) -> Option<Viewing> {
-        let kind = media::Kind::of(path.as_str())?;
+        (path, entry): (&RelativePath, &Entry),
+        position: u64,
+    ) -> Option<(Viewing, u64)> {
+        let member = self.presentations.lock().unwrap_or_else(PoisonError::into_inner).member(path).cloned();
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        let key = (path.clone(), agent.chars().take(MOST_AGENT).collect());
+        let agent = agent.chars().take(MOST_AGENT).collect();
+        match member {
+            Some(Member::Other) => None,
+            Some(Member::Segment(segment)) => {
+                let (viewing, _) = self.remembered((segment.film.clone(), agent), entry.size);
+                let request = viewing.on_segment(&segment, entry.size);
+                Some((viewing, request))
+            }
+            None => {
+                let kind = media::Kind::of(path.as_str())?;
+                let (viewing, is_new) = self.remembered((path.clone(), agent), entry.size);
+                if is_new {
+                    tokio::spawn(find_length(
+                        Arc::clone(self),
+                        (path.clone(), entry.size, kind),
+                        viewing.clone(),
+                    ));
+                }
+                let request = viewing.on_request(position);
+                Some((viewing, request))
+            }
+        }
+    }
+
+    /// The film of this key, and whether it is new.
+    fn remembered(&self, key: Key, size: u64) -> (Viewing, bool) {
         let mut viewings = self.viewings();
         if let Some(viewing) = viewings.get(&key) {
-            return Some(viewing.clone());
+            return (viewing.clone(), false);
         }
         if viewings.len() >= MOST_VIEWINGS {
             let oldest =
                 viewings.iter().min_by_key(|(_, viewing)| viewing.last()).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| viewings.remove(&oldest));
         }
-        let viewing = Viewing::new(path.to_string(), entry.size, self.config.target);
+        let viewing = Viewing::new(key.0.to_string(), size, self.config.target);
         viewings.insert(key, viewing.clone());
-        let (shared, path, size, film) = (Arc::clone(self), path.clone(), entry.size, viewing.clone());
-        tokio::spawn(async move {
-            match media::length(&*shared.source, &path, size, kind).await {
-                Some(media) => film.set_media(media),
-                None => tracing::info!(%path, "the length of the media is unknown, so it has no target rate"),
-            }
-        });
-        Some(viewing)
+        (viewing, true)
+    }
+}
+
+/// Finds out how long the media in a file lasts.
+async fn find_length<S: Source>(
+    shared: Arc<Shared<S>>,
+    (path, size, kind): (RelativePath, u64, media::Kind),
+    viewing: Viewing,
+) {
+    match media::length(&*shared.source, &path, size, kind).await {
+        Some(media) => viewing.set_media(media),
+        None => tracing::info!(%path, "the length of the media is unknown, so it has no target rate"),
     }
 }
 

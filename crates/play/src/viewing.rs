@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::figures::Figures;
 use crate::playhead::Playhead;
+use crate::presentation::Segment;
 use crate::target::{Target, TargetChoice};
 
 /// A film that one player plays, by one request after another. Clones share it.
@@ -32,6 +33,12 @@ struct State {
     bytes: u64,
     first_byte: Option<Duration>,
     jumps: u32,
+    /// Of a presentation: the variant of the last segment, and the index of the next one.
+    variant: Option<usize>,
+    next: usize,
+    switches: u32,
+    /// Whether the film ends with the file.
+    is_last: bool,
     /// Whether the player waits for bytes.
     is_waiting: bool,
     last: Instant,
@@ -54,6 +61,10 @@ impl Viewing {
             bytes: 0,
             first_byte: None,
             jumps: 0,
+            variant: None,
+            next: 0,
+            switches: 0,
+            is_last: true,
             is_waiting: false,
             last: now,
         })))
@@ -82,10 +93,29 @@ impl Viewing {
         state.request += 1;
         state.is_waiting = true;
         if position != state.position {
-            state.jumps += u32::from(state.playhead.startup().is_some());
-            state.playhead.on_jump();
+            state.jump();
             (state.position, state.run) = (position, 0);
         }
+        state.request
+    }
+
+    /// A request for a segment of this size; returns its number. A player that changes the variant may ask once more
+    /// for a segment that it has.
+    pub(crate) fn on_segment(&self, segment: &Segment, size: u64) -> u64 {
+        let mut state = self.state();
+        state.pass();
+        state.last = Instant::now();
+        state.request += 1;
+        state.is_waiting = true;
+        let is_switch = state.variant.is_some_and(|variant| variant != segment.variant);
+        state.switches += u32::from(is_switch);
+        let is_next = segment.index == state.next || segment.index + 1 == state.next;
+        if state.variant.is_some() && !is_next {
+            state.jump();
+        }
+        (state.variant, state.next, state.is_last) =
+            (Some(segment.variant), segment.index + 1, segment.is_last);
+        (state.position, state.size, state.media) = (0, size, Some(segment.media));
         state.request
     }
 
@@ -104,7 +134,7 @@ impl Viewing {
         state.run += bytes;
         let media = state.media_of(bytes);
         state.playhead.on_media(now, media);
-        if state.position >= state.size {
+        if state.position >= state.size && state.is_last {
             state.playhead.on_end(now);
         }
     }
@@ -125,6 +155,8 @@ impl Viewing {
         match state.choice {
             TargetChoice::Fixed(rate) => Some(rate),
             TargetChoice::Unlimited => None,
+            // Players of HLS and DASH choose the variant by the rate that they see.
+            TargetChoice::OfMedia if state.variant.is_some() => None,
             TargetChoice::OfMedia => {
                 let (rate, buffered) = (state.bit_rate()?, state.playhead.buffered());
                 Some(state.target.decide(rate, buffered))
@@ -152,19 +184,25 @@ impl Viewing {
             began: state.began.into_std(),
             time: now,
             bytes: state.bytes,
-            bit_rate: state.bit_rate(),
+            bit_rate: state.bit_rate().filter(|_| state.variant.is_none()),
             startup,
             stops,
             stopped,
             played: state.playhead.playing(),
             buffered: state.media.map(|_| state.playhead.buffered()),
             jumps: state.jumps,
-            switches: 0,
+            switches: state.switches,
         }
     }
 }
 
 impl State {
+    /// The player went to another place of the film.
+    fn jump(&mut self) {
+        self.jumps += u32::from(self.playhead.startup().is_some());
+        self.playhead.on_jump();
+    }
+
     /// Plays until now, and returns the time since the beginning.
     fn pass(&mut self) -> Duration {
         let now = self.began.elapsed();

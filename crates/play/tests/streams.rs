@@ -94,3 +94,28 @@ async fn the_target_is_that_of_the_media_with_a_margin_and_raised_while_little_i
     web.ask("GET /no-film.mp4", &[]).await;
     assert_eq!(targets(&web), [5_000_000]);
 }
+
+#[tokio::test]
+async fn a_presentation_is_one_film_whose_variants_are_counted() {
+    let directory = TempDir::new().unwrap();
+    let write = |name: &str, text: &[u8]| std::fs::write(directory.path().join(name), text).unwrap();
+    write(
+        "all.m3u8",
+        b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=2\nhigh.m3u8\n",
+    );
+    for name in ["low", "high"] {
+        let segments: Vec<_> = (0..5).map(|number| format!("#EXTINF:2,\n{name}{number}.ts\n")).collect();
+        write(&format!("{name}.m3u8"), format!("#EXTM3U\n{}#EXT-X-ENDLIST\n", segments.concat()).as_bytes());
+        (0..5).for_each(|number| write(&format!("{name}{number}.ts"), &[7; 1000]));
+    }
+    let web = Web::start(directory.path(), small()).await;
+    for name in ["all.m3u8", "low.m3u8", "low0.ts", "low1.ts", "high.m3u8", "high1.ts", "high2.ts", "low4.ts"]
+    {
+        let answer = web.ask(&format!("GET /{name}"), &["Range: bytes=0-"]).await;
+        assert_eq!((answer.status, answer.body.is_empty()), (206, false), "{name}");
+    }
+    let [figures] = web.play.figures().try_into().unwrap();
+    assert_eq!((figures.name.as_str(), figures.bytes, figures.bit_rate), ("all.m3u8", 5000, None));
+    assert_eq!((figures.switches, figures.jumps, figures.stops), (2, 1, 0));
+    assert!(web.wire.targets.lock().unwrap().is_empty(), "its player chooses by the rate that it sees");
+}

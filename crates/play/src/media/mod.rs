@@ -1,7 +1,10 @@
 //! How long the media in a file lasts, read from a few small parts of it.
 
+pub(crate) mod dash;
+pub(crate) mod hls;
 mod mp4;
 mod ts;
+mod xml;
 
 use std::ops::Range;
 use std::time::Duration;
