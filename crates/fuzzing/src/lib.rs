@@ -24,6 +24,7 @@ pub mod mmsp1_fragments;
 pub mod mmsp1_sack;
 pub mod mmsp1_setup;
 pub mod parameters;
+pub mod play;
 pub mod rendezvous;
 pub mod script;
 pub mod seeds;
@@ -39,7 +40,7 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 18] = [
     ("mmsp1_sack", mmsp1_sack::run),
     ("mmsp1_setup", mmsp1_setup::run),
     ("parameters", parameters::run),
+    ("play", play::run),
     ("rendezvous", rendezvous::run),
     ("setup", setup::run),
     ("streams", streams::run),

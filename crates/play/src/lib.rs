@@ -11,6 +11,7 @@ mod buffer;
 mod content_type;
 mod feed;
 mod figures;
+pub mod fuzzing;
 mod media;
 mod page;
 mod playhead;

@@ -50,6 +50,11 @@ pub(crate) fn is_list(name: &str) -> bool {
 }
 
 impl Presentations {
+    /// Number of files that are known.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len() + self.playlists.len()
+    }
+
     /// What is known about a file.
     pub(crate) fn member(&self, path: &RelativePath) -> Option<&Member> {
         self.members.get(path)
@@ -57,7 +62,7 @@ impl Presentations {
 
     /// Reads a playlist or manifest.
     pub(crate) fn on_list(&mut self, path: &RelativePath, text: &str) {
-        if self.members.len() + self.playlists.len() > MOST {
+        if self.len() > MOST {
             *self = Self::default();
         }
         if extension(path.as_str()) == "mpd" {

@@ -1,10 +1,11 @@
 //! The seeds of the fuzz targets: blocks of every kind, datagrams of real connections, frames of real transfers and
-//! connections.
+//! connections, small media.
 
 mod egress;
 mod mmsp1;
 mod mmsp1_steps;
 mod network;
+mod play;
 mod seed;
 mod transfer;
 mod wire;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());
+    seeds.extend(play::seeds());
     seeds
 }
 
