@@ -18,7 +18,7 @@ use crate::feed::{Feed, Opened, open};
 use crate::page::{page, url_path};
 use crate::presentation::is_list;
 use crate::range::ByteRange;
-use crate::serve::Shared;
+use crate::shared::Shared;
 use crate::source::Source;
 
 /// Pieces of a part between its task and the connection of the player; their bytes are bounded by the buffer.

@@ -3,10 +3,10 @@
 pub(crate) mod dash;
 pub(crate) mod hls;
 mod mp4;
+mod step;
 mod ts;
 mod xml;
 
-use std::ops::Range;
 use std::time::Duration;
 
 use manyway_transfer::RelativePath;
@@ -14,6 +14,7 @@ use manyway_transfer::RelativePath;
 use crate::content_type::extension;
 use crate::feed::open;
 use crate::source::Source;
+use step::Step;
 
 /// The form of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,24 +40,15 @@ impl Kind {
     }
 }
 
-/// What a search for the length of media needs next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// These bytes of the file.
-    Read(Range<u64>),
-    /// Nothing more: the length, if it was found.
-    Done(Option<Duration>),
-}
-
 /// A search for the length of media: takes the bytes of its last step, none for the first, and says what it needs next.
-pub(crate) enum Search {
+enum Search {
     Mp4(mp4::Search),
     Ts(ts::Search),
     None,
 }
 
 impl Search {
-    pub(crate) fn new(kind: Kind, size: u64) -> Self {
+    fn new(kind: Kind, size: u64) -> Self {
         match kind {
             Kind::Mp4 => Self::Mp4(mp4::Search::new(size)),
             Kind::Ts => Self::Ts(ts::Search::new(size)),
@@ -64,7 +56,7 @@ impl Search {
         }
     }
 
-    pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
+    fn step(&mut self, bytes: &[u8]) -> Step {
         match self {
             Self::Mp4(search) => search.step(bytes),
             Self::Ts(search) => search.step(bytes),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Step;
+use super::step::Step;
 
 /// Bytes of a box's header that are read at once: enough for the long form and for `mvhd` at the front of `moov`.
 const READ: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Step;
+use super::step::Step;
 
 /// Bytes at the beginning and at the end that are searched: a clock reference comes at least every 100 ms.
 const READ: u64 = 512 << 10;

@@ -1,6 +1,7 @@
 //! The side that serves requests.
 
 mod part;
+mod refuse;
 mod served;
 mod underway;
 
@@ -25,6 +26,7 @@ use crate::name::RelativePath;
 use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
 use crate::request::{GetRequest, Request, Totals, Unknown, VERSION};
 use crate::wire::{finish, read_frame, write_frame};
+use refuse::refuse;
 use served::Served;
 use underway::Underway;
 
@@ -402,33 +404,5 @@ fn unsupported(unknown: Unknown) -> Failure {
     Failure::with_text(Reason::Unsupported, text)
 }
 
-/// Refuses a request. The failure stands even if the client left before it was told whole.
-// transfer 1.7
-async fn refuse<W: AsyncWrite + Unpin>(send: &mut W, failure: Failure) -> Result<(), TransferError> {
-    if let Err(error) = tell(send, &failure).await {
-        debug!(%error, "the client left before the refusal was sent");
-    }
-    Err(TransferError::Local(failure))
-}
-
-async fn tell<W: AsyncWrite + Unpin>(send: &mut W, failure: &Failure) -> Result<(), TransferError> {
-    write_frame(send, &Frame::Refused(failure.clone())).await?;
-    finish(send).await
-}
-
 /// Bytes of a list that are written at once.
 const LIST_CHUNK: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_refusal_is_one_though_the_client_has_left() {
-        let (mut send, client) = tokio::io::duplex(1024);
-        drop(client);
-        let failure = Failure::new(Reason::Malformed);
-        let result = refuse(&mut send, failure.clone()).await;
-        assert!(matches!(&result, Err(TransferError::Local(local)) if *local == failure), "{result:?}");
-    }
-}

@@ -8,7 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::spawn_blocking;
 use tracing::debug;
 
-use super::refuse;
+use super::refuse::refuse;
 use super::served::Served;
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
