@@ -135,6 +135,11 @@ impl Running {
         self.finished(status, start.elapsed())
     }
 
+    /// Whether it has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        self.status().is_none()
+    }
+
     fn status(&self) -> Option<ExitStatus> {
         self.child.borrow_mut().try_wait().unwrap()
     }

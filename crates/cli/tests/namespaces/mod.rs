@@ -10,6 +10,7 @@ mod faults;
 mod field;
 mod mmsp1;
 mod modems;
+mod play;
 mod prefixes;
 mod rendezvous;
 mod screens;

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::step::Step;
 
-/// Bytes at the beginning and at the end that are searched: a clock reference comes at least every 100 ms.
-const READ: u64 = 512 << 10;
+/// Bytes at the beginning and at the end that are searched: little first, since the film itself waits for the network,
+/// then four times as much until a clock reference is found, which comes at least every 100 ms.
+const LITTLE: u64 = 16 << 10;
+const MUCH: u64 = 1 << 20;
 /// Bytes of a packet, which begins with [`SYNC`]; in M2TS four bytes stand before it.
 const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
@@ -19,15 +21,10 @@ const WRAP: u64 = 1 << 33;
 #[derive(Debug)]
 pub(crate) struct Search {
     size: u64,
-    part: Part,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Nothing,
-    Beginning,
-    /// The first clock reference and its stream.
-    End(Clock),
+    /// How much is read at once; 0 before anything was.
+    read: u64,
+    /// The first clock reference.
+    first: Option<Clock>,
 }
 
 /// A clock reference.
@@ -39,29 +36,29 @@ struct Clock {
 
 impl Search {
     pub(crate) fn new(size: u64) -> Self {
-        Self { size, part: Part::Nothing }
+        Self { size, read: 0, first: None }
     }
 
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
-        match self.part {
-            Part::Nothing => {
-                self.part = Part::Beginning;
-                Step::Read(0..READ.min(self.size))
-            }
-            Part::Beginning => match clocks(bytes).next() {
-                Some(first) => {
-                    self.part = Part::End(first);
-                    Step::Read(self.size.saturating_sub(READ)..self.size)
-                }
-                None => Step::Done(None),
-            },
-            Part::End(first) => {
-                let last = clocks(bytes).filter(|clock| clock.stream == first.stream).last();
-                let ticks =
-                    last.map(|last| (WRAP + last.ticks - first.ticks) % WRAP).filter(|ticks| *ticks > 0);
-                Step::Done(ticks.map(|ticks| Duration::from_millis(ticks * 1000 / TICKS)))
-            }
+        if self.read == 0 {
+            self.read = LITTLE;
+            return Step::Read(0..LITTLE.min(self.size));
         }
+        let found = match self.first {
+            None => clocks(bytes).next(),
+            Some(first) => clocks(bytes).filter(|clock| clock.stream == first.stream).last(),
+        };
+        match (self.first, found) {
+            (Some(first), Some(last)) => {
+                let ticks = (WRAP + last.ticks - first.ticks) % WRAP;
+                return Step::Done((ticks > 0).then(|| Duration::from_millis(ticks * 1000 / TICKS)));
+            }
+            (None, Some(first)) => (self.first, self.read) = (Some(first), LITTLE),
+            (_, None) if self.read < MUCH && self.read < self.size => self.read *= 4,
+            (_, None) => return Step::Done(None),
+        }
+        let start = if self.first.is_some() { self.size.saturating_sub(self.read) } else { 0 };
+        Step::Read(start..start.saturating_add(self.read).min(self.size))
     }
 }
 
@@ -124,6 +121,15 @@ mod tests {
         other.push(packet(300, Some(70 * TICKS)));
         other.insert(0, packet(257, None));
         assert_eq!(media_length("a.ts", &other.concat()), Some(Duration::from_secs(30)), "another clock");
+    }
+
+    #[test]
+    fn clocks_that_are_rare_are_found_in_more_bytes() {
+        let rare = |ticks| {
+            [packet(257, None).repeat(1000), packet(256, Some(ticks)), packet(257, None).repeat(1000)]
+        };
+        let file = [rare(0).concat(), rare(7 * TICKS).concat()].concat();
+        assert_eq!(media_length("a.ts", &file), Some(Duration::from_secs(7)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::process::{Child, Command as Process};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use manyway::{CarrierChoice, Rate, TargetRate};
 use manyway_play::{Config, PlayServer, TargetChoice, url_path};
 use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
 use manyway_transfer::{Failure, Reason, RelativePath, TransferError, read_part};
@@ -38,6 +39,12 @@ pub async fn run(global: &GlobalArgs, arguments: &PlayArgs) -> Result<ExitCode, 
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
     Direction::In.tell_what_decides(global);
+    let mut global = global.clone();
+    if global.carrier != CarrierChoice::Udp && arguments.rate != Some(PlayRate::Max) {
+        // As many as a target is held with, from the beginning.
+        global.connections = global.connections.or(Some(TargetRate::new(Rate::default()).connections));
+    }
+    let global = &global;
     let bond = Arc::new(Bond::start(global, &arguments.server, Purpose::Files).await?);
     let path = match find(&bond, arguments.path.as_ref()).await {
         Ok(path) => path,
