@@ -42,7 +42,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PlayArgs) -> Result<ExitCode, 
     let mut global = global.clone();
     if global.carrier != CarrierChoice::Udp && arguments.rate != Some(PlayRate::Max) {
         // As many as a target is held with, from the beginning.
-        global.connections = global.connections.or(Some(TargetRate::new(Rate::default()).connections));
+        global.connections.get_or_insert_with(|| TargetRate::new(Rate::default()).connections);
     }
     let global = &global;
     let bond = Arc::new(Bond::start(global, &arguments.server, Purpose::Files).await?);
