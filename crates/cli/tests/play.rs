@@ -1,6 +1,5 @@
 //! `manyway play` with curl as the player.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use crate::common::place::Place;
 use crate::common::program::{have, make_file};

@@ -10,24 +10,31 @@ use crate::common::lab::{Family, Lab};
 use crate::common::program::{Running, have};
 use crate::common::web::Web;
 
-/// How long the film lasts; it has 800 kbit/s, as that of MultiTCP, Figure 8.2. With `MANYWAY_NIGHTLY` it is as long as
-/// the second half of that figure, where TCP connections are in its way.
-fn length_of_film() -> Duration {
-    Duration::from_secs(if std::env::var_os("MANYWAY_NIGHTLY").is_some() { 500 } else { 8 })
+/// A film of 800 kbit/s and what is in its way, as in MultiTCP, Figure 8.2: TCP connections of others on links of 6 Mbit/s,
+/// and more of them from the middle of the film on. The queue of a link holds what its queue and its links of 80 ms hold
+/// together in the figure.
+struct Course {
+    film: Duration,
+    /// Connections on the first link and on the second, at the beginning and more of them later.
+    others: [[usize; 2]; 2],
+    carrier: &'static str,
 }
 
-/// TCP connections of others on the first link of 6 Mbit/s, and so many more from the middle of the film on, as in that
-/// figure. Its queue holds what the queue and the links of 80 ms of the figure hold together.
-const OTHERS: usize = 15;
-const MORE: usize = 5;
-/// Those on the second link, which is as fast.
-const OTHERS_BESIDE: usize = 3;
+/// One link is as full as in the figure.
+const SCALED: Course = Course { film: Duration::from_secs(8), others: [[15, 3], [5, 0]], carrier: "auto" };
+/// The second half of the figure, on both links.
+const FULL: Course = Course { film: Duration::from_secs(500), others: [[15, 15], [5, 5]], carrier: "tcp" };
+
+fn course() -> Course {
+    if std::env::var_os("MANYWAY_NIGHTLY").is_some() { FULL } else { SCALED }
+}
+
 /// Time to begin, and for the end of the film to be noticed.
 const SPARE: Duration = Duration::from_secs(4);
 
 /// Makes the film from the test picture of ffmpeg.
-fn make_film(place: &Path) {
-    let picture = format!("testsrc=size=320x180:rate=25:duration={}", length_of_film().as_secs());
+fn make_film(place: &Path, length: Duration) {
+    let picture = format!("testsrc=size=320x180:rate=25:duration={}", length.as_secs());
     let form = "-c:v mpeg2video -b:v 600k -maxrate 600k -bufsize 300k -muxrate 800k";
     let made = Command::new("ffmpeg")
         .args(["-v", "error", "-f", "lavfi", "-i", &picture])
@@ -83,23 +90,29 @@ fn a_film_plays_without_a_stop_over_two_links_where_one_tcp_connection_stops_on_
     }
     let (Some(ours), Some(other)) = (links(), links()) else { return };
     let lab = &ours.0;
-    make_film(&lab.there().join("film.ts"));
+    let Course { film: length, others: [first, later], carrier } = course();
+    make_film(&lab.there().join("film.ts"), length);
     let film = std::fs::read(lab.there().join("film.ts")).unwrap();
     let web =
         Web::start(other.0.server.inside(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap()), film);
-    let server = lab.serve(&["--read-only"]);
-    [&ours, &other].map(|links| fill(links, [OTHERS, OTHERS_BESIDE]));
+    let server = lab.serve(&["--read-only", "--carrier", carrier]);
+    for links in [&ours, &other] {
+        fill(links, first);
+    }
     // The queues fill.
     std::thread::sleep(Duration::from_secs(1));
 
-    let (begun, length) = (Instant::now(), length_of_film());
+    let begun = Instant::now();
     let mut command = other.0.client.command(PLAYER[0]);
     command.args(&PLAYER[1..]).arg(format!("http://10.7.1.2:{}/film.ts", web.port()));
     let single = Running::start(command);
-    let arguments = [&["play", "--json", &server.ticket, "film.ts", "--"], &PLAYER[..]].concat();
+    let arguments =
+        [&["play", "--json", "--carrier", carrier, &server.ticket, "film.ts", "--"], &PLAYER[..]].concat();
     let playing = lab.start_client(&arguments);
     std::thread::sleep(length / 2);
-    [&ours, &other].map(|links| fill(links, [MORE, 0]));
+    for links in [&ours, &other] {
+        fill(links, later);
+    }
     let played = playing.end_within(length / 2 + SPARE).expect(0);
     let figures = played.summary();
     assert_eq!((&figures["event"], &figures["stops"]), (&"played".into(), &0.into()), "{}", played.out);
