@@ -106,7 +106,7 @@ async fn show(
     };
     let server = PlayServer::new(BondSource::new(Arc::clone(bond), global.connections), config);
     announce(global, arguments, address, url)?;
-    let mut player = start(arguments, url)?;
+    let mut player = start(global, arguments, url)?;
     let mut tasks = JoinSet::new();
     let serving = server.clone();
     tasks.spawn(async move { serving.serve(listener).await });
@@ -181,10 +181,14 @@ async fn watch_paths(bond: Arc<Bond>, view: Arc<ProgressView>) {
 }
 
 /// Starts the player, if there is one.
-fn start(arguments: &PlayArgs, url: &str) -> Result<Option<Child>, CommandError> {
+fn start(global: &GlobalArgs, arguments: &PlayArgs, url: &str) -> Result<Option<Child>, CommandError> {
     let Some((program, own)) = arguments.player.split_first() else { return Ok(None) };
-    let started = Process::new(program).args(own).arg(url).spawn();
-    started.map(Some).map_err(|error| {
+    let mut process = Process::new(program);
+    if global.json {
+        // Standard output is for documents alone.
+        process.stdout(std::io::stderr());
+    }
+    process.args(own).arg(url).spawn().map(Some).map_err(|error| {
         CommandError::failed(format!("{}: {}", program.display(), crate::output::cause(&error)))
     })
 }
