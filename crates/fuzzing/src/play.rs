@@ -13,11 +13,12 @@ const MOST_NAMED: usize = 200_000;
 pub fn run(data: &[u8]) {
     let (kind, rest) = data.split_first().unwrap_or((&0, &[]));
     let text = String::from_utf8_lossy(rest);
-    match kind % 5 {
+    match kind % 6 {
         0 => media("film.mp4", rest),
         1 => media("film.ts", rest),
         2 => named("a/list.m3u8", &text),
         3 => named("a/manifest.mpd", &text),
+        4 => media("film.mkv", rest),
         _ => {
             if let Some(Some(range)) = range(&text, 1000) {
                 assert!(range.start < range.end && range.end <= 1000);

@@ -84,13 +84,15 @@ impl Presentations {
                     }
                 }
             }
-            Some(Playlist::Media { segments, beginnings, is_complete }) => {
+            Some(Playlist::Media { segments, first, beginnings, is_complete }) => {
                 for uri in beginnings.iter().filter_map(|uri| resolve(path, uri)) {
                     self.members.insert(uri, Member::Other);
                 }
                 match self.playlists.get(path).cloned() {
-                    Some((film, Some(variant))) => self.add((path, &film), variant, segments, is_complete),
-                    None => self.add((path, path), 0, segments, is_complete),
+                    Some((film, Some(variant))) => {
+                        self.add((path, &film), variant, (first, segments), is_complete);
+                    }
+                    None => self.add((path, path), 0, (first, segments), is_complete),
                     Some((_, None)) => {
                         let others = segments.iter().filter_map(|(uri, _)| resolve(path, uri));
                         self.members.extend(others.map(|uri| (uri, Member::Other)));
@@ -104,13 +106,14 @@ impl Presentations {
         &mut self,
         (list, film): (&RelativePath, &RelativePath),
         variant: usize,
-        segments: Vec<(String, Duration)>,
+        (first, segments): (usize, Vec<(String, Duration)>),
         is_complete: bool,
     ) {
         let count = segments.len();
         for (index, (uri, media)) in segments.into_iter().enumerate() {
             let Some(path) = resolve(list, &uri) else { continue };
             let is_last = is_complete && index + 1 == count;
+            let index = index.saturating_add(first);
             let segment = Segment { film: film.clone(), variant, index, is_last, media };
             self.members.insert(path, Member::Segment(segment));
         }

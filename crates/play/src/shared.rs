@@ -48,8 +48,8 @@ pub(crate) struct Shared<S> {
     presentations: Mutex<Presentations>,
 }
 
-/// A file, and the program that plays it.
-type Key = (RelativePath, String);
+/// A file and its size, 0 for a presentation, and the program that plays it.
+type Key = (RelativePath, u64, String);
 
 impl<S: Source> Shared<S> {
     pub(crate) fn new(source: S, config: Config) -> Self {
@@ -87,13 +87,13 @@ impl<S: Source> Shared<S> {
         match member {
             Some(Member::Other) => None,
             Some(Member::Segment(segment)) => {
-                let (viewing, _) = self.remembered((segment.film.clone(), agent), entry.size);
+                let (viewing, _) = self.remembered((segment.film.clone(), 0, agent));
                 let request = viewing.on_segment(&segment, entry.size);
                 Some((viewing, request))
             }
             None => {
                 let kind = media::Kind::of(path.as_str())?;
-                let (viewing, is_new) = self.remembered((path.clone(), agent), entry.size);
+                let (viewing, is_new) = self.remembered((path.clone(), entry.size, agent));
                 if is_new {
                     tokio::spawn(find_length(
                         Arc::clone(self),
@@ -108,7 +108,7 @@ impl<S: Source> Shared<S> {
     }
 
     /// The film of this key, and whether it is new.
-    fn remembered(&self, key: Key, size: u64) -> (Viewing, bool) {
+    fn remembered(&self, key: Key) -> (Viewing, bool) {
         let mut viewings = self.viewings();
         if let Some(viewing) = viewings.get(&key) {
             return (viewing.clone(), false);
@@ -118,7 +118,7 @@ impl<S: Source> Shared<S> {
                 viewings.iter().min_by_key(|(_, viewing)| viewing.last()).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| viewings.remove(&oldest));
         }
-        let viewing = Viewing::new(key.0.to_string(), size, self.config.target);
+        let viewing = Viewing::new(key.0.to_string(), key.1, self.config.target);
         viewings.insert(key, viewing.clone());
         (viewing, true)
     }

@@ -109,12 +109,12 @@ impl Viewing {
         state.is_waiting = true;
         let is_switch = state.variant.is_some_and(|variant| variant != segment.variant);
         state.switches += u32::from(is_switch);
-        let is_next = segment.index == state.next || segment.index + 1 == state.next;
+        let is_next = segment.index == state.next || segment.index.saturating_add(1) == state.next;
         if state.variant.is_some() && !is_next {
             state.jump();
         }
         (state.variant, state.next, state.is_last) =
-            (Some(segment.variant), segment.index + 1, segment.is_last);
+            (Some(segment.variant), segment.index.saturating_add(1), segment.is_last);
         (state.position, state.size, state.media) = (0, size, Some(segment.media));
         state.request
     }

@@ -16,6 +16,9 @@ pub(super) fn seeds() -> Vec<Seed> {
         packet
     };
     let ts: Vec<u8> = (1..6).flat_map(packet).collect();
+    let info = [&[0x44, 0x89, 0x84][..], &90_000_f32.to_be_bytes()].concat();
+    let head = [0x1a, 0x45, 0xdf, 0xa3, 0x80, 0x18, 0x53, 0x80, 0x67, 0xff, 0x15, 0x49, 0xa9, 0x66, 0x87];
+    let matroska = [&head[..], &info].concat();
     let master = "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,URI=\"s.m3u8\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow.m3u8\n";
     let playlist = "#EXTM3U\n#EXT-X-MAP:URI=\"i.mp4\"\n#EXTINF:4.0,\n../b/1.ts\n#EXT-X-ENDLIST\n";
     let manifest = "<MPD mediaPresentationDuration=\"PT9S\"><Period><AdaptationSet contentType=\"video\"><SegmentTemplate \
@@ -28,7 +31,8 @@ pub(super) fn seeds() -> Vec<Seed> {
         ("hls-master", 2, master.into()),
         ("hls-media", 2, playlist.into()),
         ("dash", 3, manifest.into()),
-        ("range", 4, b"bytes=10-".to_vec()),
+        ("matroska", 4, matroska),
+        ("range", 5, b"bytes=10-".to_vec()),
     ]
     .map(|(name, kind, bytes)| Seed::new("play", name, [vec![kind], bytes].concat()))
     .into()

@@ -10,8 +10,9 @@ type Segments = Vec<(String, Duration)>;
 /// What a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Manifest {
-    /// The segments of each representation, in their order, of the pictures or, without pictures, of the sound.
-    pub(crate) representations: Vec<Segments>,
+    /// The segments of each representation, in their order, of the pictures or, without pictures, of the sound; and the
+    /// number of the first one.
+    pub(crate) representations: Vec<(usize, Segments)>,
 }
 
 /// Most segments of all representations together.
@@ -34,7 +35,7 @@ struct Template {
 struct Set {
     is_video: bool,
     template: Option<Template>,
-    found: Vec<Segments>,
+    found: Vec<(usize, Segments)>,
 }
 
 #[derive(Debug, Default)]
@@ -124,7 +125,8 @@ impl Reader {
             let room = MOST.saturating_sub(self.segments);
             let names = template.segments(self.total, room, (&id, &bandwidth));
             self.segments += names.len();
-            self.set.found.push(names);
+            let first = usize::try_from(template.first).unwrap_or(0);
+            self.set.found.push((first, names));
         }
     }
 }
@@ -260,8 +262,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                seconds(&[("vlow-003-100.m4s", 4), ("vlow-004-100.m4s", 4), ("vlow-005-100.m4s", 4)]),
-                seconds(&[("vhigh-003-200.m4s", 4), ("vhigh-004-200.m4s", 4), ("vhigh-005-200.m4s", 4)]),
+                (3, seconds(&[("vlow-003-100.m4s", 4), ("vlow-004-100.m4s", 4), ("vlow-005-100.m4s", 4)])),
+                (3, seconds(&[("vhigh-003-200.m4s", 4), ("vhigh-004-200.m4s", 4), ("vhigh-005-200.m4s", 4)])),
             ]
         );
     }
@@ -272,7 +274,7 @@ mod tests {
                     <SegmentTimeline><S t=\"5\" d=\"20\" r=\"1\"/><S d=\"10\"/></SegmentTimeline></SegmentTemplate>\
                     </Representation></AdaptationSet>";
         let found = Manifest::parse(&manifest(sets)).unwrap().representations;
-        assert_eq!(found, [seconds(&[("s5.m4s", 2), ("s25.m4s", 2), ("s45.m4s", 1)])]);
+        assert_eq!(found, [(1, seconds(&[("s5.m4s", 2), ("s25.m4s", 2), ("s45.m4s", 1)]))]);
     }
 
     #[test]
@@ -300,7 +302,7 @@ mod tests {
             ),
         ) {
             let found = Manifest::parse(&pieces.concat()).unwrap_or_default();
-            prop_assert!(found.representations.iter().map(Vec::len).sum::<usize>() <= MOST);
+            prop_assert!(found.representations.iter().map(|(_, names)| names.len()).sum::<usize>() <= MOST);
         }
     }
 }

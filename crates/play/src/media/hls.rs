@@ -16,6 +16,8 @@ pub(crate) enum Playlist {
     Media {
         /// The segments in their order.
         segments: Vec<(String, Duration)>,
+        /// The number of the first one: those of a live playlist before it are gone.
+        first: usize,
         /// What players read before them.
         beginnings: Vec<String>,
         /// Whether nothing will be added.
@@ -35,7 +37,7 @@ impl Playlist {
         }
         let (mut variants, mut renditions) = (Vec::new(), Vec::new());
         let (mut segments, mut beginnings) = (Vec::new(), Vec::new());
-        let (mut length, mut is_variant, mut is_complete) = (None, false, false);
+        let (mut length, mut is_variant, mut is_complete, mut first) = (None, false, false, 0);
         for line in lines.filter(|line| !line.is_empty()).take(4 * MOST) {
             if let Some(info) = line.strip_prefix("#EXTINF:") {
                 length = info.split(',').next().and_then(seconds);
@@ -45,6 +47,8 @@ impl Playlist {
                 renditions.extend(uri_attribute(rendition).map(str::to_owned));
             } else if let Some(map) = line.strip_prefix("#EXT-X-MAP:") {
                 beginnings.extend(uri_attribute(map).map(str::to_owned));
+            } else if let Some(number) = line.strip_prefix("#EXT-X-MEDIA-SEQUENCE:") {
+                first = number.trim().parse().unwrap_or(0);
             } else if line == "#EXT-X-ENDLIST" {
                 is_complete = true;
             } else if !line.starts_with('#') {
@@ -57,7 +61,7 @@ impl Playlist {
         }
         segments.truncate(MOST);
         Some(if variants.is_empty() {
-            Self::Media { segments, beginnings, is_complete }
+            Self::Media { segments, first, beginnings, is_complete }
         } else {
             Self::Master { variants, renditions }
         })
@@ -83,12 +87,13 @@ mod tests {
 
     #[test]
     fn a_media_playlist_names_segments_with_their_lengths() {
-        let text = "#EXTM3U\r\n#EXT-X-MAP:URI=\"i.mp4\"\r\n#EXTINF:4.5,\r\na.ts\r\n#EXTINF:2,title\r\n#EXT-X-X\r\nsub/b.ts\r\n\
+        let text = "#EXTM3U\r\n#EXT-X-MEDIA-SEQUENCE:7\r\n#EXT-X-MAP:URI=\"i.mp4\"\r\n#EXTINF:4.5,\r\na.ts\r\n#EXTINF:2,title\r\n#EXT-X-X\r\nsub/b.ts\r\n\
                     #EXTINF:NaN,\r\nc.ts\r\n#EXT-X-ENDLIST";
         let segments = [("a.ts", 4500), ("sub/b.ts", 2000)]
             .map(|(name, millis)| (name.to_owned(), Duration::from_millis(millis)));
         let expected = Playlist::Media {
             segments: segments.to_vec(),
+            first: 7,
             beginnings: vec!["i.mp4".to_owned()],
             is_complete: true,
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod dash;
 pub(crate) mod hls;
+mod matroska;
 mod mp4;
 mod step;
 mod ts;
@@ -21,6 +22,8 @@ use step::Step;
 pub(crate) enum Kind {
     /// ISO base media: boxes.
     Mp4,
+    /// Matroska and `WebM`: elements.
+    Matroska,
     /// An MPEG transport stream.
     Ts,
     /// Media whose length is not looked for.
@@ -33,8 +36,10 @@ impl Kind {
         match extension(name).as_str() {
             "mp4" | "m4v" | "m4a" | "mov" => Some(Self::Mp4),
             "ts" | "m2ts" | "mts" => Some(Self::Ts),
-            "mkv" | "webm" | "mpg" | "mpeg" | "avi" | "ogv" | "mp3" | "aac" | "flac" | "ogg" | "opus"
-            | "wav" => Some(Self::Other),
+            "mkv" | "mka" | "webm" => Some(Self::Matroska),
+            "mpg" | "mpeg" | "avi" | "ogv" | "mp3" | "aac" | "flac" | "ogg" | "opus" | "wav" => {
+                Some(Self::Other)
+            }
             _ => None,
         }
     }
@@ -42,6 +47,7 @@ impl Kind {
 
 /// A search for the length of media: takes the bytes of its last step, none for the first, and says what it needs next.
 enum Search {
+    Matroska(matroska::Search),
     Mp4(mp4::Search),
     Ts(ts::Search),
     None,
@@ -51,6 +57,7 @@ impl Search {
     fn new(kind: Kind, size: u64) -> Self {
         match kind {
             Kind::Mp4 => Self::Mp4(mp4::Search::new(size)),
+            Kind::Matroska => Self::Matroska(matroska::Search::new(size)),
             Kind::Ts => Self::Ts(ts::Search::new(size)),
             Kind::Other => Self::None,
         }
@@ -59,6 +66,7 @@ impl Search {
     fn step(&mut self, bytes: &[u8]) -> Step {
         match self {
             Self::Mp4(search) => search.step(bytes),
+            Self::Matroska(search) => search.step(bytes),
             Self::Ts(search) => search.step(bytes),
             Self::None => Step::Done(None),
         }
@@ -93,7 +101,7 @@ const PLAUSIBLE: std::ops::RangeInclusive<Duration> =
 
 /// The length of the media in a file of this name; `None` if it is unknown, or no media. Any bytes may be given.
 ///
-/// MP4 and its relatives tell it in `moov`, MPEG transport streams by their clock references; what the name says counts.
+/// MP4 and its relatives tell it in `moov`, Matroska in `Info`, MPEG transport streams by their clock references; what the name says counts.
 ///
 /// ```
 /// assert_eq!(manyway_play::media_length("film.mp4", b"this is no film"), None);
