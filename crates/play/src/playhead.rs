@@ -73,6 +73,11 @@ impl Playhead {
         self.startup.get_or_insert(now);
     }
 
+    /// Whether playback has begun, after the last jump.
+    pub(crate) fn is_playing(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// Media that has arrived and was not played.
     pub(crate) fn buffered(&self) -> Duration {
         self.arrived.saturating_sub(SECOND * self.played)

@@ -157,6 +157,8 @@ impl Viewing {
             TargetChoice::Unlimited => None,
             // Players of HLS and DASH choose the variant by the rate that they see.
             TargetChoice::OfMedia if state.variant.is_some() => None,
+            // Nothing delays the beginning.
+            TargetChoice::OfMedia if !state.playhead.is_playing() => None,
             TargetChoice::OfMedia => {
                 let (rate, buffered) = (state.bit_rate()?, state.playhead.buffered());
                 Some(state.target.decide(rate, buffered))
