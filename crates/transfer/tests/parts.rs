@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::common::{MemorySession, pair};
-use manyway_transfer::{Part, Reason, RelativePath, Server, ServerConfig, Session, TransferError, read_part};
+use manyway_transfer::{
+    NoProgress, Part, Reason, RelativePath, Server, ServerConfig, Session, TransferError, read_part,
+};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -78,6 +81,23 @@ async fn what_is_no_regular_file_below_the_directory_has_no_parts() {
             "{name}: {result:?}"
         );
     }
+}
+
+// transfer 7.4, 8.1
+#[tokio::test]
+async fn of_what_is_offered_parts_can_be_read_and_of_nothing_else() {
+    let there = TempDir::new().unwrap();
+    for name in ["offered", "secret"] {
+        std::fs::write(there.path().join(name), name).unwrap();
+    }
+    let offer = vec![there.path().join("offered")];
+    let (client, session) = pair(64 * 1024);
+    let server = Server::offer(offer, ServerConfig::default(), Arc::new(NoProgress)).unwrap();
+    tokio::spawn(async move { server.run(&session).await });
+    let mut part = read_part(&client, path("offered"), 3..100).await.unwrap();
+    assert_eq!(rest(&mut part).await.unwrap(), b"ered");
+    let secret = read_part(&client, path("secret"), 0..100).await;
+    assert!(matches!(&secret, Err(TransferError::Refused(f)) if f.reason == Reason::NotFound), "{secret:?}");
 }
 
 // transfer 8.3
