@@ -88,14 +88,14 @@ shape *ARGUMENTS:
     cargo run --quiet -p xtask -- shape {{ARGUMENTS}}
 
 # Does all work without what only Linux has: netlink, offload of batches, sockets tied to interfaces?
-portable:
+portable *ARGUMENTS:
     #!/usr/bin/env bash
     set -euo pipefail
     # Little runs here, so what is fast to build is faster in all.
     unoptimised=()
     for name in wire proto sim; do unoptimised+=(--config "profile.dev.package.manyway-$name.opt-level=0"); done
     RUSTC_WORKSPACE_WRAPPER="$PWD/.ci/portable-rustc" \
-        cargo test "${unoptimised[@]}" -p manyway --lib --test all -- --skip choice::
+        cargo test "${unoptimised[@]}" -p manyway --lib --test all {{ARGUMENTS}} -- --skip choice::
 
 # Does everybody still run in the lab? A short set in virtual time and, as root, on real sockets; prints the tables,
 # and fails if somebody can not run or breaks down, however fast.

@@ -10,7 +10,18 @@ use super::Nobody;
 
 /// Runs the quick extent, or every run for this long.
 fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {
+    run_some(experiment, length, &[], runner)
+}
+
+/// The same without these scenarios.
+fn run_some(
+    experiment: &Experiment,
+    length: Option<Duration>,
+    without: &[&str],
+    runner: &mut dyn Runner,
+) -> Results {
     let mut plan = experiment::plan(experiment, Extent::Quick, Timing::Virtual).unwrap();
+    plan.cases.retain(|case| !without.contains(&case.scenario.name.as_str()));
     for case in &mut plan.cases {
         if let Some(length) = length {
             case.scenario = case.scenario.clone().with_duration(length);
@@ -29,17 +40,18 @@ fn review(name: &str) {
     assert_eq!(findings.hold(), Some(true), "{text}");
 }
 
-/// Whether the claims hold in the quick extent, with runs of this length if one is given.
-fn hold(name: &str, length: Option<Duration>) {
+/// Whether the claims hold in the quick extent, with runs of this length if one is given, without the scenarios that are
+/// left to `the_experiments_of_the_mmsp_thesis_hold_in_full`.
+fn hold(name: &str, length: Option<Duration>, without: &[&str]) {
     let experiment = experiment::find(name).unwrap();
-    let results = run(experiment, length, &mut Simulated::new());
+    let results = run_some(experiment, length, without, &mut Simulated::new());
     let findings = Findings::new(experiment, Extent::Quick, &results);
     assert_eq!(findings.hold(), Some(true), "{}", report::text(&findings));
 }
 
 #[test]
 fn mmsp_setup() {
-    hold("mmsp-setup", Some(Duration::from_secs(5)));
+    hold("mmsp-setup", Some(Duration::from_secs(4)), &["mmsp-setup-2"]);
 }
 
 #[test]
@@ -60,13 +72,15 @@ fn mmsp_table41() {
 
 #[test]
 fn mmsp_table42() {
-    hold("mmsp-table42", Some(Duration::from_secs(5)));
+    // The packets of a fast link take long to compute.
+    hold("mmsp-table42", Some(Duration::from_secs(4)), &["mmsp-table42-1-0", "mmsp-table42-1-1"]);
 }
 
 #[test]
 fn mmsp_figures() {
-    hold("mmsp-fig41", None);
-    hold("mmsp-fig42", None);
+    // In virtual time a damaged packet is the same with any checksum.
+    hold("mmsp-fig41", None, &["mmsp-fig41-2-80"]);
+    hold("mmsp-fig42", None, &["mmsp-fig42-2-80"]);
 }
 
 /// Every row in full length, but for table 4.1.
