@@ -216,7 +216,10 @@ fn estimate(now: Instant, path: &PathView, gain: Option<Gain>) -> Estimate<'_> {
     let measured = path.expected_rate();
     let rate = measured.min(path.window.per(path.rtt.smoothed)).max(SLOWEST);
     let cap = gain.filter(|_| !is_searching(path)).map_or(ByteCount::MAX, |gain| cap(path, measured, gain));
-    let limit = path.window.min(cap);
+    // A stream carrier takes a little more than its window, so that it never runs dry.
+    let takes =
+        if path.sendable > ByteCount::ZERO { path.in_flight + path.sendable } else { ByteCount::ZERO };
+    let limit = path.window.max(takes).min(cap);
     let excess = path.in_flight + path.datagram - limit;
     let room =
         if excess == ByteCount::ZERO { path.sendable.min(limit - path.in_flight) } else { ByteCount::ZERO };

@@ -277,3 +277,21 @@ fn the_end_of_interactive_data_is_sent_twice_on_lossy_paths() {
     assert_eq!(copies(100, 999, 59), 0, "hardly anything gets lost");
     assert_eq!(copies(100, 1_000, 60), 0, "it would be too late");
 }
+
+/// A TCP path takes a little more than its congestion window: with a window of two segments, none would be on its way while
+/// the first is being repaired, and TCP would wait for its timeout.
+#[test]
+fn a_stream_carrier_is_filled_beyond_its_window_as_far_as_it_takes_more() {
+    let narrow = PathView {
+        window: ByteCount(4_200),
+        in_flight: ByteCount(1_298),
+        sendable: ByteCount(19_286),
+        datagram: ByteCount(4_096),
+        ..path(0, 1, 80, 0)
+    };
+    let paths = [narrow];
+    assert_eq!(
+        decide(&view(&paths, 100_000)),
+        Decision::send(PathId(0), ByteCount(19_286), Source::Skip(ByteCount(0)))
+    );
+}
