@@ -145,6 +145,8 @@ fn delay(model: &DelayModel) -> String {
 fn queue(limit: &QueueLimit) -> String {
     match limit {
         QueueLimit::Time(time) => format!("queue {}", text::duration(*time)),
+        QueueLimit::Packets(1) => "queue 1 packet".to_owned(),
+        QueueLimit::Packets(packets) => format!("queue {packets} packets"),
         QueueLimit::Bytes(bytes) => format!("queue {}", text::size(bytes.get())),
         QueueLimit::Unlimited => "queue without end".to_owned(),
     }

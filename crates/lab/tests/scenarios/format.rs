@@ -54,7 +54,7 @@ fn every_property_of_a_link_is_read() {
     let scenario = parse(
         "[links.a]\nrate = { mean = '10M', burst = '16KiB' }\nrtt = '20ms'\njitter = '10ms'\nloss = '1%'\n\
          queue = '64KiB'\ncorruption = '0.1%'\nduplication = '0.2%'\nmtu = 1280\nchecksum = 'repaired'\n\
-         up = { rate = '5M', delay = '3ms', queue = 'unlimited' }\n\
+         up = { rate = '5M', delay = '3ms', queue = '50 packets' }\n\
          down = { jitter = { spread = '4ms', order = 'free', hold = '50ms' }, loss = { share = '1%', burst = 4 }, \
          queue = { codel = 'mark', target = '7ms' } }\n",
     )
@@ -65,7 +65,7 @@ fn every_property_of_a_link_is_read() {
     // The jitter is not named there, so it stays: 10 ms / √2.
     let deviation = Jitter::Normal(Duration::from_nanos(7_071_065));
     assert_eq!(link.up.delay, DelayModel::constant(3 * MS).with_jitter(deviation, Order::Kept));
-    assert_eq!(link.up.queue, QueueConfig::drop_tail(QueueLimit::Unlimited));
+    assert_eq!(link.up.queue, QueueConfig::drop_tail(QueueLimit::Packets(50)));
     assert_eq!(link.up.loss, LossModel::Random(Probability::from_percent(1.0)));
     let rate = Rate::from_bits_per_second(10_000_000);
     assert_eq!(link.down.rate, RateModel::TokenBucket { rate, burst: ByteCount(16_384) });

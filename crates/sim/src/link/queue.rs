@@ -24,6 +24,8 @@ pub enum QueueLimit {
     Unlimited,
     /// This many bytes.
     Bytes(ByteCount),
+    /// This many packets of any size, as in many routers: a large one is refused no sooner than a small one.
+    Packets(u32),
     /// The bytes that the link carries in this time at its current nominal rate, at least two packets of 1500 bytes.
     Time(Duration),
 }
@@ -108,7 +110,9 @@ pub(super) struct Queue<P> {
     config: QueueConfig,
     entries: VecDeque<Entry<P>>,
     bytes: u64,
+    /// Most bytes, and most packets.
     limit: u64,
+    most: usize,
     law: CodelState,
 }
 
@@ -125,8 +129,14 @@ struct CodelState {
 
 impl<P: Parcel> Queue<P> {
     pub(super) fn new(config: QueueConfig, rate: Rate) -> Self {
-        let mut queue =
-            Self { config, entries: VecDeque::new(), bytes: 0, limit: 0, law: CodelState::default() };
+        let mut queue = Self {
+            config,
+            entries: VecDeque::new(),
+            bytes: 0,
+            limit: 0,
+            most: 0,
+            law: CodelState::default(),
+        };
         queue.set_rate(rate);
         queue
     }
@@ -139,8 +149,12 @@ impl<P: Parcel> Queue<P> {
 
     /// Recomputes a limit in time. A stopped link keeps its limit.
     pub(super) fn set_rate(&mut self, rate: Rate) {
+        self.most = match self.config.limit {
+            QueueLimit::Packets(packets) => usize::try_from(packets).unwrap_or(usize::MAX),
+            QueueLimit::Unlimited | QueueLimit::Bytes(_) | QueueLimit::Time(_) => usize::MAX,
+        };
         match self.config.limit {
-            QueueLimit::Unlimited => self.limit = u64::MAX,
+            QueueLimit::Unlimited | QueueLimit::Packets(_) => self.limit = u64::MAX,
             QueueLimit::Bytes(bytes) => self.limit = bytes.get(),
             QueueLimit::Time(time) if rate != Rate::ZERO => self.limit = (rate * time).get().max(LEAST_LIMIT),
             QueueLimit::Time(_) => self.limit = self.limit.max(LEAST_LIMIT),
@@ -158,7 +172,7 @@ impl<P: Parcel> Queue<P> {
     /// Admits a packet, or returns it.
     pub(super) fn push(&mut self, entry: Entry<P>) -> Result<(), Entry<P>> {
         let after = self.bytes + u64::from(entry.wire);
-        if after > self.limit {
+        if after > self.limit || self.entries.len() >= self.most {
             return Err(entry);
         }
         self.bytes = after;

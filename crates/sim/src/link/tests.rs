@@ -104,7 +104,8 @@ fn headers_count_on_the_rate() {
 
 #[test]
 fn a_queue_never_holds_more_than_its_limit_and_drops_only_when_full() {
-    for limit in [QueueLimit::Bytes(ByteCount(20_000)), QueueLimit::Time(20 * MS)] {
+    let limits = [QueueLimit::Bytes(ByteCount(20_000)), QueueLimit::Packets(20), QueueLimit::Time(20 * MS)];
+    for limit in limits {
         let config =
             LinkConfig::new(mbit(8), 10 * MS).with_overhead(0).with_queue(QueueConfig::drop_tail(limit));
         let mut link = link(config, 1);

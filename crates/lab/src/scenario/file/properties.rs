@@ -188,12 +188,16 @@ fn queue(value: &Value<'_>) -> Result<QueueConfig, LabError> {
     Ok(config)
 }
 
-/// A time, a size with its unit, or no limit.
+/// A time, a size with its unit, a number of packets, or no limit.
 fn limit(value: &Value<'_>) -> Result<QueueLimit, LabError> {
-    let wanted = || value.error("this is no length of a queue; write it like 100ms, 64KiB or unlimited");
+    let wanted =
+        || value.error("this is no length of a queue; write it like 100ms, 64KiB, 50 packets or unlimited");
     let text = value.text().map_err(|_| wanted())?;
     if text == "unlimited" {
         return Ok(QueueLimit::Unlimited);
+    }
+    if let Some(number) = text.strip_suffix(" packets") {
+        return number.parse().ok().filter(|number| *number > 0).map(QueueLimit::Packets).ok_or_else(wanted);
     }
     if text.ends_with('B') {
         return text::parse_size(text).map(|size| QueueLimit::Bytes(ByteCount(size))).map_err(|_| wanted());
