@@ -80,5 +80,5 @@ pub use record::{Entry, Record, Series, What};
 pub use reference::{Half, Pattern, ReaderState, Reference, WriterState};
 pub use rival::Rival;
 pub use stripe::Stripe;
-pub use tcp::{TCP_SERVER_PORT, TcpPeer};
+pub use tcp::{TCP_SERVER_PORT, TcpCongestion, TcpPeer, TcpPlan};
 pub use world::{Node, Step, World};

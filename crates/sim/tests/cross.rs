@@ -7,7 +7,9 @@ use std::time::Duration;
 use manyway_proto::{LocalAddress, Rate, Rng};
 use manyway_sim::link::{LinkConfig, LinkState, LossModel, Probability, QueueConfig, QueueLimit};
 use manyway_sim::scenario::{MS, SECOND, mbit};
-use manyway_sim::{CrossFlow, CrossHost, CrossKind, EndpointPeer, HostId, LinkId, Part, Sizes, World};
+use manyway_sim::{
+    CrossFlow, CrossHost, CrossKind, EndpointPeer, HostId, LinkId, Part, Sizes, TcpPeer, World,
+};
 
 /// Two hosts with a link each way.
 struct Hosts {
@@ -22,7 +24,7 @@ impl Hosts {
     fn new(seed: u64, link: LinkConfig) -> Self {
         let mut world = World::new(seed);
         let peer = |byte| EndpointPeer::client(Default::default(), Rng::from_seed([byte; 32]));
-        let peers = [peer(1), peer(2)];
+        let peers = [peer(1), peer(2)].map(TcpPeer::new);
         let hosts = peers.map(|peer| world.add_node(CrossHost::new(peer)));
         let now = world.now();
         let network = world.network_mut();

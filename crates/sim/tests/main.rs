@@ -39,5 +39,6 @@ mod standstill;
 mod streams;
 mod suspend;
 mod target_rate;
+mod target_rate_tcp;
 mod tcp_carrier;
 mod toy_wire;

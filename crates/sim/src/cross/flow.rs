@@ -7,7 +7,7 @@ use manyway_proto::congestion::{CongestionController, ControllerConfig, NewReno}
 use manyway_proto::{ByteCount, FourTuple, Instant, LocalAddress, Rate};
 
 use crate::link::LinkConfig;
-use crate::tcp::{Header, Kind, LinuxCubic, Receiver, Sender, SlowStart};
+use crate::tcp::{Header, Kind, LinuxCubic, NO_LIMIT, Receiver, Sender, SlowStart};
 
 /// What a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,19 +136,19 @@ impl End {
             greeting.due = now + greeting.pause;
             greeting.left = (greeting.pause == FIRST_TRY).then_some(now);
             greeting.pause *= 2;
-            Header { kind: Kind::Open, begin: 0, ack: 0 }.write(std::iter::empty(), buffer);
+            header(Kind::Open, 0, 0).write(std::iter::empty(), buffer);
             return Some(tuple);
         }
         let payload = payload(self.flow.packet, self.local);
         match &mut self.machine {
             Machine::TcpSender(sender) if is_on => {
-                let range = sender.poll(now, u64::MAX)?;
+                let range = sender.poll(now, u64::MAX, NO_LIMIT)?;
                 let length = usize::try_from(range.end - range.start).unwrap_or(0);
-                let header = Header { kind: Kind::Data, begin: range.start, ack: 0 };
+                let header = header(Kind::Data, range.start, 0);
                 header.write(std::iter::repeat_n(0, length), buffer);
             }
             Machine::TcpReceiver(receiver) if receiver.due().is_some_and(|due| due <= now) => {
-                let header = Header { kind: Kind::Ack, begin: 0, ack: receiver.received() };
+                let header = header(Kind::Ack, 0, receiver.received());
                 header.write_ack(receiver.early(), buffer);
                 receiver.on_acknowledged();
             }
@@ -157,7 +157,7 @@ impl End {
                     return None;
                 }
                 *sent += 1;
-                let header = Header { kind: Kind::Data, begin: 0, ack: 0 };
+                let header = header(Kind::Data, 0, 0);
                 header.write(std::iter::repeat_n(0, payload), buffer);
             }
             Machine::TcpSender(_)
@@ -191,6 +191,11 @@ impl End {
             sender.on_timeout(now);
         }
     }
+}
+
+/// The fields of a segment of a host that reads at once.
+fn header(kind: Kind, begin: u64, ack: u64) -> Header {
+    Header { kind, begin, ack, window: NO_LIMIT }
 }
 
 impl CrossFlow {

@@ -9,24 +9,24 @@ use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Transmit};
 
 pub use flow::{CrossFlow, CrossKind, Part};
 
-use crate::endpoint::EndpointPeer;
+use crate::tcp::TcpPeer;
 use crate::world::Node;
 use flow::End;
 
 /// The port of the first flow, at both ends; each further flow has the next.
 const FIRST_PORT: u16 = 20_000;
 
-/// A protocol machine on a host that has ends of cross traffic beside it.
+/// A protocol machine, with TCP below it, on a host that has ends of cross traffic beside it.
 ///
 /// ```
 /// use manyway_proto::{Ecn, FourTuple, Instant, LocalAddress, Rate, Rng};
-/// use manyway_sim::{CrossFlow, CrossHost, CrossKind, EndpointPeer, Part, World};
+/// use manyway_sim::{CrossFlow, CrossHost, CrossKind, EndpointPeer, Part, TcpPeer, World};
 /// use manyway_sim::link::LinkConfig;
 /// use std::net::IpAddr;
 /// use std::time::Duration;
 ///
 /// let mut world = World::new(1);
-/// let peer = || EndpointPeer::client(Default::default(), Rng::from_seed([1; 32]));
+/// let peer = || TcpPeer::new(EndpointPeer::client(Default::default(), Rng::from_seed([1; 32])));
 /// let hosts = [peer(), peer()].map(|peer| world.add_node(CrossHost::new(peer)));
 /// let addresses: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
 /// let now = world.now();
@@ -56,18 +56,18 @@ const FIRST_PORT: u16 = 20_000;
 /// ```
 #[derive(Debug)]
 pub struct CrossHost {
-    peer: EndpointPeer,
+    peer: TcpPeer,
     ends: Vec<End>,
 }
 
 impl CrossHost {
     /// A host without cross traffic yet.
-    pub fn new(peer: EndpointPeer) -> Self {
+    pub fn new(peer: TcpPeer) -> Self {
         Self { peer, ends: Vec::new() }
     }
 
     /// The machine.
-    pub fn peer(&mut self) -> &mut EndpointPeer {
+    pub fn peer(&mut self) -> &mut TcpPeer {
         &mut self.peer
     }
 

@@ -2,9 +2,11 @@
 //!
 //! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt`, `prr` and `cubic`;
 //! * `segment`: what they say to each other;
-//! * `socket`: both halves with the data of a path.
+//! * `socket`: both halves with the data of a path;
+//! * `dialling`: which connections a client has that uses TCP alone.
 
 mod cubic;
+mod dialling;
 mod prr;
 mod receiver;
 mod rtt;
@@ -14,7 +16,7 @@ mod socket;
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ConnectionError, Ecn, FourTuple, Instant, LocalAddress, Records, Transmit};
+use manyway_proto::{Connection, ConnectionError, Ecn, FourTuple, Instant, LocalAddress, Records, Transmit};
 
 use crate::endpoint::EndpointPeer;
 use crate::invariants::PathFigures;
@@ -23,10 +25,13 @@ use crate::traffic::Streams;
 use crate::world::Node;
 
 pub(crate) use cubic::LinuxCubic;
+use dialling::Dialler;
+pub use dialling::TcpPlan;
 pub(crate) use receiver::Receiver;
-pub(crate) use segment::{Header, Kind};
+pub(crate) use segment::{Header, Kind, NO_LIMIT};
 pub(crate) use sender::{Sender, SlowStart};
 use socket::Socket;
+pub use socket::TcpCongestion;
 
 /// The port at which a server accepts TCP connections.
 pub const TCP_SERVER_PORT: u16 = 443;
@@ -41,13 +46,46 @@ const FIRST_CLIENT_PORT: u16 = 50_000;
 pub struct TcpPeer {
     peer: EndpointPeer,
     sockets: Vec<Socket>,
+    congestion: TcpCongestion,
     reports: bool,
+    dialler: Option<Dialler>,
+    /// Events of the machine that were looked at.
+    seen: usize,
 }
 
 impl TcpPeer {
     /// Adds a model of TCP below a machine.
     pub fn new(peer: EndpointPeer) -> Self {
-        Self { peer, sockets: Vec::new(), reports: true }
+        let congestion = TcpCongestion::default();
+        Self { peer, sockets: Vec::new(), congestion, reports: true, dialler: None, seen: 0 }
+    }
+
+    /// Sets the congestion control of the system's TCP. Default Reno.
+    #[must_use]
+    pub fn with_congestion(mut self, congestion: TcpCongestion) -> Self {
+        self.congestion = congestion;
+        self
+    }
+
+    /// Makes a client use TCP alone, over these connections: [`Peer::connect`] opens the first one, and the others follow
+    /// after the handshake.
+    pub fn set_plan(&mut self, plan: TcpPlan) {
+        self.dialler = Some(Dialler::new(plan));
+    }
+
+    /// The connection, once there is one.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.peer.connection()
+    }
+
+    /// Sets the receive windows that target rates want.
+    pub fn set_windows(&mut self, now: Instant) {
+        let Some(connection) = self.peer.connection() else { return };
+        let windows = connection.carrier_windows();
+        for socket in &mut self.sockets {
+            let window = windows.iter().find(|(tuple, _)| *tuple == socket.tuple).map(|(_, window)| *window);
+            socket.set_window(now, window);
+        }
     }
 
     /// Stops reporting figures, as a system without `TCP_INFO`: only a full send buffer holds the machine back then.
@@ -68,7 +106,7 @@ impl TcpPeer {
         let number = u16::try_from(self.sockets.len()).unwrap_or_default();
         let local = with_port(from, FIRST_CLIENT_PORT + number);
         let tuple = FourTuple::tcp(local, SocketAddr::new(to.ip(), TCP_SERVER_PORT));
-        self.sockets.push(Socket::new(now, tuple));
+        self.sockets.push(Socket::new(now, tuple, self.congestion));
         tuple
     }
 
@@ -82,7 +120,7 @@ impl TcpPeer {
 
     /// Passes news of a connection on to the machine.
     fn report(&mut self, now: Instant, at: usize) {
-        let Self { peer, sockets, reports } = self;
+        let Self { peer, sockets, reports, .. } = self;
         let Some(socket) = sockets.get_mut(at) else { return };
         let tuple = socket.tuple;
         if socket.is_closed() {
@@ -110,9 +148,33 @@ impl TcpPeer {
         let known = self.sockets.iter().position(|socket| socket.tuple == tuple);
         let is_server = tuple.local.address.port() == TCP_SERVER_PORT;
         known.or_else(|| {
-            is_server.then(|| self.sockets.push(Socket::new(now, tuple)))?;
+            is_server.then(|| self.sockets.push(Socket::new(now, tuple, self.congestion)))?;
             self.sockets.len().checked_sub(1)
         })
+    }
+
+    /// Opens and ends connections as the plan and the machine want.
+    fn dial(&mut self, now: Instant) {
+        let Self { peer, sockets, dialler: Some(dialler), .. } = self else { return };
+        let Some(connection) = peer.connection().filter(|connection| connection.is_established()) else {
+            return;
+        };
+        let steps = dialler.advance(now, connection);
+        for tuple in &steps.ended {
+            if let Some(socket) =
+                sockets.iter_mut().find(|socket| socket.tuple == *tuple && !socket.is_closed())
+            {
+                socket.reset();
+            }
+        }
+        for (local, remote) in steps.missing {
+            let tuple = self.open(now, local, remote);
+            let opened = self.peer.connection().and_then(|connection| connection.open_path(now, tuple));
+            match (opened, &mut self.dialler) {
+                (Some(_), Some(dialler)) => dialler.on_open(now, tuple),
+                _ => self.reset(now, tuple),
+            }
+        }
     }
 
     fn poll_segment(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
@@ -173,12 +235,16 @@ impl Node for TcpPeer {
 
     fn poll_timeout(&mut self) -> Option<Instant> {
         let sockets = self.sockets.iter().filter_map(Socket::deadline).min();
-        sockets.into_iter().chain(self.peer.poll_timeout()).min()
+        let dialler = self.dialler.as_ref().and_then(Dialler::deadline);
+        sockets.into_iter().chain(dialler).chain(self.peer.poll_timeout()).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.sockets.iter_mut().for_each(|socket| socket.on_timeout(now));
         self.peer.handle_timeout(now);
+        if self.dialler.as_ref().and_then(Dialler::deadline).is_some_and(|at| at <= now) {
+            self.dial(now);
+        }
     }
 
     fn handle_send_error(&mut self, now: Instant, local: LocalAddress) {
@@ -193,11 +259,23 @@ impl Peer for TcpPeer {
         locals: &[LocalAddress],
         remotes: &[SocketAddr],
     ) -> Result<(), String> {
-        self.peer.connect(now, locals, remotes)
+        let Some((local, remote)) = self.dialler.as_ref().and_then(Dialler::first) else {
+            return self.peer.connect(now, locals, remotes);
+        };
+        let tuple = self.open(now, local, remote);
+        if let Some(dialler) = &mut self.dialler {
+            dialler.on_open(now, tuple);
+        }
+        self.peer.connect_over(now, tuple)
     }
 
     fn absorb_events(&mut self, now: Instant) {
         self.peer.absorb_events(now);
+        let events = self.peer.events().len();
+        if std::mem::replace(&mut self.seen, events) != events {
+            self.set_windows(now);
+            self.dial(now);
+        }
     }
 
     fn streams(&mut self) -> Option<&mut dyn Streams> {
@@ -213,6 +291,9 @@ impl Peer for TcpPeer {
     }
 
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]) {
-        self.peer.set_addresses(now, locals);
+        // The machine would open paths over UDP from them.
+        if self.dialler.is_none() {
+            self.peer.set_addresses(now, locals);
+        }
     }
 }

@@ -23,7 +23,16 @@ pub(crate) struct Header {
     pub(crate) begin: u64,
     /// Every byte before this one has arrived.
     pub(crate) ack: u64,
+    /// So many bytes from there on may be sent, rounded up to [`WINDOW_UNIT`]; [`NO_LIMIT`] if that is not limited.
+    pub(crate) window: u64,
 }
+
+/// The unit of receive windows, as by Linux's usual window scale.
+pub(crate) const WINDOW_UNIT: u64 = 128;
+/// A receive window that limits nothing.
+pub(crate) const NO_LIMIT: u64 = u64::MAX;
+/// How [`NO_LIMIT`] is written.
+const UNLIMITED: u32 = 0xFF_FFFF;
 
 impl Header {
     /// Bytes of the fields. With the headers of IP and UDP these are those of IP and of TCP with timestamps.
@@ -45,7 +54,11 @@ impl Header {
         out.push(kind);
         out.extend_from_slice(&self.begin.to_be_bytes());
         out.extend_from_slice(&self.ack.to_be_bytes());
-        out.resize(Self::LENGTH, 0);
+        // The checksum follows.
+        out.extend_from_slice(&[0; 4]);
+        let window =
+            u32::try_from(self.window.div_ceil(WINDOW_UNIT)).map_or(UNLIMITED, |units| units.min(UNLIMITED));
+        out.extend_from_slice(window.to_be_bytes().get(1..).unwrap_or_default());
         out.extend(data);
         let sum = sum(out).to_be_bytes();
         if let Some(field) = out.get_mut(Self::CHECKSUM) {
@@ -82,7 +95,11 @@ impl Header {
             _ => return None,
         };
         let number = |at: usize| Some(u64::from_be_bytes(fields.get(at..at + 8)?.try_into().ok()?));
-        Some((Self { kind, begin: number(1)?, ack: number(9)? }, rest))
+        let window = match fields.last_chunk().map(|field| u32::from_be_bytes(*field) & UNLIMITED)? {
+            UNLIMITED => NO_LIMIT,
+            units => u64::from(units) * WINDOW_UNIT,
+        };
+        Some((Self { kind, begin: number(1)?, ack: number(9)?, window }, rest))
     }
 
     /// The ranges of an acknowledgement, from what follows its fields.
@@ -109,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_has_the_size_of_one_of_tcp_and_keeps_three_ranges() {
-        let header = Header { kind: Kind::Ack, begin: 7, ack: 1 << 40 };
+        let header = Header { kind: Kind::Ack, begin: 7, ack: 1 << 40, window: NO_LIMIT };
         let early = [1_u64, 3, 5, 7].map(|at| (header.ack + at)..(header.ack + at + 1));
         for (count, length) in [(0, 24), (1, 36), (2, 44), (3, 52), (4, 52)] {
             let mut segment = Vec::new();
@@ -125,12 +142,14 @@ mod tests {
     #[test]
     fn a_segment_with_a_flipped_bit_is_refused() {
         let mut segment = Vec::new();
-        Header { kind: Kind::Data, begin: 3, ack: 700 }.write([5; 100].into_iter(), &mut segment);
+        let header = Header { kind: Kind::Data, begin: 3, ack: 700, window: 8_000 };
+        header.write([5; 100].into_iter(), &mut segment);
         for bit in 0..segment.len() * 8 {
             let mut damaged = segment.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Header::read(&damaged), None, "bit {bit}");
         }
-        assert!(Header::read(&segment).is_some());
+        let (read, _) = Header::read(&segment).unwrap();
+        assert_eq!(read, Header { window: 8_064, ..header }, "windows are rounded up");
     }
 }

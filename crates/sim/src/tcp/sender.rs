@@ -185,14 +185,20 @@ impl Sender {
         self.timer.map(|(_, at)| at).into_iter().chain(self.late_at).min()
     }
 
-    /// The next segment to send; `written` is the end of the data that there is.
-    pub(crate) fn poll(&mut self, now: Instant, written: u64) -> Option<Range<u64>> {
+    /// The next segment to send; `written` is the end of the data that there is, and `edge` that of the receive window.
+    pub(crate) fn poll(&mut self, now: Instant, written: u64, edge: u64) -> Option<Range<u64>> {
         let is_probing = std::mem::take(&mut self.is_probing);
         let room = match &self.recovery {
             Some(Recovery { reduction: Some(reduction), .. }) => reduction.allowance(),
             Some(_) | None => self.controller.window().get().saturating_sub(self.in_flight),
         };
-        let fresh = (written.saturating_sub(self.next)).min(self.segment);
+        let fits = edge.saturating_sub(self.next);
+        let fresh = match written.saturating_sub(self.next).min(self.segment) {
+            fresh if fresh <= fits => fresh,
+            // No small segment is sent beside others for a small rest of the window (RFC 9293, section 3.8.6.2.1).
+            _ if self.segments.is_empty() => fits,
+            _ => 0,
+        };
         if let Some((begin, length)) = self.first_lost().filter(|(_, length)| *length <= room) {
             self.send(now, begin, length);
             return Some(begin..begin + length);

@@ -1,15 +1,16 @@
 //! One end of a TCP connection, as far as a carrier of paths notices: bytes arrive in order or not at all, a loss on
-//! the link is a delay, the send buffer is bounded. There is no handshake, and no receive window, because the receiver
-//! always reads at once.
+//! the link is a delay, the send buffer is bounded. There is no handshake. The receiver always reads at once, so the
+//! receive window is what it is set to.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use manyway_proto::congestion::{ControllerConfig, NewReno};
+use manyway_proto::congestion::{CongestionController, ControllerConfig, NewReno};
 use manyway_proto::{ByteCount, CarrierFigures, FourTuple, Instant, Rate, Records};
 
+use super::cubic::LinuxCubic;
 use super::receiver::Receiver;
-use super::segment::{Header, Kind};
+use super::segment::{Header, Kind, NO_LIMIT};
 use super::sender::{Sender, SlowStart};
 
 /// Payload of a full segment.
@@ -27,6 +28,26 @@ enum Life {
     Closed,
 }
 
+/// The congestion control of a system's TCP connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpCongestion {
+    /// Reno (RFC 5681).
+    #[default]
+    Reno,
+    /// CUBIC (RFC 9438), as Linux has it.
+    Cubic,
+}
+
+impl TcpCongestion {
+    fn controller(self) -> Box<dyn CongestionController> {
+        let config = ControllerConfig::new(SEGMENT);
+        match self {
+            Self::Reno => Box::new(NewReno::new(&config)),
+            Self::Cubic => Box::new(LinuxCubic::new(&config)),
+        }
+    }
+}
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Socket {
@@ -38,6 +59,11 @@ pub(super) struct Socket {
     /// Data beyond the first missing byte, by its first bytes.
     early: BTreeMap<u64, Vec<u8>>,
     pub(super) records: Records,
+    /// The receive window here, and its right edge, which never moves left.
+    window: u64,
+    edge: u64,
+    /// The right edge of the peer's receive window.
+    peer_edge: u64,
     rate: Rate,
     /// Start of the measurement of the rate, and what was acknowledged then.
     measured_from: (Instant, u64),
@@ -46,15 +72,21 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(now: Instant, tuple: FourTuple) -> Self {
-        let controller = Box::new(NewReno::new(&ControllerConfig::new(SEGMENT)));
+    pub(super) fn new(now: Instant, tuple: FourTuple, congestion: TcpCongestion) -> Self {
+        let slow_start = match congestion {
+            TcpCongestion::Reno => SlowStart::UntilLoss,
+            TcpCongestion::Cubic => SlowStart::WatchesDelay,
+        };
         Self {
             tuple,
             buffer: VecDeque::new(),
-            sender: Sender::new(controller, SlowStart::UntilLoss, usize::from(SEGMENT)),
+            sender: Sender::new(congestion.controller(), slow_start, usize::from(SEGMENT)),
             receiver: Receiver::default(),
             early: BTreeMap::new(),
             records: Records::default(),
+            window: NO_LIMIT,
+            edge: 0,
+            peer_edge: NO_LIMIT,
             rate: Rate::ZERO,
             measured_from: (now, 0),
             is_blocked: false,
@@ -71,6 +103,26 @@ impl Socket {
     pub(super) fn is_full(&self) -> bool {
         let sent = usize::try_from(self.sender.next() - self.sender.acknowledged()).unwrap_or(usize::MAX);
         self.buffer.len().saturating_sub(sent) >= MOST_UNSENT
+    }
+
+    /// Bounds what the peer has in flight; a larger window is announced at once.
+    pub(super) fn set_window(&mut self, now: Instant, window: Option<ByteCount>) {
+        let window = window.map_or(NO_LIMIT, ByteCount::get);
+        if window > self.window {
+            self.receiver.acknowledge(now);
+        }
+        if window < NO_LIMIT && self.edge == NO_LIMIT {
+            self.edge = 0;
+        }
+        self.window = window;
+    }
+
+    /// The fields of a segment that leaves.
+    fn header(&mut self, kind: Kind, begin: u64) -> Header {
+        let ack = self.receiver.received();
+        self.edge = self.edge.max(ack.saturating_add(self.window));
+        let window = if self.edge == NO_LIMIT { NO_LIMIT } else { self.edge - ack };
+        Header { kind, begin, ack, window }
     }
 
     /// Ends the connection at once.
@@ -107,22 +159,22 @@ impl Socket {
 
     /// Writes the next segment; false if there is none now.
     pub(super) fn poll_segment(&mut self, now: Instant, segment: &mut Vec<u8>) -> bool {
-        let header = |kind, begin| Header { kind, begin, ack: self.receiver.received() };
         match self.life {
             Life::Closed => return false,
             Life::Resetting => {
-                header(Kind::Reset, self.sender.acknowledged()).write(std::iter::empty(), segment);
+                let header = self.header(Kind::Reset, self.sender.acknowledged());
+                header.write(std::iter::empty(), segment);
                 self.life = Life::Closed;
                 return true;
             }
             Life::Open => {}
         }
         let written = self.sender.acknowledged() + ByteCount::of(self.buffer.len()).get();
-        if let Some(range) = self.sender.poll(now, written) {
+        if let Some(range) = self.sender.poll(now, written, self.peer_edge) {
             let place = |at: u64| usize::try_from(at - self.sender.acknowledged()).unwrap_or(usize::MAX);
             let (begin, end) = (place(range.start), place(range.end));
-            let data = self.buffer.iter().skip(begin).take(end - begin).copied();
-            header(Kind::Data, range.start).write(data, segment);
+            let header = self.header(Kind::Data, range.start);
+            header.write(self.buffer.iter().skip(begin).take(end - begin).copied(), segment);
             // Only an acknowledgement tells which data is missing.
             if !self.receiver.has_gap() {
                 self.receiver.on_acknowledged();
@@ -131,7 +183,8 @@ impl Socket {
         }
         let is_due = self.receiver.due().is_some_and(|due| due <= now);
         if is_due {
-            header(Kind::Ack, self.sender.next()).write_ack(self.receiver.early(), segment);
+            let header = self.header(Kind::Ack, self.sender.next());
+            header.write_ack(self.receiver.early(), segment);
             self.receiver.on_acknowledged();
         }
         is_due
@@ -170,6 +223,9 @@ impl Socket {
 
     fn on_ack(&mut self, now: Instant, header: Header, rest: &[u8]) {
         let before = self.sender.acknowledged();
+        let edge = header.ack.saturating_add(header.window);
+        // A receiver never takes back what it has granted, but for a limit where there was none.
+        self.peer_edge = if self.peer_edge == NO_LIMIT { edge } else { self.peer_edge.max(edge) };
         self.sender.on_ack(now, header.ack, header.ranges(rest));
         let fresh = usize::try_from(self.sender.acknowledged() - before).unwrap_or(usize::MAX);
         drop(self.buffer.drain(..fresh.min(self.buffer.len())));

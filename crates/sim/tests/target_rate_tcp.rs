@@ -1,0 +1,123 @@
+//! Target rates over TCP: the receive windows of the system bound what the peer has in flight, on one TCP connection or on
+//! several between the same addresses.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway_proto::{
+    ByteCount, ConnectionConfig, FourTuple, LocalAddress, PathState, PathStatistics, Rate, RateAlgorithm,
+    Rng, StreamId, TargetRate,
+};
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
+use manyway_sim::traffic::Exchange;
+use manyway_sim::{EndpointPeer, Pair, PairBuilder, Side, TcpPeer, TcpPlan};
+
+type TcpPair = Pair<TcpPeer>;
+
+const WANTED: Rate = Rate::from_bits_per_second(800_000);
+
+fn peer(rng: Rng, make: fn(Arc<ConnectionConfig>, Rng) -> EndpointPeer) -> TcpPeer {
+    let mut config = ConnectionConfig::default();
+    config.path_limit = 31;
+    TcpPeer::new(make(Arc::new(config), rng))
+}
+
+/// The server sends without end over so many TCP connections, and the client wants a rate.
+fn streaming(down: LinkConfig, connections: u8, target: TargetRate) -> TcpPair {
+    let up = LinkConfig::new(mbit(6), 40 * MS);
+    let builder = PairBuilder::new().seed(5).path_with(up, down);
+    let mut pair =
+        builder.build(|rng| peer(rng, EndpointPeer::client), |rng| peer(rng, EndpointPeer::server));
+    let (links, remote) = (pair.paths()[0], pair.servers()[0].address);
+    let local = LocalAddress { interface: links.interface.index, address: (links.address, 0).into() };
+    pair.peer(Side::Client)
+        .unwrap()
+        .set_plan(TcpPlan { pairs: vec![(local, remote)], connections: connections.into() });
+    pair.connect(5 * SECOND).unwrap();
+    pair.run_for(SECOND).unwrap();
+    let host = pair.host(Side::Server);
+    pair.start(Side::Server, Box::new(Exchange::new(host, megabytes(1 << 20))));
+    pair.run_for(200 * MS).unwrap();
+    let now = pair.now();
+    let client = pair.peer(Side::Client).unwrap();
+    let stream = StreamId::new(Side::Server, 0);
+    client.connection().unwrap().set_target_rate(now, stream, Some(target)).unwrap();
+    client.set_windows(now);
+    pair.run_for(15 * SECOND).unwrap();
+    pair
+}
+
+/// Over so many TCP connections, always.
+fn over(connections: u8) -> TargetRate {
+    let mut target = TargetRate::new(WANTED);
+    target.connections = connections;
+    target
+}
+
+fn paths(pair: &mut TcpPair) -> Vec<PathStatistics> {
+    let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+    let mut paths = connection.statistics().paths;
+    paths.retain(|path| path.state == PathState::Active);
+    paths
+}
+
+fn assert_held(pair: &mut TcpPair, time: Duration) {
+    let before = pair.received(Side::Client).total();
+    pair.run_for(time).unwrap();
+    let rate = (pair.received(Side::Client).total() - before).per(time);
+    let wanted = WANTED.bytes_per_second();
+    let range = wanted * 95 / 100..=wanted + TargetRate::new(WANTED).guard().bytes_per_second() + 1_000;
+    assert!(range.contains(&rate.bytes_per_second()), "{rate}");
+}
+
+// spec 6.83
+#[test]
+fn a_target_is_held_over_one_tcp_connection_and_over_five_without_a_queue() {
+    for connections in [1, 5] {
+        let down = LinkConfig::new(mbit(6), 40 * MS);
+        let mut pair = streaming(down, connections, over(connections));
+        assert_held(&mut pair, MINUTE);
+        let paths = paths(&mut pair);
+        assert_eq!(paths.len(), usize::from(connections));
+        assert!(paths.iter().all(|path| path.smoothed_rtt < 130 * MS && !path.tuple.is_datagram()));
+        let link = pair.paths()[0].down;
+        let dropped =
+            |pair: &TcpPair| pair.world().network().link(link).unwrap().counters().queue_full.packets;
+        let before = dropped(&pair);
+        pair.run_for(MINUTE).unwrap();
+        assert_eq!(dropped(&pair), before);
+    }
+}
+
+// spec 6.84
+#[test]
+fn the_advanced_algorithm_opens_connections_while_losses_hold_one_back() {
+    let mut target = TargetRate::new(WANTED);
+    target.algorithm = RateAlgorithm::Advanced;
+    let clean = LinkConfig::new(mbit(6), 40 * MS);
+    assert_eq!(paths(&mut streaming(clean.clone(), 1, target)).len(), 1);
+    let lossy = clean.with_loss(LossModel::Random(Probability::from_percent(10.0)));
+    let mut pair = streaming(lossy, 1, target);
+    pair.run_for(30 * SECOND).unwrap();
+    let count = paths(&mut pair).len();
+    assert!((2..=5).contains(&count), "{count}");
+}
+
+#[test]
+fn a_tcp_connection_that_is_reset_is_replaced_and_the_target_held() {
+    let mut pair = streaming(LinkConfig::new(mbit(6), 40 * MS), 3, over(3));
+    let tuples: Vec<FourTuple> = paths(&mut pair).iter().map(|path| path.tuple).collect();
+    for tuple in &tuples {
+        let now = pair.now();
+        pair.peer(Side::Client).unwrap().reset(now, *tuple);
+        pair.run_for(5 * SECOND).unwrap();
+        let after = paths(&mut pair);
+        assert_eq!(after.len(), 3);
+        assert!(after.iter().all(|path| path.tuple != *tuple));
+    }
+    assert_held(&mut pair, 30 * SECOND);
+    assert!(pair.received(Side::Client).total() > ByteCount(4_000_000));
+}
