@@ -43,11 +43,11 @@ pub struct ManywaySettings {
     pub wire: Wire,
     /// Name of the scheduler.
     pub scheduler: Option<String>,
-    /// Whether its paths go over TCP connections of the system instead of UDP. On sockets only.
+    /// Whether its paths go over TCP connections of the system instead of UDP, in virtual time over those of a model.
     pub over_tcp: bool,
     /// TCP connections on each interface, at most for the advanced algorithm of a target. Default 1, with a target 5.
     pub connections: Option<u8>,
-    /// The rate at which the receiver wants bulk. On sockets only.
+    /// The rate at which the receiver wants bulk.
     pub target: Option<Target>,
     /// Name of the congestion control; over TCP that of the system.
     pub congestion: Option<String>,

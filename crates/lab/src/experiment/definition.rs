@@ -69,6 +69,8 @@ pub enum Unit {
     Share,
     /// How many times.
     Times,
+    /// A whole number.
+    Number,
 }
 
 /// A claim.

@@ -22,6 +22,7 @@ mod mmsp_links;
 mod mmsp_setup;
 mod mmsp_table41;
 mod mmsp_table42;
+mod multitcp;
 mod plan;
 mod quantity;
 pub mod report;
@@ -36,7 +37,7 @@ pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
 /// All, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 16] = [
+pub const EXPERIMENTS: [&Experiment; 22] = [
     &mmsp_setup::EXPERIMENT,
     &mmsp_table41::EXPERIMENT,
     &mmsp_table42::EXPERIMENT,
@@ -49,6 +50,12 @@ pub const EXPERIMENTS: [&Experiment; 16] = [
     &cmt_chunks::BY_NUMBER,
     &cmt_paths::EXPERIMENT,
     &cmt_duplicates::EXPERIMENT,
+    &multitcp::FIGURE_82,
+    &multitcp::FIGURE_83,
+    &multitcp::FIGURE_84,
+    &multitcp::FIGURE_85,
+    &multitcp::FIGURE_86,
+    &multitcp::FIGURE_87,
     &goff_fig3::EXPERIMENT,
     &goff_fig4::EXPERIMENT,
     &goff_fig5::SAME_ADDRESS,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manyway_transfer::Playback;
+
 use super::Row;
 use crate::campaign::{Case, Results, Run, Standing};
 use crate::measures::{Recovery, count, counted, megabits};
@@ -60,6 +62,8 @@ pub enum Measure {
     MessageP99,
     /// What all routes delivered to the receiver over what the best one did: how many copies arrived.
     Copies,
+    /// How often a film of so many bits a second stops that plays while it arrives.
+    Stops(u64),
 }
 
 /// The context of looking up a number.
@@ -149,6 +153,18 @@ impl Place<'_> {
                 let carried = || outcome.routes.iter().map(|route| towards(receiver, route).total().get());
                 let most = carried().max().filter(|most| *most > 0)?;
                 Some(count(carried().sum()) / count(most))
+            }
+            Measure::Stops(bits_per_second) => {
+                let flows = counted(scenario, run.course.as_ref()?);
+                let flow = flows.first()?.flow;
+                let mut playback = Playback::new(bits_per_second);
+                let mut until = Duration::ZERO;
+                for bytes in flow.arrivals.bins() {
+                    until += Arrivals::BIN;
+                    playback.on_bytes(until, *bytes);
+                }
+                playback.on_bytes(scenario.duration, 0);
+                Some(f64::from(playback.stops()))
             }
         }
     }

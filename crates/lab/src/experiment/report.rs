@@ -124,6 +124,7 @@ fn number(unit: Unit, value: f64) -> String {
         Unit::Seconds => format!("{value:.2} s"),
         Unit::Share => format!("{:.1} %", value * 100.0),
         Unit::Times => format!("{value:.2}"),
+        Unit::Number => format!("{value:.0}"),
     }
 }
 

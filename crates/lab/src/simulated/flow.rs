@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use manyway_proto::{Instant, MessageOutcome, StreamId};
+use manyway_proto::{Instant, MessageOutcome, StreamId, TargetRate};
 use manyway_sim::traffic::{Read, Streams};
-use manyway_sim::{HostId, Law, Pattern, Reference};
+use manyway_sim::{HostId, Law, Pattern, Reference, TcpPeer};
 
 use crate::outcome::{Arrivals, Flow};
 use crate::scenario::{Direction, Scenario, Side, Traffic, message_options};
@@ -24,6 +24,8 @@ pub(super) struct Stream {
     is_finished: bool,
     read: u64,
     has_ended: bool,
+    /// Whether its receiver has set a target rate.
+    is_held: bool,
     arrivals: Arrivals,
     latencies: Vec<Duration>,
 }
@@ -154,6 +156,7 @@ impl Stream {
             is_finished: false,
             read: 0,
             has_ended: false,
+            is_held: false,
             arrivals: Arrivals::default(),
             latencies: Vec::new(),
         }
@@ -254,6 +257,16 @@ impl Stream {
                 }
             }
         }
+    }
+
+    /// Sets the target rate of bulk at its receiver, as soon as that knows the stream.
+    pub(super) fn hold(&mut self, now: Instant, target: &TargetRate, receiver: &mut TcpPeer) {
+        let Some(id) = self.id.filter(|_| !self.is_held && matches!(self.load, Load::Bulk { .. })) else {
+            return;
+        };
+        let Some(connection) = receiver.connection() else { return };
+        self.is_held = connection.set_target_rate(now, id, Some(*target)).is_ok();
+        receiver.set_windows(now);
     }
 
     /// Receives arrived messages.

@@ -11,7 +11,8 @@ mod flow;
 mod run;
 mod stage;
 
-use manyway_proto::ConnectionConfig;
+use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm, TargetRate};
+use manyway_sim::TcpCongestion;
 
 use crate::contender::{ManywaySettings, RouteChoice, Wire, thesis};
 use crate::outcome::RouteTotals;
@@ -55,9 +56,9 @@ impl Runner for Simulated {
         let Contender::Manyway(settings) = contender else {
             return Err(LabError::Unsupported("only Manyway runs in virtual time".to_owned()));
         };
-        let config = config(&self.config, settings)?;
+        let setup = Setup::new(&self.config, settings)?;
         let route = match settings.routes {
-            RouteChoice::All => return Ok(run::run(scenario, (settings.wire, config), seed)),
+            RouteChoice::All => return Ok(run::run(scenario, &setup, seed)),
             RouteChoice::Best => scenario.best_route(),
             RouteChoice::Only(route) => route,
         };
@@ -66,7 +67,7 @@ impl Runner for Simulated {
             let text = format!("{} has {count} routes, not {}", scenario.name, route + 1);
             return Err(LabError::Unsupported(text));
         }
-        let mut outcome = run::run(&scenario.clone().single(route), (settings.wire, config), seed);
+        let mut outcome = run::run(&scenario.clone().single(route), &setup, seed);
         outcome.routes.resize_with(1, RouteTotals::default);
         outcome.routes.resize_with(count, RouteTotals::default);
         outcome.routes.swap(0, route);
@@ -75,8 +76,6 @@ impl Runner for Simulated {
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {
         let who = match contender {
-            Contender::Manyway(settings) if settings.over_tcp => "Manyway over TCP",
-            Contender::Manyway(settings) if settings.target.is_some() => "a target rate",
             Contender::Manyway(_) => return Ok(()),
             Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
             Contender::Mptcp { .. } => "kernel MPTCP",
@@ -88,20 +87,70 @@ impl Runner for Simulated {
     }
 }
 
-fn config(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<ConnectionConfig, LabError> {
-    let unknown = |error: manyway_proto::ConfigError| LabError::Unsupported(error.to_string());
-    let mut config = base.clone();
-    if settings.wire == Wire::Mmsp1 {
-        thesis(&mut config).map_err(unknown)?;
+/// The settings of both ends of a run.
+#[derive(Debug, Clone)]
+struct Setup {
+    wire: Wire,
+    config: ConnectionConfig,
+    /// TCP below the paths, instead of UDP.
+    tcp: Option<Tcp>,
+    /// What the receiver of bulk wants.
+    target: Option<TargetRate>,
+}
+
+/// How paths use TCP.
+#[derive(Debug, Clone, Copy)]
+struct Tcp {
+    /// Connections for each pair of addresses, unless a target wants another number.
+    connections: usize,
+    congestion: TcpCongestion,
+}
+
+/// Most paths of a connection where a pair of addresses may have several.
+const PATH_LIMIT: u32 = 31;
+
+impl Setup {
+    fn new(base: &ConnectionConfig, settings: &ManywaySettings) -> Result<Self, LabError> {
+        let unknown = |error: ConfigError| LabError::Unsupported(error.to_string());
+        let mut config = base.clone();
+        if settings.wire == Wire::Mmsp1 {
+            thesis(&mut config).map_err(unknown)?;
+        }
+        if let Some(name) = &settings.scheduler {
+            config.set_scheduler(name).map_err(unknown)?;
+        }
+        if let Some(mode) = settings.pairs {
+            config.pairs = mode;
+        }
+        let target = settings.target.map(|target| target.setting(settings.connections)).transpose();
+        let target = target.map_err(unknown)?;
+        let tcp = settings.over_tcp.then(|| {
+            let congestion = congestion_of_tcp(settings.congestion.as_deref())?;
+            let connections = match &target {
+                // It begins with one by itself.
+                Some(target) if target.algorithm == RateAlgorithm::Advanced => 1,
+                Some(target) => target.connections,
+                None => settings.connections.unwrap_or(1),
+            };
+            Ok(Tcp { connections: connections.into(), congestion })
+        });
+        let tcp = tcp.transpose()?;
+        if tcp.is_some() {
+            config.path_limit = PATH_LIMIT;
+        } else if let Some(name) = &settings.congestion {
+            config.set_congestion(name).map_err(unknown)?;
+        }
+        Ok(Self { wire: settings.wire, config, tcp, target })
     }
-    if let Some(name) = &settings.scheduler {
-        config.set_scheduler(name).map_err(unknown)?;
+}
+
+/// The congestion control of the modelled TCP; CUBIC is that of most systems.
+fn congestion_of_tcp(name: Option<&str>) -> Result<TcpCongestion, LabError> {
+    match name {
+        None | Some("cubic") => Ok(TcpCongestion::Cubic),
+        Some("reno" | "new-reno") => Ok(TcpCongestion::Reno),
+        Some(name) => Err(LabError::Unsupported(format!(
+            "TCP in virtual time has the congestion controls cubic and reno, not {name}"
+        ))),
     }
-    if let Some(name) = &settings.congestion {
-        config.set_congestion(name).map_err(unknown)?;
-    }
-    if let Some(mode) = settings.pairs {
-        config.pairs = mode;
-    }
-    Ok(config)
 }

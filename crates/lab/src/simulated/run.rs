@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionConfig, ConnectionError, Instant};
+use manyway_proto::{ConnectionError, Instant, TargetRate};
 use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
+use super::Setup;
 use super::cross::CrossRecord;
 use super::flow::{self, Stream};
 use super::stage::Stage;
 use crate::Outcome;
-use crate::contender::Wire;
 use crate::outcome::Delivery;
 use crate::scenario::{Ending, Event, Scenario, Side};
 
@@ -32,13 +32,15 @@ const MOST_PATHS: usize = 8;
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Runs a scenario over all of its routes.
-pub(super) fn run(scenario: &Scenario, (wire, config): (Wire, ConnectionConfig), seed: u64) -> Outcome {
+pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
     let paths = {
         let routes: Vec<usize> = (0..scenario.routes.len()).collect();
-        scenario.groups(&routes, config.pairs).len().min(MOST_PATHS)
+        let pairs = scenario.groups(&routes, setup.config.pairs).len().min(MOST_PATHS);
+        pairs * setup.tcp.map_or(1, |tcp| tcp.connections)
     };
     let mut run = Run {
-        stage: Stage::new(scenario, (wire, config), seed),
+        stage: Stage::new(scenario, setup, seed),
+        target: setup.target.clone(),
         model: Reference::default(),
         streams: Vec::new(),
         cross: CrossRecord::new(scenario),
@@ -67,6 +69,8 @@ pub(super) fn run(scenario: &Scenario, (wire, config): (Wire, ConnectionConfig),
 
 struct Run {
     stage: Stage,
+    /// What the receiver of bulk wants.
+    target: Option<TargetRate>,
     /// The expected data of the applications.
     model: Reference,
     streams: Vec<Stream>,
@@ -238,6 +242,13 @@ impl Run {
                 }
             }
             result.map_err(|law| self.stage.world.laws_mut().broken(now, law))?;
+        }
+        if let Some(target) = &self.target {
+            for stream in &mut self.streams {
+                if let Some(peer) = self.stage.peer(stream.sender.other()) {
+                    stream.hold(now, target, peer);
+                }
+            }
         }
         Ok(())
     }

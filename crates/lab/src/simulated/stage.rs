@@ -10,9 +10,10 @@ use manyway_sim::nat::Nat;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::{
     CrossFlow, CrossHost, EndpointPeer, HostId, InterfaceId, LinkId, Network, Part, Peer as _, RouteId,
-    Sizes, Stripe, Transit, World,
+    Sizes, Stripe, TcpPeer, TcpPlan, Transit, World,
 };
 
+use super::{Setup, Tcp};
 use crate::contender::Wire;
 use crate::outcome::RouteTotals;
 use manyway_sim::{CLIENT_PORT, SERVER_PORT};
@@ -68,20 +69,25 @@ struct Route {
 
 impl Stage {
     /// Builds the network of a scenario; everything random in it follows from the seed.
-    pub(super) fn new(scenario: &Scenario, (wire, mut config): (Wire, ConnectionConfig), seed: u64) -> Self {
+    pub(super) fn new(scenario: &Scenario, setup: &Setup, seed: u64) -> Self {
+        let mut config = setup.config.clone();
         let mut world = World::new(seed);
         if let Ending::NoPath(patience) = scenario.ending {
             config.no_path_timeout = patience;
         }
         let (near, far) = (Arc::new(config.clone()), Arc::new(naming(config, &scenario.server)));
         let [client, server] = [world.fork_rng(), world.fork_rng()];
-        let [client, server] = match wire {
+        let [client, server] = match setup.wire {
             Wire::Mmsp2 => [EndpointPeer::client(near, client), EndpointPeer::server(far, server)],
             Wire::Mmsp1 => {
                 [EndpointPeer::mmsp1_client(near, client), EndpointPeer::mmsp1_server(far, server)]
             }
         };
-        let [client, server] = [client, server].map(|peer| world.add_node(CrossHost::new(peer)));
+        let congestion = setup.tcp.map(|tcp| tcp.congestion).unwrap_or_default();
+        let [client, server] = [client, server].map(|peer| {
+            let peer = TcpPeer::new(peer).with_congestion(congestion);
+            world.add_node(CrossHost::new(peer))
+        });
         let now = world.now();
         let network = world.network_mut();
         // Scenarios count whole IP packets.
@@ -105,7 +111,31 @@ impl Stage {
                 stage.add_route((from, to), route);
             }
         }
+        if let Some(tcp) = setup.tcp {
+            stage.plan(scenario, tcp);
+        }
         stage
+    }
+
+    /// Lets the client use TCP alone: each of its interfaces a route of its own to an interface of the server that no other
+    /// uses, if there is one.
+    fn plan(&mut self, scenario: &Scenario, tcp: Tcp) {
+        let mut taken = Vec::new();
+        let mut pairs = Vec::new();
+        for interface in 0..scenario.client.len() {
+            let mut routes: Vec<_> = (0..scenario.routes.len())
+                .filter(|route| scenario.routes.get(*route).is_some_and(|route| route.client == interface))
+                .collect();
+            routes
+                .sort_by_key(|route| taken.contains(&scenario.routes.get(*route).map(|route| route.server)));
+            let Some(route) = routes.first().copied() else { continue };
+            taken.push(scenario.routes.get(route).map(|route| route.server));
+            pairs.extend(self.ends(scenario, route).map(|[near, far]| (near, far.address)));
+        }
+        let plan = TcpPlan { pairs, connections: tcp.connections };
+        if let Some(client) = self.peer(Side::Client) {
+            client.set_plan(plan);
+        }
     }
 
     /// Flips a bit in some of what the client sends for the first time.
@@ -145,7 +175,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn peer(&mut self, side: Side) -> Option<&mut EndpointPeer> {
+    pub(super) fn peer(&mut self, side: Side) -> Option<&mut TcpPeer> {
         let host = self.host(side);
         self.world.node_mut(host).map(CrossHost::peer)
     }
@@ -205,7 +235,7 @@ impl Stage {
         for local in locals {
             let mut terms = PathTerms::default();
             terms.cost = self.cost(local.interface);
-            if let Some(connection) = self.peer(Side::Client).and_then(EndpointPeer::connection) {
+            if let Some(connection) = self.peer(Side::Client).and_then(TcpPeer::connection) {
                 connection.set_terms(local, terms);
             }
         }
@@ -220,7 +250,7 @@ impl Stage {
 
     /// Number of paths that carry data, as the client sees it.
     pub(super) fn ready_paths(&mut self) -> usize {
-        let connection = self.peer(Side::Client).and_then(EndpointPeer::connection);
+        let connection = self.peer(Side::Client).and_then(TcpPeer::connection);
         connection.map_or(0, |connection| {
             connection.statistics().paths.iter().filter(|path| path.state.carries_data()).count()
         })
