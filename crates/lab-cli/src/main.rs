@@ -4,7 +4,7 @@ use std::process::ExitCode as ProcessExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use manyway_lab_cli::args::{self, Action, Cli};
-use manyway_lab_cli::command::{agent, lab, sim};
+use manyway_lab_cli::command::{agent, experiments, lab, sim};
 use manyway_terminal::ending::{Reader, fail, fail_to_parse, print};
 use manyway_terminal::{CommandError, ExitCode, documents, logging};
 
@@ -31,6 +31,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         None => lab::run(global, &cli.scenarios),
         Some(Action::Lab(action)) => lab::act(global, action),
         Some(Action::Sim(arguments)) => sim::run(global, arguments),
+        Some(Action::Experiments(arguments)) => experiments::run(global, arguments),
         Some(Action::LabAgent) => agent::run(),
         Some(Action::Completion(arguments)) => {
             print(|out| documents::completion(Cli::command(), arguments.shell, out))

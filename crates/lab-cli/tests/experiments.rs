@@ -77,6 +77,39 @@ fn experiments_are_listed_and_run_by_themselves() {
     }
 }
 
+#[test]
+fn the_experiments_of_several_documents_make_one_page() {
+    let place = tempfile::TempDir::new().unwrap();
+    let report = place.path().join("report");
+    let names = ["ams-fig9", "goff-fig5a"];
+    let options = ["--only", "virtual", "--quick", "--report", report.to_str().unwrap()];
+    let output = lab(&[&["experiments"], &names[..], &options].concat());
+    let text = out(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in ["in virtual time:\nams-fig9: ", "AMS", "not run"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let page = std::fs::read_to_string(report.join("index.html")).unwrap();
+    let sections: Vec<&str> = page.split("<section>").collect();
+    assert_eq!(sections.len(), 3);
+    assert!(names.iter().all(|name| sections[0].contains(name)) && sections[0].matches("holds").count() == 2);
+    // A figure of the document, and curves over time where its figure is one.
+    assert!(
+        sections[1..].iter().all(|section| section.contains("<svg") && section.contains("the document: "))
+    );
+    assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
+    assert!(report.join("figures/ams-fig9-figure.svg").exists());
+    let output = lab(&["experiments", "ams-fig9", "--only", "virtual", "--quick", "--json"]);
+    let lines = json(&output);
+    let last = lines.last().unwrap();
+    assert_eq!((&last["world"], &last["experiment"]["holds"]), (&"in virtual time".into(), &true.into()));
+    let output = lab(&["experiments", "ams-fig8"]);
+    assert!(
+        output.status.code() == Some(2) && err(&output).contains("no experiment is called"),
+        "{output:?}"
+    );
+}
+
 /// The document's setting with real sockets: a new address of the receiver is used, and the connection survives the
 /// death of its first path. Whether its figures are reached depends on the machine.
 #[cfg(target_os = "linux")]

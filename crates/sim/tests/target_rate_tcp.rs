@@ -11,6 +11,7 @@ use manyway_proto::{
     Rng, StreamId, TargetRate,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::nightly::few_or_many;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPeer, Pair, PairBuilder, Side, TcpPeer, TcpPlan};
@@ -120,4 +121,18 @@ fn a_tcp_connection_that_is_reset_is_replaced_and_the_target_held() {
     }
     assert_held(&mut pair, 30 * SECOND);
     assert!(pair.received(Side::Client).total() > ByteCount(4_000_000));
+}
+
+/// A day in the nightly run, and half an hour otherwise.
+#[test]
+fn connections_may_break_all_day_and_the_target_is_held() {
+    let mut pair = streaming(LinkConfig::new(mbit(6), 40 * MS), 3, over(3));
+    for _ in 0..few_or_many(3, 144) {
+        let (now, broken) = (pair.now(), paths(&mut pair)[0].tuple);
+        pair.peer(Side::Client).unwrap().reset(now, broken);
+        pair.run_for(5 * SECOND).unwrap();
+        assert_held(&mut pair, 10 * MINUTE);
+        let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
+        assert_eq!(connection.statistics().paths.len(), 3);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod completion;
+mod experiments;
 mod global;
 mod lab;
 mod places;
@@ -9,6 +10,7 @@ mod sim;
 
 pub use campaign::{CampaignArgs, SettingsArgs, Ways};
 pub use completion::CompletionArgs;
+pub use experiments::{ExperimentsArgs, Only};
 pub use global::GlobalArgs;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use lab::PROPERTIES;
@@ -42,6 +44,9 @@ pub enum Action {
     Lab(LabAction),
     /// Run Manyway through the same scenarios in virtual time
     Sim(Box<SimArgs>),
+    /// Run the experiments of the documents, and make one page of all
+    #[command(after_help = experiments::EXAMPLES)]
+    Experiments(ExperimentsArgs),
     /// Be one end of a run of the lab, which starts this itself
     ///
     /// It reads its assignment, a JSON document, and orders from standard input, and answers with JSON lines.

@@ -2,5 +2,6 @@
 
 pub mod agent;
 pub mod campaign;
+pub mod experiments;
 pub mod lab;
 pub mod sim;

@@ -245,16 +245,9 @@ const NONE: f64 = f64::NAN;
 
 /// The scenario with a source that can send at any rate, since the receiver chooses it.
 fn wanted(scenario: &str) -> String {
-    let is_source = |before: &str| before == "bulk = \"down\"";
-    let mut before = "";
-    let mut lines = Vec::new();
-    for line in scenario.lines() {
-        if !is_source(before) {
-            lines.push(line);
-        }
-        before = line;
-    }
-    lines.join("\n")
+    let Some((before, after)) = scenario.split_once("bulk = \"down\"\nrate = ") else { return String::new() };
+    let rest = after.split_once('\n').map_or("", |(_, rest)| rest);
+    format!("{before}bulk = \"down\"\n{rest}")
 }
 
 /// The phases of the dumb-bell, each with what one, two and five connections got.

@@ -20,7 +20,7 @@ use crate::scenario::{Scenario, Side};
 /// A figure and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
-    case: usize,
+    pub(super) case: usize,
     /// Its file name, without the extension.
     pub(super) file: String,
     pub(super) svg: String,
@@ -162,14 +162,7 @@ fn file_name(name: &str) -> String {
 
 /// The whole page.
 pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, &[Figure])) -> String {
-    let mut page = String::new();
-    let title = "Manyway in the lab";
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <h1>{title}</h1>\n"
-    );
+    let mut page = begin("Manyway in the lab");
     if let Some(sentence) = result::sentence(results) {
         let _ = writeln!(page, "<p><strong>{}</strong></p>", escape(&sentence));
     }
@@ -195,8 +188,21 @@ pub(super) fn page(results: &Results, origin: &Origin, (lead, figures): (&Lead, 
     for (place, case) in results.plan.cases.iter().enumerate() {
         section(&mut page, case, figures.iter().filter(|figure| figure.case == place));
     }
-    page.push_str("</body>\n</html>\n");
+    end(&mut page);
     page
+}
+
+/// The beginning of a page, up to its title.
+pub(super) fn begin(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{title}</h1>\n"
+    )
+}
+
+pub(super) fn end(page: &mut String) {
+    page.push_str("</body>\n</html>\n");
 }
 
 fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
@@ -234,7 +240,7 @@ fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
     pairs
 }
 
-fn list(page: &mut String, pairs: &[(&str, String)]) {
+pub(super) fn list(page: &mut String, pairs: &[(&str, String)]) {
     page.push_str("<dl>\n");
     for (name, value) in pairs {
         let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
@@ -242,7 +248,7 @@ fn list(page: &mut String, pairs: &[(&str, String)]) {
     page.push_str("</dl>\n");
 }
 
-fn grid(page: &mut String, grid: &Grid) {
+pub(super) fn grid(page: &mut String, grid: &Grid) {
     let class = |align: &Align| if *align == Align::Right { " class=\"number\"" } else { "" };
     page.push_str("<table>\n<thead><tr>");
     for (name, align) in &grid.columns {
@@ -296,14 +302,14 @@ fn opening(page: &mut String, lead: &Lead) {
     lead.pictures.iter().for_each(|picture| draw_into(page, &picture.svg));
 }
 
-fn draw_into(page: &mut String, svg: &str) {
+pub(super) fn draw_into(page: &mut String, svg: &str) {
     // Within HTML the namespace of SVG is implied.
     let svg = svg.replace(" xmlns=\"http://www.w3.org/2000/svg\"", "");
     let _ = writeln!(page, "<figure>{svg}</figure>");
 }
 
 /// Escapes text for HTML.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

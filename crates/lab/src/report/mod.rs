@@ -14,6 +14,7 @@ mod result;
 mod table;
 #[cfg(test)]
 mod tests;
+mod volume;
 
 use std::path::Path;
 use std::{fs, io};
@@ -26,6 +27,7 @@ pub use matrix::matrix;
 pub use origin::Origin;
 pub(crate) use table::remarks;
 pub use table::table;
+pub use volume::{Chapter, HEADS, World, verdicts, write_volume};
 
 use crate::campaign::Results;
 use crate::error::LabError;

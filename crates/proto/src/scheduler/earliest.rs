@@ -216,7 +216,7 @@ fn estimate(now: Instant, path: &PathView, gain: Option<Gain>) -> Estimate<'_> {
     let measured = path.expected_rate();
     let rate = measured.min(path.window.per(path.rtt.smoothed)).max(SLOWEST);
     let cap = gain.filter(|_| !is_searching(path)).map_or(ByteCount::MAX, |gain| cap(path, measured, gain));
-    // A stream carrier takes a little more than its window, so that it never runs dry.
+    // If a path accepts more than its window, as one over TCP does so that it never runs dry, that is the limit.
     let takes =
         if path.sendable > ByteCount::ZERO { path.in_flight + path.sendable } else { ByteCount::ZERO };
     let limit = path.window.max(takes).min(cap);

@@ -52,6 +52,11 @@ impl Dialler {
         self.open.insert(tuple, (now, false));
     }
 
+    /// Nothing is to be opened any more.
+    pub(super) fn stop(&mut self) {
+        self.again_at = None;
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.again_at
     }

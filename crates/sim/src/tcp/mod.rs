@@ -35,8 +35,9 @@ pub use socket::TcpCongestion;
 
 /// The port at which a server accepts TCP connections.
 pub const TCP_SERVER_PORT: u16 = 443;
-/// The first port of a client's TCP connections.
+/// The ports of a client's TCP connections, in turn.
 const FIRST_CLIENT_PORT: u16 = 50_000;
+const CLIENT_PORTS: u16 = 15_000;
 
 /// A protocol machine whose paths go over UDP and over TCP connections of a modelled system below it.
 ///
@@ -46,6 +47,8 @@ const FIRST_CLIENT_PORT: u16 = 50_000;
 pub struct TcpPeer {
     peer: EndpointPeer,
     sockets: Vec<Socket>,
+    /// The place of the next connection's port.
+    next_port: u16,
     congestion: TcpCongestion,
     reports: bool,
     dialler: Option<Dialler>,
@@ -57,7 +60,7 @@ impl TcpPeer {
     /// Adds a model of TCP below a machine.
     pub fn new(peer: EndpointPeer) -> Self {
         let congestion = TcpCongestion::default();
-        Self { peer, sockets: Vec::new(), congestion, reports: true, dialler: None, seen: 0 }
+        Self { peer, sockets: Vec::new(), next_port: 0, congestion, reports: true, dialler: None, seen: 0 }
     }
 
     /// Sets the congestion control of the system's TCP. Default Reno.
@@ -100,12 +103,12 @@ impl TcpPeer {
         &mut self.peer
     }
 
-    /// Connects from an address of this host to the TCP port of a server; the connection's number among those of this
-    /// host makes its port.
+    /// Connects from an address of this host to the TCP port of a server; each connection has the next port.
     pub fn open(&mut self, now: Instant, from: LocalAddress, to: SocketAddr) -> FourTuple {
-        let number = u16::try_from(self.sockets.len()).unwrap_or_default();
-        let local = with_port(from, FIRST_CLIENT_PORT + number);
+        let local = with_port(from, FIRST_CLIENT_PORT + self.next_port);
+        self.next_port = (self.next_port + 1) % CLIENT_PORTS;
         let tuple = FourTuple::tcp(local, SocketAddr::new(to.ip(), TCP_SERVER_PORT));
+        self.sockets.retain(|socket| !socket.is_over());
         self.sockets.push(Socket::new(now, tuple, self.congestion));
         tuple
     }
@@ -157,6 +160,7 @@ impl TcpPeer {
     fn dial(&mut self, now: Instant) {
         let Self { peer, sockets, dialler: Some(dialler), .. } = self else { return };
         let Some(connection) = peer.connection().filter(|connection| connection.is_established()) else {
+            dialler.stop();
             return;
         };
         let steps = dialler.advance(now, connection);

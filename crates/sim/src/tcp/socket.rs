@@ -135,6 +135,11 @@ impl Socket {
         self.life != Life::Open
     }
 
+    /// Whether it has ended, and the peer was told.
+    pub(super) fn is_over(&self) -> bool {
+        self.life == Life::Closed
+    }
+
     /// What a system would report.
     pub(super) fn figures(&self) -> Option<CarrierFigures> {
         let [smoothed, variation, minimum] = self.sender.round_trip()?;

@@ -25,7 +25,7 @@ pub(super) fn prepare(arguments: &CampaignArgs) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Runs a plan; the second value is an error if the output is closed or cannot be written.
+/// Runs a plan, which Ctrl-C ends; the second value is an error if the output is closed or cannot be written.
 pub(super) fn execute(
     global: &GlobalArgs,
     plan: Plan,
@@ -33,6 +33,16 @@ pub(super) fn execute(
     stop: &Stop,
 ) -> (Results, Result<(), CommandError>) {
     end_on_signal(stop.clone());
+    conduct(global, plan, runner, stop)
+}
+
+/// As [`execute`], but only `stop` ends it.
+pub fn conduct(
+    global: &GlobalArgs,
+    plan: Plan,
+    runner: &mut dyn Runner,
+    stop: &Stop,
+) -> (Results, Result<(), CommandError>) {
     let mut watch = Watch::new(global, stop.clone());
     let results = campaign::run(plan, runner, &mut watch, stop);
     (results, watch.finish())
@@ -116,7 +126,10 @@ fn not_written(file: &Path, error: &std::io::Error) -> CommandError {
 }
 
 /// Prints the results. A closed output does not keep the report from being written.
-pub(super) fn tell(
+///
+/// # Errors
+/// The output fails.
+pub fn tell(
     global: &GlobalArgs,
     document: impl FnOnce() -> Value,
     text: impl FnOnce() -> String,
@@ -129,7 +142,8 @@ pub(super) fn tell(
     ExitCode::Ok.after_printing(printed).map(drop)
 }
 
-pub(super) fn origin() -> Origin {
+/// This program and its command line.
+pub fn origin() -> Origin {
     Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),

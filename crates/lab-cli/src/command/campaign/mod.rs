@@ -19,12 +19,12 @@ use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, print_line};
 use serde_json::{Value, json};
 
-pub use conduct::{end_on_signal, of_lab};
+pub use conduct::{conduct, end_on_signal, of_lab, origin, tell};
 pub use experiment::Named;
 pub use plan::{Defaults, contender, of_gates, of_matrix, of_scenarios};
 
 use crate::args::{CampaignArgs, GlobalArgs};
-use conduct::{ended, execute, finish, not_strict, origin, prepare, tell};
+use conduct::{ended, execute, finish, not_strict, prepare};
 
 /// Runs a plan and prints the results.
 ///

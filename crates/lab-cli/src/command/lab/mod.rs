@@ -14,7 +14,7 @@ mod up;
 mod validate;
 
 #[cfg(target_os = "linux")]
-pub use on_linux::{act, run};
+pub use on_linux::{act, run, runner};
 
 #[cfg(target_os = "linux")]
 mod on_linux {
@@ -25,6 +25,7 @@ mod on_linux {
     use manyway_lab::gates::Contest;
     use manyway_lab::real::Real;
     use manyway_lab::simulated::Simulated;
+    use manyway_lab::{Runner, Stop};
     use manyway_terminal::{CommandError, ExitCode};
 
     use super::{cpu, share, up, validate};
@@ -77,6 +78,16 @@ mod on_linux {
         }
     }
 
+    /// A runner on real sockets, and what ends it.
+    ///
+    /// # Errors
+    /// This user or machine cannot create the hosts.
+    pub fn runner() -> Result<(Box<dyn Runner>, Stop), CommandError> {
+        let runner = Real::new(program()?).map_err(of_lab)?;
+        let stop = runner.stop();
+        Ok((Box::new(runner), stop))
+    }
+
     fn experiment(
         global: &GlobalArgs,
         arguments: &CampaignArgs,
@@ -103,7 +114,7 @@ mod on_linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{act, run};
+pub use elsewhere::{act, run, runner};
 
 /// Systems without network namespaces.
 #[cfg(not(target_os = "linux"))]
@@ -111,7 +122,17 @@ mod elsewhere {
     use manyway_terminal::{CommandError, ExitCode};
 
     use crate::args::{GlobalArgs, LabAction, ScenarioArgs};
+    use manyway_lab::{Runner, Stop};
+
     use crate::command::campaign;
+
+    /// There is no runner.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn runner() -> Result<(Box<dyn Runner>, Stop), CommandError> {
+        Err(CommandError::failed(NEEDS_LINUX))
+    }
 
     /// Runs nothing.
     ///

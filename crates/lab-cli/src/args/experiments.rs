@@ -1,0 +1,49 @@
+//! `manyway-lab experiments`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::campaign::parse_length;
+
+/// Arguments of `experiments`.
+#[derive(Debug, Clone, Args)]
+pub struct ExperimentsArgs {
+    /// Which [default: all; `list` shows them]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Where they run [default: both; as another user than root, in virtual time]
+    #[arg(long, value_enum, value_name = "WORLD")]
+    pub only: Option<Only>,
+    /// How often each is run [default: 3, with --quick 1]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Some points of each, in a tenth of the time
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep to this time for all together: fewer repetitions, then shorter runs
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    pub budget: Option<Duration>,
+    /// Write one page with all of them into this directory, also after Ctrl-C
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+}
+
+/// Where experiments run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// In virtual time
+    Virtual,
+    /// On sockets
+    Sockets,
+}
+
+pub(super) const EXAMPLES: &str = "\
+Runs what the documents behind this project measured, first in virtual time, then on sockets, \
+which needs root, and ends with status 6 if something that must hold does not.
+
+Examples:
+  manyway-lab experiments --only virtual --quick
+  manyway-lab experiments multitcp-fig82 multitcp-fig87 --only virtual -n 1 --report out
+  sudo manyway-lab experiments --report out --budget 2h";

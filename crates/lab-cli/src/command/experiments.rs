@@ -1,0 +1,133 @@
+//! `manyway-lab experiments`: the experiments of all documents, one after the other, and one page of them.
+
+use std::time::Instant;
+
+use manyway_chart::{Align, Table};
+use manyway_lab::campaign::{End, Timing};
+use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, report as words};
+use manyway_lab::report::{self, Chapter, HEADS, World};
+use manyway_lab::simulated::Simulated;
+use manyway_lab::{Runner, Stop};
+use manyway_terminal::{CommandError, ExitCode, note, print_line};
+use serde_json::json;
+
+use super::campaign::{conduct, end_on_signal, of_lab, origin, tell};
+use super::lab;
+use crate::args::{ExperimentsArgs, GlobalArgs, Only};
+
+/// Runs the command.
+///
+/// # Errors
+/// An experiment is unknown; only sockets are wanted and cannot be had; the page cannot be written; the user interrupted.
+pub fn run(global: &GlobalArgs, arguments: &ExperimentsArgs) -> Result<ExitCode, CommandError> {
+    let experiments = find(&arguments.names)?;
+    if let Some(directory) = &arguments.report {
+        report::prepare(directory).map_err(of_lab)?;
+    }
+    let mut worlds = Worlds::new(global, arguments.only)?;
+    end_on_signal(worlds.stop.clone());
+    let mut chapters: Vec<Chapter> = experiments.iter().map(|experiment| Chapter::new(experiment)).collect();
+    let result = run_all(global, arguments, &mut worlds, experiments.iter().zip(&mut chapters));
+    if let Some(directory) = &arguments.report {
+        report::write_volume(&chapters, &origin(), directory).map_err(of_lab)?;
+        if !global.quiet {
+            note(&format!("the report is {}", directory.join("index.html").display()));
+        }
+    }
+    if !global.json {
+        let mut table = Table::new(HEADS.map(|head| (head, Align::Left)));
+        report::verdicts(&chapters).into_iter().for_each(|row| table.row(row));
+        ExitCode::Ok.after_printing(print_line(table.to_string().trim_end()))?;
+    }
+    result
+}
+
+/// The named experiments, or all.
+fn find(names: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
+    if names.is_empty() {
+        return Ok(EXPERIMENTS.to_vec());
+    }
+    let find = |name: &String| {
+        experiment::find(name).ok_or_else(|| {
+            CommandError::usage(format!("no experiment is called {name:?}; `manyway-lab list` shows them"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Where experiments run.
+struct Worlds {
+    simulated: Option<Simulated>,
+    real: Option<Box<dyn Runner>>,
+    stop: Stop,
+}
+
+impl Worlds {
+    fn new(global: &GlobalArgs, only: Option<Only>) -> Result<Self, CommandError> {
+        let simulated = (only != Some(Only::Sockets)).then(Simulated::new);
+        let real = if only == Some(Only::Virtual) { Ok(None) } else { lab::runner().map(Some) };
+        let real = match real {
+            Err(error) if only.is_none() => {
+                if !global.quiet {
+                    note(&format!("in virtual time alone: {error}"));
+                }
+                None
+            }
+            other => other?,
+        };
+        let (real, stop) = real.map_or_else(|| (None, Stop::default()), |(real, stop)| (Some(real), stop));
+        Ok(Self { simulated, real, stop })
+    }
+
+    /// Those that there are, virtual time first, since that is soon done.
+    fn runners(&mut self) -> Vec<(World, Timing, &mut dyn Runner)> {
+        let Self { simulated, real, .. } = self;
+        let simulated =
+            simulated.as_mut().map(|runner| (World::Virtual, Timing::Virtual, runner as &mut dyn Runner));
+        let real =
+            real.as_mut().map(|runner| (World::Sockets, Timing::Real, &mut **runner as &mut dyn Runner));
+        simulated.into_iter().chain(real).collect()
+    }
+}
+
+/// Runs each experiment in each world, and prints it.
+fn run_all<'a>(
+    global: &GlobalArgs,
+    arguments: &ExperimentsArgs,
+    worlds: &mut Worlds,
+    chapters: impl ExactSizeIterator<Item = (&'a &'static Experiment, &'a mut Chapter)>,
+) -> Result<ExitCode, CommandError> {
+    let extent = if arguments.quick { Extent::Quick } else { Extent::Full };
+    let (begun, stop) = (Instant::now(), worlds.stop.clone());
+    let mut left = u32::try_from(chapters.len()).unwrap_or(u32::MAX);
+    let mut code = ExitCode::Ok;
+    for (experiment, chapter) in chapters {
+        let share = arguments.budget.map(|all| all.saturating_sub(begun.elapsed()) / left.max(1));
+        left = left.saturating_sub(1);
+        let runners = worlds.runners();
+        let count = u32::try_from(runners.len()).unwrap_or(1).max(1);
+        for (world, timing, runner) in runners {
+            let mut plan = experiment::plan(experiment, extent, timing).map_err(of_lab)?;
+            plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
+            plan.budget = share.map(|share| share / count);
+            let (results, printed) = conduct(global, plan, runner, &stop);
+            printed?;
+            let findings = Findings::new(experiment, extent, &results);
+            let holds = chapter.add(world, &findings).map_err(of_lab)?;
+            let document = || json!({ "world": world.name(), "experiment": words::document(&findings) });
+            tell(global, document, || format!("{}:\n{}", world.name(), words::text(&findings)))?;
+            match &results.end {
+                End::Interrupted => {
+                    let text = "interrupted; what there was until then stands above";
+                    return Err(CommandError::new(ExitCode::Interrupted, text));
+                }
+                End::Failed(error) => return Err(CommandError::new(ExitCode::Failed, error)),
+                End::Complete | End::OutOfTime => {}
+            }
+            if holds == Some(false) {
+                code = ExitCode::Gain;
+            }
+        }
+    }
+    Ok(code)
+}
