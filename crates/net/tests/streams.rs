@@ -289,7 +289,8 @@ async fn an_application_binds_a_stream_if_the_scheduler_binds_streams() {
         let mut config = ConnectionConfig::default();
         config.set_scheduler(scheduler).unwrap();
         let pair = Pair::with(ConnectionConfig::default(), config).await;
-        let ((mut send, _), _) = pair.stream().await;
+        // Halves that were dropped would stop the stream.
+        let ((mut send, _receive), _accepted) = pair.stream().await;
         for place in [Some(Binding::Path(PathId(0))), Some(Binding::Interface(1)), None] {
             assert_eq!(soon(send.bind(place)).await.unwrap(), binds, "{scheduler}: {place:?}");
         }

@@ -101,6 +101,7 @@ impl Place {
 
 /// The listening address that a server prints.
 pub(crate) fn address_of(server: &Server) -> String {
+    server.running.wait_until("the address", || server.running.messages().contains("on UDP "));
     let messages = server.running.messages();
     let (_, rest) = messages.split_once("on UDP ").unwrap();
     rest.split_whitespace().next().unwrap().to_owned()

@@ -54,8 +54,11 @@ const PLAYER: [&str; 3] = [
     "exec ffmpeg -v error -nostdin -analyzeduration 500000 -probesize 50000 -seekable 0 -re -i \"$0\" -f null -",
 ];
 
+/// Where others send from, on each link.
+type Senders = [(IpAddr, u16); 2];
+
 /// Two links of 6 Mbit/s, and where others send as much as each of them takes.
-fn links() -> Option<(Lab, [(IpAddr, u16); 2])> {
+fn links() -> Option<(Lab, Senders)> {
     let lab = Lab::start(2, Family::V4)?;
     for namespace in [&lab.client, &lab.server] {
         namespace.set("ipv4/tcp_congestion_control", "reno");
@@ -76,7 +79,7 @@ fn links() -> Option<(Lab, [(IpAddr, u16); 2])> {
 }
 
 /// So many connections of others begin on the first link and on the second.
-fn fill((lab, senders): &(Lab, [(IpAddr, u16); 2]), counts: [usize; 2]) {
+fn fill((lab, senders): &(Lab, Senders), counts: [usize; 2]) {
     for (sender, count) in senders.iter().zip(counts) {
         let connect = || (0..count).map(|_| TcpStream::connect(sender).unwrap()).collect::<Vec<_>>();
         for mut stream in lab.client.inside(connect) {
@@ -95,16 +98,15 @@ fn a_film_plays_without_a_stop_over_two_links_where_one_tcp_connection_stops_on_
     // A busy machine may hold up any of the programs.
     let mut stops = Vec::new();
     while stops.len() < ATTEMPTS && !stops.ends_with(&[0]) {
-        let Some(count) = stops_by_play() else { return };
-        stops.push(count);
+        let (Some(ours), Some(other)) = (links(), links()) else { return };
+        stops.push(stops_by_play(ours, other));
     }
     assert!(stops.ends_with(&[0]), "stops of each attempt: {stops:?}");
 }
 
 /// Plays a film by one TCP connection of the system, which must not keep up, and at the same time by `play` over other links
 /// of the same kind; returns how often the latter stopped.
-fn stops_by_play() -> Option<u64> {
-    let (ours, other) = (links()?, links()?);
+fn stops_by_play(ours: (Lab, Senders), other: (Lab, Senders)) -> u64 {
     let lab = &ours.0;
     let Course { film: length, others: [first, later], carrier } = course();
     make_film(&lab.there().join("film.ts"), length);
@@ -134,5 +136,5 @@ fn stops_by_play() -> Option<u64> {
     assert_eq!(figures["event"], "played", "{}", played.out);
     std::thread::sleep((begun + length + SPARE).saturating_duration_since(Instant::now()));
     assert!(single.is_running(), "one TCP connection keeps up: {}", single.messages());
-    Some(figures["stops"].as_u64().unwrap())
+    figures["stops"].as_u64().unwrap()
 }

@@ -13,8 +13,8 @@ pub(super) static FIGURE_82: Experiment = Experiment {
     source: "MultiTCP 8.1.1, figures 8.1 and 8.2",
     found: "one connection falls to about 600 kbit/s beside UDP, two to 730, five hold about 800; beside 15 TCP flows 350, 700 \
             and 800 (the text has the first two the other way round); beside 20 only five hold it",
-    rows: || dumb_bell([[0.8; 3], [0.6, 0.73, 0.8], [0.35, 0.7, 0.8], [NONE, NONE, 0.8]]),
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig82.toml")),
+    rows: || dumb_bell([[0.6, 0.73, 0.8], [0.35, 0.7, 0.8], [NONE, NONE, 0.8]]),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-82.toml")),
     ..DUMB_BELL
 };
 
@@ -24,8 +24,8 @@ pub(super) static FIGURE_83: Experiment = Experiment {
     title: "the same, where the round trip of the traffic of others is longer; 6 Mbit/s, 80 and 120 ms",
     source: "MultiTCP 8.1.1, figure 8.3",
     found: "as in figure 8.2, but two connections nearly hold 800 kbit/s beside 15 TCP flows",
-    rows: || dumb_bell([[0.8; 3], [NONE; 3], [NONE, 0.8, 0.8], [NONE, NONE, 0.8]]),
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig83.toml")),
+    rows: || dumb_bell([[NONE; 3], [NONE, 0.8, 0.8], [NONE, NONE, 0.8]]),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-83.toml")),
     ..DUMB_BELL
 };
 
@@ -61,12 +61,12 @@ pub(super) static FIGURE_84: Experiment = Experiment {
     chosen: CHOSEN,
     rows: || {
         vec![
-            phase("alone", 100.0..401.0, &[0.48; 3]),
+            phase("alone", 0.0..401.0, &[0.48; 3]),
             phase("beside 2 downloads", 401.0..601.0, &[0.28, 0.48, 0.48]),
             phase("beside 4 downloads", 601.0..1000.0, &[0.28, 0.4, 0.48]),
         ]
     },
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig84.toml")),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-84.toml")),
     contenders: &[ONE_480, FOUR_480, EIGHT_480],
     columns: &[
         document("document: 1", 0),
@@ -94,12 +94,12 @@ pub(super) static FIGURE_85: Experiment = Experiment {
     chosen: CHOSEN,
     rows: || {
         vec![
-            phase("alone", 100.0..401.0, &[0.8, 0.8]),
+            phase("alone", 0.0..401.0, &[0.8, 0.8]),
             phase("beside 6 downloads", 401.0..601.0, &[0.72, 0.8]),
             phase("beside 15 downloads", 601.0..1000.0, &[0.72, 0.8]),
         ]
     },
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig85.toml")),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-85.toml")),
     contenders: &[ONE, ADVANCED, FIVE],
     columns: &[
         document("document: 1", 0),
@@ -125,12 +125,12 @@ pub(super) static FIGURE_86: Experiment = Experiment {
     chosen: CHOSEN_86,
     rows: || {
         vec![
-            phase("alone", 100.0..301.0, &[0.48, 1.6]),
+            phase("alone", 0.0..301.0, &[0.48, 1.6]),
             phase("beside 4 downloads", 301.0..601.0, &[0.4, 1.6]),
             phase("beside 8 downloads", 601.0..1000.0, &[0.4, 1.6]),
         ]
     },
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig86.toml")),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-86.toml")),
     contenders: &[ONE_1600, ADVANCED_1600, FIVE_1600],
     columns: &[
         document("document: 1", 0),
@@ -158,7 +158,7 @@ pub(super) static FIGURE_87: Experiment = Experiment {
     found: "12 stops over one connection, one over two, three and four, none over five and by the advanced algorithm",
     chosen: CHOSEN_87,
     rows: || vec![Row::new([], [12.0, 1.0, 1.0, 1.0, 0.0, 0.0]).quick()],
-    template: |_| wanted(include_str!("../../scenarios/multitcp-fig87.toml")),
+    template: |_| wanted(include_str!("../../scenarios/multitcp-87.toml")),
     contenders: &[VIDEO_1, VIDEO_2, VIDEO_3, VIDEO_4, VIDEO_5, VIDEO_ADVANCED],
     columns: &[
         stops_there("document: 1", 0),
@@ -250,16 +250,16 @@ fn wanted(scenario: &str) -> String {
     format!("{before}bulk = \"down\"\n{rest}")
 }
 
-/// The phases of the dumb-bell, each with what one, two and five connections got.
-fn dumb_bell(document: [[f64; 3]; 4]) -> Vec<Row> {
-    let names = ["alone", UDP_PHASE, "beside 15 TCP flows", "beside 20 TCP flows"];
-    let spans = [100.0..200.0, 300.0..340.0, 500.0..750.0, 750.0..1000.0];
-    names
-        .into_iter()
-        .zip(spans)
-        .zip(document)
-        .map(|((name, span), found)| phase(name, span, &found))
-        .collect()
+/// The phases of the dumb-bell; what one, two and five connections got beside UDP, 15 and 20 TCP flows.
+fn dumb_bell([udp, fifteen, twenty]: [[f64; 3]; 3]) -> Vec<Row> {
+    vec![
+        phase("alone", 0.0..200.0, &[0.8; 3]),
+        phase("a burst of UDP and after", 200.0..300.0, &[NONE; 3]),
+        phase(UDP_PHASE, 300.0..340.0, &udp),
+        phase("alone again", 340.0..500.0, &[NONE; 3]),
+        phase("beside 15 TCP flows", 500.0..750.0, &fifteen),
+        phase("beside 20 TCP flows", 750.0..1000.0, &twenty),
+    ]
 }
 
 const UDP_PHASE: &str = "beside UDP";

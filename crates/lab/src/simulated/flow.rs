@@ -24,8 +24,8 @@ pub(super) struct Stream {
     is_finished: bool,
     read: u64,
     has_ended: bool,
-    /// Whether its receiver has set a target rate.
-    is_held: bool,
+    /// The target rate that its receiver has still to set.
+    target: Option<TargetRate>,
     arrivals: Arrivals,
     latencies: Vec<Duration>,
 }
@@ -156,7 +156,7 @@ impl Stream {
             is_finished: false,
             read: 0,
             has_ended: false,
-            is_held: false,
+            target: None,
             arrivals: Arrivals::default(),
             latencies: Vec::new(),
         }
@@ -260,13 +260,19 @@ impl Stream {
     }
 
     /// Sets the target rate of bulk at its receiver, as soon as that knows the stream.
-    pub(super) fn hold(&mut self, now: Instant, target: &TargetRate, receiver: &mut TcpPeer) {
-        let Some(id) = self.id.filter(|_| !self.is_held && matches!(self.load, Load::Bulk { .. })) else {
-            return;
-        };
+    pub(super) fn hold(&mut self, now: Instant, receiver: &mut TcpPeer) {
+        let (Some(id), Some(target)) = (self.id, self.target) else { return };
         let Some(connection) = receiver.connection() else { return };
-        self.is_held = connection.set_target_rate(now, id, Some(*target)).is_ok();
-        receiver.set_windows(now);
+        if connection.set_target_rate(now, id, Some(target)).is_ok() {
+            self.target = None;
+            receiver.set_windows(now);
+        }
+    }
+
+    /// The same, with a target rate if it is bulk.
+    pub(super) fn wanted(mut self, target: Option<TargetRate>) -> Self {
+        self.target = target.filter(|_| matches!(self.load, Load::Bulk { .. }));
+        self
     }
 
     /// Receives arrived messages.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use manyway_proto::{ConnectionError, Instant, TargetRate};
 use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
-use super::Setup;
 use super::cross::CrossRecord;
 use super::flow::{self, Stream};
+use super::setup::Setup;
 use super::stage::Stage;
 use crate::Outcome;
 use crate::outcome::Delivery;
@@ -40,7 +40,6 @@ pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
     };
     let mut run = Run {
         stage: Stage::new(scenario, setup, seed),
-        target: setup.target.clone(),
         model: Reference::default(),
         streams: Vec::new(),
         cross: CrossRecord::new(scenario),
@@ -53,7 +52,7 @@ pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
         ended: [None, None],
     };
     let result = run.set_up(paths).and_then(|()| {
-        run.begin(scenario);
+        run.begin(scenario, setup.target);
         match scenario.ending {
             Ending::Complete => run.drive(run.begin + scenario.limit() + GRACE),
             Ending::OnTime => run.drive(run.begin + scenario.duration),
@@ -69,8 +68,6 @@ pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
 
 struct Run {
     stage: Stage,
-    /// What the receiver of bulk wants.
-    target: Option<TargetRate>,
     /// The expected data of the applications.
     model: Reference,
     streams: Vec<Stream>,
@@ -115,9 +112,10 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, scenario: &Scenario) {
+    fn begin(&mut self, scenario: &Scenario, target: Option<TargetRate>) {
         self.begin = self.now();
-        self.streams = flow::streams(scenario, self.begin);
+        let streams = flow::streams(scenario, self.begin).into_iter();
+        self.streams = streams.map(|stream| stream.wanted(target)).collect();
         self.stage.add_cross_traffic(scenario, self.begin);
         self.stage.count();
         for side in SIDES {
@@ -243,11 +241,9 @@ impl Run {
             }
             result.map_err(|law| self.stage.world.laws_mut().broken(now, law))?;
         }
-        if let Some(target) = &self.target {
-            for stream in &mut self.streams {
-                if let Some(peer) = self.stage.peer(stream.sender.other()) {
-                    stream.hold(now, target, peer);
-                }
+        for stream in &mut self.streams {
+            if let Some(peer) = self.stage.peer(stream.sender.other()) {
+                stream.hold(now, peer);
             }
         }
         Ok(())

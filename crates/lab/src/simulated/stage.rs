@@ -13,7 +13,7 @@ use manyway_sim::{
     Sizes, Stripe, TcpPeer, TcpPlan, Transit, World,
 };
 
-use super::{Setup, Tcp};
+use super::setup::{Setup, Tcp};
 use crate::contender::Wire;
 use crate::outcome::RouteTotals;
 use manyway_sim::{CLIENT_PORT, SERVER_PORT};

@@ -92,8 +92,7 @@ fn a_single_route_meets_the_same_traffic_of_others() {
 
 #[test]
 fn a_thousand_seconds_of_the_dumb_bell_are_the_same_twice() {
-    let scenario =
-        manyway_lab::scenario::Library::builtin().unwrap().find("multitcp-fig82").unwrap().remove(0);
+    let scenario = manyway_lab::scenario::Library::builtin().unwrap().find("multitcp-82").unwrap().remove(0);
     let scenario = scenario.with_duration(Duration::from_secs(100));
     let run = || Simulated::new().run(&scenario, &"manyway".parse().unwrap(), 3).unwrap();
     let outcome = run();
