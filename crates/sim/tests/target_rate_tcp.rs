@@ -1,7 +1,7 @@
 //! Target rates over TCP: the receive windows of the system bound what the peer has in flight, on one TCP connection or on
 //! several between the same addresses.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 use std::time::Duration;

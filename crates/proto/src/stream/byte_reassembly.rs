@@ -286,7 +286,8 @@ mod tests {
             let mut out = Vec::new();
             let last = (0..40).map(|index| ((index * 17 + shift) % 40 * 1_000, 1_000));
             for (offset, count) in blocks.into_iter().chain(last) {
-                let block = &mut seen[offset as usize..(offset + count) as usize];
+                let [begin, end] = [offset, offset + count].map(|edge| usize::try_from(edge).unwrap());
+                let block = &mut seen[begin..end];
                 let new = block.iter().filter(|seen| !**seen).count() as u64;
                 block.fill(true);
                 prop_assert_eq!(bytes.insert(offset, &pattern(offset..offset + count)), new);
