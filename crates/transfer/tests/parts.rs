@@ -1,12 +1,13 @@
 //! Parts of files over a connection in memory.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{MemorySession, pair};
 use manyway_transfer::{
-    NoProgress, Part, Reason, RelativePath, Server, ServerConfig, Session, TransferError, read_part,
+    Excludes, Links, NoProgress, Part, PutItem, PutPlan, Reason, RelativePath, Rules, Server, ServerConfig,
+    Session, TransferError, get, list, read_part,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -98,6 +99,96 @@ async fn of_what_is_offered_parts_can_be_read_and_of_nothing_else() {
     assert_eq!(rest(&mut part).await.unwrap(), b"ered");
     let secret = read_part(&client, path("secret"), 0..100).await;
     assert!(matches!(&secret, Err(TransferError::Refused(f)) if f.reason == Reason::NotFound), "{secret:?}");
+}
+
+/// What a client gets of a name: its bytes by `read`, and whether `get` writes a file of it.
+#[cfg(unix)]
+async fn fetched(client: &MemorySession, name: &str) -> (Option<Vec<u8>>, bool) {
+    let bytes = match read_part(client, path(name), 0..100).await {
+        Ok(mut part) => Some(rest(&mut part).await.unwrap()),
+        Err(TransferError::Refused(failure)) if failure.reason == Reason::NotFound => None,
+        Err(error) => panic!("{name}: {error}"),
+    };
+    let here = TempDir::new().unwrap();
+    let _ = get(client, vec![path(name)], here.path().into(), Arc::new(NoProgress)).await;
+    (bytes, here.path().join(path(name).last()).is_file())
+}
+
+/// An offered directory with files, and links that lead inside and outside.
+#[cfg(unix)]
+fn offer_of_links(there: &TempDir, rules: Rules) -> MemorySession {
+    use std::os::unix::fs::symlink;
+
+    let (offered, outside) = (there.path().join("odir"), there.path().join("outside"));
+    for directory in [&offered.join("sub"), &offered.join("private"), &outside] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    for file in [&offered.join("a"), &offered.join("my.key"), &offered.join("sub/a"), &outside.join("s")] {
+        std::fs::write(file, "content").unwrap();
+    }
+    std::fs::write(offered.join("private/a"), "content").unwrap();
+    for (target, link) in [
+        ("sub/a", "in-file"),
+        ("sub", "in-dir"),
+        ("my.key", "to-key"),
+        ("private", "to-private"),
+        ("../outside/s", "out-file"),
+        ("../outside", "out-dir"),
+    ] {
+        symlink(target, offered.join(link)).unwrap();
+    }
+    symlink(outside.join("s"), offered.join("sub/absolute")).unwrap();
+    let item = PutItem::Path { path: offered, name: None };
+    let (client, session) = pair(64 * 1024);
+    let plan = PutPlan { items: vec![item], rules };
+    let server = Server::offer(plan, ServerConfig::default(), Arc::new(NoProgress)).unwrap();
+    tokio::spawn(async move { server.run(&session).await });
+    client
+}
+
+// transfer 7.5, 8.1
+#[cfg(unix)]
+#[tokio::test]
+async fn no_link_leads_out_of_an_offered_directory_unless_its_user_lets_links_be_followed() {
+    let outside = ["odir/out-file", "odir/out-dir/s", "odir/sub/absolute", "odir/in-dir/absolute"];
+    for (links, is_followed) in [(Links::Keep, false), (Links::Skip, false), (Links::Follow, true)] {
+        let there = TempDir::new().unwrap();
+        let client = offer_of_links(&there, Rules { links, ..Rules::default() });
+        for name in ["odir/a", "odir/sub/a", "odir/in-file", "odir/in-dir/a"] {
+            assert_eq!(fetched(&client, name).await, (Some(b"content".to_vec()), true), "{links:?} {name}");
+        }
+        for name in outside {
+            let (bytes, is_written) = fetched(&client, name).await;
+            assert_eq!((bytes.is_some(), is_written), (is_followed, is_followed), "{links:?} {name}");
+        }
+        assert!(list(&client, Some(path("odir/out-dir"))).await.is_err(), "{links:?}");
+    }
+}
+
+// transfer 7.5
+#[cfg(unix)]
+#[tokio::test]
+async fn what_the_user_leaves_out_of_an_offered_directory_is_not_found_by_any_name() {
+    for links in [Links::Keep, Links::Follow] {
+        let there = TempDir::new().unwrap();
+        let exclude = Excludes::new(["*.key", "private/", "/odir/sub/a"]).unwrap();
+        let client = offer_of_links(&there, Rules { links, exclude });
+        let mut left_out = vec!["odir/my.key", "odir/private/a", "odir/sub/a"];
+        if links == Links::Keep {
+            left_out.extend(["odir/in-file", "odir/in-dir/a", "odir/to-key", "odir/to-private/a"]);
+        }
+        for name in left_out {
+            assert_eq!(fetched(&client, name).await, (None, false), "{links:?} {name}");
+        }
+        assert_eq!(fetched(&client, "odir/a").await, (Some(b"content".to_vec()), true));
+        let here = TempDir::new().unwrap();
+        let _ = get(&client, vec![path("odir/sub")], here.path().into(), Arc::new(NoProgress)).await;
+        assert!(!here.path().join("sub/a").exists(), "in a directory that is fetched");
+        let listed = list(&client, Some(path("odir"))).await.unwrap();
+        let names: Vec<_> = listed.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(names, ["odir/a", "odir/sub"], "{links:?}");
+        assert!(list(&client, Some(path("odir/private"))).await.is_err());
+    }
 }
 
 // transfer 8.3

@@ -10,7 +10,7 @@ use crate::directory::Directory;
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::name::{NameError, RelativePath, printable};
-use crate::rules::Rules;
+use crate::rules::{Excludes, Links, Rules};
 
 /// What to send, and what to leave out.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +53,17 @@ pub(crate) struct Tree {
     pub(crate) place: Option<RelativePath>,
     /// Its name on the wire; `None` only together with `place`.
     pub(crate) name: Option<RelativePath>,
+    /// What it is part of, if a client named something below an offered directory.
+    pub(crate) offered: Option<Arc<Offered>>,
+}
+
+/// Where something below an offered directory stands, for the patterns of the user who offers it.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    /// The name of the offered directory.
+    source: RelativePath,
+    /// The name of the directory that holds what the client named; it begins with `source`.
+    above: RelativePath,
 }
 
 /// Where a walk begins.
@@ -145,6 +156,7 @@ impl Tree {
             real: Some(parent.into()),
             place: Some(parse(place)?),
             name: Some(parse(name)?),
+            offered: None,
         })
     }
 
@@ -152,7 +164,45 @@ impl Tree {
     pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
         // transfer 7.2: names are relative to the parent of what was asked for
         let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
-        Ok(Self { directory: Arc::clone(directory), real: None, place, name })
+        Ok(Self { directory: Arc::clone(directory), real: None, place, name, offered: None })
+    }
+
+    /// What `path` names below this offered directory. Unless the local user lets links be followed, no name or link
+    /// leads out of the offered directory.
+    // transfer 7.4, 7.5
+    pub(crate) fn below(&self, path: &RelativePath, links: Links) -> Result<Self, Failure> {
+        let not_found = || Failure::new(Reason::NotFound);
+        let (real, place) = self.real.as_ref().zip(self.place.as_ref()).ok_or_else(not_found)?;
+        let base: Arc<Path> = real.join(place.as_str()).into();
+        let components: Vec<_> = path.components().collect();
+        let (source, below) = components.split_first().ok_or_else(not_found)?;
+        let offered =
+            Offered { source: RelativePath::parse(source)?, above: path.parent().ok_or_else(not_found)? };
+        Ok(Self {
+            directory: Arc::new(Directory::open(&base)?),
+            real: (links == Links::Follow).then_some(base),
+            place: Some(RelativePath::parse(&below.join("/"))?),
+            name: Some(RelativePath::parse(path.last())?),
+            offered: Some(Arc::new(offered)),
+        })
+    }
+
+    /// Whether the patterns leave this out as part of what is offered: by its name there, or, where a link inside the
+    /// offered directory led to it, by its own.
+    pub(crate) fn is_left_out_of_offer(&self, exclude: &Excludes, is_directory: bool) -> bool {
+        let (Some(offered), Some(name), Some(place)) = (&self.offered, &self.name, &self.place) else {
+            return false;
+        };
+        let fits = |base: &RelativePath, below: &RelativePath| {
+            let Ok(path) = RelativePath::parse(&format!("{}/{}", base.as_str(), below.as_str())) else {
+                return true;
+            };
+            let mut beginnings = std::iter::successors(path.parent(), RelativePath::parent);
+            // What is offered itself was named by the local user.
+            let above = beginnings.any(|above| above.parent().is_some() && exclude.fits(&above, true));
+            above || exclude.fits(&path, is_directory)
+        };
+        fits(&offered.above, name) || self.real.is_none() && fits(&offered.source, place)
     }
 }
 

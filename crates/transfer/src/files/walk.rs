@@ -97,6 +97,11 @@ impl Walk {
         mut facts: Facts,
     ) -> Option<Step> {
         let is_directory = facts.kind == EntryKind::Directory;
+        let tree = Tree { place: Some(place.clone()), name: Some(name.clone()), ..tree };
+        if tree.is_left_out_of_offer(&self.rules.exclude, is_directory) {
+            let text = "it is left out of what is offered";
+            return self.levels.is_empty().then(|| failed(&name, Failure::with_text(Reason::NotFound, text)));
+        }
         if !self.levels.is_empty() && self.rules.exclude.fits(&name, is_directory) {
             return None;
         }
@@ -140,7 +145,8 @@ impl Walk {
                 Some((target, facts)) => {
                     self.followed += 1;
                     let place = target.place.clone()?;
-                    self.found(Tree { name: Some(name.clone()), ..target }, place, name, facts)
+                    let offered = tree.offered.clone();
+                    self.found(Tree { offered, ..target }, place, name, facts)
                 }
                 None if is_named => {
                     let text = "a symbolic link that is broken or leads out of the directory";

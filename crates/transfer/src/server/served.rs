@@ -1,11 +1,10 @@
 //! What a server offers, and whether it accepts files.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::client::MAX_LISTED;
-use std::fs::File;
-
 use crate::directory::{Directory, Facts};
 use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
@@ -68,30 +67,33 @@ impl Served {
     }
 
     fn find(&self, path: RelativePath) -> Result<Source, Failure> {
-        let sources = match self {
+        let (sources, own) = match self {
             Self::Directory(store) => return Tree::served(&store.directory, Some(path)).map(Source::Tree),
-            Self::Offer(sources, _) => sources,
+            Self::Offer(sources, own) => (sources, own),
         };
         let mut offered = sources.iter();
         let offered = offered.find(|source| source.name().is_some_and(|name| name.as_str() == path.first()));
         // A name that is not offered is not looked up, so it is not found.
         let not_offered = || Failure::with_text(Reason::NotFound, format!("{path} is not offered"));
-        let tree = match offered {
-            Some(feed @ Source::Feed(_)) if path.parent().is_none() => return Ok(feed.clone()),
-            Some(Source::Tree(tree)) => tree,
-            Some(Source::Feed(_)) | None => return Err(not_offered()),
-        };
-        let place = tree.place.clone().ok_or_else(not_offered)?;
-        let place = path.components().skip(1).try_fold(place, |place, component| place.join(component))?;
-        let name = Some(RelativePath::parse(path.last())?);
-        Ok(Source::Tree(Tree { place: Some(place), name, ..tree.clone() }))
+        match offered {
+            Some(source) if path.parent().is_none() => Ok(source.clone()),
+            Some(Source::Tree(tree)) => tree.below(&path, own.links).map(Source::Tree),
+            Some(Source::Feed(_)) | None => Err(not_offered()),
+        }
     }
 
     /// Opens a file whose parts can be read in any order; a link given by name is followed as for `get`.
     // transfer 8.1
     pub(super) fn open(&self, path: RelativePath) -> Result<(File, Entry), Failure> {
         let rules = self.rules(Rules::default());
-        let found = match Walk::new(vec![self.find(path)?], rules).next() {
+        let source = self.find(path)?;
+        // A walk would read the names in a directory.
+        if let Source::Tree(Tree { directory, place: Some(place), .. }) = &source
+            && directory.describe(place).is_ok_and(|facts| facts.kind == EntryKind::Directory)
+        {
+            return Err(Failure::with_text(Reason::NotFile, NO_PARTS));
+        }
+        let found = match Walk::new(vec![source], rules).next() {
             Some(Step::Found { origin: Origin::Place(directory, place), entry, .. })
                 if entry.kind == EntryKind::File =>
             {
@@ -108,25 +110,37 @@ impl Served {
 
     /// The content of a directory, `None` for everything that is served, without deeper levels.
     ///
-    /// Names that cannot be transferred are left out, as are links, devices and files that vanish meanwhile.
+    /// Names that cannot be transferred are left out, as are links, devices, files that vanish meanwhile, and what the
+    /// user who offers it leaves out.
     pub(super) fn list(&self, path: Option<&RelativePath>) -> Result<Vec<Entry>, Failure> {
-        let (directory, place) = match (self, path) {
+        let tree = match (self, path) {
             (Self::Offer(sources, _), None) => return Ok(sources.iter().filter_map(offered).collect()),
-            (Self::Directory(store), None) => (Arc::clone(&store.directory), None),
+            (Self::Directory(store), None) => Tree::served(&store.directory, None)?,
             (_, Some(path)) => match self.find(path.clone())? {
-                Source::Tree(tree) => (tree.directory, tree.place),
+                Source::Tree(tree) => tree,
                 Source::Feed(_) => return Err(Failure::new(Reason::NotDirectory)),
             },
         };
+        let exclude = self.rules(Rules::default()).exclude;
+        if tree.is_left_out_of_offer(&exclude, true) {
+            return Err(Failure::new(Reason::NotFound));
+        }
         let join = |base: Option<&RelativePath>, child: &str| match base {
             Some(base) => base.join(child),
             None => RelativePath::parse(child),
         };
         let mut entries = Vec::new();
-        for child in directory.children(place.as_ref())? {
+        for child in tree.directory.children(tree.place.as_ref())? {
             let Ok(child) = child else { continue };
-            let (Ok(name), Ok(place)) = (join(path, &child), join(place.as_ref(), &child)) else { continue };
-            let Ok(facts) = directory.describe(&place) else { continue };
+            let (Ok(name), Ok(place)) = (join(path, &child), join(tree.place.as_ref(), &child)) else {
+                continue;
+            };
+            let Ok(facts) = tree.directory.describe(&place) else { continue };
+            let is_directory = facts.kind == EntryKind::Directory;
+            // In a served directory the user of this host leaves nothing out.
+            if exclude.fits(&name, is_directory) {
+                continue;
+            }
             if entries.len() >= MAX_LISTED {
                 return Err(Failure::new(Reason::Limit));
             }
