@@ -219,6 +219,74 @@ async fn too_many_parts_at_a_time_are_refused() {
     assert!(read_part(&client, path("file"), 0..1).await.is_ok());
 }
 
+// transfer 8.4
+#[tokio::test]
+async fn one_connection_cannot_take_all_parts() {
+    let there = TempDir::new().unwrap();
+    std::fs::write(there.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let mut config = ServerConfig::default();
+    config.parallel_reads_per_connection = 2;
+    let server = Server::new(there.path(), config).unwrap();
+    let connect = || {
+        let (client, session) = pair(16 * 1024);
+        let server = server.clone();
+        tokio::spawn(async move { server.run(&session).await });
+        client
+    };
+    let (greedy, other) = (connect(), connect());
+    let _first = read_part(&greedy, path("file"), 0..u64::MAX).await.unwrap();
+    let _second = read_part(&greedy, path("file"), 0..u64::MAX).await.unwrap();
+    let third = read_part(&greedy, path("file"), 0..1).await;
+    assert!(matches!(&third, Err(TransferError::Refused(f)) if f.reason == Reason::Limit), "{third:?}");
+    assert!(read_part(&other, path("file"), 0..1).await.is_ok());
+}
+
+/// A piece that waits holds its whole buffer, so many small ones share one.
+#[tokio::test]
+async fn small_pieces_share_a_buffer() {
+    let there = TempDir::new().unwrap();
+    std::fs::write(there.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let (client, session) = pair(2048);
+    let server = Server::new(there.path(), ServerConfig::default()).unwrap();
+    tokio::spawn(async move { server.run(&session).await });
+    let mut part = read_part(&client, path("file"), 0..u64::MAX).await.unwrap();
+    let mut held = Vec::new();
+    while let Some(piece) = part.next().await.unwrap() {
+        held.push(piece);
+    }
+    // Between two pieces of one buffer there is a header at most.
+    let shares = |two: &[bytes::Bytes]| {
+        let [one, next] = two else { return false };
+        (next.as_ptr() as usize).wrapping_sub(one.as_ptr() as usize + one.len()) <= 8
+    };
+    let buffers = 1 + held.windows(2).filter(|two| !shares(two)).count();
+    assert!(held.len() > 256 && buffers <= 24, "{} pieces in {buffers} buffers", held.len());
+}
+
+/// The end repeats what was announced.
+// transfer 8.2
+#[tokio::test]
+async fn an_end_with_other_numbers_is_refused() {
+    for (files, is_right) in [(1, true), (2, false)] {
+        let (client, server) = pair(64 * 1024);
+        tokio::spawn(async move {
+            let (mut send, mut receive) = server.accept().await.unwrap();
+            receive.read_to_end(&mut Vec::new()).await.unwrap();
+            let frame = |kind: u8, body: &[u8]| {
+                let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+                [&[kind][..], &length[1..], body].concat()
+            };
+            let totals = |files: u64| [files.to_be_bytes(), 0_u64.to_be_bytes()].concat();
+            send.write_all(&frame(2, &totals(1))).await.unwrap();
+            send.write_all(&frame(0x10, &[&[0; 31][..], &[0, 1, b'a']].concat())).await.unwrap();
+            send.write_all(&frame(0x14, &totals(files))).await.unwrap();
+            send.shutdown().await.unwrap();
+        });
+        let mut part = read_part(&client, path("a"), 0..0).await.unwrap();
+        assert_eq!(rest(&mut part).await.is_ok(), is_right, "{files}");
+    }
+}
+
 /// A server from before this request answers as to any unknown verb.
 // transfer 8.5
 #[tokio::test]

@@ -11,11 +11,13 @@ use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::frame::{Frame, HEADER, Header, Kind};
 use crate::name::RelativePath;
-use crate::request::{ReadRequest, Request};
+use crate::request::{ReadRequest, Request, Totals};
 use crate::wire::{finish, read_acceptance, read_frame, write_request};
 
-/// Least room in the buffer before the stream is read.
+/// Bytes of a buffer that pieces share.
 const ROOM: usize = 64 * 1024;
+/// Least room in the buffer before the stream is read. A new buffer for each read would be held by one small piece.
+const LEAST_ROOM: usize = 4 * 1024;
 
 /// A part of a file that arrives. Dropping it tells the other side to stop.
 ///
@@ -25,7 +27,8 @@ const ROOM: usize = 64 * 1024;
 pub struct Part<R> {
     receive: R,
     entry: Entry,
-    length: u64,
+    /// What the other side announced.
+    announced: Totals,
     /// Content that has not been returned.
     left: u64,
     /// The rest of the current DATA frame.
@@ -53,10 +56,10 @@ pub async fn read_part<S: Session>(
         return Err(TransferError::Unexpected { wanted: "the size of the file" });
     };
     let length = entry.size.saturating_sub(offset).min(length);
-    if entry.kind != EntryKind::File || announced.bytes != length {
+    if entry.kind != EntryKind::File || announced != (Totals { files: 1, bytes: length }) {
         return Err(TransferError::Unexpected { wanted: "a part of a file" });
     }
-    Ok(Part { receive, entry, length, left: length, body: 0, buffer: BytesMut::new(), has_ended: false })
+    Ok(Part { receive, entry, announced, left: length, body: 0, buffer: BytesMut::new(), has_ended: false })
 }
 
 impl<R: AsyncRead + Unpin> Part<R> {
@@ -67,7 +70,7 @@ impl<R: AsyncRead + Unpin> Part<R> {
 
     /// Bytes of the part.
     pub fn length(&self) -> u64 {
-        self.length
+        self.announced.bytes
     }
 
     /// The stream, to set its target rate.
@@ -90,7 +93,9 @@ impl<R: AsyncRead + Unpin> Part<R> {
             if self.body == 0 && self.take_frame()? {
                 continue;
             }
-            self.buffer.reserve(ROOM);
+            if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+                self.buffer.reserve(ROOM);
+            }
             let read = self.receive.read_buf(&mut self.buffer).await;
             if read.map_err(TransferError::stream("reading a part of a file"))? == 0 {
                 return Err(TransferError::Incomplete { verified: 0 });
@@ -123,7 +128,7 @@ impl<R: AsyncRead + Unpin> Part<R> {
         }
         let Some(body) = self.buffer.get(HEADER..HEADER + header.length) else { return Ok(false) };
         match Frame::decode(header.kind, body)? {
-            Frame::Done(_) if self.left == 0 => self.has_ended = true,
+            Frame::Done(totals) if self.left == 0 && totals == self.announced => self.has_ended = true,
             Frame::Abandoned { failure, .. } | Frame::Refused(failure) => {
                 return Err(TransferError::Refused(failure));
             }

@@ -24,7 +24,7 @@ use crate::flow::{Side, receive_over, send_over};
 use crate::frame::Frame;
 use crate::name::RelativePath;
 use crate::progress::{NoProgress, Progress, ProgressEvent, Report};
-use crate::request::{GetRequest, Request, Totals, Unknown, VERSION};
+use crate::request::{GetRequest, ReadRequest, Request, Totals, Unknown, VERSION};
 use crate::wire::{finish, read_frame, write_frame};
 use refuse::refuse;
 use served::Served;
@@ -59,6 +59,8 @@ pub struct ServerConfig {
     /// Requests of all connections that read a part of a file in parallel; more are refused. Each takes 64 KiB. Default
     /// 256.
     pub parallel_reads: usize,
+    /// Of these, those of one connection. Default 64.
+    pub parallel_reads_per_connection: usize,
     /// How long a new stream may take to send its request. Default 30 s.
     pub request_timeout: Duration,
 }
@@ -72,6 +74,7 @@ impl Default for ServerConfig {
             parallel_requests: 320,
             parallel_transfers: 64,
             parallel_reads: 256,
+            parallel_reads_per_connection: 64,
             request_timeout: Duration::from_secs(30),
         }
     }
@@ -176,10 +179,12 @@ impl Server {
         let permits = Arc::new(Semaphore::new(self.shared.config.parallel_requests.max(1)));
         let mut requests = JoinSet::new();
         let tally = Arc::new(bench::Tally::default());
+        let reads = Arc::new(Semaphore::new(self.shared.config.parallel_reads_per_connection));
         while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             let Some((send, receive)) = session.accept().await else { break };
             let shared = Arc::clone(&self.shared);
-            let run = Run { tally: Arc::clone(&tally), transport: session.transport() };
+            let run =
+                Run { tally: Arc::clone(&tally), reads: Arc::clone(&reads), transport: session.transport() };
             requests.spawn(async move {
                 if let Err(reason) = Arc::clone(&shared).answer(&run, send, receive).await {
                     shared.on_failed(&reason);
@@ -195,6 +200,7 @@ impl Server {
 /// State shared by the requests of one connection.
 struct Run {
     tally: Arc<bench::Tally>,
+    reads: Arc<Semaphore>,
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -241,13 +247,7 @@ impl Shared {
                 self.get(request, &mut send, &mut receive).await
             }
             Request::List(path) => self.list(path, &mut send).await,
-            Request::Read(request) => match self.reads.try_acquire() {
-                Ok(_permit) => part::send(&self.served, request, &mut send).await,
-                Err(_) => {
-                    let text = format!("{} parts of files are being read", self.config.parallel_reads);
-                    refuse(&mut send, Failure::with_text(Reason::Limit, text)).await
-                }
-            },
+            Request::Read(request) => self.read(run, request, &mut send).await,
             Request::Bench(_) | Request::Account(_) | Request::Messages(_)
                 if matches!(*self.served, Served::Offer(..)) =>
             {
@@ -342,6 +342,25 @@ impl Shared {
             self.fetched.send_replace(Some(report));
         }
         Ok(())
+    }
+
+    async fn read<W: AsyncWrite + Unpin>(
+        &self,
+        run: &Run,
+        request: ReadRequest,
+        send: &mut W,
+    ) -> Result<(), TransferError> {
+        let too_many = |most: usize, whose: &str| {
+            Failure::with_text(Reason::Limit, format!("{most} parts of files are being read {whose}"))
+        };
+        let Ok(_own) = run.reads.try_acquire() else {
+            let most = self.config.parallel_reads_per_connection;
+            return refuse(send, too_many(most, "over this connection")).await;
+        };
+        let Ok(_permit) = self.reads.try_acquire() else {
+            return refuse(send, too_many(self.config.parallel_reads, "by all clients")).await;
+        };
+        part::send(&self.served, request, send).await
     }
 
     async fn list<W: AsyncWrite + Unpin>(
