@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::http::uri::Authority;
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use manyway_transfer::{Entry, Reason, RelativePath, TransferError, list};
 use percent_encoding::percent_decode_str;
 use tokio::sync::mpsc;
 
 use crate::body::{Body, PartBody};
-use crate::buffer::Waiting;
+use crate::buffer::{Gathered, Waiting};
 use crate::content_type::content_type;
 use crate::feed::{Feed, Opened, open};
 use crate::page::{page, url_path};
@@ -21,13 +22,14 @@ use crate::range::ByteRange;
 use crate::shared::Shared;
 use crate::source::Source;
 
-/// Pieces of a part between its task and the connection of the player; their bytes are bounded by the buffer.
-const PIECES: usize = 1 << 14;
 /// Most bytes of a playlist or manifest that is read here.
 const LONGEST_LIST: u64 = 4 << 20;
-/// What pages may do: nothing but show themselves.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-top-navigation-by-user-activation";
+/// What pages, and files that are no media, may do: nothing but show themselves, lead on and be saved.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; \
+                           sandbox allow-top-navigation-by-user-activation allow-downloads";
+/// What media may do: a browser that opens their URL makes a page with a player of the same URL.
+const MEDIA_POLICY: &str = "default-src 'none'; media-src 'self'; img-src 'self'; style-src 'unsafe-inline'; \
+                            frame-ancestors 'none'";
 
 /// Answers one request.
 pub(crate) async fn answer<S: Source, B>(shared: &Arc<Shared<S>>, request: &Request<B>) -> Response<Body> {
@@ -35,9 +37,12 @@ pub(crate) async fn answer<S: Source, B>(shared: &Arc<Shared<S>>, request: &Requ
         Ok(answer) => answer,
         Err(refusal) => refusal.answer(),
     };
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let policy = if kind.is_some_and(is_media) { MEDIA_POLICY } else { PAGE_POLICY };
     for (name, value) in [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (header::CACHE_CONTROL, "no-cache"),
     ] {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -49,9 +54,7 @@ async fn respond<S: Source, B>(
     shared: &Arc<Shared<S>>,
     request: &Request<B>,
 ) -> Result<Response<Body>, Refusal> {
-    if !names_this_host(request.headers()) {
-        return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server has no such name"));
-    }
+    check_host(request.uri(), request.headers())?;
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are known here"));
     }
@@ -70,23 +73,45 @@ fn parse(path: &str) -> Result<RelativePath, Refusal> {
     RelativePath::parse(path).map_err(|_| Refusal::not_found())
 }
 
-/// Whether the field `Host` has an address or `localhost`. A page of another site that lets its own name lead to this
-/// host (DNS rebinding) sends that name.
-fn names_this_host(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+/// Checks that a request names this host by an address or `localhost`. A page of another site that lets its own name
+/// lead to this host (DNS rebinding) sends that name. The host of a whole URL as the target counts more than the field
+/// `Host`, which there must be once (RFC 9112, section 3.2).
+fn check_host(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    let wrong = || Refusal::new(StatusCode::BAD_REQUEST, "one field Host with a host and a port is needed");
+    let mut fields = headers.get_all(header::HOST).iter();
+    let (Some(field), None) = (fields.next(), fields.next()) else { return Err(wrong()) };
+    let field = Authority::try_from(field.as_bytes()).map_err(|_| wrong())?;
+    let named = target.authority().unwrap_or(&field);
+    let name = named.host();
+    let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    if named.as_str().contains('@') {
+        return Err(wrong());
+    }
+    if name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok() {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "use an IP address or localhost as the host"))
+}
+
+/// Whether a browser plays or shows a file of this type by a page of its own.
+fn is_media(kind: &str) -> bool {
+    let is = |prefix| kind.starts_with(prefix);
+    is("video/") || is("audio/") || is("image/") || is("application/vnd.apple.mpegurl")
 }
 
 async fn directory<S: Source>(
     shared: &Arc<Shared<S>>,
     path: Option<RelativePath>,
 ) -> Result<Response<Body>, Refusal> {
-    let session = shared.source.session().await.ok_or_else(Refusal::away)?;
-    let entries = list(&session, path.clone()).await.map_err(|error| Refusal::of(&error))?;
+    let mut is_last = false;
+    let entries = loop {
+        let session = shared.source.session().await.ok_or_else(Refusal::away)?;
+        match list(&session, path.clone()).await {
+            Ok(entries) => break entries,
+            Err(error) if error.is_resumable() && !is_last => is_last = true,
+            Err(error) => return Err(Refusal::of(&error)),
+        }
+    };
     let mut answer = Response::new(Body::Whole(page(path.as_ref(), &entries).into()));
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     Ok(answer)
@@ -102,7 +127,10 @@ async fn file<S: Source, B>(
     let field = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let wanted = field(header::RANGE).filter(|_| !is_head).and_then(ByteRange::parse);
     let condition = field(header::IF_RANGE);
+    let is_conditional =
+        [header::IF_MATCH, header::IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
     let first = match (wanted, condition) {
+        _ if is_conditional => 0..0,
         (None, _) if is_head => 0..0,
         (None, _) => 0..u64::MAX,
         (Some(ByteRange::FromTo(from, to)), None) => from..to.saturating_add(1),
@@ -117,6 +145,12 @@ async fn file<S: Source, B>(
     };
     let entry = opened.part.entry().clone();
     let tag = tag(&entry);
+    if !is_first_condition_true(request.headers(), &tag) {
+        return Err(Refusal::new(StatusCode::PRECONDITION_FAILED, "the file has another version"));
+    }
+    if fits_any(request.headers(), &header::IF_NONE_MATCH, &tag, |listed| listed.trim_start_matches("W/")) {
+        return Ok(unchanged(&tag));
+    }
     let wanted = wanted.filter(|_| condition.is_none_or(|condition| condition == tag));
     let range = match wanted {
         None => 0..entry.size,
@@ -178,7 +212,7 @@ fn body_of<S: Source>(
     opened: Opened<S>,
 ) -> Body {
     let viewing = shared.viewing(headers, (&path, opened.part.entry()), range.start);
-    let (sender, queue) = mpsc::channel(PIECES);
+    let (sender, queue) = mpsc::unbounded_channel();
     let waiting = Arc::new(Waiting::default());
     let body = PartBody {
         queue,
@@ -193,6 +227,7 @@ fn body_of<S: Source>(
         end: range.end,
         buffer: shared.config.buffer,
         waiting,
+        gathered: Gathered::default(),
         queue: sender,
         viewing: viewing.map(|(viewing, _)| viewing),
     };
@@ -205,6 +240,28 @@ fn to_directory(path: &RelativePath) -> Response<Body> {
     let mut answer = Response::new(Body::Whole(Bytes::new()));
     *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
     insert(answer.headers_mut(), header::LOCATION, &format!("{}/", url_path(path.as_str())));
+    answer
+}
+
+/// Whether `If-Match` lists the tag of the file, or is not there (RFC 9110, section 13.1.1).
+fn is_first_condition_true(headers: &HeaderMap, tag: &str) -> bool {
+    !headers.contains_key(header::IF_MATCH) || fits_any(headers, &header::IF_MATCH, tag, |listed| listed)
+}
+
+/// Whether a field lists this tag, or any by `*`.
+fn fits_any(headers: &HeaderMap, name: &HeaderName, tag: &str, strip: fn(&str) -> &str) -> bool {
+    let fields = headers.get_all(name).iter().filter_map(|field| field.to_str().ok());
+    fields
+        .flat_map(|field| field.split(','))
+        .map(str::trim)
+        .any(|listed| listed == "*" || strip(listed) == tag)
+}
+
+/// Tells that the player has this version of the file.
+fn unchanged(tag: &str) -> Response<Body> {
+    let mut answer = Response::new(Body::Whole(Bytes::new()));
+    *answer.status_mut() = StatusCode::NOT_MODIFIED;
+    insert(answer.headers_mut(), header::ETAG, tag);
     answer
 }
 
@@ -239,7 +296,7 @@ impl Refusal {
     }
 
     fn away() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the server is away")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the connection to the server is lost; reconnecting")
     }
 
     fn range(size: u64) -> Self {
@@ -289,17 +346,29 @@ mod tests {
 
     #[test]
     fn only_addresses_and_localhost_are_names_of_this_host() {
-        let is_named = |host: &'static str| {
+        let status = |target: &'static str, hosts: &[&'static str]| {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static(host));
-            names_this_host(&headers)
+            for host in hosts {
+                headers.append(header::HOST, HeaderValue::from_static(host));
+            }
+            check_host(&Uri::from_static(target), &headers)
+                .err()
+                .map_or(200, |refusal| refusal.status.as_u16())
         };
         for host in ["127.0.0.1:80", "localhost", "LOCALHOST:8080", "[::1]:80", "[::1]", "192.0.2.7"] {
-            assert!(is_named(host), "{host}");
+            assert_eq!(status("/", &[host]), 200, "{host}");
         }
-        for host in ["", "example.org", "127.0.0.1.example.org", "localhost.example.org:80", "[x]:1", ":80"] {
-            assert!(!is_named(host), "{host}");
+        for host in
+            ["example.org", "127.0.0.1.example.org", "localhost.example.org:80", "127.0.0.1x", "evil[::1]"]
+        {
+            assert!([400, 421].contains(&status("/", &[host])), "{host}");
         }
-        assert!(!names_this_host(&HeaderMap::new()));
+        for hosts in [&[][..], &["localhost", "localhost"], &[""], &["user@localhost"], &["[x]:1"], &["a b"]]
+        {
+            assert!([400, 421].contains(&status("/", hosts)), "{hosts:?}");
+        }
+        assert_eq!([status("/", &[]), status("/", &["localhost", "localhost"])], [400, 400]);
+        assert_eq!(status("http://example.org/", &["localhost"]), 421);
+        assert_eq!(status("http://localhost:80/", &["example.org"]), 200);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Body {
 /// A part of a file that arrives.
 #[derive(Debug)]
 pub(crate) struct PartBody {
-    pub(crate) queue: mpsc::Receiver<io::Result<Bytes>>,
+    pub(crate) queue: mpsc::UnboundedReceiver<io::Result<Bytes>>,
     pub(crate) waiting: Arc<Waiting>,
     /// Bytes that have not been taken.
     pub(crate) left: u64,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -39,6 +40,44 @@ impl Buffer {
                 u64::try_from(bytes).unwrap_or(MOST).clamp(LEAST, MOST)
             }
         }
+    }
+}
+
+/// Small pieces, until they are worth a place in the queue of a player.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered(BytesMut);
+
+impl Gathered {
+    /// Bytes of a whole piece.
+    const PIECE: usize = 64 << 10;
+
+    /// Adds bytes; returns the pieces that are whole now.
+    pub(crate) fn add(&mut self, mut bytes: Bytes) -> Vec<Bytes> {
+        let mut whole = Vec::new();
+        while !bytes.is_empty() {
+            if self.0.is_empty() {
+                self.0 = BytesMut::with_capacity(Self::PIECE);
+            }
+            let fits = bytes.split_to(bytes.len().min(Self::PIECE - self.0.len()));
+            self.0.extend_from_slice(&fits);
+            if self.0.len() == Self::PIECE {
+                whole.extend(self.take());
+            }
+        }
+        whole
+    }
+
+    /// What is there, as a piece.
+    pub(crate) fn take(&mut self) -> Option<Bytes> {
+        (!self.0.is_empty()).then(|| std::mem::take(&mut self.0).freeze())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.0.len() as u64
     }
 }
 
@@ -80,5 +119,15 @@ mod tests {
         assert_eq!([buffer.bytes(Some(8)), buffer.bytes(Some(u64::MAX))], [LEAST, MOST]);
         assert_eq!(buffer.bytes(None), WITHOUT_RATE);
         assert_eq!([Buffer::Bytes(1).bytes(None), Buffer::Bytes(1 << 40).bytes(Some(8))], [LEAST, 1 << 40]);
+    }
+
+    #[test]
+    fn small_pieces_are_gathered_to_whole_ones() {
+        let mut gathered = Gathered::default();
+        let pieces: Vec<_> = (0..100).flat_map(|_| gathered.add(vec![7; 2000].into())).collect();
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [64 << 10; 3]);
+        assert_eq!(gathered.take().map(|rest| rest.len()), Some(200_000 - 3 * (64 << 10)));
+        assert!(gathered.is_empty() && gathered.take().is_none());
+        assert_eq!(gathered.add(vec![7; 200_000].into()).len(), 3);
     }
 }

@@ -39,7 +39,8 @@ pub(crate) fn extension(name: &str) -> String {
     name.rsplit_once('.').map_or_else(String::new, |(_, extension)| extension.to_ascii_lowercase())
 }
 
-/// The field `Content-Type` for a name. A page of HTML is bytes: its scripts would read the library.
+/// The field `Content-Type` for a name. HTML is sent as `application/octet-stream`, because
+/// its scripts could read the other files.
 pub(crate) fn content_type(name: &str) -> &'static str {
     let extension = extension(name);
     TYPES.iter().find(|(known, _)| *known == extension).map_or("application/octet-stream", |(_, kind)| kind)

@@ -9,7 +9,7 @@ use manyway_session::Session;
 use manyway_transfer::{Entry, Part, RelativePath, TransferError, read_part};
 use tokio::sync::mpsc;
 
-use crate::buffer::{Buffer, Waiting};
+use crate::buffer::{Buffer, Gathered, Waiting};
 use crate::source::Source;
 use crate::viewing::Viewing;
 
@@ -51,8 +51,10 @@ pub(crate) struct Feed<S: Source> {
     pub(crate) position: u64,
     pub(crate) end: u64,
     pub(crate) buffer: Buffer,
+    /// Bytes that are gathered or in the queue.
     pub(crate) waiting: Arc<Waiting>,
-    pub(crate) queue: mpsc::Sender<io::Result<Bytes>>,
+    pub(crate) gathered: Gathered,
+    pub(crate) queue: mpsc::UnboundedSender<io::Result<Bytes>>,
     pub(crate) viewing: Option<Viewing>,
 }
 
@@ -67,10 +69,11 @@ impl<S: Source> Feed<S> {
             () = queue.closed() => return,
             ended = self.carry(opened, &entry) => ended,
         };
+        self.hand_over_rest();
         if let Err(error) = ended {
             tracing::debug!(path = %self.path, %error, "a part of a file broke off");
             // The player may be gone meanwhile.
-            let _ = queue.send(Err(io::Error::other(error))).await;
+            let _ = queue.send(Err(io::Error::other(error)));
         }
     }
 
@@ -102,7 +105,7 @@ impl<S: Source> Feed<S> {
         let mut held = None;
         let mut look = tokio::time::interval(LOOK);
         loop {
-            let target = self.viewing.as_ref().and_then(Viewing::target);
+            let target = self.viewing.as_ref().and_then(|viewing| viewing.target(self.waiting.bytes()));
             if target != held
                 && let Some(target) = target
             {
@@ -111,10 +114,15 @@ impl<S: Source> Feed<S> {
             }
             tokio::select! {
                 _ = look.tick() => {}
+                () = self.waiting.taken(), if !self.gathered.is_empty() => {}
                 next = part.next() => match next? {
                     Some(bytes) => self.hand_over(bytes).await,
                     None => return Ok(()),
                 },
+            }
+            // A player that has taken everything else does not wait for a whole piece.
+            if self.waiting.bytes() == self.gathered.len() {
+                self.hand_over_rest();
             }
         }
     }
@@ -127,7 +135,15 @@ impl<S: Source> Feed<S> {
         let length = bytes.len() as u64;
         self.waiting.add(length);
         self.position += length;
-        // Without a receiver this future is about to be dropped.
-        let _ = self.queue.send(Ok(bytes)).await;
+        for piece in self.gathered.add(bytes) {
+            // Without a receiver this future is about to be dropped.
+            let _ = self.queue.send(Ok(piece));
+        }
+    }
+
+    fn hand_over_rest(&mut self) {
+        if let Some(rest) = self.gathered.take() {
+            let _ = self.queue.send(Ok(rest));
+        }
     }
 }

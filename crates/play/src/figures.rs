@@ -27,7 +27,7 @@ pub struct Figures {
     pub stopped: Duration,
     /// Time that was played.
     pub played: Duration,
-    /// Media that has arrived and was not played, here and in the player.
+    /// Media that the player took and has not played.
     pub buffered: Option<Duration>,
     /// How often the player went to another place of the film.
     pub jumps: u32,

@@ -47,9 +47,10 @@ impl Playhead {
         }
     }
 
-    /// Media arrived.
+    /// Media arrived. What seemed to be the last of it was not, as in a live presentation that goes on.
     pub(crate) fn on_media(&mut self, now: Duration, media: Duration) {
         self.arrived += media;
+        self.has_ended &= media.is_zero();
         if self.next.is_none() && self.arrived >= START {
             self.begin(now);
         }
@@ -134,6 +135,15 @@ mod tests {
             played(media.chain(std::iter::repeat_n(1000, 20))).stops().0
         };
         assert_eq!((gap(5), gap(9), gap(13)), (0, 0, 1));
+    }
+
+    #[test]
+    fn media_after_the_end_goes_on_and_can_stop() {
+        let mut playhead = played([1000; 5]);
+        playhead.on_end(seconds(5));
+        playhead.on_media(seconds(5), seconds(1));
+        playhead.advance(seconds(30), true);
+        assert!(playhead.stops().0 > 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -72,7 +73,9 @@ impl<S: Source> PlayServer<S> {
 
 /// Serves one connection of a player.
 async fn attend<S: Source>(shared: &Arc<Shared<S>>, socket: TcpStream) {
+    let has_asked = AtomicBool::new(false);
     let service = service_fn(|request| {
+        has_asked.store(true, Ordering::Relaxed);
         let shared = Arc::clone(shared);
         async move { Ok::<_, Infallible>(answer(&shared, &request).await) }
     });
@@ -84,8 +87,17 @@ async fn attend<S: Source>(shared: &Arc<Shared<S>>, socket: TcpStream) {
         .max_buf_size(MOST_HEAD)
         .max_headers(MOST_FIELDS)
         .serve_connection(TokioIo::new(socket), service);
-    if let Err(reason) = connection.await {
-        tracing::debug!(%reason, "a player's connection ended");
+    let too_late = async {
+        tokio::time::sleep(shared.config.first_request_timeout).await;
+        if has_asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = connection => if let Err(reason) = ended {
+            tracing::debug!(%reason, "a player's connection ended");
+        },
+        () = too_late => tracing::debug!("a connection did not send a request"),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Config {
     pub connections: usize,
     /// How long a connection may be idle, and how long the head of a request may take. Default 60 s.
     pub idle_timeout: Duration,
+    /// How long a new connection may take to send the head of its first request. Default 5 s.
+    pub first_request_timeout: Duration,
 }
 
 impl Default for Config {
@@ -36,6 +38,7 @@ impl Default for Config {
             target: TargetChoice::default(),
             connections: 64,
             idle_timeout: Duration::from_secs(60),
+            first_request_timeout: Duration::from_secs(5),
         }
     }
 }

@@ -82,6 +82,7 @@ impl Viewing {
             state.media = Some(media);
             let run = state.media_of(state.run);
             state.playhead.on_media(now, run);
+            state.end_at_the_last_byte(now);
         }
     }
 
@@ -134,9 +135,7 @@ impl Viewing {
         state.run += bytes;
         let media = state.media_of(bytes);
         state.playhead.on_media(now, media);
-        if state.position >= state.size && state.is_last {
-            state.playhead.on_end(now);
-        }
+        state.end_at_the_last_byte(now);
     }
 
     /// The player waits for bytes of this request, or has closed it.
@@ -148,8 +147,8 @@ impl Viewing {
         }
     }
 
-    /// The target in bits a second; `None`: as fast as possible.
-    pub(crate) fn target(&self) -> Option<u64> {
+    /// The target in bits a second while so many bytes wait for the player; `None`: as fast as possible.
+    pub(crate) fn target(&self, waiting: u64) -> Option<u64> {
         let mut state = self.state();
         state.pass();
         match state.choice {
@@ -160,7 +159,8 @@ impl Viewing {
             // Nothing delays the beginning.
             TargetChoice::OfMedia if !state.playhead.is_playing() => None,
             TargetChoice::OfMedia => {
-                let (rate, buffered) = (state.bit_rate()?, state.playhead.buffered());
+                let (rate, buffered) =
+                    (state.bit_rate()?, state.playhead.buffered() + state.media_of(waiting));
                 Some(state.target.decide(rate, buffered))
             }
         }
@@ -203,6 +203,12 @@ impl State {
     fn jump(&mut self) {
         self.jumps += u32::from(self.playhead.startup().is_some());
         self.playhead.on_jump();
+    }
+
+    fn end_at_the_last_byte(&mut self, now: Duration) {
+        if self.position >= self.size && self.is_last {
+            self.playhead.on_end(now);
+        }
     }
 
     /// Plays until now, and returns the time since the beginning.

@@ -75,7 +75,57 @@ async fn directories_are_pages_and_files_of_html_are_no_pages() {
     let html = web.ask("GET /a%20dir/%c3%bc.html", &[]).await;
     assert_eq!((html.status, html.field("content-type")), (200, "application/octet-stream"));
     assert_eq!(html.field("x-content-type-options"), "nosniff");
-    assert!(html.field("content-security-policy").contains("sandbox"));
+    for strict in [&page, &html, &web.ask("GET /none", &[]).await] {
+        let policy = strict.field("content-security-policy");
+        assert!(policy.contains("sandbox") && policy.contains("allow-downloads"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("media-src"), "{policy}");
+    }
+}
+
+/// A browser shows media in a page with a player that it makes itself.
+#[tokio::test]
+async fn a_browser_may_play_media_by_its_url_and_no_other_site_may_embed_it() {
+    let (directory, web) = web().await;
+    std::fs::write(directory.path().join("picture.jpg"), "x").unwrap();
+    std::fs::write(directory.path().join("song.mp3"), "x").unwrap();
+    for name in ["film.mp4", "picture.jpg", "song.mp3"] {
+        let answer = web.ask(&format!("GET /{name}"), &[]).await;
+        let policy = answer.field("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; media-src 'self'; img-src 'self'"), "{policy}");
+        assert!(!policy.contains("sandbox") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(answer.field("cross-origin-resource-policy"), "same-origin");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_the_player_has_is_not_sent_again() {
+    let (_directory, web) = web().await;
+    let tag = web.ask("HEAD /film.mp4", &[]).await.field("etag").to_owned();
+    for (field, status, length) in [
+        (format!("If-None-Match: {tag}"), 304, 0),
+        (format!("If-None-Match: \"x\", W/{tag}"), 304, 0),
+        ("If-None-Match: *".to_owned(), 304, 0),
+        ("If-None-Match: \"x\"".to_owned(), 206, 10),
+        (format!("If-Match: \"x\", {tag}"), 206, 10),
+        ("If-Match: *".to_owned(), 206, 10),
+        (format!("If-Match: W/{tag}"), 412, 29),
+        (format!("If-Match: \"x\"\r\nIf-None-Match: {tag}"), 412, 29),
+    ] {
+        let answer = web.ask("GET /film.mp4", &[&field, "Range: bytes=5-14"]).await;
+        assert_eq!((answer.status, answer.body.len()), (status, length), "{field}");
+        assert!(status == 412 || answer.field("etag") == tag, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_does_not_keep_its_place() {
+    let (directory, _) = web().await;
+    let mut config = Config::default();
+    (config.connections, config.first_request_timeout) = (1, Duration::from_millis(200));
+    let web = Web::start(directory.path(), config).await;
+    let mut silent = TcpStream::connect(web.address).await.unwrap();
+    silent.write_all(b"GET / HT").await.unwrap();
+    assert_eq!(web.ask("GET /film.mp4", &[]).await.status, 200);
 }
 
 #[tokio::test]
@@ -90,6 +140,10 @@ async fn other_requests_are_refused_with_their_status() {
         ("POST /film.mp4", &[], 405),
         ("GET /film.mp4", &["Host: evil.example"], 421),
         ("GET /", &["Host: 127.0.0.1.evil.example:80"], 421),
+        ("GET http://evil.example/", &["Host: localhost"], 421),
+        ("GET http://localhost/", &["Host: evil.example"], 200),
+        ("GET /", &["Host: localhost", "Host: localhost"], 400),
+        ("GET /", &["X-No-Host: localhost"], 400),
     ] {
         assert_eq!(web.ask(first, fields).await.status, status, "{first} {fields:?}");
     }

@@ -83,7 +83,8 @@ async fn the_target_is_that_of_the_media_with_a_margin_and_raised_while_little_i
         }
     }
     let told = targets(&web);
-    assert!(!told.is_empty() && told.iter().all(|target| [32_000, 10_000].contains(target)), "{told:?}");
+    // The high one is not told if the length is known late; after the low one it never comes again.
+    assert!(matches!(told[..], [32_000, 10_000] | [10_000]), "{told:?}");
     let [figures] = web.play.figures().try_into().unwrap();
     assert_eq!((figures.bit_rate, figures.stops, figures.jumps), (Some(8000), 0, 0));
     assert!(
