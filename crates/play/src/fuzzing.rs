@@ -13,9 +13,9 @@ pub fn range(field: &str, size: u64) -> Option<Option<Range<u64>>> {
     ByteRange::parse(field).map(|range| range.of(size))
 }
 
-/// Reads a playlist or manifest of this name; returns how many files it names.
-pub fn list(path: &RelativePath, text: &str) -> usize {
+/// Reads a playlist or manifest of this name; returns how many files it names, and the bytes of their names.
+pub fn list(path: &RelativePath, text: &str) -> (usize, usize) {
     let mut presentations = Presentations::default();
     presentations.on_list(path, text);
-    presentations.len()
+    (presentations.len(), presentations.bytes())
 }

@@ -1,6 +1,7 @@
 //! Films in many files: HLS and DASH.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_transfer::RelativePath;
@@ -10,14 +11,16 @@ use crate::content_type::extension;
 use crate::media::dash::Manifest;
 use crate::media::hls::Playlist;
 
-/// Most files of presentations that are remembered; beyond that all are forgotten.
+/// Most files of all presentations that are remembered, and most bytes of their names; beyond that the presentations that
+/// were played least lately are forgotten.
 const MOST: usize = 200_000;
+const MOST_BYTES: usize = 32 << 20;
 
 /// A file with a few seconds of a film.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// The playlist or manifest of the film.
-    pub(crate) film: RelativePath,
+    pub(crate) film: Arc<RelativePath>,
     /// Which of the variants of the film.
     pub(crate) variant: usize,
     /// Its place in the film.
@@ -36,12 +39,22 @@ pub(crate) enum Member {
     Other,
 }
 
+/// What is known about a file, and the presentation that it belongs to.
+#[derive(Debug, Clone)]
+enum Known {
+    Member(Member),
+    /// The playlist of a variant, with its number; `None`: of a rendition.
+    Playlist(Option<usize>),
+}
+
 /// The presentations whose playlists or manifests were read.
 #[derive(Debug, Default)]
 pub(crate) struct Presentations {
-    members: BTreeMap<RelativePath, Member>,
-    /// The playlists of variants: the film, and which variant; `None`: a rendition.
-    playlists: BTreeMap<RelativePath, (RelativePath, Option<usize>)>,
+    known: BTreeMap<RelativePath, (Arc<RelativePath>, Known)>,
+    /// When each presentation was last read or played: the number of that use.
+    films: BTreeMap<Arc<RelativePath>, u64>,
+    bytes: usize,
+    uses: u64,
 }
 
 /// Whether a file is a playlist or manifest.
@@ -52,72 +65,122 @@ pub(crate) fn is_list(name: &str) -> bool {
 impl Presentations {
     /// Number of files that are known.
     pub(crate) fn len(&self) -> usize {
-        self.members.len() + self.playlists.len()
+        self.known.len()
     }
 
-    /// What is known about a file.
-    pub(crate) fn member(&self, path: &RelativePath) -> Option<&Member> {
-        self.members.get(path)
+    /// Bytes of their names.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What is known about a file that is played.
+    pub(crate) fn member(&mut self, path: &RelativePath) -> Option<Member> {
+        let (film, known) = self.known.get(path)?;
+        let Known::Member(member) = known else { return None };
+        let (film, member) = (Arc::clone(film), member.clone());
+        self.touch(&film);
+        Some(member)
     }
 
     /// Reads a playlist or manifest.
     pub(crate) fn on_list(&mut self, path: &RelativePath, text: &str) {
-        if self.len() > MOST {
-            *self = Self::default();
-        }
-        if extension(path.as_str()) == "mpd" {
-            let manifest = Manifest::parse(text).unwrap_or_default();
-            for (variant, segments) in manifest.representations.into_iter().enumerate() {
-                self.add((path, path), variant, segments, true);
-            }
-            return;
-        }
-        match Playlist::parse(text) {
-            None => {}
-            Some(Playlist::Master { variants, renditions }) => {
-                for rendition in renditions.iter().filter_map(|uri| resolve(path, uri)) {
-                    self.playlists.insert(rendition, (path.clone(), None));
-                }
-                for (number, uri) in variants.iter().enumerate() {
-                    if let Some(variant) = resolve(path, uri) {
-                        self.playlists.insert(variant, (path.clone(), Some(number)));
-                    }
-                }
-            }
-            Some(Playlist::Media { segments, first, beginnings, is_complete }) => {
-                for uri in beginnings.iter().filter_map(|uri| resolve(path, uri)) {
-                    self.members.insert(uri, Member::Other);
-                }
-                match self.playlists.get(path).cloned() {
-                    Some((film, Some(variant))) => {
-                        self.add((path, &film), variant, (first, segments), is_complete);
-                    }
-                    None => self.add((path, path), 0, (first, segments), is_complete),
-                    Some((_, None)) => {
-                        let others = segments.iter().filter_map(|(uri, _)| resolve(path, uri));
-                        self.members.extend(others.map(|uri| (uri, Member::Other)));
-                    }
-                }
-            }
+        let (film, playlist) = match self.known.get(path) {
+            Some((film, Known::Playlist(variant))) => (Arc::clone(film), Some(*variant)),
+            Some(_) | None => (Arc::new(path.clone()), None),
+        };
+        let named = named(path, text, &film, playlist);
+        self.touch(&film);
+        if !self.add(&film, &named) {
+            // Files that the presentation named earlier, such as those of a live one, make room.
+            self.forget(&film, |known| matches!(known, Known::Member(_)));
+            self.add(&film, &named);
         }
     }
 
-    fn add(
-        &mut self,
-        (list, film): (&RelativePath, &RelativePath),
-        variant: usize,
-        (first, segments): (usize, Vec<(String, Duration)>),
-        is_complete: bool,
-    ) {
-        let count = segments.len();
-        for (index, (uri, media)) in segments.into_iter().enumerate() {
-            let Some(path) = resolve(list, &uri) else { continue };
-            let is_last = is_complete && index + 1 == count;
-            let index = index.saturating_add(first);
-            let segment = Segment { film: film.clone(), variant, index, is_last, media };
-            self.members.insert(path, Member::Segment(segment));
+    fn touch(&mut self, film: &Arc<RelativePath>) {
+        self.uses += 1;
+        self.films.insert(Arc::clone(film), self.uses);
+    }
+
+    /// Adds files of a presentation; returns false if there is no room for all.
+    fn add(&mut self, film: &Arc<RelativePath>, named: &[(RelativePath, Known)]) -> bool {
+        for (path, known) in named {
+            let length = path.as_str().len();
+            let is_new = !self.known.contains_key(path);
+            while is_new && (self.known.len() >= MOST || self.bytes + length > MOST_BYTES) {
+                let others = self.films.iter().filter(|(other, _)| *other != film);
+                let oldest = others.min_by_key(|(_, used)| **used).map(|(oldest, _)| Arc::clone(oldest));
+                let Some(oldest) = oldest else { return false };
+                self.forget(&oldest, |_| true);
+            }
+            if self.known.insert(path.clone(), (Arc::clone(film), known.clone())).is_none() {
+                self.bytes += length;
+            }
+        }
+        true
+    }
+
+    /// Forgets files of a presentation.
+    fn forget(&mut self, film: &Arc<RelativePath>, is_wanted: fn(&Known) -> bool) {
+        self.known.retain(|_, (of, known)| of != film || !is_wanted(known));
+        self.bytes = self.known.keys().map(|path| path.as_str().len()).sum();
+        if !self.known.values().any(|(of, _)| of == film) {
+            self.films.remove(film);
         }
     }
+}
+
+/// The files that a playlist or manifest names, in their order.
+fn named(
+    path: &RelativePath,
+    text: &str,
+    film: &Arc<RelativePath>,
+    playlist: Option<Option<usize>>,
+) -> Vec<(RelativePath, Known)> {
+    let mut named = Vec::new();
+    let mut add = |uri: &str, known: Known| named.extend(resolve(path, uri).map(|path| (path, known)));
+    if extension(path.as_str()) == "mpd" {
+        let manifest = Manifest::parse(text).unwrap_or_default();
+        manifest.others.iter().for_each(|uri| add(uri, Known::Member(Member::Other)));
+        for (variant, segments) in manifest.representations.into_iter().enumerate() {
+            let segments = members(film, variant, segments, !manifest.is_live);
+            segments.for_each(|(uri, member)| add(&uri, Known::Member(member)));
+        }
+        return named;
+    }
+    match Playlist::parse(text) {
+        None => {}
+        Some(Playlist::Master { variants, renditions }) => {
+            renditions.iter().for_each(|uri| add(uri, Known::Playlist(None)));
+            for (number, uri) in variants.iter().enumerate() {
+                add(uri, Known::Playlist(Some(number)));
+            }
+        }
+        Some(Playlist::Media { segments, first, beginnings, is_complete }) => {
+            beginnings.iter().for_each(|uri| add(uri, Known::Member(Member::Other)));
+            match playlist.unwrap_or(Some(0)) {
+                Some(variant) => members(film, variant, (first, segments), is_complete)
+                    .for_each(|(uri, member)| add(&uri, Known::Member(member))),
+                None => segments.iter().for_each(|(uri, _)| add(uri, Known::Member(Member::Other))),
+            }
+        }
+    }
+    named
+}
+
+/// The segments of a variant.
+fn members(
+    film: &Arc<RelativePath>,
+    variant: usize,
+    (first, segments): (usize, Vec<(String, Duration)>),
+    is_complete: bool,
+) -> impl Iterator<Item = (String, Member)> {
+    let count = segments.len();
+    segments.into_iter().enumerate().map(move |(index, (uri, media))| {
+        let is_last = is_complete && index + 1 == count;
+        let index = index.saturating_add(first);
+        (uri, Member::Segment(Segment { film: Arc::clone(film), variant, index, is_last, media }))
+    })
 }
 
 /// The file of this server that a reference in `base` names.
@@ -178,15 +241,64 @@ mod tests {
         for name in ["f/low/l.m3u8", "f/high.m3u8", "f/s.m3u8"] {
             found.on_list(&path(name), &list(path(name).last()));
         }
-        let segment = |name: &str| match found.member(&path(name)) {
-            Some(Member::Segment(segment)) => segment.clone(),
+        let mut segment = |name: &str| match found.member(&path(name)) {
+            Some(Member::Segment(segment)) => segment,
             other => panic!("{name}: {other:?}"),
         };
         let high = segment("f/high.m3u81.ts");
         assert_eq!((high.film.as_str(), high.variant, high.index), ("f/master.m3u8", 1, 1));
         assert!(high.is_last && high.media == Duration::from_secs(3));
         assert_eq!((segment("f/low/l.m3u80.ts").variant, segment("f/low/l.m3u80.ts").is_last), (0, false));
-        assert_eq!(found.member(&path("f/s.m3u80.ts")), Some(&Member::Other));
+        assert_eq!(found.member(&path("f/s.m3u80.ts")), Some(Member::Other));
         assert_eq!(found.member(&path("f/none.ts")), None);
+    }
+
+    #[test]
+    fn sound_and_initialization_of_dash_are_no_films_and_a_live_manifest_has_no_end() {
+        for (kind, is_last) in [("static", true), ("dynamic", false)] {
+            let mut found = Presentations::default();
+            let manifest = format!(
+                "<MPD type='{kind}' mediaPresentationDuration='PT4S'><Period>\
+                 <AdaptationSet contentType='video'><SegmentTemplate media='v$Number$' initialization='vi' duration='2'/>\
+                 <Representation id='0'/></AdaptationSet>\
+                 <AdaptationSet contentType='audio'><SegmentTemplate media='a$Number$' initialization='ai' duration='2'/>\
+                 <Representation id='1'/></AdaptationSet></Period></MPD>"
+            );
+            found.on_list(&path("f/x.mpd"), &manifest);
+            for name in ["f/vi", "f/ai", "f/a1", "f/a2"] {
+                assert_eq!(found.member(&path(name)), Some(Member::Other), "{name}");
+            }
+            let Some(Member::Segment(last)) = found.member(&path("f/v2")) else { panic!("{found:?}") };
+            assert_eq!(last.is_last, is_last, "{kind}");
+        }
+    }
+
+    fn playlist(name: &str, files: std::ops::Range<u32>) -> String {
+        let files: Vec<_> = files.map(|number| format!("#EXTINF:2,\n{name}{number}\n")).collect();
+        format!("#EXTM3U\n{}", files.concat())
+    }
+
+    #[test]
+    fn the_presentation_that_is_played_is_not_forgotten_for_others() {
+        let mut found = Presentations::default();
+        found.on_list(&path("played.m3u8"), &playlist("p", 0..3));
+        for number in 0..5 {
+            found.on_list(&path(&format!("{number}.m3u8")), &playlist(&format!("x{number}-"), 0..50_000));
+            assert!(found.len() <= MOST && found.bytes() <= MOST_BYTES);
+            assert!(found.member(&path("p1")).is_some(), "{number}");
+        }
+        assert!(found.member(&path("x0-1")).is_none() && found.member(&path("x4-49999")).is_some());
+    }
+
+    #[test]
+    fn long_names_are_bounded_and_a_live_presentation_forgets_its_own_earlier_files() {
+        let mut found = Presentations::default();
+        let directory = ["d"; 60].map(|name| name.repeat(60)).join("/");
+        for number in 0..3 {
+            let files = number * 3500..(number + 1) * 3500;
+            found.on_list(&path(&format!("{directory}/live.m3u8")), &playlist("s", files.clone()));
+            assert!(found.bytes() <= MOST_BYTES, "{}", found.bytes());
+            assert!(found.member(&path(&format!("{directory}/s{}", files.end - 1))).is_some(), "{number}");
+        }
     }
 }

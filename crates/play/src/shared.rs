@@ -84,13 +84,13 @@ impl<S: Source> Shared<S> {
         (path, entry): (&RelativePath, &Entry),
         position: u64,
     ) -> Option<(Viewing, u64)> {
-        let member = self.presentations.lock().unwrap_or_else(PoisonError::into_inner).member(path).cloned();
+        let member = self.presentations.lock().unwrap_or_else(PoisonError::into_inner).member(path);
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let agent = agent.chars().take(MOST_AGENT).collect();
         match member {
             Some(Member::Other) => None,
             Some(Member::Segment(segment)) => {
-                let (viewing, _) = self.remembered((segment.film.clone(), 0, agent));
+                let (viewing, _) = self.remembered(((*segment.film).clone(), 0, agent));
                 let request = viewing.on_segment(&segment, entry.size);
                 Some((viewing, request))
             }

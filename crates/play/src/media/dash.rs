@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use manyway_transfer::RelativePath;
+
 use super::xml::{Tag, tags};
 
 /// Names of segments, and how long each lasts.
@@ -13,17 +15,25 @@ pub(crate) struct Manifest {
     /// The segments of each representation, in their order, of the pictures or, without pictures, of the sound; and the
     /// number of the first one.
     pub(crate) representations: Vec<(usize, Segments)>,
+    /// What players read beside them: initialization segments, and the segments of the other sets.
+    pub(crate) others: Vec<String>,
+    /// Whether segments will be added.
+    pub(crate) is_live: bool,
 }
 
-/// Most segments of all representations together.
+/// Most segments of all representations together, and most bytes of their names.
 const MOST: usize = 50_000;
+const MOST_BYTES: usize = 8 << 20;
 
 /// How the names of segments are made.
 #[derive(Debug, Clone, Default)]
 struct Template {
     media: String,
+    initialization: String,
     units: u64,
     first: u64,
+    /// Where the period begins, in units.
+    offset: u64,
     /// Units of each segment, where they are equal.
     length: Option<u64>,
     /// When the next of these begins, in units, and their lengths.
@@ -36,6 +46,7 @@ struct Set {
     is_video: bool,
     template: Option<Template>,
     found: Vec<(usize, Segments)>,
+    beginnings: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -45,14 +56,39 @@ struct Representation {
     template: Option<Template>,
 }
 
+/// How many more segments are named, and with how many bytes.
+#[derive(Debug)]
+struct Room {
+    segments: usize,
+    bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { segments: MOST, bytes: MOST_BYTES }
+    }
+}
+
+impl Room {
+    /// Takes the room of a name; false if there is none.
+    fn take(&mut self, name: &str) -> bool {
+        let left = self.segments.checked_sub(1).zip(self.bytes.checked_sub(name.len()));
+        if let Some((segments, bytes)) = left {
+            (self.segments, self.bytes) = (segments, bytes);
+        }
+        left.is_some()
+    }
+}
+
 /// Walks over the tags of a manifest.
 #[derive(Debug, Default)]
 struct Reader {
     total: Duration,
     set: Set,
     representation: Option<Representation>,
+    is_live: bool,
     sets: Vec<Set>,
-    segments: usize,
+    room: Room,
     /// Entries of all timelines together.
     entries: usize,
     periods: u32,
@@ -70,9 +106,17 @@ impl Manifest {
             }
         }
         let video = reader.sets.iter().position(|set| set.is_video);
-        let chosen = reader.sets.into_iter().nth(video.unwrap_or(0));
-        let representations = chosen.map(|set| set.found).unwrap_or_default();
-        is_manifest.then_some(Self { representations })
+        let mut manifest = Self { is_live: reader.is_live, ..Self::default() };
+        for (place, set) in reader.sets.into_iter().enumerate() {
+            manifest.others.extend(set.beginnings);
+            if place == video.unwrap_or(0) {
+                manifest.representations = set.found;
+            } else {
+                let names = set.found.into_iter().flat_map(|(_, names)| names);
+                manifest.others.extend(names.map(|(name, _)| name));
+            }
+        }
+        is_manifest.then_some(manifest)
     }
 }
 
@@ -84,6 +128,7 @@ impl Reader {
                     .attribute("mediaPresentationDuration")
                     .and_then(|it| duration(&it))
                     .unwrap_or_default();
+                self.is_live = tag.attribute("type").is_some_and(|kind| kind == "dynamic");
             }
             ("Period", false) => self.periods += 1,
             ("AdaptationSet", false) => {
@@ -105,7 +150,8 @@ impl Reader {
             ("SegmentTemplate", false) => *self.template() = Some(Template::of(tag)),
             ("S", false) => {
                 let room = MOST.saturating_sub(self.entries);
-                self.entries += self.template().as_mut().map_or(0, |template| template.add(tag, room));
+                let total = self.total;
+                self.entries += self.template().as_mut().map_or(0, |template| template.add(tag, total, room));
             }
             _ => {}
         }
@@ -122,9 +168,10 @@ impl Reader {
     fn end_representation(&mut self) {
         let Some(Representation { id, bandwidth, template }) = self.representation.take() else { return };
         if let Some(template) = template.as_ref().or(self.set.template.as_ref()) {
-            let room = MOST.saturating_sub(self.segments);
-            let names = template.segments(self.total, room, (&id, &bandwidth));
-            self.segments += names.len();
+            let beginning = Template::fill_in(&template.initialization, (0, 0), (&id, &bandwidth));
+            let beginning = beginning.filter(|name| !name.is_empty() && self.room.take(name));
+            self.set.beginnings.extend(beginning);
+            let names = template.segments(self.total, &mut self.room, (&id, &bandwidth));
             let first = usize::try_from(template.first).unwrap_or(0);
             self.set.found.push((first, names));
         }
@@ -139,24 +186,39 @@ fn is_video(tag: &Tag<'_>) -> bool {
 impl Template {
     fn of(tag: &Tag<'_>) -> Self {
         let number = |name| tag.attribute(name).and_then(|value| value.parse().ok());
+        let name = |name| tag.attribute(name).filter(|name| name.len() <= RelativePath::MAX_LENGTH);
+        let offset = number("presentationTimeOffset").unwrap_or(0);
         Self {
-            media: tag.attribute("media").unwrap_or_default(),
+            media: name("media").unwrap_or_default(),
+            initialization: name("initialization").unwrap_or_default(),
+            offset,
+            next: offset,
             units: number("timescale").unwrap_or(1).max(1),
             first: number("startNumber").unwrap_or(1),
             length: number("duration").filter(|length| *length > 0),
             timeline: Vec::new(),
-            next: 0,
         }
     }
 
-    /// Adds an `S` of the timeline: where it begins, how long it is, how often it is repeated. Returns how many entries
-    /// of at most `room` it became.
-    fn add(&mut self, tag: &Tag<'_>, room: usize) -> usize {
+    /// Adds an `S` of the timeline: where it begins, how long it is, how often it is repeated; a negative number repeats
+    /// it until the next one, or the end of the media. Returns how many entries of at most `room` it became.
+    fn add(&mut self, tag: &Tag<'_>, total: Duration, room: usize) -> usize {
         let number = |name| tag.attribute(name).and_then(|value| value.parse::<u64>().ok());
-        self.next = number("t").unwrap_or(self.next);
+        if let Some(time) = number("t") {
+            self.next = time;
+            while self.timeline.last().is_some_and(|(before, _)| *before >= time) {
+                self.timeline.pop();
+            }
+        }
         let Some(length) = number("d") else { return 0 };
-        let count =
-            usize::try_from(number("r").unwrap_or(0)).unwrap_or(usize::MAX).saturating_add(1).min(room);
+        let count = if tag.attribute("r").is_some_and(|value| value.starts_with('-')) {
+            let units = total.as_millis().saturating_mul(self.units.into()) / 1000;
+            let end = u64::try_from(units).unwrap_or(u64::MAX).saturating_add(self.offset);
+            end.saturating_sub(self.next).div_ceil(length.max(1)).max(1)
+        } else {
+            number("r").unwrap_or(0).saturating_add(1)
+        };
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(room);
         for _ in 0..count {
             self.timeline.push((self.next, length));
             self.next = self.next.saturating_add(length);
@@ -169,22 +231,28 @@ impl Template {
         Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// Names and lengths of the segments, at most so many.
-    fn segments(&self, total: Duration, most: usize, names: (&str, &str)) -> Vec<(String, Duration)> {
-        let named =
-            |(number, (time, length)): (u64, (u64, u64))| (self.name(number, time, names), self.time(length));
+    /// Names and lengths of the segments, as far as there is room, until one is too long.
+    fn segments(&self, total: Duration, room: &mut Room, names: (&str, &str)) -> Segments {
+        let named = |(number, (time, length)): (u64, (u64, u64))| {
+            let name = Self::fill_in(&self.media, (number, time), names)?;
+            room.take(&name).then(|| (name, self.time(length)))
+        };
         if let Some(length) = self.length.filter(|_| self.timeline.is_empty()) {
             let equal = (0_u64..).map(|number| (number.saturating_mul(length), length));
-            let within = equal.take_while(|(time, _)| self.time(*time) < total).take(most);
-            return (self.first..).zip(within).map(named).collect();
+            let within = equal.take_while(|(time, _)| self.time(*time) < total);
+            return (self.first..).zip(within).map_while(named).collect();
         }
-        (self.first..).zip(self.timeline.iter().copied().take(most)).map(named).collect()
+        (self.first..).zip(self.timeline.iter().copied()).map_while(named).collect()
     }
 
-    /// Fills in the template: text between two dollars is a name, perhaps with the width of a number.
-    fn name(&self, number: u64, time: u64, (id, bandwidth): (&str, &str)) -> String {
+    /// Fills in a template: text between two dollars is a name, perhaps with the width of a number. `None` if that is
+    /// longer than any name of a file.
+    fn fill_in(template: &str, (number, time): (u64, u64), (id, bandwidth): (&str, &str)) -> Option<String> {
         let mut out = String::new();
-        for (place, piece) in self.media.split('$').enumerate() {
+        for (place, piece) in template.split('$').enumerate() {
+            if out.len().max(id.len()).max(bandwidth.len()) > RelativePath::MAX_LENGTH {
+                return None;
+            }
             if place % 2 == 0 {
                 out.push_str(piece);
                 continue;
@@ -201,7 +269,7 @@ impl Template {
                 _ => out.push('$'),
             }
         }
-        out
+        (out.len() <= RelativePath::MAX_LENGTH).then_some(out)
     }
 }
 
@@ -238,9 +306,10 @@ mod tests {
     use super::*;
 
     const SETS: &str = "
-      <AdaptationSet contentType=\"audio\"><Representation id=\"9\" bandwidth=\"1\"><SegmentTemplate media=\"a.m4s\" \
-                        duration=\"1\"/></Representation></AdaptationSet>
-      <AdaptationSet><SegmentTemplate timescale=\"1000\" duration=\"4000\" startNumber=\"3\"
+      <AdaptationSet contentType=\"audio\"><Representation id=\"9\" bandwidth=\"1\"><SegmentTemplate \
+                        media=\"a$Number$.m4s\" initialization=\"a$RepresentationID$.mp4\" duration=\"5\"/>\
+                        </Representation></AdaptationSet>
+      <AdaptationSet><SegmentTemplate timescale=\"1000\" duration=\"4000\" startNumber=\"3\" initialization=\"v$RepresentationID$.mp4\"
         media=\"v$RepresentationID$-$Number%03d$-$Bandwidth$.m4s\"/>
         <Representation id=\"low\" mimeType=\"video/mp4\" bandwidth=\"100\"/>
         <Representation id=\"high\" mimeType=\"video/mp4\" bandwidth=\"200\"></Representation>
@@ -258,9 +327,12 @@ mod tests {
 
     #[test]
     fn a_template_names_the_segments_of_each_representation_of_the_pictures() {
-        let found = Manifest::parse(&manifest(SETS)).unwrap().representations;
+        let found = Manifest::parse(&manifest(SETS)).unwrap();
+        assert_eq!(found.others, ["a9.mp4", "a1.m4s", "a2.m4s", "vlow.mp4", "vhigh.mp4"]);
+        assert!(!found.is_live);
+        assert!(Manifest::parse("<MPD type='dynamic'><Period/></MPD>").unwrap().is_live);
         assert_eq!(
-            found,
+            found.representations,
             [
                 (3, seconds(&[("vlow-003-100.m4s", 4), ("vlow-004-100.m4s", 4), ("vlow-005-100.m4s", 4)])),
                 (3, seconds(&[("vhigh-003-200.m4s", 4), ("vhigh-004-200.m4s", 4), ("vhigh-005-200.m4s", 4)])),
@@ -275,6 +347,44 @@ mod tests {
                     </Representation></AdaptationSet>";
         let found = Manifest::parse(&manifest(sets)).unwrap().representations;
         assert_eq!(found, [(1, seconds(&[("s5.m4s", 2), ("s25.m4s", 2), ("s45.m4s", 1)]))]);
+    }
+
+    #[test]
+    fn a_negative_repetition_goes_on_to_the_next_entry_or_the_end() {
+        let times = |timeline: &str| {
+            let sets = format!(
+                "<AdaptationSet><Representation id=\"0\"><SegmentTemplate timescale=\"10\" media=\"$Time$\" \
+                 presentationTimeOffset=\"5\"><SegmentTimeline>{timeline}</SegmentTimeline></SegmentTemplate>\
+                 </Representation></AdaptationSet>"
+            );
+            let found = Manifest::parse(&manifest(&sets)).unwrap().representations;
+            let names = found.into_iter().flat_map(|(_, names)| names);
+            names.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(times("<S t=\"5\" d=\"30\" r=\"-1\"/>"), ["5", "35", "65", "95"]);
+        assert_eq!(times("<S d=\"30\" r=\"-1\"/><S t=\"65\" d=\"40\"/>"), ["5", "35", "65"]);
+    }
+
+    #[test]
+    fn names_without_end_take_a_bounded_number_of_bytes() {
+        let timeline = "<SegmentTimeline><S d=\"1\" r=\"49999\"/></SegmentTimeline>";
+        for (id, media) in [
+            ("x".repeat(4000), "$RepresentationID$$Number$".to_owned()),
+            ("x".repeat(60_000), "$RepresentationID$".repeat(100)),
+            (String::new(), "$RepresentationID$".repeat(100_000)),
+            (String::new(), "$$".repeat(100_000)),
+        ] {
+            let sets = format!(
+                "<AdaptationSet><SegmentTemplate media=\"{media}\" initialization=\"{media}\">{timeline}\
+                 </SegmentTemplate><Representation id=\"{id}\"/></AdaptationSet>"
+            );
+            let found = Manifest::parse(&manifest(&sets)).unwrap();
+            let names =
+                found.representations.iter().flat_map(|(_, names)| names.iter().map(|(name, _)| name));
+            let lengths: Vec<_> = names.chain(&found.others).map(String::len).collect();
+            assert!(lengths.iter().all(|length| *length <= RelativePath::MAX_LENGTH));
+            assert!(lengths.iter().sum::<usize>() <= MOST_BYTES, "{}", lengths.len());
+        }
     }
 
     #[test]
@@ -302,7 +412,8 @@ mod tests {
             ),
         ) {
             let found = Manifest::parse(&pieces.concat()).unwrap_or_default();
-            prop_assert!(found.representations.iter().map(|(_, names)| names.len()).sum::<usize>() <= MOST);
+            let segments: usize = found.representations.iter().map(|(_, names)| names.len()).sum();
+            prop_assert!(segments + found.others.len() <= MOST);
         }
     }
 }
