@@ -24,20 +24,22 @@ impl Default for Buffer {
     }
 }
 
-/// The least and the most bytes of a buffer in time, and those without a rate.
-const LEAST: u64 = 256 << 10;
+/// The most bytes of a buffer in time, and those without a rate.
 const MOST: u64 = 64 << 20;
 const WITHOUT_RATE: u64 = 8 << 20;
 
 impl Buffer {
+    /// The least bytes of a buffer; fewer count as these.
+    pub const LEAST: u64 = 256 << 10;
+
     /// Its bytes for media of so many bits a second.
     pub(crate) fn bytes(self, bits_per_second: Option<u64>) -> u64 {
         match (self, bits_per_second) {
-            (Self::Bytes(bytes), _) => bytes.max(LEAST),
+            (Self::Bytes(bytes), _) => bytes.max(Self::LEAST),
             (Self::Time(_), None) => WITHOUT_RATE,
             (Self::Time(time), Some(rate)) => {
                 let bytes = u128::from(rate / 8) * time.as_millis() / 1000;
-                u64::try_from(bytes).unwrap_or(MOST).clamp(LEAST, MOST)
+                u64::try_from(bytes).unwrap_or(MOST).clamp(Self::LEAST, MOST)
             }
         }
     }
@@ -116,9 +118,12 @@ mod tests {
     fn a_buffer_in_time_follows_the_rate_within_its_bounds() {
         let buffer = Buffer::default();
         assert_eq!(buffer.bytes(Some(8_000_000)), 20_000_000);
-        assert_eq!([buffer.bytes(Some(8)), buffer.bytes(Some(u64::MAX))], [LEAST, MOST]);
+        assert_eq!([buffer.bytes(Some(8)), buffer.bytes(Some(u64::MAX))], [Buffer::LEAST, MOST]);
         assert_eq!(buffer.bytes(None), WITHOUT_RATE);
-        assert_eq!([Buffer::Bytes(1).bytes(None), Buffer::Bytes(1 << 40).bytes(Some(8))], [LEAST, 1 << 40]);
+        assert_eq!(
+            [Buffer::Bytes(1).bytes(None), Buffer::Bytes(1 << 40).bytes(Some(8))],
+            [Buffer::LEAST, 1 << 40]
+        );
     }
 
     #[test]

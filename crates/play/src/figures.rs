@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// What one player has seen of one film so far.
+/// What one player has seen of one file or presentation so far.
 ///
-/// Stops are those of a model (MultiTCP, section 8.3): playback begins with the first two seconds of media, each second
-/// needs all its bytes, and where they are missing it stops for 5 s. The mean rate of the media stands for that of each
-/// second. Without the length of the media there are no stops, and `startup` is the time until the first byte.
+/// Stalls are those of a model (MultiTCP, section 8.3, which calls them stops): playback begins with the first two seconds of media, each second
+/// needs all its bytes, and where they are missing it stalls for 5 s. The mean rate of the media stands for that of each
+/// second. Without the length of the media there are no stalls, and `startup` is the time until the first byte.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// The name of the film.
+    /// The name of the media.
     pub name: String,
     /// When it was first asked for.
     pub began: Instant,
@@ -21,25 +21,25 @@ pub struct Figures {
     pub bit_rate: Option<u64>,
     /// Time from the first request until playback began.
     pub startup: Option<Duration>,
-    /// How often playback stopped.
-    pub stops: u32,
+    /// How often playback stalled.
+    pub stalls: u32,
     /// For how long in all.
-    pub stopped: Duration,
+    pub stall_time: Duration,
     /// Time that was played.
     pub played: Duration,
     /// Media that the player took and has not played.
     pub buffered: Option<Duration>,
-    /// How often the player went to another place of the film.
-    pub jumps: u32,
+    /// How often the player went to another place of the media (a seek).
+    pub seeks: u32,
     /// How often the player changed between the variants of an HLS or DASH presentation.
-    pub switches: u32,
+    pub variant_switches: u32,
 }
 
 impl Figures {
     /// Share of the time of playback in which it stood still, 0 to 1.
     #[must_use]
-    pub fn stalled(&self) -> f64 {
-        let all = self.played + self.stopped;
-        if all.is_zero() { 0.0 } else { self.stopped.as_secs_f64() / all.as_secs_f64() }
+    pub fn stall_ratio(&self) -> f64 {
+        let all = self.played + self.stall_time;
+        if all.is_zero() { 0.0 } else { self.stall_time.as_secs_f64() / all.as_secs_f64() }
     }
 }

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// Media that has to arrive before playback begins, and after a jump.
+/// Media that has to arrive before playback begins, and after a seek.
 const START: Duration = Duration::from_secs(2);
-/// Time for which playback stops when too little has arrived.
-const STOP: Duration = Duration::from_secs(5);
+/// Time for which playback stalls when too little has arrived.
+const STALL: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Plays media as it arrives, by the rule of MultiTCP, section 8.3: each second needs all its bytes; where they have not
-/// arrived, playback stops for 5 s and tries again. It begins with the first two seconds of media.
+/// arrived, playback stalls for 5 s and tries again. It begins with the first two seconds of media.
 ///
 /// A player that leaves waiting bytes alone has all that it wants: it is paused, or plays what it has, and does not
-/// stop. It has no clock: the caller tells the time since the beginning.
+/// stall. It has no clock: the caller tells the time since the beginning.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Playhead {
-    /// Media that has arrived since the beginning or the last jump.
+    /// Media that has arrived since the beginning or the last seek.
     arrived: Duration,
     /// Of it, seconds that were played.
     played: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Playhead {
     next: Option<Duration>,
     has_ended: bool,
     startup: Option<Duration>,
-    stops: u32,
+    stalls: u32,
     playing: u32,
 }
 
@@ -38,8 +38,8 @@ impl Playhead {
                 self.playing += 1;
                 SECOND
             } else if is_waiting {
-                self.stops += 1;
-                STOP
+                self.stalls += 1;
+                STALL
             } else {
                 SECOND
             };
@@ -64,8 +64,8 @@ impl Playhead {
         }
     }
 
-    /// The player jumped to another place: what it has is of no use.
-    pub(crate) fn on_jump(&mut self) {
+    /// The player went to another place: what it has is of no use.
+    pub(crate) fn on_seek(&mut self) {
         (self.arrived, self.played, self.next, self.has_ended) = (Duration::ZERO, 0, None, false);
     }
 
@@ -74,7 +74,7 @@ impl Playhead {
         self.startup.get_or_insert(now);
     }
 
-    /// Whether playback has begun, after the last jump.
+    /// Whether playback has begun, after the last seek.
     pub(crate) fn is_playing(&self) -> bool {
         self.next.is_some()
     }
@@ -89,12 +89,12 @@ impl Playhead {
         self.startup
     }
 
-    /// How often it stopped, and for how long in all.
-    pub(crate) fn stops(&self) -> (u32, Duration) {
-        (self.stops, STOP * self.stops)
+    /// How often it stalled, and for how long in all.
+    pub(crate) fn stalls(&self) -> (u32, Duration) {
+        (self.stalls, STALL * self.stalls)
     }
 
-    /// Seconds that were played, over all jumps.
+    /// Seconds that were played, over all seeks.
     pub(crate) fn playing(&self) -> Duration {
         SECOND * self.playing
     }
@@ -119,51 +119,51 @@ mod tests {
     }
 
     #[test]
-    fn media_at_its_rate_never_stops_and_half_of_it_stops_again_and_again() {
+    fn media_at_its_rate_never_stalls_and_half_of_it_stalls_again_and_again() {
         let fast = played([1000; 100]);
-        assert_eq!((fast.stops().0, fast.startup()), (0, Some(seconds(2))));
+        assert_eq!((fast.stalls().0, fast.startup()), (0, Some(seconds(2))));
         let slow = played([500; 100]);
-        assert!((8..=20).contains(&slow.stops().0), "{slow:?}");
+        assert!((8..=20).contains(&slow.stalls().0), "{slow:?}");
         assert_eq!(slow.startup(), Some(seconds(4)));
-        assert_eq!(slow.stops().1, seconds(5) * slow.stops().0);
+        assert_eq!(slow.stalls().1, seconds(5) * slow.stalls().0);
     }
 
     #[test]
     fn a_gap_is_seen_only_if_it_is_longer_than_what_was_buffered() {
         let gap = |length| {
             let media = std::iter::repeat_n(2000, 10).chain(std::iter::repeat_n(0, length));
-            played(media.chain(std::iter::repeat_n(1000, 20))).stops().0
+            played(media.chain(std::iter::repeat_n(1000, 20))).stalls().0
         };
         assert_eq!((gap(5), gap(9), gap(13)), (0, 0, 1));
     }
 
     #[test]
-    fn media_after_the_end_goes_on_and_can_stop() {
+    fn media_after_the_end_goes_on_and_can_stall() {
         let mut playhead = played([1000; 5]);
         playhead.on_end(seconds(5));
         playhead.on_media(seconds(5), seconds(1));
         playhead.advance(seconds(30), true);
-        assert!(playhead.stops().0 > 0);
+        assert!(playhead.stalls().0 > 0);
     }
 
     #[test]
-    fn a_player_that_leaves_bytes_waiting_does_not_stop() {
+    fn a_player_that_leaves_bytes_waiting_does_not_stall() {
         let mut playhead = played([1000; 4]);
         playhead.advance(seconds(100), false);
-        assert_eq!(playhead.stops().0, 0);
+        assert_eq!(playhead.stalls().0, 0);
         playhead.advance(seconds(101), true);
-        assert_eq!(playhead.stops().0, 1, "and one that waits does");
+        assert_eq!(playhead.stalls().0, 1, "and one that waits does");
     }
 
     #[test]
-    fn after_a_jump_playback_begins_anew_and_at_the_end_it_does_not_stop() {
+    fn after_a_seek_playback_begins_anew_and_at_the_end_it_does_not_stall() {
         let mut playhead = played([1000; 5]);
-        playhead.on_jump();
+        playhead.on_seek();
         playhead.advance(seconds(50), true);
-        assert_eq!((playhead.stops().0, playhead.buffered()), (0, Duration::ZERO));
+        assert_eq!((playhead.stalls().0, playhead.buffered()), (0, Duration::ZERO));
         playhead.on_media(seconds(50), seconds(1));
         playhead.on_end(seconds(50));
         playhead.advance(seconds(90), true);
-        assert_eq!((playhead.stops().0, playhead.startup()), (0, Some(seconds(2))));
+        assert_eq!((playhead.stalls().0, playhead.startup()), (0, Some(seconds(2))));
     }
 }

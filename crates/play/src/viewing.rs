@@ -24,15 +24,15 @@ struct State {
     choice: TargetChoice,
     target: Target,
     playhead: Playhead,
-    /// Number of the newest request: earlier ones are of the time before a jump.
+    /// Number of the newest request: earlier ones are of the time before a seek.
     request: u64,
     /// Where the last bytes ended that the player took.
     position: u64,
-    /// Bytes since the last jump.
+    /// Bytes since the last seek.
     run: u64,
     bytes: u64,
     first_byte: Option<Duration>,
-    jumps: u32,
+    seeks: u32,
     /// Of a presentation: the variant of the last segment, and the index of the next one.
     variant: Option<usize>,
     next: usize,
@@ -60,7 +60,7 @@ impl Viewing {
             run: 0,
             bytes: 0,
             first_byte: None,
-            jumps: 0,
+            seeks: 0,
             variant: None,
             next: 0,
             switches: 0,
@@ -94,7 +94,7 @@ impl Viewing {
         state.request += 1;
         state.is_waiting = true;
         if position != state.position {
-            state.jump();
+            state.seek();
             (state.position, state.run) = (position, 0);
         }
         state.request
@@ -112,7 +112,7 @@ impl Viewing {
         state.switches += u32::from(is_switch);
         let is_next = segment.index == state.next || segment.index.saturating_add(1) == state.next;
         if state.variant.is_some() && !is_next {
-            state.jump();
+            state.seek();
         }
         (state.variant, state.next, state.is_last) =
             (Some(segment.variant), segment.index.saturating_add(1), segment.is_last);
@@ -179,7 +179,7 @@ impl Viewing {
     pub(crate) fn figures(&self) -> Figures {
         let mut state = self.state();
         let now = state.pass();
-        let (stops, stopped) = state.playhead.stops();
+        let (stalls, stall_time) = state.playhead.stalls();
         let startup = if state.media.is_some() { state.playhead.startup() } else { state.first_byte };
         Figures {
             name: state.name.clone(),
@@ -188,21 +188,21 @@ impl Viewing {
             bytes: state.bytes,
             bit_rate: state.bit_rate().filter(|_| state.variant.is_none()),
             startup,
-            stops,
-            stopped,
+            stalls,
+            stall_time,
             played: state.playhead.playing(),
             buffered: state.media.map(|_| state.playhead.buffered()),
-            jumps: state.jumps,
-            switches: state.switches,
+            seeks: state.seeks,
+            variant_switches: state.switches,
         }
     }
 }
 
 impl State {
     /// The player went to another place of the film.
-    fn jump(&mut self) {
-        self.jumps += u32::from(self.playhead.startup().is_some());
-        self.playhead.on_jump();
+    fn seek(&mut self) {
+        self.seeks += u32::from(self.playhead.startup().is_some());
+        self.playhead.on_seek();
     }
 
     fn end_at_the_last_byte(&mut self, now: Duration) {

@@ -86,7 +86,7 @@ async fn the_target_is_that_of_the_media_with_a_margin_and_raised_while_little_i
     // The high one is not told if the length is known late; after the low one it never comes again.
     assert!(matches!(told[..], [32_000, 10_000] | [10_000]), "{told:?}");
     let [figures] = web.play.figures().try_into().unwrap();
-    assert_eq!((figures.bit_rate, figures.stops, figures.jumps), (Some(8000), 0, 0));
+    assert_eq!((figures.bit_rate, figures.stalls, figures.seeks), (Some(8000), 0, 0));
     assert!(
         figures.startup.unwrap() < Duration::from_secs(10) && figures.buffered.unwrap().as_secs() > 15_000
     );
@@ -123,6 +123,6 @@ async fn a_presentation_is_one_film_whose_variants_are_counted() {
     }
     let [figures] = web.play.figures().try_into().unwrap();
     assert_eq!((figures.name.as_str(), figures.bytes, figures.bit_rate), ("all.m3u8", 5000, None));
-    assert_eq!((figures.switches, figures.jumps, figures.stops), (2, 1, 0));
+    assert_eq!((figures.variant_switches, figures.seeks, figures.stalls), (2, 1, 0));
     assert!(web.wire.targets.lock().unwrap().is_empty(), "its player chooses by the rate that it sees");
 }

@@ -1,9 +1,9 @@
 //! The protocols of `manyway`'s verbs over a connection: sending, fetching and listing files, and measuring throughput.
 //!
 //! The crate knows no transport: it needs a [`Session`] whose streams both sides may open. One side runs a [`Server`],
-//! the other calls [`put`], [`get`], [`list`], [`read_part`], [`bench()`] and
-//! [`hello`]. Each call is one stream (a bench run is one
-//! for each of its parallel streams), and each stream begins with a request that has the version of this protocol.
+//! the other calls [`put`], [`get`], [`list`], [`read_part`], [`bench()`] and [`hello`]. Each call is one stream (a bench
+//! run is one for each of its parallel streams), and each stream begins with a request that has the version of this
+//! protocol.
 //! `docs/specification/transfer.md` specifies the bytes; comments cite its rules as `transfer 4.2`.
 //!
 //! A received file gets its name only once it is complete, verified against its BLAKE3 hash and synced, and no name

@@ -28,10 +28,10 @@ pub struct PlayArgs {
     /// Where players of this host find the films; whoever can connect there sees them
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_listen)]
     pub listen: SocketAddr,
-    /// Receive each film at this rate, or as fast as possible with max; default that of the film and a margin
+    /// Receive all media at this rate, or as fast as possible with max; default that of the media and a margin
     #[arg(long, value_name = "RATE|max")]
     pub rate: Option<PlayRate>,
-    /// How much of each film waits here for its player, in time or bytes
+    /// How much of each file waits here for its player, in time or bytes
     #[arg(long, value_name = "TIME|SIZE", default_value = "20s", value_parser = parse_buffer)]
     pub buffer: Buffer,
     /// Draw buffer and rate over time as an SVG file at the end
@@ -67,7 +67,8 @@ fn parse_buffer(text: &str) -> Result<Buffer, String> {
     }
     match (parse_duration(text), parse_size(text)) {
         (Ok(time), _) if !time.is_zero() => Ok(Buffer::Time(time)),
-        (Err(_), Ok(bytes)) if bytes > 0 => Ok(Buffer::Bytes(bytes)),
+        (Err(_), Ok(bytes)) if bytes >= Buffer::LEAST => Ok(Buffer::Bytes(bytes)),
+        (Err(_), Ok(bytes)) if bytes > 0 => Err("at least 256 KiB".to_owned()),
         _ => Err("write it like 30s, 2min, 64M or 64MiB".to_owned()),
     }
 }
@@ -90,7 +91,7 @@ Examples:
   manyway play home live/stream.m3u8 --buffer 60s -- ffplay
 
 The server is `manyway serve --dir films`. It goes on until Ctrl-C or until PLAYER ends, and then tells for each film how \
-soon it began and how often it stopped.";
+soon it began and how often it stalled.";
 
 #[cfg(test)]
 mod tests {
@@ -121,6 +122,7 @@ mod tests {
         for (words, part) in [
             (&["--buffer", "64"][..], "write it like 30s"),
             (&["--buffer", "0s"], "write it like 30s"),
+            (&["--buffer", "255K"], "at least 256 KiB"),
             (&["--rate", "fast"], "or max"),
             (&["--rate", "1k"], "8 kbit/s"),
             (&["../a"], "\"..\""),

@@ -476,9 +476,10 @@ fn announce(
     let Some(ticket) = ticket else { return Ok(()) };
     print_line(&ticket.to_string())?;
     if !global.quiet && arguments.log_format == LogFormat::Text {
-        note(
-            "On the other side: `manyway send FILE… TICKET`, `manyway get TICKET PATH…`, `manyway bench TICKET`",
-        );
+        let send = if arguments.is_read_only() { "" } else { "`manyway send FILE… TICKET`, " };
+        note(&format!(
+            "On the other side: {send}`manyway get TICKET PATH…`, `manyway play TICKET`, `manyway bench TICKET`"
+        ));
     }
     Ok(())
 }

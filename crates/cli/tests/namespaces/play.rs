@@ -136,5 +136,5 @@ fn stops_by_play(ours: (Lab, Senders), other: (Lab, Senders)) -> u64 {
     assert_eq!(figures["event"], "played", "{}", played.out);
     std::thread::sleep((begun + length + SPARE).saturating_duration_since(Instant::now()));
     assert!(single.is_running(), "one TCP connection keeps up: {}", single.messages());
-    figures["stops"].as_u64().unwrap()
+    figures["stalls"].as_u64().unwrap()
 }

@@ -1,10 +1,9 @@
-//! How films were played: live, at the end, and as documents.
+//! How media were played: live, at the end, and as documents.
 
 use std::time::{Duration, Instant};
 
 use manyway_play::Figures;
 use manyway_terminal::{CommandError, json, print_line};
-use manyway_transfer::Failure;
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
@@ -14,35 +13,39 @@ use crate::output::units;
 
 /// Samples in the small curves of the live line.
 const CURVE: usize = 24;
-/// Most samples of a film that are kept; then every second one is dropped.
+/// Most samples of media that are kept; then every second one is dropped.
 const MOST: usize = 2000;
+/// Most media that are told at the end: the newest.
+const MOST_MEDIA: usize = 256;
 /// Time between two documents.
 const DOCUMENT: Duration = Duration::from_secs(1);
 
-/// The films of a run.
+/// All media of a run.
 #[derive(Debug)]
-pub(super) struct Course {
+pub(super) struct MediaFigures {
     /// Whether each second is told as a document.
     documents: bool,
     printed: Option<Instant>,
-    films: Vec<Film>,
+    media: Vec<Media>,
 }
 
-/// One film.
+/// Media, such as a film.
 #[derive(Debug)]
-pub(super) struct Film {
+pub(super) struct Media {
     pub(super) figures: Figures,
     pub(super) samples: Vec<Sample>,
     window: RateWindow,
     /// Samples that were left out since the last one that was kept, of so many.
     skipped: (u32, u32),
     changed: Instant,
+    /// Whether the server still knows it.
+    is_known: bool,
 }
 
-/// A film at one moment.
+/// They at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// Seconds since the film was first asked for.
+    /// Seconds since the media were first asked for.
     pub(super) at: f64,
     /// Bits a second that the player took.
     pub(super) rate: u64,
@@ -50,13 +53,13 @@ pub(super) struct Sample {
     pub(super) buffered: f64,
 }
 
-impl Course {
+impl MediaFigures {
     pub(super) fn new(documents: bool) -> Self {
-        Self { documents, printed: None, films: Vec::new() }
+        Self { documents, printed: None, media: Vec::new() }
     }
 
-    pub(super) fn films(&self) -> &[Film] {
-        &self.films
+    pub(super) fn media(&self) -> &[Media] {
+        &self.media
     }
 
     /// Takes new figures, and tells them if documents are wanted.
@@ -64,29 +67,43 @@ impl Course {
     /// # Errors
     /// Standard output is gone.
     pub(super) fn sample(&mut self, figures: Vec<Figures>, now: Instant) -> Result<(), CommandError> {
+        for media in &mut self.media {
+            media.is_known = false;
+        }
         for figures in figures {
-            let same =
-                |film: &&mut Film| film.figures.began == figures.began && film.figures.name == figures.name;
-            match self.films.iter_mut().find(same) {
-                Some(film) => film.sample(figures, now),
-                None => self.films.push(Film::new(figures, now)),
+            let same = |media: &&mut Media| {
+                media.figures.began == figures.began && media.figures.name == figures.name
+            };
+            match self.media.iter_mut().find(same) {
+                Some(media) => media.sample(figures, now),
+                None => self.media.push(Media::new(figures, now)),
             }
         }
-        let is_due = self.printed.is_none_or(|printed| now.saturating_duration_since(printed) >= DOCUMENT);
-        if self.documents && is_due {
-            self.printed = Some(now);
-            let playing = self.films.iter().filter(|film| film.is_playing(now));
-            for film in playing {
-                json::print(&film.document("playing"))?;
+        self.media.drain(..self.media.len().saturating_sub(MOST_MEDIA));
+        if self.documents && self.is_due(now) {
+            let playing = self.media.iter().filter(|media| media.is_playing(now));
+            for media in playing {
+                json::print(&media.document("playing"))?;
             }
         }
         Ok(())
     }
 
+    /// Whether a second has passed since the last documents; keeps their beat, which the caller's own is no part of.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.printed.map_or(now, |printed| printed + DOCUMENT);
+        if now < due {
+            return false;
+        }
+        // After a gap it begins anew.
+        self.printed = Some(if now < due + DOCUMENT { due } else { now });
+        true
+    }
+
     /// The line for a terminal.
     pub(super) fn line(&self) -> String {
-        let newest = self.films.iter().max_by_key(|film| film.changed);
-        newest.map_or_else(|| "no film was asked for yet".to_owned(), Film::line)
+        let newest = self.media.iter().max_by_key(|media| media.changed);
+        newest.map_or_else(|| "no media were asked for yet".to_owned(), Media::line)
     }
 
     /// Tells what was played.
@@ -94,35 +111,36 @@ impl Course {
     /// # Errors
     /// Standard output is gone.
     pub(super) fn conclude(&self, global: &GlobalArgs) -> Result<(), CommandError> {
-        for film in &self.films {
+        for media in &self.media {
             if global.json {
-                json::print(&film.document("played"))?;
+                json::print(&media.document("played"))?;
             } else {
-                print_line(&film.sentence())?;
+                print_line(&media.sentence())?;
             }
         }
         Ok(())
     }
 }
 
-impl Film {
+impl Media {
     fn new(figures: Figures, now: Instant) -> Self {
-        let mut film = Self {
+        let mut media = Self {
             figures,
             samples: Vec::new(),
             window: RateWindow::default(),
             skipped: (0, 1),
             changed: now,
+            is_known: true,
         };
-        film.window.record(now, 0);
-        film
+        media.window.record(now, 0);
+        media
     }
 
     fn sample(&mut self, figures: Figures, now: Instant) {
         if figures.bytes != self.figures.bytes {
             self.changed = now;
         }
-        self.figures = figures;
+        (self.figures, self.is_known) = (figures, true);
         self.window.record(now, self.figures.bytes);
         let (skipped, every) = self.skipped;
         self.skipped.0 = (skipped + 1) % every;
@@ -144,10 +162,11 @@ impl Film {
         }
     }
 
-    /// Whether the player took something lately.
+    /// Whether the player took something lately, or has a second to play.
     fn is_playing(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.changed) < 4 * DOCUMENT
-            || self.figures.buffered.is_some_and(|buffered| !buffered.is_zero())
+        let has_taken = now.saturating_duration_since(self.changed) < 4 * DOCUMENT;
+        let has_media = self.figures.buffered.is_some_and(|buffered| buffered >= Duration::from_secs(1));
+        self.is_known && (has_taken || has_media)
     }
 
     fn rate(&self, now: Instant) -> u64 {
@@ -166,19 +185,19 @@ impl Film {
         let mut line = format!("{}  {} Mbit/s {rates}", self.figures.name, units::megabits(rate));
         if let Some(buffered) = self.figures.buffered {
             let curve = recent(|sample| sample.buffered);
-            line += &format!("  buffer {:.1} s {curve}  {}", buffered.as_secs_f64(), self.stops());
+            line += &format!("  buffer {:.1} s {curve}  {}", buffered.as_secs_f64(), self.stalls());
         }
         line
     }
 
-    fn stops(&self) -> String {
-        match self.figures.stops {
-            0 => "no stop".to_owned(),
-            stops => format!(
+    fn stalls(&self) -> String {
+        match self.figures.stalls {
+            0 => "no stall".to_owned(),
+            stalls => format!(
                 "{} of {:.0} s in all ({:.1} % of the time)",
-                count(stops, "stop"),
-                self.figures.stopped.as_secs_f64(),
-                self.figures.stalled() * 100.0
+                count(stalls, "stall"),
+                self.figures.stall_time.as_secs_f64(),
+                self.figures.stall_ratio() * 100.0
             ),
         }
     }
@@ -194,15 +213,15 @@ impl Film {
             None => text += ", never began",
         }
         if figures.buffered.is_some() {
-            text += &format!(", {}", self.stops());
+            text += &format!(", {}", self.stalls());
         } else {
-            text += ", its length is unknown, so stops are, too";
+            text += ", length unknown: stalls cannot be counted";
         }
-        if figures.jumps > 0 {
-            text += &format!(", {}", count(figures.jumps, "jump"));
+        if figures.seeks > 0 {
+            text += &format!(", {}", count(figures.seeks, "seek"));
         }
-        if figures.switches > 0 {
-            text += &format!(", {} of quality", count(figures.switches, "change"));
+        if figures.variant_switches > 0 {
+            text += &format!(", {} of quality", count(figures.variant_switches, "change"));
         }
         text
     }
@@ -215,8 +234,10 @@ impl Film {
             "event": event, "name": figures.name, "time": figures.time.as_secs_f64(), "bytes": figures.bytes,
             "media_bits_per_second": figures.bit_rate, "bits_per_second": self.samples.last().map(|sample| sample.rate),
             "startup": seconds(figures.startup), "buffered": seconds(figures.buffered),
-            "stops": is_known.then_some(figures.stops), "stopped": is_known.then_some(figures.stopped.as_secs_f64()),
-            "stalled": is_known.then_some(figures.stalled()), "jumps": figures.jumps, "switches": figures.switches,
+            "stalls": is_known.then_some(figures.stalls),
+            "stall_seconds": is_known.then_some(figures.stall_time.as_secs_f64()),
+            "stall_ratio": is_known.then_some(figures.stall_ratio()),
+            "seeks": figures.seeks, "variant_switches": figures.variant_switches,
         })
     }
 }
@@ -234,12 +255,6 @@ fn curve(values: impl Iterator<Item = f64> + Clone) -> String {
     };
     values.map(height).collect()
 }
-
-/// The error of a file that cannot be written.
-pub(super) fn of_report(error: &std::io::Error, place: &std::path::Path) -> CommandError {
-    CommandError::failed(Failure::from_io(error).at(place))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,23 +267,55 @@ mod tests {
             bytes,
             bit_rate: Some(2_000_000),
             startup: Some(Duration::from_millis(420)),
-            stops: 0,
-            stopped: Duration::ZERO,
+            stalls: 0,
+            stall_time: Duration::ZERO,
             played: Duration::from_secs(50),
             buffered: Some(Duration::from_secs(12)),
-            jumps: 0,
-            switches: 0,
+            seeks: 0,
+            variant_switches: 0,
         }
     }
 
     #[test]
     fn a_film_is_summed_up_in_a_sentence() {
-        let film = |figures| Film::new(figures, Instant::now()).sentence();
-        assert_eq!(film(figures(5 << 20)), "film.mp4: 5.0 MiB of 2.00 Mbit/s, start-up 0.42 s, no stop");
-        let stopped = Figures { stops: 2, stopped: Duration::from_secs(10), jumps: 1, ..figures(0) };
-        assert!(film(stopped).ends_with("2 stops of 10 s in all (16.7 % of the time), 1 jump"));
+        let media = |figures| Media::new(figures, Instant::now()).sentence();
+        assert_eq!(media(figures(5 << 20)), "film.mp4: 5.0 MiB of 2.00 Mbit/s, start-up 0.42 s, no stall");
+        let stopped = Figures { stalls: 2, stall_time: Duration::from_secs(10), seeks: 1, ..figures(0) };
+        assert!(media(stopped).ends_with("2 stalls of 10 s in all (16.7 % of the time), 1 seek"));
         let unknown = Figures { bit_rate: None, buffered: None, startup: None, ..figures(7) };
-        assert_eq!(film(unknown), "film.mp4: 7 B, never began, its length is unknown, so stops are, too");
+        assert_eq!(media(unknown), "film.mp4: 7 B, never began, length unknown: stalls cannot be counted");
+    }
+
+    #[test]
+    fn media_end_when_their_player_left_or_they_are_forgotten() {
+        let begin = Instant::now();
+        let later = begin + Duration::from_secs(60);
+        let is_playing = |told: &MediaFigures| told.media[0].is_playing(later);
+        let buffered =
+            |millis| Figures { buffered: Some(Duration::from_millis(millis)), began: begin, ..figures(9) };
+        let mut told = MediaFigures::new(false);
+        told.sample(vec![buffered(1500)], begin).unwrap();
+        told.sample(vec![buffered(1500)], later).unwrap();
+        assert!(is_playing(&told), "it has a second to play");
+        told.sample(vec![buffered(700)], later).unwrap();
+        assert!(!is_playing(&told), "the rest of a second is never played");
+        told.sample(vec![buffered(1500)], later).unwrap();
+        told.sample(Vec::new(), later).unwrap();
+        assert!(!is_playing(&told), "the server has forgotten it");
+    }
+
+    #[test]
+    fn the_newest_media_are_kept_and_documents_keep_their_beat() {
+        let mut told = MediaFigures::new(false);
+        let now = Instant::now();
+        for number in 0..300 {
+            let figures = Figures { began: now + Duration::from_secs(number), ..figures(number) };
+            told.sample(vec![figures], now).unwrap();
+        }
+        assert_eq!((told.media.len(), told.media[0].figures.bytes), (MOST_MEDIA, 300 - MOST_MEDIA as u64));
+        let late = Duration::from_millis(260);
+        let due = (0..40_u32).filter(|tick| told.is_due(now + *tick * late)).count();
+        assert_eq!(due, 11, "in 10.14 s");
     }
 
     #[test]
@@ -279,10 +326,10 @@ mod tests {
 
     #[test]
     fn a_long_film_keeps_a_bounded_number_of_samples() {
-        let (mut film, begin) = (Film::new(figures(0), Instant::now()), Instant::now());
+        let (mut media, begin) = (Media::new(figures(0), Instant::now()), Instant::now());
         for number in 0..10_000_u32 {
-            film.sample(figures(number.into()), begin + number * Duration::from_millis(250));
+            media.sample(figures(number.into()), begin + number * Duration::from_millis(250));
         }
-        assert!((MOST / 2..MOST).contains(&film.samples.len()), "{}", film.samples.len());
+        assert!((MOST / 2..MOST).contains(&media.samples.len()), "{}", media.samples.len());
     }
 }

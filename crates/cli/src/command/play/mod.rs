@@ -1,4 +1,4 @@
-//! `manyway play`: films of a server for the players of this host.
+//! `manyway play`: media of a server for the players of this host.
 
 mod figures;
 mod report;
@@ -25,7 +25,8 @@ use super::signal::interrupted;
 use super::watch::{PathWatch, Paths};
 use crate::args::{GlobalArgs, PlayArgs, PlayRate};
 use crate::output::progress::ProgressView;
-use figures::Course;
+use figures::MediaFigures;
+use report::Report;
 use source::BondSource;
 
 /// How often figures are looked at.
@@ -38,6 +39,7 @@ const EVERY: Duration = Duration::from_millis(250);
 pub async fn run(global: &GlobalArgs, arguments: &PlayArgs) -> Result<ExitCode, CommandError> {
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
+    let report = arguments.report.as_deref().map(Report::create).transpose()?;
     Direction::In.tell_what_decides(global);
     let mut global = global.clone();
     if global.carrier != CarrierChoice::Udp && arguments.rate != Some(PlayRate::Max) {
@@ -49,12 +51,12 @@ pub async fn run(global: &GlobalArgs, arguments: &PlayArgs) -> Result<ExitCode, 
     let path = match find(&bond, arguments.path.as_ref()).await {
         Ok(path) => path,
         Err(error) => {
-            bond.end("there is no such file").await;
+            bond.end(&error.to_string()).await;
             return Err(error);
         }
     };
     let url = format!("http://{}{path}", reachable(address));
-    let result = show(global, arguments, (listener, address), (&bond, &url)).await;
+    let result = show(global, (arguments, report), (listener, address), (&bond, &url)).await;
     bond.end("the client is stopping").await;
     result
 }
@@ -62,7 +64,7 @@ pub async fn run(global: &GlobalArgs, arguments: &PlayArgs) -> Result<ExitCode, 
 /// The path of the URL that is wanted.
 async fn find(bond: &Bond, path: Option<&RelativePath>) -> Result<String, CommandError> {
     let Some(path) = path else { return Ok("/".to_owned()) };
-    let away = || CommandError::new(ExitCode::Unreachable, "the server is away");
+    let away = || CommandError::new(ExitCode::Unreachable, "the connection to the server is lost");
     let session = bond.session().await.ok_or_else(away)?;
     match read_part(&session, path.clone(), 0..0).await {
         Ok(_) => Ok(url_path(path.as_str())),
@@ -93,7 +95,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 async fn show(
     global: &GlobalArgs,
-    arguments: &PlayArgs,
+    (arguments, report): (&PlayArgs, Option<Report<'_>>),
     (listener, address): (TcpListener, SocketAddr),
     (bond, url): (&Arc<Bond>, &str),
 ) -> Result<ExitCode, CommandError> {
@@ -119,8 +121,8 @@ async fn show(
         global.desk.set_view(&view);
         tasks.spawn(watch_paths(Arc::clone(bond), Arc::clone(&view)));
     }
-    let mut course = Course::new(global.json && !global.quiet);
-    let ended = until_ended((bond, player.as_mut()), (&server, &mut course), &view).await;
+    let mut media = MediaFigures::new(global.json && !global.quiet);
+    let ended = until_ended((bond, player.as_mut()), (&server, &mut media), &view).await;
     if let Some(player) = &mut player {
         // One that has ended cannot be ended again.
         let _ = player.kill();
@@ -128,10 +130,10 @@ async fn show(
     }
     tasks.shutdown().await;
     view.finish();
-    course.sample(server.figures(), Instant::now())?;
-    course.conclude(global)?;
-    if let Some(place) = &arguments.report {
-        report::write(&course, place)?;
+    media.sample(server.figures(), Instant::now())?;
+    media.conclude(global)?;
+    if let Some(report) = report {
+        report.write(&media)?;
     }
     ended
 }
@@ -139,7 +141,7 @@ async fn show(
 /// Waits for the end, and looks at the figures meanwhile.
 async fn until_ended(
     (bond, mut player): (&Bond, Option<&mut Child>),
-    (server, course): (&PlayServer<BondSource>, &mut Course),
+    (server, media): (&PlayServer<BondSource>, &mut MediaFigures),
     view: &ProgressView,
 ) -> Result<ExitCode, CommandError> {
     let mut tick = tokio::time::interval(EVERY);
@@ -155,8 +157,8 @@ async fn until_ended(
                 return Ok(ExitCode::Ok);
             }
             _ = tick.tick() => {
-                course.sample(server.figures(), Instant::now())?;
-                view.set_text(course.line());
+                media.sample(server.figures(), Instant::now())?;
+                view.set_text(media.line());
                 let ended = player.as_mut().map(|player| player.try_wait()).transpose()?.flatten();
                 match ended {
                     None => {}
