@@ -28,6 +28,18 @@ impl Told {
     fn take(&self) -> Vec<Tale> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
+
+    /// The same, once there is any: the other end may be told a little later.
+    async fn taken(&self) -> Vec<Tale> {
+        for _ in 0..500 {
+            let tales = self.take();
+            if !tales.is_empty() {
+                return tales;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        Vec::new()
+    }
 }
 
 impl Progress for Told {
@@ -129,7 +141,7 @@ async fn a_failure_is_reported_with_the_end_at_which_it_happened() {
     std::fs::create_dir(scene.there.path().join("taken")).unwrap();
     let file = Scene::make(&scene.here, "taken", 10);
     put(&client, vec![file], Arc::new(client_told.clone())).await.unwrap();
-    assert_eq!(scene.told.take(), failed("taken", Reason::IsDirectory, Party::Local));
+    assert_eq!(scene.told.taken().await, failed("taken", Reason::IsDirectory, Party::Local));
     assert_eq!(client_told.take(), failed("taken", Reason::IsDirectory, Party::Peer));
 
     // The client cannot read it to its end.
@@ -140,7 +152,7 @@ async fn a_failure_is_reported_with_the_end_at_which_it_happened() {
         told.on_progress(event);
     };
     put(&client, vec![file], Arc::new(progress)).await.unwrap();
-    assert_eq!(scene.told.take(), failed("cut", Reason::Shorter, Party::Peer));
+    assert_eq!(scene.told.taken().await, failed("cut", Reason::Shorter, Party::Peer));
     assert_eq!(client_told.take(), failed("cut", Reason::Shorter, Party::Local));
 
     // The server cannot read it to its end, and receives that from the client again.
@@ -149,14 +161,14 @@ async fn a_failure_is_reported_with_the_end_at_which_it_happened() {
     let path = || vec![RelativePath::parse("file").unwrap()];
     let into = scene.here.path().to_owned();
     get(&client, path(), into.clone(), Arc::new(client_told.clone())).await.unwrap();
-    assert_eq!(scene.told.take(), failed("file", Reason::Shorter, Party::Local));
+    assert_eq!(scene.told.taken().await, failed("file", Reason::Shorter, Party::Local));
     assert_eq!(client_told.take(), failed("file", Reason::Shorter, Party::Peer));
 
     // The client cannot write it.
     std::fs::remove_file(into.join(".file.manyway-part")).unwrap();
     std::fs::create_dir(into.join("file")).unwrap();
     get(&client, path(), into, Arc::new(client_told.clone())).await.unwrap();
-    assert_eq!(scene.told.take(), failed("file", Reason::IsDirectory, Party::Peer));
+    assert_eq!(scene.told.taken().await, failed("file", Reason::IsDirectory, Party::Peer));
     assert_eq!(client_told.take(), failed("file", Reason::IsDirectory, Party::Local));
 }
 
