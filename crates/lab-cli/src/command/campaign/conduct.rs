@@ -36,7 +36,7 @@ pub(super) fn execute(
     conduct(global, plan, runner, stop)
 }
 
-/// As [`execute`], but only `stop` ends it.
+/// Runs a plan, which only `stop` ends; the second value is an error if the output is closed or cannot be written.
 pub fn conduct(
     global: &GlobalArgs,
     plan: Plan,
