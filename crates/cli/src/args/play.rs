@@ -25,7 +25,7 @@ pub struct PlayArgs {
     /// Start this player with the URL as its last argument, and end when it ends
     #[arg(last = true, value_name = "PLAYER")]
     pub player: Vec<OsString>,
-    /// Where players of this host find the films; whoever can connect there sees them
+    /// Listen here for players; everyone who can connect can read all files of the ticket
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_listen)]
     pub listen: SocketAddr,
     /// Receive all media at this rate, or as fast as possible with max; default that of the media and a margin
@@ -39,7 +39,7 @@ pub struct PlayArgs {
     pub report: Option<PathBuf>,
 }
 
-/// The rate at which a film is received.
+/// The rate at which media is received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlayRate {
     /// This one.
@@ -78,7 +78,7 @@ fn parse_path(text: &str) -> Result<RelativePath, String> {
     RelativePath::parse(text.strip_suffix('/').unwrap_or(text)).map_err(|error| error.to_string())
 }
 
-/// On loopback by default: whoever connects is not asked who it is.
+/// On loopback by default, since players do not authenticate.
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     super::serve::parse_address(text, "127.0.0.1:8080 or [::1]:8080")
 }

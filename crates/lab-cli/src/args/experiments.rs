@@ -10,10 +10,10 @@ use super::campaign::parse_length;
 /// Arguments of `experiments`.
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentsArgs {
-    /// Which [default: all; `list` shows them]
+    /// Which experiments [default: all; `list` shows them]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Where they run [default: both; as another user than root, in virtual time]
+    /// Where they run [default: both; without root, virtual time alone]
     #[arg(long, value_enum, value_name = "WORLD")]
     pub only: Option<Only>,
     /// How often each is run [default: 3, with --quick 1]

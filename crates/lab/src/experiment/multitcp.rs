@@ -210,12 +210,12 @@ const PLAIN: Experiment = Experiment {
     curves: None,
 };
 
-const CHOSEN: &str = "the source is a film that is there already, so it can send at any rate. The interval of control is eight round \
+const CHOSEN: &str = "the source is a stored film, so it can send at any rate. The interval of control is eight round \
 trips (the document's are 300 ms and six), the guard 2 % of the rate or 7000 bytes a second, whichever is more. Reno everywhere; packets of \
 1000 bytes for others, and as large as the system makes them here; queues and a jitter of 1 ms, without which all flows keep in \
 step, are ours";
 
-const CHOSEN_86: &str = "the source is a film that is there already. One connection has no socket buffer for 480 kbit/s only, as that of the \
+const CHOSEN_86: &str = "the source is a stored film. One connection has no socket buffer for 480 kbit/s only, as that of the \
 document had. Otherwise as multitcp-fig82";
 
 const CHOSEN_87: &str = "the film plays from 10 s on; each second needs its 720 kbit, and those of all seconds before; otherwise it stops \

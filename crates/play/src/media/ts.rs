@@ -13,7 +13,7 @@ const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
 /// Packets that have to begin with it, one after the other, to be taken for such.
 const CERTAIN: usize = 4;
-/// Ticks of the base of a clock reference in a second, and where it begins anew.
+/// Ticks of the base of a clock reference in a second, and the value at which the base wraps.
 const TICKS: u64 = 90_000;
 const WRAP: u64 = 1 << 33;
 

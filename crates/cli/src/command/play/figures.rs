@@ -23,7 +23,7 @@ const DOCUMENT: Duration = Duration::from_secs(1);
 /// All media of a run.
 #[derive(Debug)]
 pub(super) struct MediaFigures {
-    /// Whether each second is told as a document.
+    /// Whether a JSON document is printed each second.
     documents: bool,
     printed: Option<Instant>,
     media: Vec<Media>,
@@ -95,7 +95,7 @@ impl MediaFigures {
         if now < due {
             return false;
         }
-        // After a gap it begins anew.
+        // After a gap the schedule starts again.
         self.printed = Some(if now < due + DOCUMENT { due } else { now });
         true
     }
