@@ -87,6 +87,14 @@ impl<'a> Fields<'a> {
         Ok(*taken)
     }
 
+    pub(crate) fn take(&mut self, field: &'static str, length: usize) -> Result<&'a [u8], CodecError> {
+        let Some((taken, rest)) = self.rest.split_at_checked(length) else {
+            return Err(CodecError::Truncated { field, needed: length, left: self.rest.len() });
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
     pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, CodecError> {
         self.array(field).map(u8::from_be_bytes)
     }

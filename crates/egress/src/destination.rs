@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 pub(crate) use fields::{decode_ip, encode_ip};
 
-/// A host and a TCP port.
+/// A host and a port of TCP or UDP.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     host: Host,
@@ -21,6 +21,8 @@ pub enum Host {
     Ip(IpAddr),
     /// A name.
     Name(Name),
+    /// The name server that the server itself asks.
+    Resolver,
 }
 
 /// A name of 1 to 253 letters, digits, dots, hyphens and underscores, in lower case.
@@ -97,6 +99,7 @@ impl fmt::Display for Host {
             Self::Ip(IpAddr::V6(address)) => write!(f, "[{address}]"),
             Self::Ip(address) => address.fmt(f),
             Self::Name(name) => name.fmt(f),
+            Self::Resolver => f.write_str("(the server's resolver)"),
         }
     }
 }
@@ -177,6 +180,19 @@ impl fmt::Display for DestinationError {
 }
 
 impl std::error::Error for DestinationError {}
+
+/// Any destination, for tests of what contains one.
+#[cfg(test)]
+pub(crate) fn any_destination() -> impl proptest::strategy::Strategy<Value = Destination> {
+    use proptest::prelude::*;
+
+    let host = prop_oneof![
+        any::<IpAddr>().prop_map(Host::Ip),
+        "[a-z0-9._-]{1,253}".prop_map(|name| Host::Name(Name::new(&name).unwrap())),
+        Just(Host::Resolver),
+    ];
+    (host, 1..=u16::MAX).prop_map(|(host, port)| Destination::new(host, port).unwrap())
+}
 
 #[cfg(test)]
 mod tests {

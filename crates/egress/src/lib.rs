@@ -1,6 +1,7 @@
-//! TCP connections of other programs over a connection of Manyway.
+//! TCP connections and UDP datagrams of other programs over a connection of Manyway.
 //!
-//! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. The
+//! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. It
+//! [opens a flow](open_flow) for the datagrams of one socket, which are messages of one stream. The
 //! server's end, a [`Gateway`], resolves names, enforces its [`Rules`], connects with ordinary sockets of an
 //! unprivileged user, and copies. [`relay`] copies both directions at either end: an orderly end is passed on as such
 //! (half-close), a broken connection is reset at the other end, and a reader that does not read stops the writer.
@@ -12,8 +13,11 @@
 mod answer;
 mod client;
 mod codec;
+mod datagram;
 mod destination;
 mod error;
+mod flow;
+mod order;
 mod quota;
 mod relay;
 mod request;
@@ -25,13 +29,15 @@ mod wire;
 pub use answer::{Reason, Refusal};
 pub use client::{Opened, check, connect};
 pub use codec::CodecError;
+pub use datagram::Datagram;
 pub use destination::{Destination, DestinationError, Host, Name};
 pub use error::{EgressError, RequestError};
+pub use flow::{FlowReceiver, FlowSender, open_flow};
 pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};
 pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
-pub use server::{Gateway, GatewayConfig, Resolve, SystemResolver, decline};
+pub use server::{Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
 pub use tcp::relay_tcp;
 
 #[doc(hidden)]

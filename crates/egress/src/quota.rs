@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Debug, Clone)]
 pub struct Quota {
     connections: Arc<Semaphore>,
+    flows: Arc<Semaphore>,
     pub(crate) lookups: Arc<Semaphore>,
     bytes: Arc<Bytes>,
 }
@@ -19,12 +20,13 @@ struct Bytes {
 }
 
 impl Quota {
-    /// Limits on parallel TCP connections and name look-ups, and on the bytes between their sockets and streams beside
-    /// the minimum buffers of each connection (8 KiB).
-    pub fn new(connections: usize, lookups: usize, bytes: usize) -> Self {
+    /// Limits on parallel TCP connections, flows of UDP and name look-ups, and on the bytes between sockets and streams
+    /// beside the minimum buffers of each connection (8 KiB).
+    pub fn new(connections: usize, flows: usize, lookups: usize, bytes: usize) -> Self {
         let semaphore = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
         Self {
             connections: semaphore(connections),
+            flows: semaphore(flows),
             lookups: semaphore(lookups),
             bytes: Arc::new(Bytes { left: AtomicUsize::new(bytes) }),
         }
@@ -32,12 +34,17 @@ impl Quota {
 
     /// An unlimited quota: for a client's own end.
     pub fn unlimited() -> Self {
-        Self::new(usize::MAX, usize::MAX, usize::MAX)
+        Self::new(usize::MAX, usize::MAX, usize::MAX, usize::MAX)
     }
 
     /// TCP connections that may be added now.
     pub fn free_connections(&self) -> usize {
         self.connections.available_permits()
+    }
+
+    /// Flows of UDP that may be added now.
+    pub fn free_flows(&self) -> usize {
+        self.flows.available_permits()
     }
 
     /// Bytes by which buffers may still grow.
@@ -48,6 +55,11 @@ impl Quota {
     /// A permit for one TCP connection, released when it is dropped; `None` if all are taken.
     pub(crate) fn connection(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+
+    /// A permit for one flow of UDP, as [`Self::connection`].
+    pub(crate) fn flow(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.flows).try_acquire_owned().ok()
     }
 
     /// Takes this many bytes if they are available.
@@ -116,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_buffer_grows_and_shrinks_with_the_reads_and_returns_its_bytes() {
-        let quota = Quota::new(1, 1, 100 << 10);
+        let quota = Quota::new(1, 1, 1, 100 << 10);
         let mut buffer = Buffer::new(&quota);
         for expected in [16 << 10, 64 << 10, 64 << 10] {
             buffer.adapt(buffer.bytes.len());

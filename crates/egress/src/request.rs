@@ -22,6 +22,8 @@ pub enum Request {
     Check,
     /// A TCP connection.
     Connect(Destination),
+    /// A flow of UDP datagrams: to this destination, and to those that datagrams name themselves.
+    Datagrams(Option<Destination>),
 }
 
 /// The fields at the beginning of both kinds of frames.
@@ -72,6 +74,12 @@ impl Request {
                 destination.encode(&mut body);
                 CONNECT
             }
+            Self::Datagrams(destination) => {
+                if let Some(destination) = destination {
+                    destination.encode(&mut body);
+                }
+                DATAGRAMS
+            }
             Self::Check => CHECK,
         };
         Header { version: VERSION, kind, length: body.len() }.encode(out);
@@ -104,6 +112,8 @@ impl Request {
         let request = match header.kind {
             CONNECT => Self::Connect(Destination::decode(&mut fields)?),
             CHECK => Self::Check,
+            DATAGRAMS if body.is_empty() => Self::Datagrams(None),
+            DATAGRAMS => Self::Datagrams(Some(Destination::decode(&mut fields)?)),
             kind => return Ok(Err(Unknown::Request(kind))),
         };
         fields.finish()?;
@@ -113,15 +123,14 @@ impl Request {
 
 const CONNECT: u8 = 1;
 const CHECK: u8 = 2;
+const DATAGRAMS: u8 = 3;
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::destination::{Host, Name};
+    use crate::destination::{Host, any_destination as destination};
 
     fn encoded(request: &Request) -> Vec<u8> {
         let mut out = Vec::new();
@@ -143,6 +152,9 @@ mod tests {
             [&[0x45, 1, 1, 0, 15, 0, 80, 3, 11][..], b"example.org"].concat()
         );
         assert_eq!(encoded(&Request::Check), [0x45, 1, 2, 0, 0]);
+        assert_eq!(encoded(&Request::Datagrams(None)), [0x45, 1, 3, 0, 0]);
+        let resolver = Destination::new(Host::Resolver, 53).unwrap();
+        assert_eq!(encoded(&Request::Datagrams(Some(resolver))), [0x45, 1, 3, 0, 3, 0, 53, 0]);
     }
 
     // egress 1.4
@@ -172,14 +184,9 @@ mod tests {
     }
 
     fn request() -> impl Strategy<Value = Request> {
-        let host = prop_oneof![
-            any::<[u8; 4]>().prop_map(|octets| Host::Ip(IpAddr::from(octets))),
-            any::<[u8; 16]>().prop_map(|octets| Host::Ip(IpAddr::from(octets))),
-            "[a-z0-9._-]{1,253}".prop_map(|name| Host::Name(Name::new(&name).unwrap())),
-        ];
-        let connect = (host, 1..=u16::MAX)
-            .prop_map(|(host, port)| Request::Connect(Destination::new(host, port).unwrap()));
-        prop_oneof![connect, Just(Request::Check)]
+        let datagrams = destination().prop_map(|it| Request::Datagrams(Some(it)));
+        let connect = destination().prop_map(Request::Connect);
+        prop_oneof![connect, datagrams, Just(Request::Datagrams(None)), Just(Request::Check)]
     }
 
     proptest! {

@@ -4,4 +4,5 @@
 mod attacks;
 mod common;
 mod connections;
+mod datagrams;
 mod specification;

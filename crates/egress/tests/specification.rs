@@ -1,5 +1,6 @@
 //! The frames that the specification shows.
 
+use manyway_egress::Destination;
 use manyway_egress::fuzzing::{Answer, Request};
 
 const SPECIFICATION: &str = include_str!("../../../docs/specification/egress.md");
@@ -15,24 +16,25 @@ fn rows() -> Vec<(Vec<u8>, &'static str)> {
     SPECIFICATION.lines().filter_map(row).collect()
 }
 
+fn shown(to: &Destination) -> String {
+    format!("{}, port {}", to.host().to_string().trim_matches(['[', ']']), to.port())
+}
+
 // egress 2.2, 3.1, 3.2
 #[test]
 fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
     let rows = rows();
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 10);
     for (bytes, what) in rows {
         let mut written = Vec::new();
-        let read = if what.starts_with("CONNECT") || what == "CHECK" {
+        let is_request = ["CONNECT", "CHECK", "FLOW"].iter().any(|name| what.starts_with(name));
+        let read = if is_request {
             let request = Request::decode(&bytes).unwrap().unwrap();
             request.encode(&mut written);
             match request {
-                Request::Connect(to) => {
-                    format!(
-                        "CONNECT to {}, port {}",
-                        to.host().to_string().trim_matches(['[', ']']),
-                        to.port()
-                    )
-                }
+                Request::Connect(to) => format!("CONNECT to {}", shown(&to)),
+                Request::Datagrams(Some(to)) => format!("FLOW to {}", shown(&to)),
+                Request::Datagrams(None) => "FLOW".to_owned(),
                 Request::Check | _ => "CHECK".to_owned(),
             }
         } else {

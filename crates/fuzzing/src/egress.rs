@@ -1,11 +1,12 @@
-//! Connections of other programs: bytes as a request, as an answer, as a client's stream for a server, and as a
-//! server's answer for a client. Decoded frames encode to the same bytes; no end writes more than one frame.
+//! Connections of other programs: bytes as a request, as an answer, as a datagram, as a client's stream for a server,
+//! and as a server's answer for a client. Decoded frames encode to the same bytes; no end writes more than one frame.
 
 use std::io;
 use std::sync::{LazyLock, Mutex};
 
+use bytes::Bytes;
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Destination, check, connect, decline};
+use manyway_egress::{Datagram, Destination, check, connect, decline};
 use manyway_session::Session;
 use tokio::io::{AsyncReadExt as _, DuplexStream, ReadHalf, WriteHalf};
 
@@ -21,10 +22,11 @@ static RUNTIME: LazyLock<Mutex<tokio::runtime::Runtime>> = LazyLock::new(|| {
 /// The first byte selects the use of the rest.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
-    let (what, bytes) = (script.u8() % 4, script.rest());
+    let (what, bytes) = (script.u8() % 5, script.rest());
     match what {
         0 => as_request(bytes),
         1 => as_answer(bytes),
+        4 => as_datagram(bytes),
         _ => {
             let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             runtime.block_on(async {
@@ -49,6 +51,14 @@ fn as_answer(bytes: &[u8]) {
     answer.encode(&mut written);
     assert!(written.len() <= MOST);
     assert_eq!(Answer::decode(&written), Ok(answer));
+}
+
+fn as_datagram(bytes: &[u8]) {
+    let message = Bytes::copy_from_slice(bytes);
+    let Ok(datagram) = Datagram::decode(&message) else { return };
+    let written = Datagram::encode(datagram.address.as_ref(), &datagram.payload);
+    assert_eq!(written.len(), bytes.len());
+    assert_eq!(Datagram::decode(&written), Ok(datagram));
 }
 
 async fn as_client_s_stream(bytes: &[u8]) {

@@ -29,6 +29,20 @@ pub trait Session: Send + Sync {
     /// Waits for a stream that the other side opens; `None` when the connection has ended.
     fn accept(&self) -> impl Future<Output = Option<(Self::Send, Self::Receive)>> + Send;
 
+    /// Whether a stream that the other side opened carries messages; waits until its first data tells. Default: none does.
+    ///
+    /// Errors: the stream was reset, or the connection is gone.
+    fn carries_messages(receive: &mut Self::Receive) -> impl Future<Output = io::Result<bool>> + Send {
+        let _ = receive;
+        std::future::ready(Ok(false))
+    }
+
+    /// The halves of a stream, for messages. Default: there are none.
+    fn messages(send: Self::Send, receive: Self::Receive) -> Option<MessageHalves> {
+        let _ = (send, receive);
+        None
+    }
+
     /// Asks for a stream to arrive at a rate, in bits a second, on average. Default: without effect.
     fn hold(&self, receive: &mut Self::Receive, bits_per_second: u64) {
         let _ = (receive, bits_per_second);
@@ -62,24 +76,65 @@ pub trait Transport: Send + Sync {
 /// Both directions of a stream of messages.
 pub type MessageHalves = (Box<dyn MessageSender>, Box<dyn MessageReceiver>);
 
-/// Sends messages.
+/// How a message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// A code for the kind of content, which the receiver is told. Default 0.
+    pub protocol: u32,
+    /// Arrives after the ordered messages that were sent before it. Default no.
+    pub is_ordered: bool,
+    /// The message is given up if it cannot arrive in this time. Default: it arrives for certain.
+    pub lifetime: Option<Duration>,
+    /// Which messages go first.
+    pub urgency: Urgency,
+}
+
+/// Which messages go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Urgency {
+    /// Before bulk data. Default.
+    #[default]
+    Interactive,
+    /// Before bulk data, and with copies on other paths where it would be late otherwise.
+    Deadline,
+    /// As bulk data.
+    Bulk,
+}
+
+/// A message that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its bytes.
+    pub data: Bytes,
+    /// The sender's code for the kind of content.
+    pub protocol: u32,
+    /// Its number among the messages of its order that the sender began to send, from 0.
+    pub number: u64,
+}
+
+/// Sends messages. Dropping it before [`finish`](Self::finish) resets the stream.
 pub trait MessageSender: Send {
-    /// Sends a message of the class interactive, unordered: within its lifetime, or reliably if it has none. Waits for
-    /// room.
+    /// Sends a message. Waits for room.
     fn send(
         &mut self,
         message: Bytes,
-        lifetime: Option<Duration>,
+        delivery: Delivery,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>>;
+
+    /// Sends a message if there is room for it now, and tells whether there was.
+    ///
+    /// # Errors
+    /// The stream was stopped, or the connection is gone.
+    fn try_send(&mut self, message: Bytes, delivery: Delivery) -> io::Result<bool>;
 
     /// Ends the messages.
     fn finish(&mut self);
 }
 
-/// Receives messages.
+/// Receives messages. Dropping it tells the other side to stop.
 pub trait MessageReceiver: Send {
     /// Takes the next message; `None` at the end. Cancelling the wait loses nothing.
-    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send + '_>>;
+    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Message>>> + Send + '_>>;
 }
 
 /// Figures of the transport since it began.

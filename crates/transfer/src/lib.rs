@@ -46,7 +46,8 @@ pub use files::{Existing, Feed, PutItem, PutPlan};
 pub use frame::{BenchSummary, Interval};
 pub use link::{LinkError, LinkTarget};
 pub use manyway_session::{
-    MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
+    Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
+    Urgency,
 };
 pub use name::{NameError, RelativePath};
 pub use progress::{FailedFile, NoProgress, Party, Progress, ProgressEvent, Report};

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::common::{MemorySession, pair};
 use bytes::Bytes;
 use manyway_transfer::{
-    MessageHalves, MessageOutcome, MessagePlan, MessageReceiver, MessageSender, Server, ServerConfig,
-    Session, TransferError, Transport, TransportFacts, bench_messages,
+    Delivery, Message, MessageHalves, MessageOutcome, MessagePlan, MessageReceiver, MessageSender, Server,
+    ServerConfig, Session, TransferError, Transport, TransportFacts, bench_messages,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -163,7 +163,7 @@ impl Transport for Messages {
 
 struct Sender {
     /// `Some` until the end.
-    queue: Option<mpsc::UnboundedSender<Bytes>>,
+    queue: Option<mpsc::UnboundedSender<Message>>,
     gives_up: bool,
     /// Number of messages with a lifetime.
     sent: u64,
@@ -171,17 +171,22 @@ struct Sender {
 
 impl MessageSender for Sender {
     /// Drops each second message with a lifetime, if this direction is the bad one.
-    fn send(&mut self, message: Bytes, lifetime: Option<Duration>) -> Later<'_, io::Result<()>> {
-        Box::pin(async move {
-            self.sent += u64::from(lifetime.is_some());
-            let is_lost = self.gives_up && lifetime.is_some() && self.sent.is_multiple_of(2);
-            match &self.queue {
-                Some(queue) if !is_lost => {
-                    queue.send(message).map_err(|_| io::ErrorKind::ConnectionReset.into())
-                }
-                _ => Ok(()),
+    fn send(&mut self, message: Bytes, delivery: Delivery) -> Later<'_, io::Result<()>> {
+        Box::pin(async move { self.try_send(message, delivery).map(drop) })
+    }
+
+    fn try_send(&mut self, data: Bytes, delivery: Delivery) -> io::Result<bool> {
+        let may_be_lost = delivery.lifetime.is_some();
+        self.sent += u64::from(may_be_lost);
+        let is_lost = self.gives_up && may_be_lost && self.sent.is_multiple_of(2);
+        match &self.queue {
+            Some(queue) if !is_lost => {
+                let message = Message { data, protocol: delivery.protocol, number: self.sent };
+                queue.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
+                Ok(true)
             }
-        })
+            _ => Ok(true),
+        }
     }
 
     fn finish(&mut self) {
@@ -189,10 +194,10 @@ impl MessageSender for Sender {
     }
 }
 
-struct Receiver(mpsc::UnboundedReceiver<Bytes>);
+struct Receiver(mpsc::UnboundedReceiver<Message>);
 
 impl MessageReceiver for Receiver {
-    fn receive(&mut self) -> Later<'_, io::Result<Option<Bytes>>> {
+    fn receive(&mut self) -> Later<'_, io::Result<Option<Message>>> {
         Box::pin(async { Ok(self.0.recv().await) })
     }
 }

@@ -17,7 +17,7 @@ pub struct ForwardArgs {
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
-    #[arg(short = 'L', long = "local", required = true, value_name = "[BIND:]PORT:HOST:HOSTPORT")]
+    #[arg(short = 'L', long = "local", required = true, value_name = "[BIND:]PORT:HOST:HOSTPORT[/udp]")]
     pub forwards: Vec<ForwardRule>,
 }
 
@@ -28,12 +28,39 @@ pub struct ForwardRule {
     pub listen: SocketAddr,
     /// Where the server connects to.
     pub destination: Destination,
+    /// What is forwarded.
+    pub protocol: Protocol,
+}
+
+/// A transport protocol of programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Connections of TCP.
+    Tcp,
+    /// Datagrams of UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// Its name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
 }
 
 impl FromStr for ForwardRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, protocol) = match text.rsplit_once('/') {
+            None => (text, Protocol::Tcp),
+            Some((rest, "tcp")) => (rest, Protocol::Tcp),
+            Some((rest, "udp")) => (rest, Protocol::Udp),
+            Some((_, other)) => return Err(format!("{other:?} is no protocol: write /tcp or /udp")),
+        };
         let (bind, port, destination) = match parts(text).as_slice() {
             [port, host, host_port] => ("127.0.0.1", *port, (*host, *host_port)),
             [bind, port, host, host_port] => (*bind, *port, (*host, *host_port)),
@@ -53,13 +80,17 @@ impl FromStr for ForwardRule {
         let host_port =
             host_port.parse().map_err(|_| format!("{host_port} is not a port number (1 to 65535)"))?;
         let destination = Destination::parse(host, host_port).map_err(|error| error.to_string())?;
-        Ok(Self { listen: SocketAddr::new(address, port), destination })
+        Ok(Self { listen: SocketAddr::new(address, port), destination, protocol })
     }
 }
 
 impl fmt::Display for ForwardRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}", address(self.listen), self.destination)
+        write!(f, "{} -> {}", address(self.listen), self.destination)?;
+        match self.protocol {
+            Protocol::Tcp => Ok(()),
+            Protocol::Udp => f.write_str("/udp"),
+        }
     }
 }
 
@@ -82,6 +113,7 @@ Examples:
   manyway forward @home.ticket -L 8080:example.org:80
   manyway forward home -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
   manyway forward home -L [::1]:8080:[2001:db8::7]:80
+  manyway forward home -L 51820:vpn.example.org:51820/udp
 
 BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the \
 server must allow: manyway serve --egress --allow 127.0.0.1:22.";
@@ -99,6 +131,8 @@ mod tests {
             ("localhost:0:example.org:80", "127.0.0.1:0 -> example.org:80"),
             ("[::1]:8080:[2001:db8::7]:80", "[::1]:8080 -> [2001:db8::7]:80"),
             ("8080:[2001:db8::7]:80", "127.0.0.1:8080 -> [2001:db8::7]:80"),
+            ("5300:192.0.2.7:53/udp", "127.0.0.1:5300 -> 192.0.2.7:53/udp"),
+            ("8080:192.0.2.7:80/tcp", "127.0.0.1:8080 -> 192.0.2.7:80"),
             ("8080:bücher.example:80", "127.0.0.1:8080 -> xn--bcher-kva.example:80"),
         ] {
             assert_eq!(text.parse::<ForwardRule>().unwrap().to_string(), shown);
@@ -113,6 +147,7 @@ mod tests {
             "8080:2001:db8::7:80",
             "nowhere:8080:example.org:80",
             "65536:example.org:80",
+            "8080:example.org:80/sctp",
         ] {
             assert!(wrong.parse::<ForwardRule>().is_err(), "{wrong}");
         }

@@ -30,7 +30,7 @@ pub use caps::{CapsAction, CapsArgs, ClearArgs, SetArgs};
 pub use completion::CompletionArgs;
 pub use decode::DecodeArgs;
 pub use demo::DemoArgs;
-pub use forward::{ForwardArgs, ForwardRule};
+pub use forward::{ForwardArgs, ForwardRule, Protocol};
 pub use get::GetArgs;
 pub use global::{Costly, DetectionChoice, GlobalArgs, Memory, Trust};
 pub use help::{command, shared_options, with_help_as_option};

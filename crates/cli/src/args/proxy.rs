@@ -1,6 +1,7 @@
 //! `manyway proxy`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -11,12 +12,14 @@ pub struct ProxyArgs {
     /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
-    /// Where programs of this host find the proxy; whoever can connect there uses it
+    /// Where programs find the proxy; other hosts reach it on an address that is not loopback, which requires --users
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1080", value_parser = parse_listen)]
     pub listen: SocketAddr,
+    /// Only for the users of this file, which has a line NAME:PASSWORD for each
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
 }
 
-/// On loopback by default: the proxy does not authenticate its clients.
 fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     super::serve::parse_address(text, "127.0.0.1:1080 or [::1]:1080")
 }
@@ -28,6 +31,8 @@ Examples:
   git -c http.proxy=socks5h://127.0.0.1:1080 clone https://git.example.org/it
   ssh -o ProxyCommand='nc -X 5 -x 127.0.0.1:1080 %h %p' user@host.example.org
   ALL_PROXY=socks5h://127.0.0.1:1080 some-program
+  manyway proxy @home.ticket --listen 192.168.1.10:1080 --users proxy.users
 
-One port speaks SOCKS5 (CONNECT) and HTTP (CONNECT). Names are found by the \
+One port speaks SOCKS5 (CONNECT and UDP ASSOCIATE) and HTTP (CONNECT). Browsers take \
+their settings from http://127.0.0.1:1080/proxy.pac. Names are found by the \
 server. It goes on until Ctrl-C, and connects again when the server was away.";

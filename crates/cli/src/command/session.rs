@@ -4,11 +4,13 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use manyway::{Class, Connection, MessageOptions, Order, ReceiveStream, SendStream};
-use manyway_transfer::{MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts};
+use manyway::{Carries, Class, Connection, MessageOptions, Order, ReceiveStream, SendStream};
+use manyway_transfer::{
+    Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
+    Urgency,
+};
 
 /// A [`Connection`] that carries the verbs.
 #[derive(Debug, Clone)]
@@ -24,6 +26,14 @@ impl Session for NetSession {
 
     async fn accept(&self) -> Option<(SendStream, ReceiveStream)> {
         self.0.accept().await.ok()
+    }
+
+    async fn carries_messages(receive: &mut ReceiveStream) -> io::Result<bool> {
+        Ok(receive.carries().await? == Carries::Messages)
+    }
+
+    fn messages(send: SendStream, receive: ReceiveStream) -> Option<MessageHalves> {
+        Some(halves((send, receive)))
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
@@ -70,21 +80,34 @@ fn halves((send, receive): (SendStream, ReceiveStream)) -> MessageHalves {
 /// One half of a stream of messages.
 struct Messages<S>(S);
 
+fn options_of(delivery: Delivery) -> MessageOptions {
+    let order = if delivery.is_ordered { Order::Ordered } else { Order::Unordered };
+    let class = match delivery.urgency {
+        Urgency::Interactive => Class::Interactive,
+        Urgency::Deadline => Class::Deadline,
+        Urgency::Bulk => Class::Bulk,
+    };
+    let options = MessageOptions::default().order(order).class(class).protocol(delivery.protocol);
+    match delivery.lifetime {
+        Some(lifetime) => options.lifetime(lifetime),
+        None => options,
+    }
+}
+
 impl MessageSender for Messages<SendStream> {
     fn send(
         &mut self,
         message: Bytes,
-        lifetime: Option<Duration>,
+        delivery: Delivery,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
-        let mut options = MessageOptions::default().order(Order::Unordered);
-        options = match lifetime {
-            Some(lifetime) => options.class(Class::Deadline).lifetime(lifetime),
-            None => options.class(Class::Interactive),
-        };
         Box::pin(async move {
-            self.0.send_message(message, options).await?;
+            self.0.send_message(message, options_of(delivery)).await?;
             Ok(())
         })
+    }
+
+    fn try_send(&mut self, message: Bytes, delivery: Delivery) -> io::Result<bool> {
+        Ok(self.0.try_send_message(message, options_of(delivery))?.is_some())
     }
 
     fn finish(&mut self) {
@@ -94,7 +117,10 @@ impl MessageSender for Messages<SendStream> {
 }
 
 impl MessageReceiver for Messages<ReceiveStream> {
-    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Bytes>>> + Send + '_>> {
-        Box::pin(async { Ok(self.0.receive_message().await?.map(|message| message.data)) })
+    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Message>>> + Send + '_>> {
+        Box::pin(async {
+            let message = self.0.receive_message().await?;
+            Ok(message.map(|it| Message { data: it.data, protocol: it.protocol, number: it.number }))
+        })
     }
 }

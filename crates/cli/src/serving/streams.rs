@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Gateway, PROTOCOL, Quota, RequestError, decline};
+use manyway_egress::{Gateway, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::journal::Client;
 
@@ -59,7 +60,7 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
         while let Some((send, receive)) = session.accept().await {
             let (files, egress, log) = (files.clone(), egress.clone(), log.clone());
             streams.spawn(async move {
-                if let Err(error) = sort(send, receive, files, egress).await {
+                if let Err(error) = sort::<S>(send, receive, files, egress).await {
                     tracing::debug!(%error, "a program's connection ended");
                     log.egress_refused(&error);
                 }
@@ -72,17 +73,24 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
     tokio::join!(sorting, server.run(&sorted));
 }
 
-async fn sort<W, R>(
-    send: W,
-    mut receive: R,
-    files: mpsc::Sender<(W, WithFirst<R>)>,
+async fn sort<S: Session>(
+    send: S::Send,
+    mut receive: S::Receive,
+    files: mpsc::Sender<Halves<S>>,
     egress: ClientEgress,
-) -> Result<(), RequestError>
-where
-    W: tokio::io::AsyncWrite + Unpin + Send,
-    R: AsyncRead + Unpin + Send,
-{
-    let Ok(Ok(first)) = tokio::time::timeout(PATIENCE, receive.read_u8()).await else { return Ok(()) };
+) -> Result<(), RequestError> {
+    let first = timeout(PATIENCE, async {
+        // Messages are flows of datagrams (egress 8.1).
+        if S::carries_messages(&mut receive).await? { Ok(None) } else { receive.read_u8().await.map(Some) }
+    });
+    let Ok(Ok(first)) = first.await else { return Ok(()) };
+    let Some(first) = first else {
+        let Some(halves) = S::messages(send, receive) else { return Ok(()) };
+        return match egress.0 {
+            Some((gateway, quota)) => gateway.answer_datagrams(&quota, halves).await.map(|_| ()),
+            None => Err(decline_datagrams(halves).await),
+        };
+    };
     let receive = WithFirst { first: Some(first), rest: receive };
     if first != PROTOCOL {
         // Without a receiver the connection has ended.

@@ -9,6 +9,8 @@ use crate::codec::{CodecError, Fields};
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
+/// SOCKS5 leaves it free.
+const RESOLVER: u8 = 0;
 
 impl Destination {
     // egress 2.2
@@ -16,6 +18,7 @@ impl Destination {
         out.extend_from_slice(&self.port.to_be_bytes());
         match &self.host {
             Host::Ip(address) => encode_ip(*address, out),
+            Host::Resolver => out.push(RESOLVER),
             Host::Name(name) => {
                 out.push(NAME);
                 // At most 253, which was checked.
@@ -30,13 +33,11 @@ impl Destination {
         let host = match fields.u8("kind of host")? {
             NAME => {
                 let length = usize::from(fields.u8("length of a name")?);
-                let rest = fields.rest();
-                if rest.len() != length {
-                    return Err(CodecError::Truncated { field: "name", needed: length, left: rest.len() });
-                }
-                let text = std::str::from_utf8(rest).map_err(|_| CodecError::NotText { field: "name" })?;
+                let bytes = fields.take("name", length)?;
+                let text = std::str::from_utf8(bytes).map_err(|_| CodecError::NotText { field: "name" })?;
                 Host::Name(Name::new(text)?)
             }
+            RESOLVER => Host::Resolver,
             kind => Host::Ip(decode_ip(kind, fields)?),
         };
         Ok(Self::new(host, port)?)

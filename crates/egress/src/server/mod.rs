@@ -1,5 +1,6 @@
 //! The side that connects to destinations.
 
+mod datagrams;
 mod dial;
 mod resolve;
 
@@ -22,6 +23,7 @@ use crate::request::{Request, Unknown, VERSION};
 use crate::rules::Rules;
 use crate::tcp::relay_tcp;
 use crate::wire::{read_request, write_answer};
+pub use datagrams::decline_datagrams;
 pub use resolve::{Resolve, SystemResolver};
 
 /// Settings of a server's end.
@@ -32,6 +34,12 @@ pub struct GatewayConfig {
     pub client_connections: usize,
     /// Parallel TCP connections of all clients. Default 4096.
     pub connections: usize,
+    /// Parallel flows of UDP of one client, over all its connections. Default 1024.
+    pub client_flows: usize,
+    /// Parallel flows of UDP of all clients. Default 4096.
+    pub flows: usize,
+    /// Time after which a flow without a datagram from the client ends. Default 2 min (RFC 4787, REQ-5).
+    pub flow_idle: Duration,
     /// Parallel name look-ups of one client; more wait. Default 8.
     pub client_lookups: usize,
     /// Bytes buffered between sockets and streams of one client, beside 8 KiB for each connection. Default 16 MiB.
@@ -47,6 +55,9 @@ impl Default for GatewayConfig {
         Self {
             client_connections: 512,
             connections: 4096,
+            client_flows: 1024,
+            flows: 4096,
+            flow_idle: Duration::from_secs(120),
             client_lookups: 8,
             client_bytes: 16 << 20,
             connect_timeout: Duration::from_secs(10),
@@ -65,6 +76,7 @@ struct Shared {
     rules: Rules,
     resolver: Box<dyn Resolve>,
     connections: Arc<Semaphore>,
+    flows: Arc<Semaphore>,
     config: GatewayConfig,
 }
 
@@ -83,14 +95,16 @@ impl Gateway {
 
     /// As [`Self::new`], with another resolver.
     pub fn with_resolver(rules: Rules, config: GatewayConfig, resolver: Box<dyn Resolve>) -> Self {
-        let connections = Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS)));
-        Self { shared: Arc::new(Shared { rules, resolver, connections, config }) }
+        let semaphore = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
+        let (connections, flows) = (semaphore(config.connections), semaphore(config.flows));
+        Self { shared: Arc::new(Shared { rules, resolver, connections, flows, config }) }
     }
 
     /// The quota of a new client; all its connections share it.
     pub fn quota(&self) -> Quota {
-        let GatewayConfig { client_connections, client_lookups, client_bytes, .. } = self.shared.config;
-        Quota::new(client_connections, client_lookups, client_bytes)
+        let GatewayConfig { client_connections, client_flows, client_lookups, client_bytes, .. } =
+            self.shared.config;
+        Quota::new(client_connections, client_flows, client_lookups, client_bytes)
     }
 
     /// Serves one stream, from its first byte on, and carries its TCP connection to the end. Dropping the future resets
@@ -115,6 +129,12 @@ impl Gateway {
             Ok(Request::Check) => {
                 say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;
                 return Ok(Volume::default());
+            }
+            // egress 8.1
+            Ok(Request::Datagrams(_)) => {
+                let refusal = Refusal::with_text(Reason::Unsupported, "datagrams on a stream of bytes");
+                let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
+                return Err(of_nothing(refusal.into()));
             }
             Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
         };
@@ -162,6 +182,24 @@ impl Shared {
         let shared = Arc::clone(&self.connections);
         let place = shared.try_acquire_owned().map_err(|_| Refusal::new(Reason::TooMany))?;
         let until = Instant::now() + self.config.connect_timeout;
+        let allowed = self.allowed(destination, quota, until).await?;
+        let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
+        Ok((socket, address, [own, place]))
+    }
+}
+
+impl Shared {
+    /// The addresses of a destination that the rules allow, at least one.
+    async fn allowed(
+        &self,
+        destination: &Destination,
+        quota: &Quota,
+        until: Instant,
+    ) -> Result<Vec<SocketAddr>, Refusal> {
+        if *destination.host() == Host::Resolver {
+            // egress 5.9
+            return resolve::name_servers(destination.port()).await;
+        }
         let found = resolve::addresses(&*self.resolver, destination, quota, until).await?;
         let mut allowed = Vec::new();
         let mut forbidden = None;
@@ -176,12 +214,11 @@ impl Shared {
             // The server does not reveal the addresses of a name.
             let text = match destination.host() {
                 Host::Ip(_) => format!("{class}; the server's --allow can open it"),
-                Host::Name(_) => "the server's --allow can open it".to_owned(),
+                Host::Name(_) | Host::Resolver => "the server's --allow can open it".to_owned(),
             };
             return Err(Refusal::with_text(Reason::Forbidden, text));
         }
-        let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
-        Ok((socket, address, [own, place]))
+        Ok(allowed)
     }
 }
 
@@ -195,6 +232,7 @@ where
     let patience = GatewayConfig::default().request_timeout;
     let destination = match request_of(patience, &mut receive).await {
         Ok(Request::Connect(destination)) => Some(destination),
+        Ok(Request::Datagrams(destination)) => destination,
         Ok(Request::Check) => None,
         Err(error) => {
             let error = refuse_misunderstood(patience, &mut send, error).await;

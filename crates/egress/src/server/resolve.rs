@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -70,6 +70,7 @@ pub(super) async fn addresses(
     let name = match destination.host() {
         Host::Ip(address) => return Ok(vec![address.to_canonical()]),
         Host::Name(name) => name,
+        Host::Resolver => return Err(Refusal::new(Reason::Unsupported)),
     };
     let looking = async {
         let _turn = quota.lookups.acquire().await.map_err(io::Error::other)?;
@@ -88,6 +89,36 @@ pub(super) async fn addresses(
     }
     if addresses.is_empty() { Err(Refusal::new(Reason::NameNotFound)) } else { Ok(addresses) }
 }
+
+/// The name servers that this host asks, at most three as everywhere (resolv.conf(5)). They may be at addresses that
+/// are forbidden otherwise.
+// egress 5.9
+pub(super) async fn name_servers(port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+    if port != DNS {
+        return Err(Refusal::with_text(Reason::Forbidden, "the resolver is reached on port 53 alone"));
+    }
+    let text = tokio::fs::read_to_string(RESOLV_CONF).await.unwrap_or_default();
+    let servers = parse_name_servers(&text);
+    if servers.is_empty() {
+        let text = format!("{RESOLV_CONF} of the server names no name server");
+        return Err(Refusal::with_text(Reason::LookupFailed, text));
+    }
+    Ok(servers.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+}
+
+fn parse_name_servers(text: &str) -> Vec<IpAddr> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            (words.next() == Some("nameserver")).then(|| words.next()?.parse().ok())?
+        })
+        .take(3)
+        .collect()
+}
+
+/// Port of DNS.
+const DNS: u16 = 53;
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// The system reports only by a text whether a name does not exist or the resolver failed; only the latter may change
 /// soon.
@@ -109,6 +140,14 @@ mod tests {
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
         // RFC 6761, section 6.4; without a name server it is unknown whether it exists.
         assert!(find("does-not-exist.invalid").await.is_err());
+    }
+
+    #[test]
+    fn the_first_three_name_servers_are_read() {
+        let text = "# nameserver 192.0.2.9\nsearch example.org\nnameserver 127.0.0.53\nnameserver fe80::1%eth0\n\
+                    nameserver\t2001:db8::1 # near\nnameserver 192.0.2.1\nnameserver 192.0.2.2\n";
+        let found: Vec<_> = parse_name_servers(text).iter().map(IpAddr::to_string).collect();
+        assert_eq!(found, ["127.0.0.53", "2001:db8::1", "192.0.2.1"]);
     }
 
     #[test]

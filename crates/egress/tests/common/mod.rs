@@ -9,8 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_egress::{Destination, EgressError, Gateway, GatewayConfig, Name, Quota, Reason, Resolve, Rules};
-use manyway_session::Session;
+use bytes::Bytes;
+use manyway_egress::{
+    Destination, EgressError, Gateway, GatewayConfig, Name, Quota, Reason, RequestError, Resolve, Rules,
+    Volume,
+};
+use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
@@ -44,6 +48,51 @@ impl Session for MemorySession {
     async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
         self.accept.lock().await.recv().await
     }
+}
+
+impl MessageSender for MemoryMessages<mpsc::UnboundedSender<Message>> {
+    fn send(&mut self, message: Bytes, delivery: Delivery) -> Later<'_, io::Result<()>> {
+        Box::pin(async move { self.try_send(message, delivery).map(drop) })
+    }
+
+    fn try_send(&mut self, data: Bytes, delivery: Delivery) -> io::Result<bool> {
+        let number = self.numbers[usize::from(delivery.is_ordered)];
+        self.numbers[usize::from(delivery.is_ordered)] += 1;
+        let message = Message { data, protocol: delivery.protocol, number };
+        let half = self.half.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        half.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
+        Ok(true)
+    }
+
+    fn finish(&mut self) {
+        self.half = None;
+    }
+}
+
+impl MessageReceiver for MemoryMessages<mpsc::UnboundedReceiver<Message>> {
+    fn receive(&mut self) -> Later<'_, io::Result<Option<Message>>> {
+        Box::pin(async { Ok(self.half.as_mut().unwrap().recv().await) })
+    }
+}
+
+/// One half of a stream of messages.
+pub(crate) struct MemoryMessages<H> {
+    half: Option<H>,
+    /// The next of each order.
+    numbers: [u64; 2],
+}
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Both halves of a stream of messages, and those of the other end.
+pub(crate) fn messages() -> (MessageHalves, MessageHalves) {
+    let ((to_right, from_left), (to_left, from_right)) =
+        (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    let halves = |to, from| -> MessageHalves {
+        let sender = MemoryMessages { half: Some(to), numbers: [0; 2] };
+        (Box::new(sender), Box::new(MemoryMessages { half: Some(from), numbers: [0; 2] }))
+    };
+    (halves(to_right, from_right), halves(to_left, from_left))
 }
 
 fn direction() -> (MemorySend, MemoryReceive) {
@@ -104,6 +153,66 @@ impl AsyncRead for MemoryReceive {
         }
         polled
     }
+}
+
+/// A connection whose streams carry messages alone; each is passed to the gateway.
+pub(crate) struct MessageSession(mpsc::UnboundedSender<MessageHalves>);
+
+impl Session for MessageSession {
+    type Send = Opened;
+    type Receive = tokio::io::Empty;
+
+    async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
+        let (near, far) = messages();
+        self.0.send(far).map_err(|_| io::ErrorKind::ConnectionReset)?;
+        Ok((Opened(Some(near)), tokio::io::empty()))
+    }
+
+    async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
+        None
+    }
+
+    fn messages(mut send: Self::Send, _: Self::Receive) -> Option<MessageHalves> {
+        send.0.take()
+    }
+}
+
+/// The halves of a stream that was opened; no bytes can be written.
+pub(crate) struct Opened(Option<MessageHalves>);
+
+impl AsyncWrite for Opened {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Serves the flows of a client in memory. The reasons why they failed come out of the channel.
+pub(crate) fn serve_flows(
+    gateway: Gateway,
+) -> (MessageSession, Quota, mpsc::UnboundedReceiver<Result<Volume, RequestError>>) {
+    let (streams, mut opened) = mpsc::unbounded_channel();
+    let (ends, ended) = mpsc::unbounded_channel();
+    let quota = gateway.quota();
+    let own = quota.clone();
+    tokio::spawn(async move {
+        while let Some(halves) = opened.recv().await {
+            let (gateway, quota, ends) = (gateway.clone(), own.clone(), ends.clone());
+            tokio::spawn(async move {
+                let end = gateway.answer_datagrams(&quota, halves).await;
+                drop(quota);
+                drop(ends.send(end));
+            });
+        }
+    });
+    (MessageSession(streams), quota, ended)
 }
 
 /// Serves a client in memory that may reach `openings`.

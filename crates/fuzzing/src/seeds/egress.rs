@@ -1,7 +1,7 @@
 //! Every frame of connections of other programs.
 
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Destination, Reason, Refusal};
+use manyway_egress::{Datagram, Destination, Host, Reason, Refusal};
 
 use super::seed::Seed;
 
@@ -10,9 +10,16 @@ const REQUEST: u8 = 0;
 const ANSWER: u8 = 1;
 const CLIENT_S_STREAM: u8 = 2;
 const SERVER_S_ANSWER: u8 = 3;
+const DATAGRAM: u8 = 4;
 
 pub(super) fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+    let name = Destination::parse("example.org", 443).unwrap();
+    for (kind, address) in [("flow", None), ("name", Some(&name)), ("resolver", Some(&resolver))] {
+        let message = Datagram::encode(address, b"payload");
+        seeds.push(Seed::new("egress", format!("datagram-of-{kind}"), [&[DATAGRAM][..], &message].concat()));
+    }
     let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {
         seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));
         seeds.push(Seed::new("egress", format!("{name}-in-a-stream"), [vec![in_stream], frame].concat()));
@@ -23,6 +30,9 @@ pub(super) fn seeds() -> Vec<Seed> {
         ("connect-ipv6", connect("2001:db8::1")),
         ("connect-name", connect("example.org")),
         ("check", Request::Check),
+        ("flow", Request::Datagrams(None)),
+        ("flow-ipv4", Request::Datagrams(Some(Destination::parse("192.0.2.7", 443).unwrap()))),
+        ("flow-resolver", Request::Datagrams(Some(resolver.clone()))),
     ] {
         let mut frame = Vec::new();
         request.encode(&mut frame);

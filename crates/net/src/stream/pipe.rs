@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use manyway_proto::{Message, MessageOptions, MessageToken, StreamId};
+use manyway_proto::{Carries, Message, MessageOptions, MessageToken, StreamId};
 use tokio::time::Instant;
 
 use super::budget::Budget;
@@ -395,6 +395,15 @@ impl ReceivePipe {
             return Poll::Ready(Ok(Some((taken, wake))));
         }
         self.poll_end(context)
+    }
+
+    /// Waits for the first data, or the end, and tells what it is.
+    pub(crate) fn poll_carries(&mut self, context: &Context<'_>) -> Poll<Result<Carries, ReadError>> {
+        match self.chunks.front() {
+            Some(Arrived::Bytes(_)) => Poll::Ready(Ok(Carries::Bytes)),
+            Some(Arrived::Message(_)) => Poll::Ready(Ok(Carries::Messages)),
+            None => self.poll_end::<Carries>(context).map_ok(|end| end.unwrap_or(Carries::Nothing)),
+        }
     }
 
     /// Takes the next message; `None` at the end. The flag is true if the driver waits for room.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use manyway_proto::{ConfigError, Message, StreamId, TargetRate};
+use manyway_proto::{Carries, ConfigError, Message, StreamId, TargetRate};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::pipe::ReceivePipe;
@@ -64,6 +64,28 @@ impl ReceiveStream {
             self.tell_drained(wake);
             message
         }))
+    }
+
+    /// Waits for the first data that was not read yet, and tells what it is: [`Carries::Nothing`] at the end of the
+    /// stream. It takes nothing.
+    ///
+    /// ```
+    /// # use manyway::{ReadError, ReceiveStream};
+    /// use manyway::Carries;
+    ///
+    /// async fn read(stream: &mut ReceiveStream) -> Result<(), ReadError> {
+    ///     match stream.carries().await? {
+    ///         Carries::Messages => drop(stream.receive_message().await?),
+    ///         _ => drop(stream.read_chunk(1024).await?),
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// If the peer reset the stream, this end stopped it, or the connection ended before the end of the stream.
+    pub async fn carries(&mut self) -> Result<Carries, ReadError> {
+        poll_fn(|context| self.ask(|pipe| pipe.poll_carries(context))).await
     }
 
     /// Polls the pipe; if it is empty, the driver delivers what it held back.

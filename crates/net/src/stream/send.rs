@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use manyway_proto::scheduler::Binding;
@@ -86,6 +86,41 @@ impl SendStream {
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageToken, WriteError> {
+        self.check_message(&data, options)?;
+        poll_fn(|context| self.half.pipes.send().poll_room(context, Kind::Messages)).await?;
+        Ok(self.push_message(data, options))
+    }
+
+    /// As [`send_message`](Self::send_message), but does not wait: `None` if the queue for the driver is full. For data
+    /// that is better lost than late.
+    ///
+    /// ```
+    /// # use manyway::{SendStream, WriteError};
+    /// use manyway::{MessageOptions, Order};
+    ///
+    /// fn pass_on(stream: &mut SendStream, datagram: Vec<u8>) -> Result<bool, WriteError> {
+    ///     let options = MessageOptions::default().order(Order::Unordered);
+    ///     Ok(stream.try_send_message(datagram.into(), options)?.is_some())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`send_message`](Self::send_message).
+    pub fn try_send_message(
+        &mut self,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<Option<MessageToken>, WriteError> {
+        self.check_message(&data, options)?;
+        let mut idle = Context::from_waker(Waker::noop());
+        match self.half.pipes.send().poll_room(&mut idle, Kind::Messages) {
+            Poll::Ready(room) => drop(room?),
+            Poll::Pending => return Ok(None),
+        }
+        Ok(Some(self.push_message(data, options)))
+    }
+
+    fn check_message(&self, data: &Bytes, options: MessageOptions) -> Result<(), WriteError> {
         let size = data.len() as u64;
         if self.half.link.wire() == Wire::Mmsp1 {
             // spec 3.35, 3.37
@@ -97,14 +132,16 @@ impl SendStream {
             }
         }
         match self.half.link.max_message() {
-            None => return Err(WriteError::NoMessages),
-            Some(most) if size > most => return Err(WriteError::TooLarge { size, most }),
-            Some(_) => {}
+            None => Err(WriteError::NoMessages),
+            Some(most) if size > most => Err(WriteError::TooLarge { size, most }),
+            Some(_) => Ok(()),
         }
-        poll_fn(|context| self.half.pipes.send().poll_room(context, Kind::Messages)).await?;
+    }
+
+    fn push_message(&mut self, data: Bytes, options: MessageOptions) -> MessageToken {
         let (token, wake) = self.half.pipes.send().push_message(data, options);
         self.half.wake_driver(wake);
-        Ok(token)
+        token
     }
 
     /// Marks the end of the stream; does not wait.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use manyway_session::{MessageHalves, MessageReceiver, MessageSender, Session, Transport};
+use manyway_session::{Delivery, MessageHalves, MessageReceiver, MessageSender, Session, Transport, Urgency};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -224,7 +224,7 @@ async fn exchange(
     let Record { sent, answers } = record;
     let receiving = async {
         while let Some(answer) = from.receive().await.map_err(TransferError::stream("receiving messages"))? {
-            answers.extend(Answer::read(&answer, clock(began)));
+            answers.extend(Answer::read(&answer.data, clock(began)));
         }
         Ok::<(), TransferError>(())
     };
@@ -249,6 +249,12 @@ async fn exchange(
     Ok(elapsed)
 }
 
+/// Unordered, and with a lifetime also with copies where it would be late.
+fn delivery(lifetime: Option<Duration>) -> Delivery {
+    let urgency = if lifetime.is_some() { Urgency::Deadline } else { Urgency::Interactive };
+    Delivery { lifetime, urgency, ..Delivery::default() }
+}
+
 async fn send_all(
     plan: &MessagePlan,
     to: &mut dyn MessageSender,
@@ -268,7 +274,7 @@ async fn send_all(
         }
         // The latency counts from when the message was due, whatever delayed its sender.
         let message = filled(number, micros(plan.due(number)), size);
-        to.send(message, lifetime).await.map_err(TransferError::stream("sending messages"))?;
+        to.send(message, delivery(lifetime)).await.map_err(TransferError::stream("sending messages"))?;
         *sent = number + 1;
     }
     Ok(())
@@ -329,17 +335,21 @@ where
 async fn echo(request: MessagesRequest, halves: MessageHalves) -> Result<(), TransferError> {
     let (mut to, mut from) = halves;
     // Not empty, because MMSP/1 carries no message without data.
-    to.send(Bytes::from_static(&[0]), None).await.map_err(TransferError::stream("sending messages"))?;
+    to.send(Bytes::from_static(&[0]), delivery(None))
+        .await
+        .map_err(TransferError::stream("sending messages"))?;
     let began = Instant::now();
     while let Some(message) = from.receive().await.map_err(TransferError::stream("receiving messages"))? {
         let turned = clock(began);
-        let Some(head) = message.first_chunk::<16>() else { continue };
+        let Some(head) = message.data.first_chunk::<16>() else { continue };
         let mut answer = BytesMut::zeroed(usize::try_from(request.size.max(24)).unwrap_or(24));
         if let Some((place, rest)) = answer.split_first_chunk_mut::<16>() {
             *place = *head;
             rest.iter_mut().zip(turned.to_be_bytes()).for_each(|(to, from)| *to = from);
         }
-        to.send(answer.freeze(), request.lifetime).await.map_err(TransferError::stream("answering"))?;
+        to.send(answer.freeze(), delivery(request.lifetime))
+            .await
+            .map_err(TransferError::stream("answering"))?;
     }
     to.finish();
     Ok(())

@@ -62,7 +62,7 @@ impl EgressBond {
     }
 
     /// Reports a failure to the user: at most one a second.
-    fn tell(&self, destination: &Destination, error: &EgressError) {
+    pub(super) fn tell(&self, destination: &Destination, error: &EgressError) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = told.is_none_or(|at| at.elapsed() >= Duration::from_secs(1));
         if is_due && !self.bond.global().quiet {

@@ -1,15 +1,20 @@
-//! `manyway forward`: local TCP ports that are connected through the server.
+//! `manyway forward`: local ports of TCP and UDP that are connected through the server.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use manyway_egress::Destination;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 
 use super::super::direction::Direction;
 use super::bond::EgressBond;
-use super::listening::{carry, listen, reset, run as run_ports, serve};
-use crate::args::{ForwardArgs, ForwardRule, GlobalArgs};
+use super::flows::{FlowSink, Flows};
+use super::listening::{carry, listen, listen_udp, reset, run as run_ports, serve, serve_udp};
+use crate::args::{ForwardArgs, ForwardRule, GlobalArgs, Protocol};
 use crate::output::address;
 
 /// Forwards until Ctrl-C or SIGTERM.
@@ -17,29 +22,85 @@ use crate::output::address;
 /// # Errors
 /// A port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCode, CommandError> {
-    let mut listeners = Vec::new();
+    let mut ports = Vec::new();
     for rule in &arguments.forwards {
-        let listener = listen("-L", rule.listen).await?;
-        let rule = ForwardRule { listen: listener.local_addr()?, destination: rule.destination.clone() };
-        listeners.push((listener, rule));
+        ports.push(Port::open(rule).await?);
     }
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    announce(global, listeners.iter().map(|(_, rule)| rule))?;
-    let mut ports = JoinSet::new();
-    for (listener, rule) in listeners {
-        let (bond, destination) = (Arc::clone(&bond), Arc::new(rule.destination));
-        ports.spawn(serve(listener, move |socket| {
-            let (bond, destination) = (Arc::clone(&bond), Arc::clone(&destination));
-            async move {
-                match bond.connect(&destination).await {
-                    Ok(opened) => carry(socket, opened).await,
-                    Err(_) => reset(socket),
-                }
-            }
-        }));
+    announce(global, ports.iter().map(|port| &port.rule))?;
+    let mut work = JoinSet::new();
+    for port in ports {
+        work.spawn(port.serve(Arc::clone(&bond)));
     }
-    run_ports(global, bond.bond(), ports).await
+    run_ports(global, bond.bond(), work).await
+}
+
+/// A port that programs connect to.
+struct Port {
+    socket: Socket,
+    /// With the port that the system chose.
+    rule: ForwardRule,
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+}
+
+impl Port {
+    async fn open(rule: &ForwardRule) -> Result<Self, CommandError> {
+        let (socket, listen) = match rule.protocol {
+            Protocol::Tcp => {
+                let listener = listen("-L", rule.listen).await?;
+                let address = listener.local_addr()?;
+                (Socket::Tcp(listener), address)
+            }
+            Protocol::Udp => {
+                let socket = listen_udp("-L", rule.listen).await?;
+                let address = socket.local_addr()?;
+                (Socket::Udp(socket), address)
+            }
+        };
+        Ok(Self { socket, rule: ForwardRule { listen, ..rule.clone() } })
+    }
+
+    async fn serve(self, bond: Arc<EgressBond>) {
+        let destination = self.rule.destination;
+        match self.socket {
+            Socket::Tcp(listener) => {
+                let destination = Arc::new(destination);
+                serve(listener, move |socket| {
+                    let (bond, destination) = (Arc::clone(&bond), Arc::clone(&destination));
+                    async move {
+                        match bond.connect(&destination).await {
+                            Ok(opened) => carry(socket, opened).await,
+                            Err(_) => reset(socket),
+                        }
+                    }
+                })
+                .await;
+            }
+            Socket::Udp(socket) => {
+                let socket = Arc::new(socket);
+                let flows = Flows::new(bond, UdpPort(Arc::clone(&socket)));
+                serve_udp(socket, |program, payload| {
+                    flows.pass(program, destination.clone(), Bytes::copy_from_slice(payload));
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// Answers programs from the port that they sent to.
+struct UdpPort(Arc<UdpSocket>);
+
+impl FlowSink for UdpPort {
+    fn deliver(&self, program: SocketAddr, _: &Destination, payload: &[u8]) {
+        // A program that does not read loses datagrams, as on any network.
+        let _ = self.0.try_send_to(payload, program);
+    }
 }
 
 /// One line a port to standard output, the rest to standard error.
@@ -49,7 +110,13 @@ fn announce<'a>(
 ) -> Result<(), CommandError> {
     if global.json {
         let ports: Vec<_> = rules
-            .map(|rule| json!({ "listening": address(rule.listen), "destination": rule.destination.to_string() }))
+            .map(|rule| {
+                json!({
+                    "listening": address(rule.listen),
+                    "destination": rule.destination.to_string(),
+                    "protocol": rule.protocol.name(),
+                })
+            })
             .collect();
         return Ok(json::print(&json!({ "forwards": ports }))?);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use manyway_egress::{Quota, relay_tcp};
 use manyway_terminal::{CommandError, ExitCode, note};
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -22,6 +22,8 @@ use crate::output::{address as shown, cause};
 const MOST: usize = 1024;
 /// How long a program may take to send its request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes of a datagram.
+const MAX_DATAGRAM: usize = 65_535;
 /// Pause after the system refused one, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -33,23 +35,51 @@ pub(in crate::command) async fn listen(
     option: &str,
     address: SocketAddr,
 ) -> Result<TcpListener, CommandError> {
-    TcpListener::bind(address).await.map_err(|error| {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "the port is taken; choose another one",
-            std::io::ErrorKind::AddrNotAvailable => "no interface of this host has this address",
-            std::io::ErrorKind::PermissionDenied => {
-                "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
+    TcpListener::bind(address).await.map_err(|error| explain(option, address, &error))
+}
+
+/// As [`listen`], for datagrams.
+///
+/// # Errors
+/// As [`listen`].
+pub(super) async fn listen_udp(option: &str, address: SocketAddr) -> Result<UdpSocket, CommandError> {
+    UdpSocket::bind(address).await.map_err(|error| explain(option, address, &error))
+}
+
+fn explain(option: &str, address: SocketAddr, error: &std::io::Error) -> CommandError {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
+    let hint = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "the port is taken; choose another one",
+        std::io::ErrorKind::AddrNotAvailable => "no interface of this host has this address",
+        std::io::ErrorKind::PermissionDenied => {
+            "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
+        }
+        _ => {
+            return CommandError::new(
+                ExitCode::Failed,
+                format!("{option} {}: {}", shown(address), cause(error)),
+            );
+        }
+    };
+    CommandError::new(ExitCode::Failed, format!("{option} {}: {hint}", shown(address)))
+}
+
+/// Passes the datagrams of programs on, for ever.
+pub(super) async fn serve_udp<F>(socket: Arc<UdpSocket>, work: F)
+where
+    F: Fn(SocketAddr, &[u8]),
+{
+    let mut buffer = vec![0; MAX_DATAGRAM];
+    loop {
+        match socket.recv_from(&mut buffer).await {
+            Ok((length, program)) => work(program, buffer.get(..length).unwrap_or_default()),
+            // An ICMP error for an answer to a program that has gone; another follows at most after the next datagram.
+            Err(error) => {
+                tracing::debug!(reason = %error, "no datagram was taken");
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            _ => {
-                return CommandError::new(
-                    ExitCode::Failed,
-                    format!("{option} {}: {}", shown(address), cause(&error)),
-                );
-            }
-        };
-        CommandError::new(ExitCode::Failed, format!("{option} {}: {hint}", shown(address)))
-    })
+        }
+    }
 }
 
 /// Serves every program that connects, for ever.

@@ -1,10 +1,11 @@
-//! Connections of other programs through a server: `pipe`, `forward` and `proxy`.
+//! Connections and datagrams of other programs through a server: `pipe`, `forward` and `proxy`.
 
 pub mod bond;
 pub mod forward;
 pub mod pipe;
 pub mod proxy;
 
+mod flows;
 pub(super) mod listening;
 
 use manyway::ConnectionError;

@@ -9,17 +9,22 @@ use tokio::net::TcpStream;
 
 use super::super::bond::EgressBond;
 use super::super::listening::{PATIENCE, carry};
+use super::users::Users;
+use crate::output::address as shown;
 
 /// Most bytes of a request, and of its header fields.
 const MOST: usize = 16 << 10;
 const MOST_FIELDS: usize = 100;
+/// Where browsers find their settings.
+const SETTINGS: &str = "/proxy.pac";
 /// How long data from the program is read after a refusal, so that the refusal arrives.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves one program.
-pub(super) async fn attend(mut socket: TcpStream, bond: &EgressBond) {
-    let (destination, behind) = match tokio::time::timeout(PATIENCE, read_request(&mut socket)).await {
-        Ok(Ok(Ok(request))) => request,
+pub(super) async fn attend(mut socket: TcpStream, bond: &EgressBond, users: &Users) {
+    let (destination, behind) = match tokio::time::timeout(PATIENCE, read_request(&mut socket, users)).await {
+        Ok(Ok(Ok(Request::Connect(destination, behind)))) => (destination, behind),
+        Ok(Ok(Ok(Request::Settings))) => return answer_settings(socket).await,
         Ok(Ok(Err(status))) => return refuse(socket, status, "").await,
         Ok(Err(_)) => return,
         Err(_) => return refuse(socket, Status::Late, "").await,
@@ -35,17 +40,23 @@ pub(super) async fn attend(mut socket: TcpStream, bond: &EgressBond) {
     }
 }
 
-/// The destination of a request, and the bytes after it.
-type Request = (Destination, Vec<u8>);
+/// What a program asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    /// A connection to this destination. The bytes came after the request.
+    Connect(Destination, Vec<u8>),
+    /// The settings for browsers.
+    Settings,
+}
 
 /// Reads the head of a request.
-async fn read_request(socket: &mut TcpStream) -> io::Result<Result<Request, Status>> {
+async fn read_request(socket: &mut TcpStream, users: &Users) -> io::Result<Result<Request, Status>> {
     let mut bytes = Vec::new();
     loop {
         if socket.read_buf(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some(request) = parse(&bytes) {
+        if let Some(request) = parse(&bytes, users) {
             return Ok(request);
         }
         if bytes.len() > MOST {
@@ -55,7 +66,7 @@ async fn read_request(socket: &mut TcpStream) -> io::Result<Result<Request, Stat
 }
 
 /// Parses the first part of a request; `None` if it is incomplete.
-fn parse(bytes: &[u8]) -> Option<Result<Request, Status>> {
+fn parse(bytes: &[u8], users: &Users) -> Option<Result<Request, Status>> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     let length = match request.parse(bytes) {
@@ -64,12 +75,22 @@ fn parse(bytes: &[u8]) -> Option<Result<Request, Status>> {
         Err(httparse::Error::TooManyHeaders) => return Some(Err(Status::TooLarge)),
         Err(_) => return Some(Err(Status::Malformed)),
     };
+    // No secret, and browsers ask without one.
+    if (request.method, request.path) == (Some("GET"), Some(SETTINGS)) {
+        return Some(Ok(Request::Settings));
+    }
+    let authorises = |field: &httparse::Header<'_>| {
+        field.name.eq_ignore_ascii_case("proxy-authorization") && users.authorise(field.value)
+    };
+    if !users.is_empty() && !request.headers.iter().any(authorises) {
+        return Some(Err(Status::Unauthorised));
+    }
     if request.method != Some("CONNECT") {
         return Some(Err(Status::NotConnect));
     }
     let destination = request.path.and_then(|path| Destination::parse_pair(path).ok());
     let behind = bytes.get(length..).unwrap_or_default().to_vec();
-    Some(destination.map(|destination| (destination, behind)).ok_or(Status::Malformed))
+    Some(destination.map(|destination| Request::Connect(destination, behind)).ok_or(Status::Malformed))
 }
 
 /// Why a request is refused.
@@ -78,6 +99,7 @@ enum Status {
     Malformed,
     Forbidden,
     NotConnect,
+    Unauthorised,
     Late,
     TooLarge,
     BadGateway,
@@ -91,6 +113,7 @@ impl Status {
             Self::Malformed => "400 Bad Request",
             Self::Forbidden => "403 Forbidden",
             Self::NotConnect => "405 Method Not Allowed",
+            Self::Unauthorised => "407 Proxy Authentication Required",
             Self::Late => "408 Request Timeout",
             Self::TooLarge => "431 Request Header Fields Too Large",
             Self::BadGateway => "502 Bad Gateway",
@@ -107,6 +130,7 @@ impl Status {
             }
             Self::Malformed => "this is no request that the proxy understands",
             Self::TooLarge => "the head of the request is too large",
+            Self::Unauthorised => "this proxy asks for name and password",
             Self::Late => "the request did not come",
             Self::Forbidden | Self::BadGateway | Self::Unavailable | Self::GatewayLate => "",
         }
@@ -125,15 +149,36 @@ fn status_of(error: &EgressError) -> Status {
 }
 
 /// Answers and closes; errors have no effect any more.
-async fn refuse(mut socket: TcpStream, status: Status, text: &str) {
+async fn refuse(socket: TcpStream, status: Status, text: &str) {
     let text = if text.is_empty() { status.hint() } else { text };
-    let allow = if status == Status::NotConnect { "Allow: CONNECT\r\n" } else { "" };
-    let answer = format!(
-        "HTTP/1.1 {}\r\n{allow}Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{text}\n",
-        status.line(),
-        text.len() + 1
+    let field = match status {
+        Status::NotConnect => "Allow: CONNECT\r\n",
+        Status::Unauthorised => "Proxy-Authenticate: Basic realm=\"manyway\"\r\n",
+        _ => "",
+    };
+    say(
+        socket,
+        &format!("{}\r\n{field}Content-Type: text/plain; charset=utf-8", status.line()),
+        &format!("{text}\n"),
+    )
+    .await;
+}
+
+/// Answers with the settings for browsers: SOCKS5 first, since the proxy finds the names there.
+async fn answer_settings(socket: TcpStream) {
+    let Ok(address) = socket.local_addr() else { return };
+    let address = shown(address);
+    let text = format!(
+        "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
+         return \"SOCKS5 {address}; PROXY {address}\";\n}}\n"
     );
+    say(socket, "200 OK\r\nContent-Type: application/x-ns-proxy-autoconfig", &text).await;
+}
+
+/// Answers and closes; errors have no effect any more.
+async fn say(mut socket: TcpStream, head: &str, text: &str) {
+    let answer =
+        format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
     let _ = tokio::time::timeout(LINGER, async {
         socket.write_all(answer.as_bytes()).await?;
         socket.shutdown().await?;
@@ -147,20 +192,33 @@ async fn refuse(mut socket: TcpStream, status: Status, text: &str) {
 mod tests {
     use super::*;
 
+    /// For everybody.
+    fn open() -> Users {
+        Users::default()
+    }
+
+    #[track_caller]
+    fn connect(text: &[u8]) -> (Destination, Vec<u8>) {
+        match parse(text, &open()) {
+            Some(Ok(Request::Connect(destination, behind))) => (destination, behind),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_request_is_read_once_it_is_complete_and_bytes_after_it_are_kept() {
         let text = b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nbehind";
         let length = text.len() - "behind".len();
-        assert!((1..length).all(|end| parse(&text[..end]).is_none()));
-        let (destination, behind) = parse(text).unwrap().unwrap();
+        assert!((1..length).all(|end| parse(&text[..end], &open()).is_none()));
+        let (destination, behind) = connect(text);
         assert_eq!(
             (destination.to_string().as_str(), behind.as_slice()),
             ("example.org:443", &b"behind"[..])
         );
-        let (destination, _) = parse(b"CONNECT [2001:db8::7]:80 HTTP/1.0\r\n\r\n").unwrap().unwrap();
+        let (destination, _) = connect(b"CONNECT [2001:db8::7]:80 HTTP/1.0\r\n\r\n");
         assert_eq!(destination.to_string(), "[2001:db8::7]:80");
         let text = "CONNECT bücher.example:443 HTTP/1.1\r\n\r\n";
-        let (destination, _) = parse(text.as_bytes()).unwrap().unwrap();
+        let (destination, _) = connect(text.as_bytes());
         assert_eq!(destination.to_string(), "xn--bcher-kva.example:443");
     }
 
@@ -174,7 +232,18 @@ mod tests {
             ("\u{4}\u{1}nonsense\r\n\r\n", Status::Malformed),
             (many.as_str(), Status::TooLarge),
         ] {
-            assert_eq!(parse(text.as_bytes()).unwrap().unwrap_err(), status, "{text:?}");
+            assert_eq!(parse(text.as_bytes(), &open()).unwrap().unwrap_err(), status, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_proxy_with_users_asks_for_one_and_gives_its_settings_to_everybody() {
+        let users = Users::parse("ann:secret").unwrap();
+        let ask =
+            |field: &str| parse(format!("CONNECT a:1 HTTP/1.1\r\n{field}\r\n").as_bytes(), &users).unwrap();
+        assert_eq!(ask(""), Err(Status::Unauthorised));
+        assert_eq!(ask("Proxy-Authorization: Basic YW5uOndyb25n\r\n"), Err(Status::Unauthorised));
+        assert!(ask("proxy-authorization: Basic YW5uOnNlY3JldA==\r\n").is_ok());
+        assert_eq!(parse(b"GET /proxy.pac HTTP/1.1\r\n\r\n", &users), Some(Ok(Request::Settings)));
     }
 }

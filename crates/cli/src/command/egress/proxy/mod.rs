@@ -2,6 +2,7 @@
 
 mod http;
 mod socks;
+mod users;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use tokio::task::JoinSet;
 use super::super::direction::Direction;
 use super::bond::EgressBond;
 use super::listening::{PATIENCE, listen, run as run_ports, serve};
+use users::Users;
+
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::output::address as shown;
 
@@ -25,46 +28,58 @@ const SOCKS5: u8 = 5;
 /// # Errors
 /// The port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode, CommandError> {
+    let users = match &arguments.users {
+        Some(path) => Users::read(path)?,
+        None => Users::default(),
+    };
+    if users.is_empty() && !arguments.listen.ip().is_loopback() {
+        let address = shown(arguments.listen);
+        return Err(CommandError::usage(format!(
+            "everybody who reaches {address} could use the proxy: add --users FILE with a line NAME:PASSWORD for each user"
+        )));
+    }
     let listener = listen("--listen", arguments.listen).await?;
     let address = listener.local_addr()?;
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    announce(global, address)?;
+    announce(global, address, &users)?;
     let mut ports = JoinSet::new();
-    let shared = Arc::clone(&bond);
-    ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared))));
+    let (shared, users) = (Arc::clone(&bond), Arc::new(users));
+    ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared), Arc::clone(&users))));
     run_ports(global, bond.bond(), ports).await
 }
 
 /// Serves one program's connection: its first byte tells the protocol.
-async fn attend(socket: TcpStream, bond: Arc<EgressBond>) {
+async fn attend(socket: TcpStream, bond: Arc<EgressBond>, users: Arc<Users>) {
     let mut first = [0];
     let Ok(Ok(1)) = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await else { return };
     if first == [SOCKS5] {
-        socks::attend(socket, &bond).await;
+        socks::attend(socket, &bond, &users).await;
     } else {
-        http::attend(socket, &bond).await;
+        http::attend(socket, &bond, &users).await;
     }
 }
 
 /// The proxy's address to standard output, the rest to standard error.
-fn announce(global: &GlobalArgs, address: SocketAddr) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, address: SocketAddr, users: &Users) -> Result<(), CommandError> {
     let address_text = shown(address);
     let (socks, http) = (format!("socks5h://{address_text}"), format!("http://{address_text}"));
+    let pac = format!("{http}/proxy.pac");
     if global.json {
-        return Ok(json::print(&json!({ "listening": address_text, "socks5": socks, "http": http }))?);
-    }
-    if !address.ip().is_loopback() && !global.quiet {
-        note(&format!("warning: everybody who reaches {address_text} can use this proxy"));
+        let line = json!({ "listening": address_text, "socks5": socks, "http": http, "pac": pac });
+        return Ok(json::print(&line)?);
     }
     print_line(&socks)?;
     if !global.quiet {
+        let who = if users.is_empty() { "" } else { "NAME:PASSWORD@" };
+        let socks = format!("socks5h://{who}{address_text}");
         note(&format!(
-            "SOCKS5 and HTTP CONNECT until Ctrl-C, for example:\n  \
+            "SOCKS5 (TCP and UDP) and HTTP CONNECT until Ctrl-C, for example:\n  \
              curl -x {socks} https://example.org\n  \
              git -c http.proxy={socks} clone https://git.example.org/it\n  \
              ssh -o ProxyCommand='nc -X 5 -x {address_text} %h %p' user@host.example.org\n  \
-             export ALL_PROXY={socks}"
+             export ALL_PROXY={socks}\n  \
+             a browser: automatic proxy configuration from {pac}"
         ));
     }
     Ok(())

@@ -1,0 +1,184 @@
+//! Flows of datagrams of local programs: one for each socket of a program, as behind a NAT.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_egress::{Destination, EgressError, FlowReceiver, FlowSender, Host, Refusal, open_flow};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::bond::EgressBond;
+
+/// Takes the datagrams that come back for programs.
+pub(super) trait FlowSink: Send + Sync + 'static {
+    /// Passes a datagram from `source` to the program's socket. It must not wait; what cannot be passed is lost.
+    fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]);
+
+    /// The server refuses the datagrams of this socket to `destination`. Default: nobody is told.
+    fn refuse(&self, program: SocketAddr, destination: &Destination, refusal: &Refusal) {
+        let _ = (program, destination, refusal);
+    }
+}
+
+/// The flows of all local sockets. Clones share them.
+#[derive(Clone)]
+pub(super) struct Flows {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    bond: Arc<EgressBond>,
+    sink: Box<dyn FlowSink>,
+    flows: Mutex<BTreeMap<SocketAddr, mpsc::Sender<Outgoing>>>,
+}
+
+/// A datagram of a program.
+type Outgoing = (Destination, Bytes);
+
+impl Flows {
+    pub(super) fn new(bond: Arc<EgressBond>, sink: impl FlowSink) -> Self {
+        let (sink, flows) = (Box::new(sink), Mutex::default());
+        Self { shared: Arc::new(Shared { bond, sink, flows }) }
+    }
+
+    /// Passes on a datagram of the local socket `program`; the first opens its flow. A full queue drops it.
+    pub(super) fn pass(&self, program: SocketAddr, destination: Destination, payload: Bytes) {
+        let mut flows = self.shared.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let outgoing = match flows.get(&program) {
+            Some(queue) => match queue.try_send((destination, payload)) {
+                Ok(()) | Err(TrySendError::Full(_)) => return,
+                // The flow is about to be forgotten.
+                Err(TrySendError::Closed(outgoing)) => outgoing,
+            },
+            None => (destination, payload),
+        };
+        if flows.len() >= MOST {
+            flows.retain(|_, queue| !queue.is_closed());
+        }
+        if flows.len() >= MOST {
+            return;
+        }
+        let (queue, outgoings) = mpsc::channel(QUEUE);
+        flows.insert(program, queue);
+        drop(flows);
+        tokio::spawn(Arc::clone(&self.shared).attend(program, outgoing, outgoings));
+    }
+}
+
+impl Shared {
+    /// Carries a flow to its end.
+    async fn attend(
+        self: Arc<Self>,
+        program: SocketAddr,
+        first: Outgoing,
+        mut outgoings: mpsc::Receiver<Outgoing>,
+    ) {
+        let usual = first.0.clone();
+        match self.carry(program, first, &mut outgoings).await {
+            Ok(()) => {}
+            Err(EgressError::Refused(refusal)) => {
+                self.bond.tell(&usual, &refusal.clone().into());
+                self.sink.refuse(program, &usual, &refusal);
+            }
+            Err(error) => tracing::debug!(%program, %error, "a flow broke"),
+        }
+        outgoings.close();
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        // The program may have a new flow already.
+        if flows.get(&program).is_some_and(mpsc::Sender::is_closed) {
+            flows.remove(&program);
+        }
+    }
+
+    async fn carry(
+        &self,
+        program: SocketAddr,
+        (usual, payload): Outgoing,
+        outgoings: &mut mpsc::Receiver<Outgoing>,
+    ) -> Result<(), EgressError> {
+        let Some((mut sender, mut receiver)) = self.open(&usual).await? else { return Ok(()) };
+        let mut life = Life::new(&usual);
+        life.on_question();
+        sender.send(None, &payload)?;
+        loop {
+            tokio::select! {
+                outgoing = outgoings.recv() => {
+                    let Some((destination, payload)) = outgoing else { return Ok(()) };
+                    life.on_question();
+                    sender.send(Some(&destination).filter(|it| **it != usual), &payload)?;
+                }
+                datagram = receiver.receive() => {
+                    let Some(datagram) = datagram? else { return Ok(()) };
+                    life.on_answer();
+                    let source = datagram.address.or_else(|| address_of(&usual, receiver.peer()));
+                    self.sink.deliver(program, source.as_ref().unwrap_or(&usual), &datagram.payload);
+                }
+                () = sleep_until(life.end()) => return Ok(()),
+            }
+        }
+    }
+
+    /// Opens a flow; `None` while the server is away. Old datagrams are worth nothing, so it waits only shortly.
+    async fn open(&self, usual: &Destination) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
+        let opening = async {
+            match self.bond.bond().session().await {
+                Some(session) => open_flow(&session, Some(usual)).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        timeout(PATIENCE, opening).await.unwrap_or(Ok(None))
+    }
+}
+
+/// The address of a destination that is a name.
+fn address_of(usual: &Destination, peer: Option<SocketAddr>) -> Option<Destination> {
+    let peer = peer.filter(|_| matches!(usual.host(), Host::Name(_)))?;
+    Destination::new(Host::Ip(peer.ip()), peer.port()).ok()
+}
+
+/// How long a flow goes on without a datagram.
+struct Life {
+    is_lookup: bool,
+    unanswered: u32,
+    last: Instant,
+}
+
+impl Life {
+    fn new(usual: &Destination) -> Self {
+        Self { is_lookup: *usual.host() == Host::Resolver, unanswered: 0, last: Instant::now() }
+    }
+
+    fn on_question(&mut self) {
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.last = Instant::now();
+    }
+
+    fn on_answer(&mut self) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.last = Instant::now();
+    }
+
+    /// A look-up has ended with its answers; programs use a new socket for the next.
+    fn end(&self) -> Instant {
+        self.last
+            + match (self.is_lookup, self.unanswered) {
+                (false, _) => IDLE,
+                (true, 0) => ANSWERED,
+                (true, _) => UNANSWERED,
+            }
+    }
+}
+
+/// Flows at the same time.
+const MOST: usize = 1024;
+/// Datagrams that wait for a flow that is being opened.
+const QUEUE: usize = 64;
+/// How long a datagram waits for a server that is away.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// As the server's end (egress 6.5).
+const IDLE: Duration = Duration::from_secs(120);
+const ANSWERED: Duration = Duration::from_millis(500);
+const UNANSWERED: Duration = Duration::from_secs(15);

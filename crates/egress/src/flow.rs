@@ -1,0 +1,207 @@
+//! Both directions of a flow of datagrams, as both ends have them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
+use tokio::time::{Instant, sleep_until};
+
+use crate::answer::{Answer, Reason, Refusal};
+use crate::datagram::{DATAGRAM, Datagram, FRAME};
+use crate::destination::Destination;
+use crate::error::EgressError;
+use crate::order::Resequencer;
+use crate::request::Request;
+
+/// Opens a flow of UDP datagrams: the server's end gets a socket of its own. Datagrams may be sent at once; a refusal
+/// is the first thing that [`FlowReceiver::receive`] returns.
+///
+/// # Errors
+/// The connection carries no messages, or it is gone.
+// egress 8.1
+pub async fn open_flow<S: Session>(
+    session: &S,
+    destination: Option<&Destination>,
+) -> Result<(FlowSender, FlowReceiver), EgressError> {
+    let (send, receive) = session.open().await?;
+    let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
+    let (mut sender, receiver) = flow(halves);
+    let mut frame = Vec::new();
+    Request::Datagrams(destination.cloned()).encode(&mut frame);
+    sender.send_frame(frame).await?;
+    Ok((sender, receiver))
+}
+
+/// The halves of a stream, as those of a flow.
+pub(crate) fn flow((sender, receiver): MessageHalves) -> (FlowSender, FlowReceiver) {
+    let now = Instant::now();
+    let sender = FlowSender { sender, allowance: Allowance::new(now) };
+    (sender, FlowReceiver { receiver, order: Resequencer::new(now), peer: None, has_ended: false })
+}
+
+/// Sends the datagrams of a flow. Dropping it ends the flow.
+pub struct FlowSender {
+    sender: Box<dyn MessageSender>,
+    allowance: Allowance,
+}
+
+impl fmt::Debug for FlowSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowSender").field("allowance", &self.allowance).finish_non_exhaustive()
+    }
+}
+
+impl FlowSender {
+    /// Sends a datagram, to the destination of the flow or to another one; returns whether there was room for it. One
+    /// that cannot arrive within half a second is dropped on the way, as a network does. A flow of little traffic goes
+    /// before bulk data.
+    ///
+    /// # Errors
+    /// The flow has ended.
+    pub fn send(&mut self, to: Option<&Destination>, payload: &[u8]) -> io::Result<bool> {
+        let urgency = self.allowance.urgency(Instant::now(), payload.len());
+        let lifetime = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
+        let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
+        self.sender.try_send(Datagram::encode(to, payload), delivery)
+    }
+
+    pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
+        let delivery = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
+        self.sender.send(frame.into(), delivery).await
+    }
+}
+
+impl Drop for FlowSender {
+    fn drop(&mut self) {
+        // Datagrams promise nothing about their end, so a reset would tell no more.
+        self.sender.finish();
+    }
+}
+
+/// What arrives in a flow.
+pub(crate) enum Arrival {
+    Frame(Bytes),
+    Datagram(Datagram),
+}
+
+/// Receives the datagrams of a flow, in the order in which they were sent as far as that needs no long wait. Dropping
+/// it ends the flow.
+pub struct FlowReceiver {
+    receiver: Box<dyn MessageReceiver>,
+    order: Resequencer,
+    peer: Option<SocketAddr>,
+    has_ended: bool,
+}
+
+impl fmt::Debug for FlowReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowReceiver").field("order", &self.order).finish_non_exhaustive()
+    }
+}
+
+impl FlowReceiver {
+    /// The address that the flow's destination has, once the server has answered.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Takes the next datagram; `None` when the other side has ended the flow. May be cancelled; nothing is lost.
+    ///
+    /// # Errors
+    /// [`EgressError::Refused`] if the server refuses the flow, or the stream broke.
+    pub async fn receive(&mut self) -> Result<Option<Datagram>, EgressError> {
+        loop {
+            match self.arrival().await? {
+                Some(Arrival::Datagram(datagram)) => return Ok(Some(datagram)),
+                Some(Arrival::Frame(frame)) => match Answer::decode(&frame)? {
+                    Answer::Done(peer) => self.peer = peer,
+                    Answer::Refused(refusal) => return Err(refusal.into()),
+                },
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(crate) async fn arrival(&mut self) -> Result<Option<Arrival>, EgressError> {
+        loop {
+            let next = if self.has_ended { self.order.drain() } else { self.order.pop(Instant::now()) };
+            if let Some(message) = next {
+                return Ok(Some(Arrival::Datagram(Datagram::decode(&message)?)));
+            }
+            if self.has_ended {
+                return Ok(None);
+            }
+            let deadline = self.order.deadline();
+            let message = tokio::select! {
+                message = self.receiver.receive() => message?,
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => continue,
+            };
+            match message {
+                Some(Message { protocol: FRAME, data, .. }) => return Ok(Some(Arrival::Frame(data))),
+                Some(message) => self.order.push(Instant::now(), message.number, message.data),
+                None => self.has_ended = true,
+            }
+        }
+    }
+}
+
+/// Whether a flow goes before bulk data: a token bucket. A flow that has emptied it is bulk until it is half full again,
+/// since datagrams of two classes would overtake each other.
+// egress 8.5
+#[derive(Debug)]
+struct Allowance {
+    left: f64,
+    at: Instant,
+    is_bulk: bool,
+}
+
+impl Allowance {
+    fn new(now: Instant) -> Self {
+        Self { left: BURST, at: now, is_bulk: false }
+    }
+
+    fn urgency(&mut self, now: Instant, payload: usize) -> Urgency {
+        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.at = now;
+        self.left = elapsed.mul_add(RATE, self.left).min(BURST);
+        #[expect(clippy::cast_precision_loss, reason = "at most 64 KiB")]
+        let cost = (payload + OVERHEAD) as f64;
+        self.is_bulk = if self.is_bulk { self.left < BURST / 2.0 } else { self.left < cost };
+        self.left = (self.left - cost).max(0.0);
+        if self.is_bulk { Urgency::Bulk } else { Urgency::Interactive }
+    }
+}
+
+/// Bytes a second, and in a burst, that a flow may send before bulk data: a call with video.
+const RATE: f64 = 400e3;
+const BURST: f64 = 64e3;
+/// Headers of a datagram on a link.
+const OVERHEAD: usize = 28;
+/// How long a datagram is worth sending. Bulk data of UDP has congestion control of its own, which a long queue misleads.
+const LIFETIME: Duration = Duration::from_millis(500);
+const BULK_LIFETIME: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // egress 8.5
+    #[test]
+    fn a_call_goes_before_bulk_data_and_a_download_does_not() {
+        let begin = Instant::now();
+        let mut call = Allowance::new(begin);
+        let mut download = Allowance::new(begin);
+        for packet in 0..10_000_u32 {
+            // 50 packets of 200 bytes a second; 1000 packets of 1200 bytes a second
+            let at = |every| begin + Duration::from_millis(every) * packet;
+            assert_eq!(call.urgency(at(20), 200), Urgency::Interactive);
+            let is_bulk = download.urgency(at(1), 1200) == Urgency::Bulk;
+            assert_eq!(is_bulk, packet >= 76, "packet {packet}");
+        }
+        let later = begin + Duration::from_secs(11);
+        assert_eq!(download.urgency(later, 1200), Urgency::Interactive, "after a pause");
+    }
+}

@@ -1,0 +1,264 @@
+//! Puts the datagrams of a flow back into the order in which they were sent, within a bounded time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+/// A resequencing buffer. A datagram that arrives ahead of others waits for them, but only as long as they lately took:
+/// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
+/// datagram is delivered at once, out of order: whoever cannot use it drops it.
+///
+/// It delays a datagram by at most [`LONGEST`], and holds at most [`MOST_BYTES`].
+// egress 8.6
+#[derive(Debug)]
+pub(crate) struct Resequencer {
+    /// The number after the last that was delivered in order.
+    next: u64,
+    /// Ahead of a gap, with their arrival.
+    waiting: BTreeMap<u64, (Instant, Bytes)>,
+    waiting_bytes: usize,
+    /// When the gap before `waiting` was noticed.
+    gap_since: Option<Instant>,
+    ready: VecDeque<Bytes>,
+    /// Gaps that were not waited for any longer: the number after each, its first number, and when it was noticed.
+    given_up: BTreeMap<u64, (u64, Instant)>,
+    lateness: Lateness,
+}
+
+impl Resequencer {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            next: 0,
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
+            gap_since: None,
+            ready: VecDeque::new(),
+            given_up: BTreeMap::new(),
+            lateness: Lateness { now: FIRST, before: FIRST, since: now },
+        }
+    }
+
+    /// Takes the datagram with this number; each number comes once.
+    pub(crate) fn push(&mut self, now: Instant, number: u64, datagram: Bytes) {
+        if number < self.next {
+            let gap = self.given_up.range(number.saturating_add(1)..).next();
+            if let Some((_, (_, since))) = gap.filter(|(_, (first, _))| *first <= number) {
+                self.lateness.note(now, now.saturating_duration_since(*since));
+            }
+            self.ready.push_back(datagram);
+            return;
+        }
+        self.waiting_bytes += datagram.len();
+        self.waiting.insert(number, (now, datagram));
+        if number == self.next {
+            if let Some(since) = self.gap_since {
+                self.lateness.note(now, now.saturating_duration_since(since));
+            }
+            self.advance();
+        } else {
+            self.gap_since.get_or_insert(now);
+            while self.waiting_bytes > MOST_BYTES || self.waiting.len() > MOST {
+                self.give_up_gap();
+            }
+        }
+    }
+
+    /// Takes the next datagram that has to wait no longer.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Bytes> {
+        while self.ready.is_empty() && self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.give_up_gap();
+        }
+        self.ready.pop_front()
+    }
+
+    /// Takes the next datagram, whatever is missing before it.
+    pub(crate) fn drain(&mut self) -> Option<Bytes> {
+        if self.ready.is_empty() {
+            self.give_up_gap();
+        }
+        self.ready.pop_front()
+    }
+
+    /// When the next datagram is due at the latest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.gap_since.map(|since| since + self.lateness.patience())
+    }
+
+    /// Goes on behind the first gap.
+    fn give_up_gap(&mut self) {
+        let (Some((&first, _)), Some(since)) = (self.waiting.first_key_value(), self.gap_since) else {
+            return;
+        };
+        self.given_up.insert(first, (self.next, since));
+        if self.given_up.len() > MOST_GAPS {
+            self.given_up.pop_first();
+        }
+        self.next = first;
+        self.advance();
+    }
+
+    /// Makes ready what follows without a gap.
+    fn advance(&mut self) {
+        while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.next) {
+            let (_, datagram) = entry.remove();
+            self.waiting_bytes -= datagram.len();
+            self.ready.push_back(datagram);
+            self.next = self.next.saturating_add(1);
+        }
+        self.gap_since = self.waiting.values().map(|(arrival, _)| *arrival).min();
+    }
+}
+
+/// How late datagrams were that others had overtaken: the most in this period and in the one before.
+#[derive(Debug)]
+struct Lateness {
+    now: Duration,
+    before: Duration,
+    since: Instant,
+}
+
+impl Lateness {
+    fn note(&mut self, now: Instant, late: Duration) {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed >= PERIOD {
+            self.before = if elapsed < 2 * PERIOD { self.now } else { Duration::ZERO };
+            self.now = Duration::ZERO;
+            self.since = now;
+        }
+        self.now = self.now.max(late);
+    }
+
+    /// How long a datagram waits for one before it.
+    fn patience(&self) -> Duration {
+        (self.now.max(self.before) * 5 / 4).clamp(SHORTEST, LONGEST)
+    }
+}
+
+/// Waiting time before anything was measured.
+const FIRST: Duration = Duration::from_millis(25);
+/// Bounds of the waiting time.
+const SHORTEST: Duration = Duration::from_millis(2);
+pub(crate) const LONGEST: Duration = Duration::from_millis(100);
+/// A measured lateness counts for one to two of these.
+const PERIOD: Duration = Duration::from_secs(5);
+/// Most bytes and datagrams that wait.
+const MOST_BYTES: usize = 1 << 20;
+const MOST: usize = 4096;
+/// Gaps that are remembered.
+const MOST_GAPS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn datagram(number: u64) -> Bytes {
+        number.to_be_bytes().to_vec().into()
+    }
+
+    fn numbers(buffer: &mut Resequencer, now: Instant) -> Vec<u64> {
+        std::iter::from_fn(|| buffer.pop(now))
+            .map(|bytes| u64::from_be_bytes(bytes[..].try_into().unwrap()))
+            .collect()
+    }
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn what_arrives_in_order_is_not_delayed() {
+        let now = Instant::now();
+        let mut buffer = Resequencer::new(now);
+        for number in 0..5 {
+            buffer.push(now, number, datagram(number));
+            assert_eq!(numbers(&mut buffer, now), [number]);
+        }
+        assert_eq!(buffer.deadline(), None);
+    }
+
+    #[test]
+    fn an_overtaken_datagram_is_put_back_in_its_place() {
+        let now = Instant::now();
+        let mut buffer = Resequencer::new(now);
+        for number in [0, 2, 3] {
+            buffer.push(now, number, datagram(number));
+        }
+        assert_eq!(numbers(&mut buffer, now), [0]);
+        buffer.push(now + ms(10), 1, datagram(1));
+        assert_eq!(numbers(&mut buffer, now + ms(10)), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_lost_datagram_delays_those_behind_it_by_the_measured_lateness_alone() {
+        let mut now = Instant::now();
+        let mut buffer = Resequencer::new(now);
+        // For 12 s nothing is late by more than 8 ms.
+        for number in (0..1200).step_by(2) {
+            buffer.push(now, number + 1, datagram(number + 1));
+            assert_eq!(numbers(&mut buffer, now), []);
+            buffer.push(now + ms(8), number, datagram(number));
+            assert_eq!(numbers(&mut buffer, now + ms(8)), [number, number + 1]);
+            now += ms(20);
+        }
+        buffer.push(now, 1201, datagram(1201));
+        assert_eq!(buffer.deadline(), Some(now + ms(10)));
+        assert_eq!(numbers(&mut buffer, now + ms(9)), []);
+        assert_eq!(numbers(&mut buffer, now + ms(10)), [1201]);
+        // It was not lost: it is delivered, and the next gap is waited for longer.
+        buffer.push(now + ms(40), 1200, datagram(1200));
+        assert_eq!(numbers(&mut buffer, now + ms(40)), [1200]);
+        buffer.push(now + ms(41), 1203, datagram(1203));
+        assert_eq!(buffer.deadline(), Some(now + ms(91)));
+    }
+
+    #[test]
+    fn nothing_waits_longer_than_the_limit_however_late_others_were() {
+        let now = Instant::now();
+        let mut buffer = Resequencer::new(now);
+        buffer.push(now, 1, datagram(1));
+        buffer.push(now + ms(3000), 0, datagram(0));
+        assert_eq!(numbers(&mut buffer, now + ms(3000)).len(), 2);
+        buffer.push(now + ms(3000), 3, datagram(3));
+        assert_eq!(buffer.deadline(), Some(now + ms(3000) + LONGEST));
+    }
+
+    #[test]
+    fn the_bytes_that_wait_are_bounded() {
+        let now = Instant::now();
+        let mut buffer = Resequencer::new(now);
+        for number in 1..100 {
+            buffer.push(now, number, vec![0; 60_000].into());
+            assert!(buffer.waiting_bytes <= MOST_BYTES);
+        }
+        let mut buffer = Resequencer::new(now);
+        for number in 1..10_000 {
+            buffer.push(now, 2 * number, Bytes::new());
+            assert!(buffer.waiting.len() <= MOST && buffer.given_up.len() <= MOST_GAPS);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_datagram_is_delivered_once_whatever_the_order(
+            arrivals in Just((0..60_u64).collect::<Vec<_>>()).prop_shuffle(),
+            steps in prop::collection::vec(0..40_u64, 60),
+        ) {
+            let mut now = Instant::now();
+            let mut buffer = Resequencer::new(now);
+            let mut delivered = Vec::new();
+            for (number, step) in arrivals.into_iter().zip(steps) {
+                now += ms(step);
+                buffer.push(now, number, datagram(number));
+                delivered.append(&mut numbers(&mut buffer, now));
+                prop_assert!(buffer.deadline().is_none_or(|deadline| deadline > now));
+            }
+            delivered.append(&mut numbers(&mut buffer, now + LONGEST * 60));
+            delivered.sort_unstable();
+            prop_assert_eq!(delivered, (0..60).collect::<Vec<_>>());
+        }
+    }
+}

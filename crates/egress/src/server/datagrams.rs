@@ -1,0 +1,388 @@
+//! A client's flow of datagrams: one socket for each family of addresses, as behind a NAT (RFC 4787).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use manyway_session::MessageHalves;
+use socket2::SockRef;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{Gateway, GatewayConfig, Shared};
+use crate::answer::{Answer, Reason, Refusal};
+use crate::datagram::Datagram;
+use crate::destination::{Destination, Host};
+use crate::error::{EgressError, RequestError};
+use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
+use crate::quota::Quota;
+use crate::relay::Volume;
+use crate::request::{Request, Unknown, VERSION};
+
+impl Gateway {
+    /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
+    /// [`flow_idle`](super::GatewayConfig::flow_idle).
+    ///
+    /// # Errors
+    /// Why the flow was refused or why it broke, for a log; the client has been told, as far as possible.
+    pub async fn answer_datagrams(
+        &self,
+        quota: &Quota,
+        halves: MessageHalves,
+    ) -> Result<Volume, RequestError> {
+        let (mut sender, mut receiver) = flow(halves);
+        let mut early = VecDeque::new();
+        let until = Instant::now() + self.shared.config.request_timeout;
+        let destination = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
+            Ok(Ok(destination)) => destination,
+            Ok(Err(error)) => return Err(failed(None, refuse(&mut sender, error).await)),
+            Err(_) => return Err(failed(None, EgressError::Late)),
+        };
+        let carried = self.carry(quota, destination.as_ref(), (sender, receiver), early).await;
+        carried.map_err(|error| failed(destination, error))
+    }
+
+    async fn carry(
+        &self,
+        quota: &Quota,
+        destination: Option<&Destination>,
+        (mut sender, mut receiver): (FlowSender, FlowReceiver),
+        mut early: VecDeque<Datagram>,
+    ) -> Result<Volume, EgressError> {
+        // egress 6.5
+        let permits = (quota.flow(), Arc::clone(&self.shared.flows).try_acquire_owned().ok());
+        let (Some(_own), Some(_place)) = permits else {
+            return Err(refuse(&mut sender, Refusal::new(Reason::TooMany).into()).await);
+        };
+        let mut remote = Remote::new(&self.shared, quota);
+        if let Some(destination) = destination {
+            let found = remote.resolve(destination, &mut receiver, &mut early).await;
+            match found {
+                Ok(addresses) => remote.usual = addresses,
+                Err(error) => return Err(refuse(&mut sender, error).await),
+            }
+        }
+        let mut frame = Vec::new();
+        Answer::Done(remote.usual.first().copied()).encode(&mut frame);
+        sender.send_frame(frame).await?;
+        let mut volume = Volume::default();
+        for datagram in early {
+            volume.received += remote.send(&datagram).await;
+        }
+        let mut idle = Instant::now() + self.shared.config.flow_idle;
+        loop {
+            tokio::select! {
+                arrival = receiver.arrival() => match arrival? {
+                    Some(Arrival::Datagram(datagram)) => {
+                        idle = Instant::now() + self.shared.config.flow_idle;
+                        volume.received += remote.send(&datagram).await;
+                    }
+                    Some(Arrival::Frame(_)) => {
+                        return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
+                    }
+                    None => return Ok(volume),
+                },
+                ready = remote.sockets.readable() => volume.sent += remote.answer(ready?, &mut sender)?,
+                () = sleep_until(idle) => return Ok(volume),
+            }
+        }
+    }
+}
+
+/// Declines a flow of a client at a server without egress, and returns the reason, for a log.
+// egress 2.4
+pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
+    let (mut sender, mut receiver) = flow(halves);
+    let until = Instant::now() + GatewayConfig::default().request_timeout;
+    let (destination, error) = match timeout_at(until, request_of(&mut receiver, &mut VecDeque::new())).await
+    {
+        Ok(Ok(destination)) => (destination, Refusal::new(Reason::NotEnabled).into()),
+        Ok(Err(error)) => (None, error),
+        Err(_) => return failed(None, EgressError::Late),
+    };
+    failed(destination, refuse(&mut sender, error).await)
+}
+
+fn failed(destination: Option<Destination>, error: EgressError) -> RequestError {
+    RequestError { destination, error }
+}
+
+/// Waits for the request. Datagrams may overtake it.
+async fn request_of(
+    receiver: &mut FlowReceiver,
+    early: &mut VecDeque<Datagram>,
+) -> Result<Option<Destination>, EgressError> {
+    loop {
+        match receiver.arrival().await? {
+            Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+            Some(Arrival::Frame(frame)) => {
+                let text = match Request::decode(&frame)? {
+                    Ok(Request::Datagrams(destination)) => return Ok(destination),
+                    Ok(Request::Check | Request::Connect(_)) => {
+                        "this request needs a stream of bytes".to_owned()
+                    }
+                    Err(Unknown::Request(kind)) => format!("request {kind}"),
+                    Err(Unknown::Version(version)) => {
+                        format!("version {version}; this side speaks version {VERSION}")
+                    }
+                };
+                return Err(Refusal::with_text(Reason::Unsupported, text).into());
+            }
+            None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        }
+    }
+}
+
+/// Tells the client, if it can still be told, and returns the reason.
+async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
+    let refusal = match &error {
+        EgressError::Refused(refusal) => refusal.clone(),
+        EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
+        EgressError::Stream(_) | EgressError::Late => return error,
+    };
+    let mut frame = Vec::new();
+    Answer::Refused(refusal).encode(&mut frame);
+    // The stream is new, so there is room.
+    let _ = sender.send_frame(frame).await;
+    error
+}
+
+/// Keeps a datagram that came too early; the oldest makes room.
+fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
+    if early.len() == MOST_EARLY {
+        early.pop_front();
+    }
+    early.push_back(datagram);
+}
+
+/// The other side of a flow.
+struct Remote<'a> {
+    shared: &'a Shared,
+    quota: &'a Quota,
+    sockets: Sockets,
+    /// Where datagrams without an address go: to one address, or to one of several name servers.
+    usual: Vec<SocketAddr>,
+    /// Datagrams to them since one of them answered.
+    unanswered: usize,
+    /// Where the client sent to, and when; only those may answer (RFC 4787, section 5).
+    peers: BTreeMap<SocketAddr, Instant>,
+    /// What named hosts are.
+    names: BTreeMap<Destination, SocketAddr>,
+}
+
+impl<'a> Remote<'a> {
+    fn new(shared: &'a Shared, quota: &'a Quota) -> Self {
+        let sockets = Sockets::default();
+        Self {
+            shared,
+            quota,
+            sockets,
+            usual: Vec::new(),
+            unanswered: 0,
+            peers: BTreeMap::new(),
+            names: BTreeMap::new(),
+        }
+    }
+
+    /// Finds the address of the destination of the flow, and keeps what arrives meanwhile.
+    async fn resolve(
+        &self,
+        destination: &Destination,
+        receiver: &mut FlowReceiver,
+        early: &mut VecDeque<Datagram>,
+    ) -> Result<Vec<SocketAddr>, EgressError> {
+        let until = Instant::now() + self.shared.config.connect_timeout;
+        let finding = self.shared.allowed(destination, self.quota, until);
+        tokio::pin!(finding);
+        loop {
+            tokio::select! {
+                found = &mut finding => {
+                    let mut found = found?;
+                    if *destination.host() != Host::Resolver {
+                        found.truncate(1);
+                    }
+                    return Ok(found);
+                }
+                arrival = receiver.arrival() => match arrival? {
+                    Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+                    Some(Arrival::Frame(_)) => {
+                        return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
+                    }
+                    None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                },
+            }
+        }
+    }
+
+    /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network.
+    async fn send(&mut self, datagram: &Datagram) -> u64 {
+        let address = match &datagram.address {
+            None => self.next_usual(),
+            Some(destination) => self.address_of(destination).await,
+        };
+        let Some(address) = address else { return 0 };
+        if !self.note(address) {
+            return 0;
+        }
+        match self.sockets.send(address, &datagram.payload) {
+            Ok(()) => datagram.payload.len() as u64,
+            Err(error) => {
+                tracing::trace!(%address, %error, "a datagram was not sent");
+                0
+            }
+        }
+    }
+
+    /// A program that gets no answer asks again, and then the next name server is asked. Two questions belong together:
+    /// those for the addresses of both families.
+    fn next_usual(&mut self) -> Option<SocketAddr> {
+        let turn = (self.unanswered / 2).checked_rem(self.usual.len())?;
+        self.unanswered += 1;
+        self.usual.get(turn).copied()
+    }
+
+    /// The address of a destination that a datagram named, if it is allowed.
+    async fn address_of(&mut self, destination: &Destination) -> Option<SocketAddr> {
+        if let Host::Ip(ip) = destination.host() {
+            return Some(SocketAddr::new(ip.to_canonical(), destination.port()));
+        }
+        if let Some(known) = self.names.get(destination) {
+            return Some(*known);
+        }
+        if self.names.len() >= MOST_NAMES {
+            return None;
+        }
+        let until = Instant::now() + self.shared.config.connect_timeout;
+        let found = self.shared.allowed(destination, self.quota, until).await.ok()?;
+        let address = *found.first()?;
+        self.names.insert(destination.clone(), address);
+        Some(address)
+    }
+
+    /// Notes that the client sends to an address; returns false if it must not.
+    fn note(&mut self, address: SocketAddr) -> bool {
+        let now = Instant::now();
+        if let Some(last) = self.peers.get_mut(&address) {
+            *last = now;
+            return true;
+        }
+        // The destination of the flow was checked; it may be the resolver, which no rule allows.
+        let is_named = self.usual.contains(&address) || self.names.values().any(|named| *named == address);
+        if !is_named && let Err(class) = self.shared.rules.check(address) {
+            tracing::debug!(%address, %class, "a datagram goes to a forbidden address");
+            return false;
+        }
+        if self.peers.len() >= MOST_PEERS
+            && let Some(oldest) = self.peers.iter().min_by_key(|(_, last)| **last).map(|(it, _)| *it)
+        {
+            self.peers.remove(&oldest);
+        }
+        self.peers.insert(address, now);
+        true
+    }
+
+    /// Passes on what a socket received; returns the bytes.
+    fn answer(&mut self, ready: Family, sender: &mut FlowSender) -> Result<u64, EgressError> {
+        let mut passed = 0;
+        for _ in 0..BATCH {
+            let Some((source, payload)) = self.sockets.receive(ready) else { break };
+            // egress 8.7
+            if !self.peers.contains_key(&source) {
+                continue;
+            }
+            let is_usual = self.usual.contains(&source);
+            let address = if is_usual { None } else { destination_of(source) };
+            if is_usual {
+                self.unanswered = 0;
+            } else if address.is_none() {
+                continue;
+            }
+            if sender.send(address.as_ref(), &payload)? {
+                passed += payload.len() as u64;
+            }
+        }
+        Ok(passed)
+    }
+}
+
+fn destination_of(address: SocketAddr) -> Option<Destination> {
+    Destination::new(Host::Ip(address.ip()), address.port()).ok()
+}
+
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    V4,
+    V6,
+}
+
+/// The sockets of a flow, made when they are needed.
+#[derive(Debug, Default)]
+struct Sockets {
+    v4: Option<UdpSocket>,
+    v6: Option<UdpSocket>,
+}
+
+impl Sockets {
+    /// Sends without waiting.
+    fn send(&mut self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
+        let (socket, any) = match to {
+            SocketAddr::V4(_) => (&mut self.v4, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            SocketAddr::V6(_) => (&mut self.v6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        };
+        let socket = match socket {
+            Some(socket) => socket,
+            None => socket.insert(open(any)?),
+        };
+        // Tokio does not know of a new socket yet that it is writable.
+        SockRef::from(&*socket).send_to(payload, &to.into()).map(drop)
+    }
+
+    /// Waits until one of the sockets has a datagram. Without a socket it waits for ever.
+    async fn readable(&self) -> io::Result<Family> {
+        let one = async |socket: &Option<UdpSocket>, family| match socket {
+            Some(socket) => socket.readable().await.map(|()| family),
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            ready = one(&self.v4, Family::V4) => ready,
+            ready = one(&self.v6, Family::V6) => ready,
+        }
+    }
+
+    /// Takes the next datagram, if there is one.
+    fn receive(&self, family: Family) -> Option<(SocketAddr, Bytes)> {
+        let socket = match family {
+            Family::V4 => self.v4.as_ref()?,
+            Family::V6 => self.v6.as_ref()?,
+        };
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(MAX_DATAGRAM, 0);
+            let (length, source) = socket.try_recv_from(buffer).ok()?;
+            Some((source, Bytes::copy_from_slice(buffer.get(..length)?)))
+        })
+    }
+}
+
+/// A socket for one family.
+fn open(any: IpAddr) -> io::Result<UdpSocket> {
+    let socket = std::net::UdpSocket::bind((any, 0))?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+thread_local! {
+    /// One for all flows of a thread: few of them receive at the same time.
+    static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+const MAX_DATAGRAM: usize = 65_535;
+/// Datagrams that are received at a time.
+const BATCH: usize = 32;
+/// Datagrams that are kept while the destination is looked up.
+const MOST_EARLY: usize = 16;
+/// Addresses of a flow that may answer, and names that it may use.
+const MOST_PEERS: usize = 256;
+const MOST_NAMES: usize = 64;

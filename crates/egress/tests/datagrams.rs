@@ -1,0 +1,186 @@
+//! Flows of datagrams. Tests carry the rules of the specification.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use manyway_egress::{
+    Datagram, Destination, EgressError, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
+    decline_datagrams, open_flow,
+};
+use manyway_session::{Delivery, Message, MessageHalves};
+use tokio::net::UdpSocket;
+
+use crate::common::{Names, gateway, in_time, messages, reason, serve_flows, until};
+
+/// The payload protocols of frames and of datagrams.
+const FRAME: u32 = 0x45;
+const DATAGRAM: u32 = 0;
+
+/// A socket on loopback, and the destination that leads there.
+async fn socket(address: &str) -> (UdpSocket, Destination) {
+    let socket = UdpSocket::bind((address, 0)).await.unwrap();
+    let destination = Destination::parse(address, socket.local_addr().unwrap().port()).unwrap();
+    (socket, destination)
+}
+
+async fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut buffer = [0; 2000];
+    let (length, source) = in_time(socket.recv_from(&mut buffer)).await.unwrap();
+    (buffer[..length].to_vec(), source)
+}
+
+/// The text of the next datagram, and where it came from.
+async fn next(flow: &mut FlowReceiver) -> (String, Option<String>) {
+    let Datagram { address, payload } = in_time(flow.receive()).await.unwrap().unwrap();
+    (String::from_utf8(payload.to_vec()).unwrap(), address.map(|it| it.to_string()))
+}
+
+fn open_to_loopback(config: GatewayConfig) -> Gateway {
+    gateway(&["127.0.0.0/8", "::1"], config, Names::default())
+}
+
+// egress 8.3, 8.4, 8.7
+#[tokio::test]
+async fn one_flow_reaches_several_destinations_of_both_families_from_one_socket() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let (first, to_first) = socket("127.0.0.1").await;
+    let (second, to_second) = socket("127.0.0.1").await;
+    let (third, to_third) = socket("::1").await;
+    let (mut sender, mut receiver) = open_flow(&client, Some(&to_first)).await.unwrap();
+    for (to, socket, text) in
+        [(None, &first, "one"), (Some(&to_second), &second, "two"), (Some(&to_third), &third, "three")]
+    {
+        assert!(sender.send(to, text.as_bytes()).unwrap());
+        let (payload, source) = receive(socket).await;
+        assert_eq!(payload, text.as_bytes());
+        socket.send_to(format!("{text} back").as_bytes(), source).await.unwrap();
+        assert_eq!(next(&mut receiver).await, (format!("{text} back"), to.map(Destination::to_string)));
+    }
+    assert_eq!(receiver.peer(), Some(first.local_addr().unwrap()));
+    sender.send(None, b"again").unwrap();
+    let (_, from) = receive(&first).await;
+    sender.send(Some(&to_second), b"again").unwrap();
+    assert_eq!(receive(&second).await.1, from, "a flow keeps its port for all destinations");
+}
+
+// egress 8.7
+#[tokio::test]
+async fn only_destinations_that_the_client_sent_to_may_answer() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let (server, to_server) = socket("127.0.0.1").await;
+    let (stranger, _) = socket("127.0.0.1").await;
+    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    sender.send(None, b"question").unwrap();
+    let (_, source) = receive(&server).await;
+    stranger.send_to(b"unasked", source).await.unwrap();
+    server.send_to(b"answer", source).await.unwrap();
+    assert_eq!(next(&mut receiver).await, ("answer".to_owned(), None));
+}
+
+// egress 5.1, 8.3
+#[tokio::test]
+async fn forbidden_destinations_are_refused_and_datagrams_to_them_are_dropped() {
+    let (secret, to_secret) = socket("127.0.0.1").await;
+    let (allowed, to_allowed) = socket("::1").await;
+    let (client, _, mut ends) = serve_flows(gateway(&["::1"], GatewayConfig::default(), Names::default()));
+    let (_sender, mut receiver) = open_flow(&client, Some(&to_secret)).await.unwrap();
+    assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
+    let end = in_time(ends.recv()).await.unwrap().unwrap_err();
+    assert_eq!(end.destination, Some(to_secret.clone()));
+
+    let (mut sender, _receiver) = open_flow(&client, Some(&to_allowed)).await.unwrap();
+    let mapped = Destination::parse("::ffff:127.0.0.1", to_secret.port()).unwrap();
+    for forbidden in [&to_secret, &mapped] {
+        sender.send(Some(forbidden), b"secret").unwrap();
+    }
+    sender.send(None, b"after").unwrap();
+    receive(&allowed).await;
+    assert!(secret.try_recv(&mut [0; 10]).is_err());
+}
+
+// egress 5.6, 8.3
+#[tokio::test]
+async fn a_name_whose_answer_changes_is_looked_up_once() {
+    let (first, to_first) = socket("127.0.0.1").await;
+    let names = Names::of("rebinding.test", &[&["127.0.0.1"], &["169.254.169.254"]]);
+    let asked = std::sync::Arc::clone(&names.asked);
+    let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
+    let name = Destination::parse("rebinding.test", to_first.port()).unwrap();
+    let (mut sender, _receiver) = open_flow(&client, None).await.unwrap();
+    for _ in 0..3 {
+        sender.send(Some(&name), b"to a name").unwrap();
+        receive(&first).await;
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+// egress 5.9
+#[tokio::test]
+async fn the_resolver_is_reached_on_its_port_alone() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let ssh = Destination::new(Host::Resolver, 22).unwrap();
+    let (_sender, mut receiver) = open_flow(&client, Some(&ssh)).await.unwrap();
+    assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
+}
+
+// egress 6.5
+#[tokio::test]
+async fn flows_are_limited_and_end_when_they_are_idle() {
+    let mut config = GatewayConfig::default();
+    config.client_flows = 1;
+    config.flow_idle = Duration::from_millis(300);
+    let (_server, to_server) = socket("127.0.0.1").await;
+    let (client, quota, mut ends) = serve_flows(open_to_loopback(config));
+    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    sender.send(None, b"begin").unwrap();
+    until(|| quota.free_flows() == 0).await;
+    let (_other, mut refused) = open_flow(&client, Some(&to_server)).await.unwrap();
+    assert_eq!(reason(in_time(refused.receive()).await), Reason::TooMany);
+    assert!(in_time(ends.recv()).await.unwrap().is_err());
+
+    assert!(in_time(receiver.receive()).await.unwrap().is_none(), "the server ends an idle flow");
+    assert_eq!(in_time(ends.recv()).await.unwrap().unwrap().received, 5);
+    assert_eq!(quota.free_flows(), 1);
+}
+
+/// Passes raw messages to a gateway; returns the end of the flow.
+async fn raw(sent: &[(u32, &[u8])]) -> Result<(), EgressError> {
+    let gateway = open_to_loopback(GatewayConfig::default());
+    let ((mut sender, _receiver), far) = messages();
+    for (protocol, data) in sent {
+        let delivery =
+            Delivery { protocol: *protocol, is_ordered: *protocol == FRAME, ..Delivery::default() };
+        sender.send(Bytes::copy_from_slice(data), delivery).await.unwrap();
+    }
+    sender.finish();
+    let quota = gateway.quota();
+    in_time(gateway.answer_datagrams(&quota, far)).await.map(drop).map_err(|end| end.error)
+}
+
+// egress 1.4, 8.1, 8.4
+#[tokio::test]
+async fn what_makes_no_sense_ends_the_flow_with_its_reason() {
+    const FLOW: (u32, &[u8]) = (FRAME, &[0x45, 1, 3, 0, 0]);
+    assert!(raw(&[FLOW]).await.is_ok());
+    assert!(raw(&[(DATAGRAM, &[0, 1]), FLOW]).await.is_ok(), "a datagram may overtake the request");
+    assert_eq!(reason(raw(&[(FRAME, &[0x45, 1, 2, 0, 0])]).await), Reason::Unsupported);
+    assert_eq!(reason(raw(&[(FRAME, &[0x45, 9, 3, 0, 0])]).await), Reason::Unsupported);
+    assert_eq!(reason(raw(&[FLOW, FLOW]).await), Reason::Malformed);
+    assert!(matches!(raw(&[(FRAME, &[0x45, 1])]).await, Err(EgressError::Codec(_))));
+    assert!(matches!(raw(&[FLOW, (DATAGRAM, &[7])]).await, Err(EgressError::Codec(_))));
+    assert!(matches!(raw(&[(DATAGRAM, &[0])]).await, Err(EgressError::Stream(_))));
+}
+
+// egress 2.4
+#[tokio::test]
+async fn a_server_without_egress_says_so() {
+    let (near, far): (MessageHalves, MessageHalves) = messages();
+    let (mut sender, mut receiver) = near;
+    let frame = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
+    sender.send(Bytes::from_static(&[0x45, 1, 3, 0, 0]), frame).await.unwrap();
+    let declined = in_time(decline_datagrams(far)).await;
+    assert_eq!(reason::<()>(Err(declined.error)), Reason::NotEnabled);
+    let Message { data, .. } = in_time(receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(data[..3], [0x45, 1, 9]);
+}
