@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod clients;
+mod datagrams;
 #[cfg(target_os = "linux")]
 mod hosts;
 mod verbs;

@@ -9,7 +9,7 @@ use crate::common::place::Place;
 use crate::common::program::{MANYWAY, PATIENCE, Running, Server};
 
 /// Enables egress, also to this host.
-const OUT: [&str; 3] = ["--egress", "--allow", "127.0.0.0/8"];
+pub(crate) const OUT: [&str; 3] = ["--egress", "--allow", "127.0.0.0/8"];
 
 /// A program that reads to the end, then answers with the input in capitals.
 fn shouter() -> SocketAddr {
@@ -33,7 +33,7 @@ fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn connected(address: &str) -> TcpStream {
+pub(crate) fn connected(address: &str) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
@@ -63,7 +63,7 @@ fn start_pipe(place: &Place, server: &Server, to: SocketAddr) -> Child {
 }
 
 /// Waits for a line with this beginning.
-fn line(running: &Running, start: &str) -> String {
+pub(crate) fn line(running: &Running, start: &str) -> String {
     let find = || running.printed().lines().find(|line| line.starts_with(start)).map(str::to_owned);
     running.wait_until(start, || find().is_some());
     find().unwrap()

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_egress::{Destination, EgressError, FlowReceiver, FlowSender, Host, Refusal, open_flow};
 use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::bond::EgressBond;
@@ -23,10 +24,10 @@ pub(super) trait FlowSink: Send + Sync + 'static {
     }
 }
 
-/// The flows of all local sockets. Clones share them.
-#[derive(Clone)]
+/// The flows of all local sockets. Dropping it ends them.
 pub(super) struct Flows {
     shared: Arc<Shared>,
+    tasks: Mutex<JoinSet<()>>,
 }
 
 struct Shared {
@@ -41,7 +42,7 @@ type Outgoing = (Destination, Bytes);
 impl Flows {
     pub(super) fn new(bond: Arc<EgressBond>, sink: impl FlowSink) -> Self {
         let (sink, flows) = (Box::new(sink), Mutex::default());
-        Self { shared: Arc::new(Shared { bond, sink, flows }) }
+        Self { shared: Arc::new(Shared { bond, sink, flows }), tasks: Mutex::default() }
     }
 
     /// Passes on a datagram of the local socket `program`; the first opens its flow. A full queue drops it.
@@ -64,7 +65,9 @@ impl Flows {
         let (queue, outgoings) = mpsc::channel(QUEUE);
         flows.insert(program, queue);
         drop(flows);
-        tokio::spawn(Arc::clone(&self.shared).attend(program, outgoing, outgoings));
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(Arc::clone(&self.shared).attend(program, outgoing, outgoings));
     }
 }
 

@@ -1,0 +1,142 @@
+//! Datagrams of programs over 127.0.0.1, without root.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use super::verbs::{OUT, connected, line};
+use crate::common::place::Place;
+use crate::common::program::PATIENCE;
+
+/// Answers each datagram with its text in capitals.
+fn shouter() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        while let Ok((length, source)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..length].to_ascii_uppercase(), source);
+        }
+    });
+    address
+}
+
+fn program() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket
+}
+
+/// Sends until there is an answer, as programs over UDP do.
+fn ask(socket: &UdpSocket, to: &str, datagram: &[u8]) -> Vec<u8> {
+    let mut buffer = [0; 2000];
+    for _ in 0..PATIENCE.as_millis() / 200 {
+        socket.send_to(datagram, to).unwrap();
+        if let Ok((length, _)) = socket.recv_from(&mut buffer) {
+            return buffer[..length].to_vec();
+        }
+    }
+    panic!("no answer from {to}");
+}
+
+#[test]
+fn a_forward_of_udp_answers_each_program_from_the_port_it_sent_to() {
+    let place = Place::new();
+    let server = place.serve(&OUT);
+    let (to, other) = (shouter(), shouter());
+    let rules = [format!("127.0.0.1:0:{to}/udp"), format!("127.0.0.1:0:localhost:{}/udp", other.port())];
+    let running = place.start(&["forward", &server.ticket, "-L", &rules[0], "-L", &rules[1]]);
+    line(&running, "127.0.0.1:");
+    running.wait_until("both ports", || running.printed().lines().count() == 2);
+    let ports: Vec<_> =
+        running.printed().lines().map(|it| it.split_once(' ').unwrap().0.to_owned()).collect();
+    assert!(running.printed().lines().all(|line| line.ends_with("/udp")), "{}", running.printed());
+    let (one, two) = (program(), program());
+    for (socket, text, answer) in
+        [(&one, "first", "FIRST"), (&two, "second", "SECOND"), (&one, "third", "THIRD")]
+    {
+        for port in &ports {
+            assert_eq!(ask(socket, port, text.as_bytes()), answer.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_forward_of_udp_reports_that_its_destination_is_forbidden() {
+    let place = Place::new();
+    let server = place.serve(&["--egress"]);
+    let running = place.start(&["forward", &server.ticket, "-L", "127.0.0.1:0:127.0.0.1:53/udp"]);
+    let address = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
+    program().send_to(b"question", address).unwrap();
+    running.wait_for("forbidden by the rules of the server");
+}
+
+/// Asks a proxy to relay datagrams; returns the connection that keeps the relay, and its address.
+fn associate(proxy: &str) -> (std::net::TcpStream, String) {
+    let mut socket = connected(proxy);
+    socket.write_all(&[5, 1, 0]).unwrap();
+    socket.read_exact(&mut [0; 2]).unwrap();
+    socket.write_all(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0]).unwrap();
+    let mut reply = [0; 10];
+    socket.read_exact(&mut reply).unwrap();
+    assert_eq!((reply[1], &reply[3..8]), (0, &[1, 127, 0, 0, 1][..]));
+    (socket, format!("127.0.0.1:{}", u16::from_be_bytes([reply[8], reply[9]])))
+}
+
+#[test]
+fn a_proxy_relays_datagrams_to_addresses_and_names_as_long_as_the_program_stays_connected() {
+    let place = Place::new();
+    let server = place.serve(&OUT);
+    let running = place.start(&["proxy", &server.ticket, "--listen", "127.0.0.1:0"]);
+    let proxy = line(&running, "socks5h://").split_off("socks5h://".len());
+    let (to, other) = (shouter(), shouter());
+    let (kept, relay) = associate(&proxy);
+    let socket = program();
+    let by_address = [&[0, 0, 0, 1, 127, 0, 0, 1][..], &to.port().to_be_bytes()].concat();
+    let by_name = [&[0, 0, 0, 3, 9][..], b"localhost", &other.port().to_be_bytes()].concat();
+    let other_by_address = [&[0, 0, 0, 1, 127, 0, 0, 1][..], &other.port().to_be_bytes()].concat();
+    assert_eq!(ask(&socket, &relay, &[&by_address[..], b"one"].concat()), [&by_address[..], b"ONE"].concat());
+    assert_eq!(
+        ask(&socket, &relay, &[&by_name[..], b"two"].concat()),
+        [&other_by_address[..], b"TWO"].concat()
+    );
+
+    drop(kept);
+    running.wait_until("the relay is gone", || UdpSocket::bind(&relay).is_ok());
+}
+
+#[test]
+fn a_proxy_with_users_serves_nobody_else_and_listens_only_with_users_for_other_hosts() {
+    let place = Place::new();
+    let server = place.serve(&OUT);
+    std::fs::write(place.here().join("users"), "ann:secret\n").unwrap();
+    place
+        .run(&["proxy", &server.ticket, "--listen", "0.0.0.0:0"])
+        .expect(2)
+        .says("add --users FILE with a line NAME:PASSWORD for each user");
+    let running = place.start(&["proxy", &server.ticket, "--listen", "0.0.0.0:0", "--users", "users"]);
+    let port = line(&running, "socks5h://").rsplit_once(':').unwrap().1.to_owned();
+    let proxy = format!("127.0.0.1:{port}");
+
+    let mut socket = connected(&proxy);
+    socket.write_all(&[5, 2, 0, 2]).unwrap();
+    let mut chosen = [0; 2];
+    socket.read_exact(&mut chosen).unwrap();
+    assert_eq!(chosen, [5, 2], "with a password");
+    socket.write_all(b"\x01\x03ann\x05wrong").unwrap();
+    socket.read_exact(&mut chosen).unwrap();
+    assert_ne!(chosen[1], 0);
+
+    let mut socket = connected(&proxy);
+    socket.write_all(&[5, 1, 2]).unwrap();
+    socket.read_exact(&mut chosen).unwrap();
+    socket.write_all(b"\x01\x03ann\x06secret").unwrap();
+    socket.read_exact(&mut chosen).unwrap();
+    assert_eq!(chosen, [1, 0]);
+
+    let mut socket = connected(&proxy);
+    socket.write_all(b"GET /proxy.pac HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut settings = String::new();
+    socket.read_to_string(&mut settings).unwrap();
+    assert!(settings.contains(&format!("SOCKS5 127.0.0.1:{port}; PROXY 127.0.0.1:{port}")), "{settings}");
+}
