@@ -27,7 +27,7 @@ mod tcp;
 mod wire;
 
 pub use answer::{Reason, Refusal};
-pub use client::{Opened, check, connect};
+pub use client::{Incoming, Listening, Opened, accept, check, connect, listen};
 pub use codec::CodecError;
 pub use datagram::Datagram;
 pub use destination::{Destination, DestinationError, Host, Name};
@@ -37,7 +37,7 @@ pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};
 pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
-pub use server::{Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
+pub use server::{Access, Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
 pub use tcp::relay_tcp;
 
 #[doc(hidden)]

@@ -1,7 +1,9 @@
 //! The first frame of a stream: the request of its opener.
 
+use std::net::SocketAddr;
+
 use crate::codec::{CodecError, Fields};
-use crate::destination::Destination;
+use crate::destination::{Destination, decode_ip, encode_ip};
 
 /// The first byte of every stream of this protocol.
 // egress 1.1
@@ -24,6 +26,20 @@ pub enum Request {
     Connect(Destination),
     /// A flow of UDP datagrams: to this destination, and to those that datagrams name themselves.
     Datagrams(Option<Destination>),
+    /// A listener at the server, whose connections come back with its number.
+    Listen {
+        /// Chosen by the client.
+        number: u16,
+        /// Where the server listens; port 0 leaves it to the server.
+        address: SocketAddr,
+    },
+    /// A connection to a listener: the server asks the client.
+    Incoming {
+        /// The number of the listener.
+        number: u16,
+        /// Who connected.
+        peer: SocketAddr,
+    },
 }
 
 /// The fields at the beginning of both kinds of frames.
@@ -80,6 +96,12 @@ impl Request {
                 }
                 DATAGRAMS
             }
+            Self::Listen { number, address } | Self::Incoming { number, peer: address } => {
+                body.extend_from_slice(&number.to_be_bytes());
+                encode_ip(address.ip(), &mut body);
+                body.extend_from_slice(&address.port().to_be_bytes());
+                if matches!(self, Self::Listen { .. }) { LISTEN } else { INCOMING }
+            }
             Self::Check => CHECK,
         };
         Header { version: VERSION, kind, length: body.len() }.encode(out);
@@ -114,6 +136,14 @@ impl Request {
             CHECK => Self::Check,
             DATAGRAMS if body.is_empty() => Self::Datagrams(None),
             DATAGRAMS => Self::Datagrams(Some(Destination::decode(&mut fields)?)),
+            LISTEN => {
+                let (number, address) = numbered(&mut fields)?;
+                Self::Listen { number, address }
+            }
+            INCOMING => {
+                let (number, peer) = numbered(&mut fields)?;
+                Self::Incoming { number, peer }
+            }
             kind => return Ok(Err(Unknown::Request(kind))),
         };
         fields.finish()?;
@@ -122,8 +152,18 @@ impl Request {
 }
 
 const CONNECT: u8 = 1;
+/// A number and an address with its port.
+fn numbered(fields: &mut Fields<'_>) -> Result<(u16, SocketAddr), CodecError> {
+    let number = fields.u16("number of a listener")?;
+    let kind = fields.u8("kind of address")?;
+    let ip = decode_ip(kind, fields)?;
+    Ok((number, SocketAddr::new(ip, fields.u16("port")?)))
+}
+
 const CHECK: u8 = 2;
 const DATAGRAMS: u8 = 3;
+const LISTEN: u8 = 4;
+const INCOMING: u8 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -153,6 +193,12 @@ mod tests {
         );
         assert_eq!(encoded(&Request::Check), [0x45, 1, 2, 0, 0]);
         assert_eq!(encoded(&Request::Datagrams(None)), [0x45, 1, 3, 0, 0]);
+        let address = "192.0.2.7:8080".parse().unwrap();
+        assert_eq!(
+            encoded(&Request::Listen { number: 1, address }),
+            [0x45, 1, 4, 0, 9, 0, 1, 1, 192, 0, 2, 7, 0x1f, 0x90]
+        );
+        assert_eq!(encoded(&Request::Incoming { number: 1, peer: address })[2], 5);
         let resolver = Destination::new(Host::Resolver, 53).unwrap();
         assert_eq!(encoded(&Request::Datagrams(Some(resolver))), [0x45, 1, 3, 0, 3, 0, 53, 0]);
     }
@@ -186,7 +232,15 @@ mod tests {
     fn request() -> impl Strategy<Value = Request> {
         let datagrams = destination().prop_map(|it| Request::Datagrams(Some(it)));
         let connect = destination().prop_map(Request::Connect);
-        prop_oneof![connect, datagrams, Just(Request::Datagrams(None)), Just(Request::Check)]
+        let numbered =
+            (any::<u16>(), any::<SocketAddr>(), any::<bool>()).prop_map(|(number, address, is_incoming)| {
+                if is_incoming {
+                    Request::Incoming { number, peer: SocketAddr::new(address.ip(), address.port()) }
+                } else {
+                    Request::Listen { number, address: SocketAddr::new(address.ip(), address.port()) }
+                }
+            });
+        prop_oneof![numbered, connect, datagrams, Just(Request::Datagrams(None)), Just(Request::Check)]
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use manyway_egress::{
-    Destination, GatewayConfig, Quota, Reason, Refusal, check, connect, decline, relay, relay_tcp,
+    Access, Destination, GatewayConfig, Quota, Reason, Refusal, check, connect, decline, relay, relay_tcp,
 };
 use manyway_session::Session as _;
 use socket2::SockRef;
@@ -118,7 +118,8 @@ async fn a_broken_connection_resets_both_programs() {
     let quota = gateway.quota();
     let server = tokio::spawn(async move {
         let (send, receive) = far.accept().await.unwrap();
-        drop(gateway.answer(&quota, send, receive).await);
+        let client = Access { session: &far, quota: &quota, listen: &[] };
+        drop(gateway.answer(&client, send, receive).await);
     });
     let (listener, to) = listen().await;
     let (mut program, mut destination) = carried(&near, &listener, &to).await;

@@ -5,4 +5,5 @@ mod attacks;
 mod common;
 mod connections;
 mod datagrams;
+mod listeners;
 mod specification;

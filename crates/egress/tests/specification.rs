@@ -24,10 +24,11 @@ fn shown(to: &Destination) -> String {
 #[test]
 fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
     let rows = rows();
-    assert_eq!(rows.len(), 10);
+    assert_eq!(rows.len(), 12);
     for (bytes, what) in rows {
         let mut written = Vec::new();
-        let is_request = ["CONNECT", "CHECK", "FLOW"].iter().any(|name| what.starts_with(name));
+        let is_request =
+            ["CONNECT", "CHECK", "FLOW", "LISTEN", "INCOMING"].iter().any(|name| what.starts_with(name));
         let read = if is_request {
             let request = Request::decode(&bytes).unwrap().unwrap();
             request.encode(&mut written);
@@ -35,6 +36,12 @@ fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
                 Request::Connect(to) => format!("CONNECT to {}", shown(&to)),
                 Request::Datagrams(Some(to)) => format!("FLOW to {}", shown(&to)),
                 Request::Datagrams(None) => "FLOW".to_owned(),
+                Request::Listen { number, address } => {
+                    format!("LISTEN {number} at {}, port {}", address.ip(), address.port())
+                }
+                Request::Incoming { number, peer } => {
+                    format!("INCOMING {number} from {}, port {}", peer.ip(), peer.port())
+                }
                 Request::Check | _ => "CHECK".to_owned(),
             }
         } else {

@@ -17,16 +17,33 @@ pub struct ForwardArgs {
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
-    #[arg(short = 'L', long = "local", required = true, value_name = "[BIND:]PORT:HOST:HOSTPORT[/udp]")]
-    pub forwards: Vec<ForwardRule>,
+    #[arg(
+        short = 'L',
+        long = "local",
+        required_unless_present = "remote",
+        value_name = "[BIND:]PORT:HOST:HOSTPORT[/udp]"
+    )]
+    pub local: Vec<ForwardRule>,
+    /// Let the server listen on PORT, and connect to HOST:HOSTPORT from here; may be given several times
+    #[arg(short = 'R', long = "remote", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = parse_remote)]
+    pub remote: Vec<ForwardRule>,
 }
 
-/// Where to listen, and what is behind it: as for `ssh -L`.
+/// The server's listeners are for TCP.
+fn parse_remote(text: &str) -> Result<ForwardRule, String> {
+    let rule: ForwardRule = text.parse()?;
+    match rule.protocol {
+        Protocol::Tcp => Ok(rule),
+        Protocol::Udp => Err("a server listens for TCP alone".to_owned()),
+    }
+}
+
+/// Where to listen, and what is behind it: as for `ssh -L` and `ssh -R`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardRule {
-    /// Where programs of this host connect to; port 0 leaves it to the system.
+    /// Where programs connect to; port 0 leaves it to the system.
     pub listen: SocketAddr,
-    /// Where the server connects to.
+    /// Where the other side connects to.
     pub destination: Destination,
     /// What is forwarded.
     pub protocol: Protocol,
@@ -114,9 +131,11 @@ Examples:
   manyway forward home -L 2222:127.0.0.1:22 -L 5432:db.internal:5432
   manyway forward home -L [::1]:8080:[2001:db8::7]:80
   manyway forward home -L 51820:vpn.example.org:51820/udp
+  manyway forward home -R 0.0.0.0:8080:127.0.0.1:80
 
 BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the \
-server must allow: manyway serve --egress --allow 127.0.0.1:22.";
+server must allow: manyway serve --egress --allow 127.0.0.1:22. For -R the ticket needs \
+a right: manyway keys add ticket NAME --listen 0.0.0.0:8080.";
 
 #[cfg(test)]
 mod tests {

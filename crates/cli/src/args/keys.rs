@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use manyway::HostPort;
 
 use super::number::within;
-use crate::home::{EntryName, KeyHash, RateText, Rights, Timestamp};
+use crate::home::{EntryName, KeyHash, OpeningText, RateText, Rights, Timestamp};
 use crate::output::units::parse_duration;
 
 /// Arguments of `keys`.
@@ -131,7 +131,7 @@ pub struct RemoveArgs {
 }
 
 /// What a client may do.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Rights")]
 pub struct RightsArgs {
     /// When they end: after 30d, 12h, 2w, or at 2026-12-31 (UTC); default never
@@ -146,12 +146,16 @@ pub struct RightsArgs {
     /// Connections at the same time
     #[arg(long, value_name = "N", value_parser = parse_connections)]
     pub max_connections: Option<u32>,
+    /// Ports of this server on which it may listen (`manyway forward -R`), such as 0.0.0.0:8080 or 127.0.0.1:8000-8100;
+    /// may be given several times
+    #[arg(long, value_name = "NET:PORTS")]
+    pub listen: Vec<OpeningText>,
 }
 
 impl From<RightsArgs> for Rights {
     fn from(arguments: RightsArgs) -> Self {
-        let RightsArgs { expires, read_only, max_rate, max_connections } = arguments;
-        Self { expires, read_only, max_rate, max_connections }
+        let RightsArgs { expires, read_only, max_rate, max_connections, listen } = arguments;
+        Self { expires, read_only, max_rate, max_connections, listen }
     }
 }
 

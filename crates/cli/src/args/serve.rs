@@ -46,7 +46,8 @@ pub struct ServeArgs {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Let clients open TCP connections to the internet through this server (`manyway pipe`, `forward`, `proxy`)
+    /// Let programs of clients reach the internet through this server, over TCP and UDP (`manyway proxy`, `forward`,
+    /// `run`, `pipe`)
     #[arg(long)]
     pub egress: bool,
     /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times

@@ -72,7 +72,7 @@ fn no_such_ticket(name: &str) -> CommandError {
 fn add_ticket(global: &GlobalArgs, home: &Home, arguments: &AddTicketArgs) -> Result<(), CommandError> {
     let identity = home.identity()?.identity();
     let advertise = arguments.advertise.iter().cloned().map(HostText).collect();
-    let entry = TicketEntry::new(Secret(random()?), arguments.rights.into(), advertise);
+    let entry = TicketEntry::new(Secret(random()?), arguments.rights.clone().into(), advertise);
     let ticket = ticket_of(home, &identity, &entry)?;
     add(home, &arguments.name, entry)?;
     print_ticket(global, &arguments.name, &ticket)?;
@@ -89,7 +89,7 @@ fn add_client(global: &GlobalArgs, home: &Home, arguments: &AddClientArgs) -> Re
             format!("this key is authorised already, as {name}; to change its rights, remove it first");
         return Err(CommandError::new(ExitCode::Failed, text));
     }
-    add(home, &arguments.name, ClientEntry::new(arguments.key, arguments.rights.into()))?;
+    add(home, &arguments.name, ClientEntry::new(arguments.key, arguments.rights.clone().into()))?;
     let identity = home.identity()?.identity();
     report_added::<ClientEntry>(global, &arguments.name, &arguments.key)?;
     if !global.quiet && !global.json {

@@ -36,8 +36,8 @@ use crate::serving::streams::{self, Egress};
 use crate::serving::visitors::{Visitors, remote_of};
 use crate::status::{Board, FileCounts};
 
-/// Streams of a client at a server with egress: all connections of its programs, and some for files.
-const STREAMS_WITH_EGRESS: u64 = 576;
+/// Streams of a client at a server with egress: all connections and flows of its programs, and some for files.
+const STREAMS_WITH_EGRESS: u64 = 1600;
 /// How often the key files and the memory in use are checked.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time for the log lines of unfinished work when the server stops.
@@ -371,11 +371,12 @@ impl House {
 
     fn welcome(&mut self, connection: Connection) {
         let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
-        let egress = self.egress.client(connection.peer_key());
+        let egress = Arc::clone(&self.egress);
         let (services, journal, board) = (self.services.clone(), self.journal.clone(), self.board.clone());
         self.clients.spawn(async move {
             let Some(pass) = visitors.admit(&guests, &journal, &connection).await else { return };
-            let Guest { noun, name, .. } = &pass.guest;
+            let Guest { noun, name, rights } = &pass.guest;
+            let egress = egress.client(connection.peer_key(), &rights.listen);
             let client = journal.client(noun, name, &remote_of(&connection).await);
             let files = FileCounts::default();
             let _place = board.place(Some(name.clone()), &connection, files.clone());

@@ -6,7 +6,7 @@ use manyway::{HostPort, Identity};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{HostText, KeyHash, RateText, Secret, Timestamp};
+use super::{HostText, KeyHash, OpeningText, RateText, Secret, Timestamp};
 
 /// A kind of entries, with a file of its own.
 pub trait Entry: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
@@ -19,7 +19,7 @@ pub trait Entry: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
 }
 
 /// The rights of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rights {
     /// When they end; `None` never.
     pub expires: Option<Timestamp>,
@@ -29,6 +29,8 @@ pub struct Rights {
     pub max_rate: Option<RateText>,
     /// Limit on parallel connections, at least 1; `None` without limit.
     pub max_connections: Option<u32>,
+    /// Addresses and ports of the server at which it may listen (`forward -R`).
+    pub listen: Vec<OpeningText>,
 }
 
 impl Rights {
@@ -58,6 +60,9 @@ pub struct TicketEntry {
     /// See [`Rights::max_connections`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<u32>,
+    /// See [`Rights::listen`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<OpeningText>,
     /// Its addresses; empty: those of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<HostText>,
@@ -83,6 +88,9 @@ pub struct ClientEntry {
     /// See [`Rights::max_connections`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_connections: Option<u32>,
+    /// See [`Rights::listen`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<OpeningText>,
 }
 
 /// A server that this user knows, by its name or by `HOST:PORT`.
@@ -103,14 +111,23 @@ pub struct ServerEntry {
 impl TicketEntry {
     /// A ticket made now.
     pub fn new(secret: Secret, rights: Rights, advertise: Vec<HostText>) -> Self {
-        let Rights { expires, read_only, max_rate, max_connections } = rights;
-        Self { secret, created: Timestamp::now(), expires, read_only, max_rate, max_connections, advertise }
+        let Rights { expires, read_only, max_rate, max_connections, listen } = rights;
+        Self {
+            secret,
+            created: Timestamp::now(),
+            expires,
+            read_only,
+            max_rate,
+            max_connections,
+            listen,
+            advertise,
+        }
     }
 
     /// The rights of the bearer.
     pub fn rights(&self) -> Rights {
         let Self { expires, read_only, max_rate, max_connections, .. } = *self;
-        Rights { expires, read_only, max_rate, max_connections }
+        Rights { expires, read_only, max_rate, max_connections, listen: self.listen.clone() }
     }
 
     /// The key by which a bearer proves that it has the ticket.
@@ -122,14 +139,14 @@ impl TicketEntry {
 impl ClientEntry {
     /// A client authorised now.
     pub fn new(key: KeyHash, rights: Rights) -> Self {
-        let Rights { expires, read_only, max_rate, max_connections } = rights;
-        Self { key, created: Timestamp::now(), expires, read_only, max_rate, max_connections }
+        let Rights { expires, read_only, max_rate, max_connections, listen } = rights;
+        Self { key, created: Timestamp::now(), expires, read_only, max_rate, max_connections, listen }
     }
 
     /// Its rights.
     pub fn rights(&self) -> Rights {
         let Self { expires, read_only, max_rate, max_connections, .. } = *self;
-        Rights { expires, read_only, max_rate, max_connections }
+        Rights { expires, read_only, max_rate, max_connections, listen: self.listen.clone() }
     }
 }
 

@@ -47,14 +47,21 @@ fn entries_come_back_as_they_were_written() {
         read_only: true,
         max_rate: Some("50M".parse().unwrap()),
         max_connections: Some(3),
+        listen: vec!["0.0.0.0/32:8080".parse().unwrap()],
     };
-    let entry = TicketEntry::new(Secret([1; 16]), rights, vec!["example.org".parse().unwrap()]);
+    let entry = TicketEntry::new(Secret([1; 16]), rights.clone(), vec!["example.org".parse().unwrap()]);
     add(&home, "alice", entry.clone());
     assert_eq!(home.entries::<TicketEntry>().unwrap()["alice"], entry);
     assert_eq!(entry.rights(), rights);
     assert_eq!(mode(&home.file_of::<TicketEntry>()), 0o600);
     let text = std::fs::read_to_string(home.file_of::<TicketEntry>()).unwrap();
-    for part in ["[alice]", "read-only = true", "max-rate = \"50Mbit\"", "max-connections = 3"] {
+    for part in [
+        "[alice]",
+        "read-only = true",
+        "max-rate = \"50Mbit\"",
+        "max-connections = 3",
+        "listen = [\"0.0.0.0/32:8080\"]",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
 use manyway::{HostPort, HostPortError, Rate};
+use manyway_egress::{Opening, OpeningError};
 
 use crate::output::units::{UnitError, parse_rate};
 
@@ -94,6 +95,25 @@ impl FromStr for RateText {
     }
 }
 
+/// Where a client may listen at the server: `0.0.0.0:8080`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpeningText(pub Opening);
+
+impl fmt::Display for OpeningText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for OpeningText {
+    type Err = OpeningError;
+
+    fn from_str(text: &str) -> Result<Self, OpeningError> {
+        text.parse().map(Self)
+    }
+}
+
+serde_by_text!(OpeningText);
 serde_by_text!(Secret);
 serde_by_text!(HostText);
 serde_by_text!(RateText);

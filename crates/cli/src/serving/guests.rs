@@ -152,7 +152,7 @@ mod tests {
         assert!(!guests.is_authorised(&bearer) && !guests.refresh().unwrap());
 
         let rights = Rights { read_only: true, ..Rights::default() };
-        change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(rights))));
+        change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(rights.clone()))));
         assert!(guests.find(&bearer).is_none(), "not before it was read");
         assert!(guests.refresh().unwrap() && !guests.refresh().unwrap());
         let guest = guests.find(&bearer).unwrap();

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Gateway, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
+use manyway_egress::{Access, Gateway, Opening, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::journal::Client;
+use crate::home::OpeningText;
 
 /// How long a new stream may take to send its first byte.
 // egress 1.1
@@ -30,7 +31,15 @@ pub struct Egress {
 
 /// The gateway as one client may use it.
 #[derive(Debug, Clone)]
-pub struct ClientEgress(Option<(Gateway, Arc<Quota>)>);
+pub struct ClientEgress(Option<Share>);
+
+#[derive(Debug, Clone)]
+struct Share {
+    gateway: Gateway,
+    quota: Arc<Quota>,
+    /// Where the client may listen.
+    listen: Arc<[Opening]>,
+}
 
 impl Egress {
     /// With the gateway, or without one: then every request is declined.
@@ -38,20 +47,24 @@ impl Egress {
         Arc::new(Self { gateway, clients: Mutex::default() })
     }
 
-    /// The share of the client with this key.
-    pub fn client(&self, key: Option<PublicKey>) -> ClientEgress {
+    /// The share of the client with this key, which may listen at these addresses.
+    pub fn client(&self, key: Option<PublicKey>, listen: &[OpeningText]) -> ClientEgress {
         let (Some(gateway), Some(key)) = (&self.gateway, key) else { return ClientEgress(None) };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|_, quota| quota.strong_count() > 0);
         let shared = clients.get(&key).and_then(Weak::upgrade);
         let quota = shared.unwrap_or_else(|| Arc::new(gateway.quota()));
         clients.insert(key, Arc::downgrade(&quota));
-        ClientEgress(Some((gateway.clone(), quota)))
+        let listen = listen.iter().map(|opening| opening.0.clone()).collect();
+        ClientEgress(Some(Share { gateway: gateway.clone(), quota, listen }))
     }
 }
 
 /// Serves the streams of one client until its connection ends.
-pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgress, log: &Client) {
+pub async fn answer<S>(session: &S, server: &Server, egress: &ClientEgress, log: &Client)
+where
+    S: Session + Clone + 'static,
+{
     let (files, queue) = mpsc::channel(1);
     let sorted = Sorted { session, queue: tokio::sync::Mutex::new(queue) };
     let sorting = async move {
@@ -59,8 +72,9 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
         let mut streams = JoinSet::new();
         while let Some((send, receive)) = session.accept().await {
             let (files, egress, log) = (files.clone(), egress.clone(), log.clone());
+            let session = session.clone();
             streams.spawn(async move {
-                if let Err(error) = sort::<S>(send, receive, files, egress).await {
+                if let Err(error) = sort(&session, (send, receive), files, egress).await {
                     tracing::debug!(%error, "a program's connection ended");
                     log.egress_refused(&error);
                 }
@@ -74,8 +88,8 @@ pub async fn answer<S: Session>(session: &S, server: &Server, egress: &ClientEgr
 }
 
 async fn sort<S: Session>(
-    send: S::Send,
-    mut receive: S::Receive,
+    session: &S,
+    (send, mut receive): (S::Send, S::Receive),
     files: mpsc::Sender<Halves<S>>,
     egress: ClientEgress,
 ) -> Result<(), RequestError> {
@@ -87,7 +101,7 @@ async fn sort<S: Session>(
     let Some(first) = first else {
         let Some(halves) = S::messages(send, receive) else { return Ok(()) };
         return match egress.0 {
-            Some((gateway, quota)) => gateway.answer_datagrams(&quota, halves).await.map(|_| ()),
+            Some(share) => share.gateway.answer_datagrams(&share.quota, halves).await.map(|_| ()),
             None => Err(decline_datagrams(halves).await),
         };
     };
@@ -98,7 +112,10 @@ async fn sort<S: Session>(
         return Ok(());
     }
     match egress.0 {
-        Some((gateway, quota)) => gateway.answer(&quota, send, receive).await.map(|_| ()),
+        Some(Share { gateway, quota, listen }) => {
+            let client = Access { session, quota: &quota, listen: &listen };
+            gateway.answer(&client, send, receive).await.map(|_| ())
+        }
         None => Err(decline(send, receive).await),
     }
 }
@@ -161,13 +178,14 @@ mod tests {
     fn the_connections_of_one_client_share_its_quota_and_others_have_their_own() {
         let egress = Egress::new(Some(Gateway::new(Rules::new(Vec::new()), GatewayConfig::default())));
         let key = |seed| Some(*Identity::from_seed(&[seed; 32]).public_key());
-        let quota = |egress: &ClientEgress| Arc::clone(&egress.0.as_ref().unwrap().1);
-        let (first, second, other) = (egress.client(key(1)), egress.client(key(1)), egress.client(key(2)));
+        let quota = |egress: &ClientEgress| Arc::clone(&egress.0.as_ref().unwrap().quota);
+        let (first, second, other) =
+            (egress.client(key(1), &[]), egress.client(key(1), &[]), egress.client(key(2), &[]));
         assert!(Arc::ptr_eq(&quota(&first), &quota(&second)));
         assert!(!Arc::ptr_eq(&quota(&first), &quota(&other)));
         drop((first, second, other));
-        let _kept = egress.client(key(3));
+        let _kept = egress.client(key(3), &[]);
         assert_eq!(egress.clients.lock().unwrap().len(), 1, "who is gone is forgotten");
-        assert!(Egress::new(None).client(key(1)).0.is_none());
+        assert!(Egress::new(None).client(key(1), &[]).0.is_none());
     }
 }

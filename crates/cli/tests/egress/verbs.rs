@@ -179,6 +179,36 @@ fn a_forward_reports_a_taken_port_and_resets_what_has_no_destination() {
     running.wait_for("connection refused");
 }
 
+#[test]
+fn a_server_listens_for_a_client_with_the_right_to_and_again_after_a_restart() {
+    let place = Place::new();
+    let home = place.there().join("home");
+    let serving = |listen: &str| {
+        let mut command = place.serving(&["--listen", listen, "--egress"]);
+        command.env("MANYWAY_HOME", &home);
+        Server::start(command)
+    };
+    let server = serving("127.0.0.1:0");
+    let (listen, port) = (server.listening(), nobody().port());
+    let rule = format!("127.0.0.1:{port}:{}", shouter());
+    let refused = place.run(&["forward", &server.ticket, "-R", &rule]).expect(5);
+    refused.says("the ticket needs the right to listen there");
+
+    let right = format!("127.0.0.1:{port}");
+    let mut keys =
+        place.command(&["keys", "add", "ticket", "site", "-q", "--listen", &right, "--advertise", &listen]);
+    let made = keys.env("MANYWAY_HOME", &home).output().unwrap();
+    let ticket = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let running = place.start(&["forward", &ticket, "-R", &rule]);
+    line(&running, &format!("server 127.0.0.1:{port} -> "));
+    assert_eq!(ask(connected(&right), "from outside").unwrap(), "FROM OUTSIDE");
+    server.stop().expect(0);
+    running.wait_for("connecting again");
+    let _server = serving(&listen);
+    running.wait_for("the server listens again");
+    assert_eq!(ask(connected(&right), "again").unwrap(), "AGAIN");
+}
+
 /// A request for SOCKS5, and the code of the reply.
 fn socks(address: &str, to: &[u8], port: u16) -> (TcpStream, u8) {
     let mut socket = connected(address);

@@ -120,9 +120,12 @@ async fn request_of(
             Some(Arrival::Frame(frame)) => {
                 let text = match Request::decode(&frame)? {
                     Ok(Request::Datagrams(destination)) => return Ok(destination),
-                    Ok(Request::Check | Request::Connect(_)) => {
-                        "this request needs a stream of bytes".to_owned()
-                    }
+                    Ok(
+                        Request::Check
+                        | Request::Connect(_)
+                        | Request::Listen { .. }
+                        | Request::Incoming { .. },
+                    ) => "this request needs a stream of bytes".to_owned(),
                     Err(Unknown::Request(kind)) => format!("request {kind}"),
                     Err(Unknown::Version(version)) => {
                         format!("version {version}; this side speaks version {VERSION}")

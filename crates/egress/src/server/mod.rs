@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod dial;
+mod listen;
 mod resolve;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway_session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,6 +26,7 @@ use crate::rules::Rules;
 use crate::tcp::relay_tcp;
 use crate::wire::{read_request, write_answer};
 pub use datagrams::decline_datagrams;
+pub use listen::Access;
 pub use resolve::{Resolve, SystemResolver};
 
 /// Settings of a server's end.
@@ -107,39 +110,46 @@ impl Gateway {
         Quota::new(client_connections, client_flows, client_lookups, client_bytes)
     }
 
-    /// Serves one stream, from its first byte on, and carries its TCP connection to the end. Dropping the future resets
-    /// it.
+    /// Serves one stream of bytes, from its first byte on, and carries its TCP connection to the end. Dropping the future
+    /// resets it.
     ///
     /// # Errors
     /// Why the connection was refused or why it broke, for a log; the client has been told, as far as possible.
-    pub async fn answer<W, R>(
+    pub async fn answer<S, W, R>(
         &self,
-        quota: &Quota,
+        client: &Access<'_, S>,
         mut send: W,
         mut receive: R,
     ) -> Result<Volume, RequestError>
     where
+        S: Session,
         W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
         let patience = self.shared.config.request_timeout;
         let of_nothing = |error| RequestError { destination: None, error };
-        let destination = match request_of(patience, &mut receive).await {
-            Ok(Request::Connect(destination)) => destination,
+        let unsupported = match request_of(patience, &mut receive).await {
+            Ok(Request::Connect(destination)) => {
+                let carried = self.connect(client.quota, &destination, send, receive).await;
+                return carried.map_err(|error| RequestError { destination: Some(destination), error });
+            }
+            Ok(Request::Listen { number, address }) => {
+                let carried = listen::listen(&self.shared, client, (number, address), (send, receive)).await;
+                let destination = Destination::new(Host::Ip(address.ip()), address.port()).ok();
+                return carried.map_err(|error| RequestError { destination, error });
+            }
             Ok(Request::Check) => {
                 say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;
                 return Ok(Volume::default());
             }
-            // egress 8.1
-            Ok(Request::Datagrams(_)) => {
-                let refusal = Refusal::with_text(Reason::Unsupported, "datagrams on a stream of bytes");
-                let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
-                return Err(of_nothing(refusal.into()));
-            }
+            // egress 8.1, 9.1
+            Ok(Request::Datagrams(_)) => "datagrams on a stream of bytes",
+            Ok(Request::Incoming { .. }) => "only a server passes connections on",
             Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
         };
-        let carried = self.connect(quota, &destination, send, receive).await;
-        carried.map_err(|error| RequestError { destination: Some(destination), error })
+        let refusal = Refusal::with_text(Reason::Unsupported, unsupported);
+        let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
+        Err(of_nothing(refusal.into()))
     }
 
     async fn connect<W, R>(
@@ -233,7 +243,7 @@ where
     let destination = match request_of(patience, &mut receive).await {
         Ok(Request::Connect(destination)) => Some(destination),
         Ok(Request::Datagrams(destination)) => destination,
-        Ok(Request::Check) => None,
+        Ok(Request::Check | Request::Listen { .. } | Request::Incoming { .. }) => None,
         Err(error) => {
             let error = refuse_misunderstood(patience, &mut send, error).await;
             return RequestError { destination: None, error };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Destination, EgressError, Gateway, GatewayConfig, Name, Quota, Reason, RequestError, Resolve, Rules,
-    Volume,
+    Access, Destination, EgressError, Gateway, GatewayConfig, Name, Opening, Quota, Reason, RequestError,
+    Resolve, Rules, Volume,
 };
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
@@ -226,13 +226,23 @@ pub(crate) fn gateway(openings: &[&str], config: GatewayConfig, names: Names) ->
 }
 
 pub(crate) fn serve_with(gateway: Gateway) -> (MemorySession, Quota) {
+    serve_listening(gateway, &[])
+}
+
+/// Serves a client in memory that may listen at these addresses.
+pub(crate) fn serve_listening(gateway: Gateway, listen: &[&str]) -> (MemorySession, Quota) {
+    let listen: Vec<Opening> = listen.iter().map(|text| text.parse().unwrap()).collect();
     let (near, far) = pair();
-    let quota = gateway.quota();
+    let (quota, far) = (gateway.quota(), Arc::new(far));
     let own = quota.clone();
     tokio::spawn(async move {
         while let Some((send, receive)) = far.accept().await {
-            let (gateway, quota) = (gateway.clone(), own.clone());
-            tokio::spawn(async move { drop(gateway.answer(&quota, send, receive).await) });
+            let (gateway, quota, listen, far) =
+                (gateway.clone(), own.clone(), listen.clone(), Arc::clone(&far));
+            tokio::spawn(async move {
+                let client = Access { session: &*far, quota: &quota, listen: &listen };
+                drop(gateway.answer(&client, send, receive).await);
+            });
         }
     });
     (near, quota)

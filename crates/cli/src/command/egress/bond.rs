@@ -61,6 +61,13 @@ impl EgressBond {
         }
     }
 
+    /// Tells the user something.
+    pub(super) fn say(&self, text: &str) {
+        if !self.bond.global().quiet {
+            note(text);
+        }
+    }
+
     /// Reports a failure to the user: at most one a second.
     pub(super) fn tell(&self, destination: &Destination, error: &EgressError) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `manyway forward`: local ports of TCP and UDP that are connected through the server.
+//! `manyway forward`: local ports of TCP and UDP that are connected through the server, and ports at the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::super::direction::Direction;
 use super::bond::EgressBond;
 use super::flows::{FlowSink, Flows};
 use super::listening::{carry, listen, listen_udp, reset, run as run_ports, serve, serve_udp};
+use super::remote::Remote;
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs, Protocol};
 use crate::output::address;
 
@@ -23,13 +24,26 @@ use crate::output::address;
 /// A port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCode, CommandError> {
     let mut ports = Vec::new();
-    for rule in &arguments.forwards {
+    for rule in &arguments.local {
         ports.push(Port::open(rule).await?);
     }
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    announce(global, ports.iter().map(|port| &port.rule))?;
+    let remote = Remote::start(&bond, &arguments.remote).await?;
+    let at_server: Vec<_> = arguments
+        .remote
+        .iter()
+        .zip(remote.addresses())
+        .map(|(rule, listen)| ForwardRule { listen, ..rule.clone() })
+        .collect();
+    announce(
+        global,
+        ports.iter().map(|port| ("here", &port.rule)).chain(at_server.iter().map(|rule| ("server", rule))),
+    )?;
     let mut work = JoinSet::new();
+    if !at_server.is_empty() {
+        work.spawn(remote.serve(Arc::clone(&bond)));
+    }
     for port in ports {
         work.spawn(port.serve(Arc::clone(&bond)));
     }
@@ -106,12 +120,13 @@ impl FlowSink for UdpPort {
 /// One line a port to standard output, the rest to standard error.
 fn announce<'a>(
     global: &GlobalArgs,
-    rules: impl Iterator<Item = &'a ForwardRule>,
+    rules: impl Iterator<Item = (&'static str, &'a ForwardRule)>,
 ) -> Result<(), CommandError> {
     if global.json {
         let ports: Vec<_> = rules
-            .map(|rule| {
+            .map(|(side, rule)| {
                 json!({
+                    "side": side,
                     "listening": address(rule.listen),
                     "destination": rule.destination.to_string(),
                     "protocol": rule.protocol.name(),
@@ -120,8 +135,9 @@ fn announce<'a>(
             .collect();
         return Ok(json::print(&json!({ "forwards": ports }))?);
     }
-    for rule in rules {
-        print_line(&rule.to_string())?;
+    for (side, rule) in rules {
+        let at = if side == "server" { "server " } else { "" };
+        print_line(&format!("{at}{rule}"))?;
     }
     if !global.quiet {
         note("forwarding until Ctrl-C");

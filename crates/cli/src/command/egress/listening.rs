@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use manyway::{ReceiveStream, SendStream};
 use manyway_egress::{Quota, relay_tcp};
 use manyway_terminal::{CommandError, ExitCode, note};
 use socket2::SockRef;
@@ -141,7 +142,12 @@ pub(super) fn reset(socket: TcpStream) {
 
 /// Carries a program's connection to its end.
 pub(super) async fn carry(socket: TcpStream, opened: Connected) {
-    match relay_tcp(socket, (opened.send, opened.receive), &Quota::unlimited()).await {
+    carry_stream(socket, (opened.send, opened.receive)).await;
+}
+
+/// Carries a connection over a stream to its end.
+pub(super) async fn carry_stream(socket: TcpStream, stream: (SendStream, ReceiveStream)) {
+    match relay_tcp(socket, stream, &Quota::unlimited()).await {
         Ok(volume) => {
             tracing::debug!(sent = volume.sent, received = volume.received, "a program's connection ended");
         }

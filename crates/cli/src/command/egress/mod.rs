@@ -4,6 +4,7 @@ pub mod bond;
 pub mod forward;
 pub mod pipe;
 pub mod proxy;
+mod remote;
 
 mod flows;
 pub(super) mod listening;

@@ -86,6 +86,7 @@ fn with_rights(mut document: Value, rights: &Rights) -> Value {
         let rate = rights.max_rate.map(|rate| rate.0.bits_per_second());
         fields.insert("max_bits_per_second".to_owned(), json!(rate));
         fields.insert("max_connections".to_owned(), json!(rights.max_connections));
+        fields.insert("listen".to_owned(), json!(rights.listen));
     }
     document
 }
@@ -94,6 +95,7 @@ fn words(rights: &Rights) -> String {
     let mut words = vec![if rights.read_only { "fetch" } else { "fetch and send" }.to_owned()];
     words.extend(rights.max_rate.map(|rate| rate.to_string()));
     words.extend(rights.max_connections.map(|count| format!("{count} at once")));
+    words.extend(rights.listen.iter().map(|opening| format!("listen on {opening}")));
     words.join(", ")
 }
 

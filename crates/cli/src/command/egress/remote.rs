@@ -1,0 +1,133 @@
+//! `manyway forward -R`: ports at the server that are connected from here.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use manyway_egress::{Destination, EgressError, Host, Incoming, Reason, accept, listen};
+use manyway_terminal::CommandError;
+use manyway_transfer::Session;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::super::session::NetSession;
+use super::bond::EgressBond;
+use super::explain;
+use super::listening::carry_stream;
+use crate::args::ForwardRule;
+
+/// Listeners at the server.
+pub(super) struct Remote {
+    rules: Arc<[ForwardRule]>,
+    /// On which connection, and with the ports that the server chose.
+    listening: Listeners,
+}
+
+type Stream<S> = (<S as Session>::Send, <S as Session>::Receive);
+type Listening = manyway_egress::Listening<<NetSession as Session>::Send, <NetSession as Session>::Receive>;
+
+struct Listeners {
+    session: NetSession,
+    open: Vec<Listening>,
+}
+
+impl Remote {
+    /// Lets the server listen.
+    ///
+    /// # Errors
+    /// It refuses one of the ports, or the connection broke.
+    pub(super) async fn start(bond: &EgressBond, rules: &[ForwardRule]) -> Result<Self, CommandError> {
+        let session =
+            bond.bond().session().await.ok_or_else(|| CommandError::failed("the server is away"))?;
+        let rules: Arc<[ForwardRule]> = rules.into();
+        let listening = Listeners::open(session, &rules).await?;
+        Ok(Self { rules, listening })
+    }
+
+    /// Where the server listens for each rule.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listening.open.iter().map(|listening| listening.address)
+    }
+
+    /// Connects what comes in, for ever; after the connection broke, the server listens again.
+    pub(super) async fn serve(mut self, bond: Arc<EgressBond>) {
+        loop {
+            self.listening.serve(&self.rules).await;
+            self.listening = loop {
+                let Some(session) = bond.bond().session().await else { continue };
+                match Listeners::open(session, &self.rules).await {
+                    Ok(listening) => break listening,
+                    Err(error) => {
+                        bond.say(&format!("-R: {error}; trying again"));
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            };
+            bond.say("-R: the server listens again");
+        }
+    }
+}
+
+impl Listeners {
+    async fn open(session: NetSession, rules: &[ForwardRule]) -> Result<Self, CommandError> {
+        let mut open = Vec::new();
+        for (number, rule) in (0..).zip(rules) {
+            let listening = listen(&session, number, rule.listen).await.map_err(|error| {
+                let error = explain(&error, session.0.close_reason());
+                CommandError { text: format!("-R {rule}: {error}"), ..error }
+            })?;
+            open.push(listening);
+        }
+        Ok(Self { session, open })
+    }
+
+    /// Connects what comes in until the connection ends.
+    async fn serve(&self, rules: &Arc<[ForwardRule]>) {
+        let mut connections = JoinSet::new();
+        while let Some(stream) = self.session.accept().await {
+            let rules = Arc::clone(rules);
+            connections.spawn(async move {
+                if let Err(error) = attend(stream, &rules).await {
+                    tracing::debug!(%error, "a connection of the server was not carried");
+                }
+            });
+            while connections.try_join_next().is_some() {}
+        }
+    }
+}
+
+async fn attend((send, receive): Stream<NetSession>, rules: &[ForwardRule]) -> Result<(), EgressError> {
+    let incoming = accept(send, receive).await?;
+    let Some(rule) = rules.get(usize::from(incoming.number)) else {
+        return Ok(incoming.refuse(Reason::Other).await?);
+    };
+    match timeout(PATIENCE, connect(&rule.destination)).await {
+        Ok(Ok(socket)) => carry_in(socket, incoming).await,
+        Ok(Err(_)) => Ok(incoming.refuse(Reason::Refused).await?),
+        Err(_) => Ok(incoming.refuse(Reason::TimedOut).await?),
+    }
+}
+
+async fn connect(destination: &Destination) -> std::io::Result<TcpStream> {
+    let port = destination.port();
+    match destination.host() {
+        Host::Ip(ip) => TcpStream::connect((*ip, port)).await,
+        Host::Name(name) => TcpStream::connect((name.as_str(), port)).await,
+        Host::Resolver => Err(std::io::ErrorKind::Unsupported.into()),
+    }
+}
+
+async fn carry_in(
+    socket: TcpStream,
+    incoming: Incoming<<NetSession as Session>::Send, <NetSession as Session>::Receive>,
+) -> Result<(), EgressError> {
+    let stream = incoming.accept().await?;
+    carry_stream(socket, stream).await;
+    Ok(())
+}
+
+/// How long a destination may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause after the server refused a listener that it had before: its port may be taken until the old connection is gone.
+const PAUSE: Duration = Duration::from_secs(1);
