@@ -56,13 +56,14 @@ const fn goodput(name: &'static str) -> Quantity {
     Quantity::Ours(name, Measure::Goodput)
 }
 
-/// A wired hop to a router and a radio hop to the receiver, for each path.
+/// A wired hop to a router and a radio hop to the receiver, for each path. Both ends have an address for each: AMS uses
+/// no address twice.
 fn template(values: &[f64]) -> String {
     let paths = values.first().copied().unwrap_or(1.0);
     let numbers = (1..=9).take_while(|number| f64::from(*number) <= paths);
     let (mut routes, mut links) = (String::new(), String::new());
     for number in numbers {
-        routes += &format!("{{ client = 'path{number}', links = ['wire{number}', 'radio{number}'] }},\n");
+        routes += &format!("{{ client = 'path{number}', server = 'path{number}', links = ['wire{number}', 'radio{number}'] }},\n");
         links += &format!(
             "[links.wire{number}]\nrate = '10Mbit'\ndelay = '10ms'\nqueue = '75kB'\n\
              [links.radio{number}]\nrate = '1Mbit'\ndelay = '100us'\nqueue = '75kB'\n"
