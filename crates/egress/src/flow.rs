@@ -38,13 +38,15 @@ pub async fn open_flow<S: Session>(
 /// The halves of a stream, as those of a flow.
 pub(crate) fn flow((sender, receiver): MessageHalves) -> (FlowSender, FlowReceiver) {
     let now = Instant::now();
-    let sender = FlowSender { sender, allowance: Allowance::new(now) };
+    let sender = FlowSender { sender, next: 0, allowance: Allowance::new(now) };
     (sender, FlowReceiver { receiver, order: Resequencer::new(now), peer: None, has_ended: false })
 }
 
 /// Sends the datagrams of a flow. Dropping it ends the flow.
 pub struct FlowSender {
     sender: Box<dyn MessageSender>,
+    /// The number of the next datagram.
+    next: u32,
     allowance: Allowance,
 }
 
@@ -65,7 +67,9 @@ impl FlowSender {
         let urgency = self.allowance.urgency(Instant::now(), payload.len());
         let lifetime = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
         let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
-        self.sender.try_send(Datagram::encode(to, payload), delivery)
+        let is_sent = self.sender.try_send(Datagram::encode(self.next, to, payload), delivery)?;
+        self.next = self.next.wrapping_add(u32::from(is_sent));
+        Ok(is_sent)
     }
 
     pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
@@ -128,8 +132,8 @@ impl FlowReceiver {
     pub(crate) async fn arrival(&mut self) -> Result<Option<Arrival>, EgressError> {
         loop {
             let next = if self.has_ended { self.order.drain() } else { self.order.pop(Instant::now()) };
-            if let Some(message) = next {
-                return Ok(Some(Arrival::Datagram(Datagram::decode(&message)?)));
+            if let Some(datagram) = next {
+                return Ok(Some(Arrival::Datagram(datagram)));
             }
             if self.has_ended {
                 return Ok(None);
@@ -141,7 +145,7 @@ impl FlowReceiver {
             };
             match message {
                 Some(Message { protocol: FRAME, data, .. }) => return Ok(Some(Arrival::Frame(data))),
-                Some(message) => self.order.push(Instant::now(), message.number, message.data),
+                Some(message) => self.order.push(Instant::now(), Datagram::decode(&message.data)?),
                 None => self.has_ended = true,
             }
         }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
+
+use crate::datagram::Datagram;
 
 /// A resequencing buffer. A datagram that arrives ahead of others waits for them, but only as long as they lately took:
 /// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
@@ -17,11 +18,11 @@ pub(crate) struct Resequencer {
     /// The number after the last that was delivered in order.
     next: u64,
     /// Ahead of a gap, with their arrival.
-    waiting: BTreeMap<u64, (Instant, Bytes)>,
+    waiting: BTreeMap<u64, (Instant, Datagram)>,
     waiting_bytes: usize,
     /// When the gap before `waiting` was noticed.
     gap_since: Option<Instant>,
-    ready: VecDeque<Bytes>,
+    ready: VecDeque<Datagram>,
     /// Gaps that were not waited for any longer: the number after each, its first number, and when it was noticed.
     given_up: BTreeMap<u64, (u64, Instant)>,
     lateness: Lateness,
@@ -40,8 +41,9 @@ impl Resequencer {
         }
     }
 
-    /// Takes the datagram with this number; each number comes once.
-    pub(crate) fn push(&mut self, now: Instant, number: u64, datagram: Bytes) {
+    /// Takes a datagram. Its number is taken for the nearest one to those before; a repeated number replaces what waits.
+    pub(crate) fn push(&mut self, now: Instant, datagram: Datagram) {
+        let number = nearest(self.next, datagram.number);
         if number < self.next {
             let gap = self.given_up.range(number.saturating_add(1)..).next();
             if let Some((_, (_, since))) = gap.filter(|(_, (first, _))| *first <= number) {
@@ -50,8 +52,10 @@ impl Resequencer {
             self.ready.push_back(datagram);
             return;
         }
-        self.waiting_bytes += datagram.len();
-        self.waiting.insert(number, (now, datagram));
+        self.waiting_bytes += datagram.payload.len();
+        if let Some((_, replaced)) = self.waiting.insert(number, (now, datagram)) {
+            self.waiting_bytes -= replaced.payload.len();
+        }
         if number == self.next {
             if let Some(since) = self.gap_since {
                 self.lateness.note(now, now.saturating_duration_since(since));
@@ -66,7 +70,7 @@ impl Resequencer {
     }
 
     /// Takes the next datagram that has to wait no longer.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Datagram> {
         while self.ready.is_empty() && self.deadline().is_some_and(|deadline| deadline <= now) {
             self.give_up_gap();
         }
@@ -74,7 +78,7 @@ impl Resequencer {
     }
 
     /// Takes the next datagram, whatever is missing before it.
-    pub(crate) fn drain(&mut self) -> Option<Bytes> {
+    pub(crate) fn drain(&mut self) -> Option<Datagram> {
         if self.ready.is_empty() {
             self.give_up_gap();
         }
@@ -103,12 +107,20 @@ impl Resequencer {
     fn advance(&mut self) {
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.next) {
             let (_, datagram) = entry.remove();
-            self.waiting_bytes -= datagram.len();
+            self.waiting_bytes -= datagram.payload.len();
             self.ready.push_back(datagram);
             self.next = self.next.saturating_add(1);
         }
         self.gap_since = self.waiting.values().map(|(arrival, _)| *arrival).min();
     }
+}
+
+/// The number that is nearest to `next` among those which are `low` modulo 2³².
+fn nearest(next: u64, low: u32) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2³²")]
+    let ahead = low.wrapping_sub(next as u32);
+    let behind = u64::from(ahead.wrapping_neg());
+    if ahead >> 31 == 0 || behind > next { next.saturating_add(u64::from(ahead)) } else { next - behind }
 }
 
 /// How late datagrams were that others had overtaken: the most in this period and in the one before.
@@ -137,7 +149,7 @@ impl Lateness {
 }
 
 /// Waiting time before anything was measured.
-const FIRST: Duration = Duration::from_millis(25);
+const FIRST: Duration = Duration::from_millis(60);
 /// Bounds of the waiting time.
 const SHORTEST: Duration = Duration::from_millis(2);
 pub(crate) const LONGEST: Duration = Duration::from_millis(100);
@@ -155,14 +167,16 @@ mod tests {
 
     use super::*;
 
-    fn datagram(number: u64) -> Bytes {
-        number.to_be_bytes().to_vec().into()
+    fn datagram(number: u64) -> Datagram {
+        sized(number, 0)
+    }
+
+    fn sized(number: u64, size: usize) -> Datagram {
+        Datagram { number: u32::try_from(number).unwrap(), address: None, payload: vec![0; size].into() }
     }
 
     fn numbers(buffer: &mut Resequencer, now: Instant) -> Vec<u64> {
-        std::iter::from_fn(|| buffer.pop(now))
-            .map(|bytes| u64::from_be_bytes(bytes[..].try_into().unwrap()))
-            .collect()
+        std::iter::from_fn(|| buffer.pop(now)).map(|datagram| datagram.number.into()).collect()
     }
 
     fn ms(count: u64) -> Duration {
@@ -174,7 +188,7 @@ mod tests {
         let now = Instant::now();
         let mut buffer = Resequencer::new(now);
         for number in 0..5 {
-            buffer.push(now, number, datagram(number));
+            buffer.push(now, datagram(number));
             assert_eq!(numbers(&mut buffer, now), [number]);
         }
         assert_eq!(buffer.deadline(), None);
@@ -185,10 +199,10 @@ mod tests {
         let now = Instant::now();
         let mut buffer = Resequencer::new(now);
         for number in [0, 2, 3] {
-            buffer.push(now, number, datagram(number));
+            buffer.push(now, datagram(number));
         }
         assert_eq!(numbers(&mut buffer, now), [0]);
-        buffer.push(now + ms(10), 1, datagram(1));
+        buffer.push(now + ms(10), datagram(1));
         assert_eq!(numbers(&mut buffer, now + ms(10)), [1, 2, 3]);
     }
 
@@ -198,20 +212,20 @@ mod tests {
         let mut buffer = Resequencer::new(now);
         // For 12 s nothing is late by more than 8 ms.
         for number in (0..1200).step_by(2) {
-            buffer.push(now, number + 1, datagram(number + 1));
+            buffer.push(now, datagram(number + 1));
             assert_eq!(numbers(&mut buffer, now), []);
-            buffer.push(now + ms(8), number, datagram(number));
+            buffer.push(now + ms(8), datagram(number));
             assert_eq!(numbers(&mut buffer, now + ms(8)), [number, number + 1]);
             now += ms(20);
         }
-        buffer.push(now, 1201, datagram(1201));
+        buffer.push(now, datagram(1201));
         assert_eq!(buffer.deadline(), Some(now + ms(10)));
         assert_eq!(numbers(&mut buffer, now + ms(9)), []);
         assert_eq!(numbers(&mut buffer, now + ms(10)), [1201]);
         // It was not lost: it is delivered, and the next gap is waited for longer.
-        buffer.push(now + ms(40), 1200, datagram(1200));
+        buffer.push(now + ms(40), datagram(1200));
         assert_eq!(numbers(&mut buffer, now + ms(40)), [1200]);
-        buffer.push(now + ms(41), 1203, datagram(1203));
+        buffer.push(now + ms(41), datagram(1203));
         assert_eq!(buffer.deadline(), Some(now + ms(91)));
     }
 
@@ -219,10 +233,10 @@ mod tests {
     fn nothing_waits_longer_than_the_limit_however_late_others_were() {
         let now = Instant::now();
         let mut buffer = Resequencer::new(now);
-        buffer.push(now, 1, datagram(1));
-        buffer.push(now + ms(3000), 0, datagram(0));
+        buffer.push(now, datagram(1));
+        buffer.push(now + ms(3000), datagram(0));
         assert_eq!(numbers(&mut buffer, now + ms(3000)).len(), 2);
-        buffer.push(now + ms(3000), 3, datagram(3));
+        buffer.push(now + ms(3000), datagram(3));
         assert_eq!(buffer.deadline(), Some(now + ms(3000) + LONGEST));
     }
 
@@ -231,14 +245,22 @@ mod tests {
         let now = Instant::now();
         let mut buffer = Resequencer::new(now);
         for number in 1..100 {
-            buffer.push(now, number, vec![0; 60_000].into());
+            buffer.push(now, sized(number, 60_000));
             assert!(buffer.waiting_bytes <= MOST_BYTES);
         }
         let mut buffer = Resequencer::new(now);
         for number in 1..10_000 {
-            buffer.push(now, 2 * number, Bytes::new());
+            buffer.push(now, datagram(2 * number));
             assert!(buffer.waiting.len() <= MOST && buffer.given_up.len() <= MOST_GAPS);
         }
+    }
+
+    #[test]
+    fn numbers_go_on_after_the_largest_and_far_ones_are_taken_for_the_nearest() {
+        let end = 1 << 32;
+        assert_eq!([nearest(0, 5), nearest(5, 0), nearest(0, u32::MAX)], [5, 0, end - 1]);
+        assert_eq!([nearest(end - 1, 2), nearest(end + 3, u32::MAX)], [end + 2, end - 1]);
+        assert_eq!(nearest(u64::MAX, 1), u64::MAX);
     }
 
     proptest! {
@@ -252,7 +274,7 @@ mod tests {
             let mut delivered = Vec::new();
             for (number, step) in arrivals.into_iter().zip(steps) {
                 now += ms(step);
-                buffer.push(now, number, datagram(number));
+                buffer.push(now, datagram(number));
                 delivered.append(&mut numbers(&mut buffer, now));
                 prop_assert!(buffer.deadline().is_none_or(|deadline| deadline > now));
             }

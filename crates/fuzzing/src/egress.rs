@@ -56,7 +56,7 @@ fn as_answer(bytes: &[u8]) {
 fn as_datagram(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
     let Ok(datagram) = Datagram::decode(&message) else { return };
-    let written = Datagram::encode(datagram.address.as_ref(), &datagram.payload);
+    let written = Datagram::encode(datagram.number, datagram.address.as_ref(), &datagram.payload);
     assert_eq!(written.len(), bytes.len());
     assert_eq!(Datagram::decode(&written), Ok(datagram));
 }

@@ -108,8 +108,6 @@ pub struct Message {
     pub data: Bytes,
     /// The sender's code for the kind of content.
     pub protocol: u32,
-    /// Its number among the messages of its order that the sender began to send, from 0.
-    pub number: u64,
 }
 
 /// Sends messages. Dropping it before [`finish`](Self::finish) resets the stream.

@@ -181,7 +181,7 @@ impl MessageSender for Sender {
         let is_lost = self.gives_up && may_be_lost && self.sent.is_multiple_of(2);
         match &self.queue {
             Some(queue) if !is_lost => {
-                let message = Message { data, protocol: delivery.protocol, number: self.sent };
+                let message = Message { data, protocol: delivery.protocol };
                 queue.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
                 Ok(true)
             }

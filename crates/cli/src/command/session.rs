@@ -120,7 +120,7 @@ impl MessageReceiver for Messages<ReceiveStream> {
     fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Message>>> + Send + '_>> {
         Box::pin(async {
             let message = self.0.receive_message().await?;
-            Ok(message.map(|it| Message { data: it.data, protocol: it.protocol, number: it.number }))
+            Ok(message.map(|it| Message { data: it.data, protocol: it.protocol }))
         })
     }
 }

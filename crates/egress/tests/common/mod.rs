@@ -56,9 +56,7 @@ impl MessageSender for MemoryMessages<mpsc::UnboundedSender<Message>> {
     }
 
     fn try_send(&mut self, data: Bytes, delivery: Delivery) -> io::Result<bool> {
-        let number = self.numbers[usize::from(delivery.is_ordered)];
-        self.numbers[usize::from(delivery.is_ordered)] += 1;
-        let message = Message { data, protocol: delivery.protocol, number };
+        let message = Message { data, protocol: delivery.protocol };
         let half = self.half.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         half.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok(true)
@@ -78,8 +76,6 @@ impl MessageReceiver for MemoryMessages<mpsc::UnboundedReceiver<Message>> {
 /// One half of a stream of messages.
 pub(crate) struct MemoryMessages<H> {
     half: Option<H>,
-    /// The next of each order.
-    numbers: [u64; 2],
 }
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -89,8 +85,8 @@ pub(crate) fn messages() -> (MessageHalves, MessageHalves) {
     let ((to_right, from_left), (to_left, from_right)) =
         (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let halves = |to, from| -> MessageHalves {
-        let sender = MemoryMessages { half: Some(to), numbers: [0; 2] };
-        (Box::new(sender), Box::new(MemoryMessages { half: Some(from), numbers: [0; 2] }))
+        let sender = MemoryMessages { half: Some(to) };
+        (Box::new(sender), Box::new(MemoryMessages { half: Some(from) }))
     };
     (halves(to_right, from_right), halves(to_left, from_left))
 }

@@ -17,7 +17,7 @@ pub(super) fn seeds() -> Vec<Seed> {
     let resolver = Destination::new(Host::Resolver, 53).unwrap();
     let name = Destination::parse("example.org", 443).unwrap();
     for (kind, address) in [("flow", None), ("name", Some(&name)), ("resolver", Some(&resolver))] {
-        let message = Datagram::encode(address, b"payload");
+        let message = Datagram::encode(7, address, b"payload");
         seeds.push(Seed::new("egress", format!("datagram-of-{kind}"), [&[DATAGRAM][..], &message].concat()));
     }
     let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {

@@ -63,7 +63,9 @@ fn template(values: &[f64]) -> String {
     let numbers = (1..=9).take_while(|number| f64::from(*number) <= paths);
     let (mut routes, mut links) = (String::new(), String::new());
     for number in numbers {
-        routes += &format!("{{ client = 'path{number}', server = 'path{number}', links = ['wire{number}', 'radio{number}'] }},\n");
+        routes += &format!(
+            "{{ client = 'path{number}', server = 'path{number}', links = ['wire{number}', 'radio{number}'] }},\n"
+        );
         links += &format!(
             "[links.wire{number}]\nrate = '10Mbit'\ndelay = '10ms'\nqueue = '75kB'\n\
              [links.radio{number}]\nrate = '1Mbit'\ndelay = '100us'\nqueue = '75kB'\n"

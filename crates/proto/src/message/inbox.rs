@@ -116,7 +116,7 @@ impl Inbox {
         self.finished += cost(u32::try_from(data.len()).unwrap_or(u32::MAX));
         self.lane_mut(id).finish(id.number);
         self.recount(before, self.lane(id).overhead());
-        self.arrange(id, Message { data, protocol, order: Order::of(id), number: id.number });
+        self.arrange(id, Message { data, protocol, order: Order::of(id) });
     }
 
     /// The toll of a skip; changes nothing.

@@ -38,9 +38,6 @@ pub struct Message {
     pub protocol: u32,
     /// Whether it was sent in order.
     pub order: Order,
-    /// Its number among the messages of its order in its direction, from 0. A message that its sender gave up before it
-    /// left has none, one that was given up later leaves a gap. Always 0 over MMSP/1.
-    pub number: u64,
 }
 
 /// The result of reading a message.

@@ -173,6 +173,39 @@ impl Outbox {
         }
     }
 
+    /// The first message behind `skip` bytes of others. Ordered messages keep their place: there is none while one waits.
+    fn after(&self, skip: u64) -> Option<(Entry, &Waiting)> {
+        if skip == 0 {
+            return self.first();
+        }
+        if !self.ordered.is_empty() || skip >= self.sums.waiting {
+            return None;
+        }
+        // Bytes before a message.
+        let mut before = 0;
+        let found = if skip <= self.sums.waiting / 2 {
+            self.unordered.iter().find(|(_, waiting)| {
+                let is_behind = before >= skip;
+                before += waiting.weight();
+                is_behind
+            })
+        } else {
+            // The same from the end, which is nearer.
+            before = self.sums.waiting;
+            let behind = self.unordered.iter().rev().take_while(|(_, waiting)| {
+                before -= waiting.weight();
+                before >= skip
+            });
+            behind.last()
+        };
+        found.map(|(place, waiting)| (Entry::Unordered(*place), waiting))
+    }
+
+    /// Whether messages can be left out for now.
+    pub(crate) fn can_be_left_out(&self) -> bool {
+        self.ordered.is_empty()
+    }
+
     /// The cost of the next message, if one waits.
     pub(crate) fn next_cost(&self) -> Option<u64> {
         self.first().map(|(_, first)| first.cost())
@@ -230,9 +263,15 @@ impl Outbox {
         self.sums.cut >= MOST_INCOMPLETE
     }
 
-    /// Starts the next message and writes its first piece; returns its cost. `None` if it does not fit.
-    pub(crate) fn write_next(&mut self, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
-        let (entry, first) = self.first()?;
+    /// The cost of the message that [`Self::write_next`] would start.
+    pub(crate) fn cost_after(&self, skip: u64) -> Option<u64> {
+        self.after(skip).map(|(_, waiting)| waiting.cost())
+    }
+
+    /// Starts the next message behind `skip` bytes of others, and writes its first piece; returns its cost. `None` if it
+    /// does not fit.
+    pub(crate) fn write_next(&mut self, skip: u64, w: &mut Writer<'_>) -> Option<(SentContent, u64)> {
+        let (entry, first) = self.after(skip)?;
         let message = self.id_of(&entry);
         let (length, protocol) = (first.data.len() as u64, first.options.protocol);
         let room = self.room(w, message, MessagePlace::Begin { protocol })?;

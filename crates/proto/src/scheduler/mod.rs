@@ -202,8 +202,8 @@ pub enum Source {
     /// have delivered the deferred ones. `Skip(0)` is new bytes in their usual order.
     ///
     /// Other bursts send the deferred bytes next. Nothing is sent if there are not so many new bytes, or no credit
-    /// for those behind them. Of several streams with the same priority each defers its share. Messages are neither
-    /// deferred nor cut: nothing is sent if one is among the deferred bytes, or follows them.
+    /// for those behind them. Of several streams with the same priority each defers its share. Unordered messages are
+    /// deferred as a whole. Ordered ones are not: nothing is sent if one is among the deferred bytes.
     Skip(ByteCount),
     /// Retransmissions only: bytes that were lost, or were in flight on a suspect path, and the rest of partially
     /// sent messages.

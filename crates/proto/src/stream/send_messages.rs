@@ -68,13 +68,24 @@ impl SendHalf {
         }
     }
 
-    /// Starts the next message, if there is credit for all of it. A message keeps its place: nothing is deferred
-    /// before it.
+    /// Starts the next message behind `skip` bytes of others, if there is credit for all of it.
     pub(super) fn write_message(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
         let credit = credit.min(self.credit.left());
-        let may = skip == 0 && self.need().is_some_and(|need| need <= credit);
-        let Some(messages) = self.messages.as_deref_mut().filter(|_| may) else { return Fresh::Nothing };
-        messages.write_next(w).map_or(Fresh::Full, |(content, spent)| Fresh::Block(content, spent))
+        let Some(messages) = self.messages.as_deref_mut().filter(|it| !it.has_too_many_cut()) else {
+            return Fresh::Nothing;
+        };
+        match messages.cost_after(skip) {
+            Some(cost) if cost <= credit => {
+                let written = messages.write_next(skip, w);
+                written.map_or(Fresh::Full, |(content, spent)| Fresh::Block(content, spent))
+            }
+            Some(_) | None => Fresh::Nothing,
+        }
+    }
+
+    /// Whether what is next may be left out for now: bytes, and messages without an order.
+    pub(crate) fn can_be_left_out(&self) -> bool {
+        self.messages.as_ref().is_none_or(|messages| messages.can_be_left_out())
     }
 
     /// Writes a piece of a partially sent message, or else the FIN behind all of them (spec 8.33).

@@ -34,7 +34,8 @@ fn parts(content: SentContent) -> (MessageId, Range<u64>) {
 fn send(outbox: &mut Outbox, size: usize) -> Option<(SentContent, u64)> {
     let mut packet = Vec::new();
     let mut w = Writer::new(&mut packet, size);
-    let sent = outbox.write_begun(&mut w).map(|content| (content, 0)).or_else(|| outbox.write_next(&mut w));
+    let sent =
+        outbox.write_begun(&mut w).map(|content| (content, 0)).or_else(|| outbox.write_next(0, &mut w));
     assert!(packet.len() <= size);
     sent
 }

@@ -247,7 +247,7 @@ enum Ready {
 
 fn message(whole: Whole) -> Message {
     let order = if whole.sseq.is_some() { Order::Ordered } else { Order::Unordered };
-    Message { data: whole.data, protocol: whole.protocol, order, number: 0 }
+    Message { data: whole.data, protocol: whole.protocol, order }
 }
 
 impl std::ops::Add for Freed {

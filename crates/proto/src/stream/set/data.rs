@@ -7,7 +7,6 @@ use manyway_wire::{StreamId, Writer};
 use super::StreamSet;
 use super::send_queue::NextItem;
 use crate::ByteCount;
-use crate::message::Carries;
 use crate::packet::content::{Contents, SentContent};
 use crate::scheduler::{NextUp, ReadyStream, Source, View};
 use crate::stream::event::StreamEvent;
@@ -257,14 +256,14 @@ impl StreamSet {
     }
 
     /// The stream with the new bytes that follow `skip` others, and how many of those are its own. The streams of a
-    /// level are assumed to advance side by side. `None` as well if a message comes before them: a message starts in
-    /// its turn, and deferral never cuts it.
+    /// level are assumed to advance side by side. `None` as well if an ordered message comes before them: it starts in
+    /// its turn.
     fn find_after(&self, mut skip: u64, filter: ClassFilter) -> Option<(StreamId, u64)> {
         for level in self.queue.fresh.levels(filter) {
             let share = skip / level.len().max(1) as u64;
             for id in level.streams().take(MOST_LOOKED_AT) {
                 let Some(stream) = self.streams.get(&id) else { continue };
-                if stream.send.carries() == Carries::Messages {
+                if !stream.send.can_be_left_out() {
                     return None;
                 }
                 let unsent = stream.entry.counted.unsent();

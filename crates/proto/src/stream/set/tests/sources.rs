@@ -18,16 +18,37 @@ fn blocks(packet: &Packet) -> Vec<Block<'_>> {
     Blocks::new(&packet.payload).map(Result::unwrap).collect()
 }
 
+// spec 8.37
 #[test]
-fn no_bytes_are_sent_beyond_a_message_that_is_next() {
+fn no_bytes_are_sent_beyond_an_ordered_message_that_is_next() {
     let (mut client, _) = pair(&small());
     let (messages, bytes) = (client.streams.open().unwrap(), client.streams.open().unwrap());
-    send(&mut client, messages, 3_000, unordered());
+    send(&mut client, messages, 3_000, MessageOptions::default());
     client.write(bytes, &pattern(bytes, 8 << 10));
     for skip in [1, 500, 3_000, 9_000] {
         assert!(client.packet_from(PACKET, Source::Skip(ByteCount(skip))).is_none(), "{skip}");
     }
     assert!(client.packet_from(PACKET, Source::Skip(ByteCount::ZERO)).is_some());
+}
+
+// spec 8.37
+#[test]
+fn unordered_messages_are_left_out_as_a_whole() {
+    for (skip, started) in
+        [(1, Some(1)), (100, Some(1)), (101, Some(2)), (399, Some(4)), (500, Some(5)), (501, None)]
+    {
+        let (mut client, _) = pair(&small());
+        let id = client.streams.open().unwrap();
+        for message in 0..6 {
+            client.streams.send_message(at(0), id, Bytes::from(vec![message; 100]), unordered()).unwrap();
+        }
+        let packet = client.packet_from(PACKET, Source::Skip(ByteCount(skip)));
+        let first = packet.map(|packet| {
+            let Block::Message(first) = blocks(&packet).remove(0) else { panic!("no message") };
+            first.data.to_vec()
+        });
+        assert_eq!(first, started.map(|message| vec![message; 100]), "behind {skip} bytes");
+    }
 }
 
 #[test]
