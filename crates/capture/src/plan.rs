@@ -1,0 +1,48 @@
+//! What the namespace looks like.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+/// The name of the TUN device.
+pub const DEVICE: &str = "manyway0";
+/// The command's IPv4 address, from the block for measurements between networks (RFC 2544), which nobody routes.
+pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The command's IPv6 address, a unique local one (RFC 4193).
+pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 1);
+/// The name server that the command's `resolv.conf` names; queries to its port 53 arrive as any other packet and
+/// connection.
+pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+
+/// How to make the namespace.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// Largest IP packet of the device, in bytes, from 1280 (the least of IPv6) to 65 521; 1500 by default.
+    pub mtu: u16,
+    /// How to start the stage.
+    pub launcher: Launcher,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { mtu: 1500, launcher: Launcher::default() }
+    }
+}
+
+/// A program that calls [`enter_stage`](crate::enter_stage), with arguments before those of the stage. It may also be
+/// a wrapper, such as `setpriv`, that keeps file descriptors and becomes such a program by `exec`.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    /// The program.
+    pub program: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<OsString>,
+}
+
+impl Default for Launcher {
+    /// The program that is running.
+    fn default() -> Self {
+        Self { program: "/proc/self/exe".into(), arguments: Vec::new() }
+    }
+}
