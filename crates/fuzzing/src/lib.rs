@@ -23,6 +23,7 @@ pub mod mmsp1;
 pub mod mmsp1_fragments;
 pub mod mmsp1_sack;
 pub mod mmsp1_setup;
+pub mod packets;
 pub mod parameters;
 pub mod play;
 pub mod rendezvous;
@@ -40,7 +41,7 @@ mod material;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("acks", acks::run),
     ("blocks", blocks::run),
     ("cookies", cookies::run),
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 19] = [
     ("mmsp1_fragments", mmsp1_fragments::run),
     ("mmsp1_sack", mmsp1_sack::run),
     ("mmsp1_setup", mmsp1_setup::run),
+    ("packets", packets::run),
     ("parameters", parameters::run),
     ("play", play::run),
     ("rendezvous", rendezvous::run),

@@ -1,10 +1,11 @@
 //! The seeds of the fuzz targets: blocks of every kind, datagrams of real connections, frames of real transfers and
-//! connections, small media.
+//! connections, small media, packets of commands.
 
 mod egress;
 mod mmsp1;
 mod mmsp1_steps;
 mod network;
+mod packets;
 mod play;
 mod seed;
 mod transfer;
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(network::seeds());
     seeds.extend(transfer::seeds());
     seeds.extend(egress::seeds());
+    seeds.extend(packets::seeds());
     seeds.extend(play::seeds());
     seeds
 }
