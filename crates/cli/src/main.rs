@@ -17,6 +17,11 @@ use manyway_terminal::{CommandError, ExitCode, documents, logging, stderr};
 use serde_json::json;
 
 fn main() -> ProcessExitCode {
+    // Before anything else: this process may have been started to become the command of `manyway run`.
+    #[cfg(target_os = "linux")]
+    if let Some(status) = manyway_capture::enter_stage() {
+        return status.into();
+    }
     if is_alone(&["help", "options"]) {
         let printed = print(|out| write!(out, "{}", args::shared_options()));
         return printed.unwrap_or_else(|error| fail(&error, Reader::Person)).into();
@@ -93,6 +98,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
             block_on(shown(cli, "forward", egress::forward::run(global, arguments)))
         }
         Command::Proxy(arguments) => block_on(shown(cli, "proxy", egress::proxy::run(global, arguments))),
+        Command::Run(arguments) => block_on(shown(cli, "run", egress::run::run(global, arguments))),
         Command::Rendezvous(arguments) => block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)

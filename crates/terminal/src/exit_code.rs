@@ -29,6 +29,9 @@ pub enum ExitCode {
     Interrupted,
     /// 141: the reader of standard output closed it before the work was done, as for programs that SIGPIPE ends.
     OutputClosed,
+    /// The status of the command that was run, as shells have it: 126 if it cannot be executed, 127 if it does not
+    /// exist, 128 and the number of a signal that ended it.
+    Command(u8),
 }
 
 impl ExitCode {
@@ -46,6 +49,7 @@ impl ExitCode {
             Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::OutputClosed => 141,
+            Self::Command(status) => status,
         }
     }
 
@@ -63,6 +67,7 @@ impl ExitCode {
             Self::HungUp => "hung-up",
             Self::Interrupted => "interrupted",
             Self::OutputClosed => "output-closed",
+            Self::Command(_) => "command",
         }
     }
 

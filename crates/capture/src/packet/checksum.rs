@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use etherparse::checksum::Sum16BitWords;
 
-use super::Ends;
+use super::ip::Ends;
 
 /// The sum over a message, and where the protocol has it over the pseudo header, too. 0 for a message whose checksum
 /// is right.

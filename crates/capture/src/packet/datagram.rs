@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpNumber, PacketBuilder, UdpSlice};
 
-use super::{Ends, HOP_LIMIT, Invalid, Uncomposable, checksum};
+use super::checksum;
+use super::ip::{Ends, HOP_LIMIT, Invalid, Uncomposable};
 
 /// A UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

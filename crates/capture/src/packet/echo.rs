@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use etherparse::{IcmpEchoHeader, Icmpv4Slice, Icmpv4Type, Icmpv6Slice, Icmpv6Type, IpNumber, PacketBuilder};
 
-use super::{Ends, HOP_LIMIT, Invalid, Uncomposable, checksum};
+use super::checksum;
+use super::ip::{Ends, HOP_LIMIT, Invalid, Uncomposable};
 
 /// An echo request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use etherparse::icmpv4::DestUnreachableHeader as V4;
 use etherparse::icmpv6::DestUnreachableCode as V6;
 use etherparse::{Icmpv4Type, Icmpv6Type, IpNumber, PacketBuilder};
 
-use super::{HOP_LIMIT, ip, is_of_a_host};
+use super::ip::{HOP_LIMIT, is_of_a_host, parse};
 
 /// Why a packet does not reach its destination. A program with a connected socket sees it by its next call; `Network` and
 /// `Host` it sees only if it asks for such errors (`IP_RECVERR`), since they may pass.
@@ -30,7 +30,7 @@ impl Unreachable {
     /// there is one. There is none about packets to many hosts or about errors (RFC 1122, 3.2.2; RFC 4443, 2.4), and
     /// none about what is no packet.
     pub fn compose(self, packet: &[u8], answer: &mut Vec<u8>) -> bool {
-        let Ok((ends, protocol, message)) = ip(packet) else { return false };
+        let Ok((ends, protocol, message)) = parse(packet) else { return false };
         let may_be_answered = is_of_a_host(ends.0) && is_of_a_host(ends.1) && !is_error(protocol, message);
         if !may_be_answered {
             return false;

@@ -18,6 +18,7 @@ mod pipe;
 mod play;
 mod proxy;
 mod rendezvous;
+mod run;
 mod scope;
 mod send;
 mod serve;
@@ -45,6 +46,7 @@ pub use pipe::PipeArgs;
 pub use play::{PlayArgs, PlayRate};
 pub use proxy::ProxyArgs;
 pub use rendezvous::RendezvousArgs;
+pub use run::RunArgs;
 pub use scope::{unfit_for_wire, unused};
 pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
@@ -107,6 +109,8 @@ pub enum Command {
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
+    /// Run a command whose whole network is a server's: its TCP leaves from there, and nothing goes past it
+    Run(RunArgs),
     /// Show what every running command and server of this user is doing
     Status(StatusArgs),
     /// Show and change tickets, authorised clients and known servers
@@ -144,6 +148,7 @@ impl Command {
             | Self::Pipe(_)
             | Self::Forward(_)
             | Self::Proxy(_)
+            | Self::Run(_)
             | Self::Status(_)
             | Self::Keys(_)
             | Self::Caps(_)
@@ -176,7 +181,7 @@ Exit status:
   130  ended by Ctrl-C or SIGTERM before it was done
   141  standard output was closed before it was done
 Commands that run until Ctrl-C then end with 0: serve, play, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
-and ping without -c if there was an answer.
+and ping without -c if there was an answer. `run` ends with the status of its command, as shells have it.
 
 Settings may stand in ~/.config/manyway/config.toml; the command line wins. \
 Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.

@@ -64,14 +64,30 @@ pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
 
 /// Waits for Ctrl-C, SIGTERM or SIGHUP and returns which it was. It listens from the call on, not only once it is
 /// awaited, and must be called inside a runtime. After the signal the process has 1.8 s to end by itself.
+///
+/// After [`leave_signals_to_command`] it never returns.
 pub fn interrupted() -> impl Future<Output = Signal> {
     static GUARD: Once = Once::new();
     GUARD.call_once(start_guard);
     let signalled = signalled();
     async {
         let signal = signalled.await;
+        stay_if_left_to_command().await;
         IS_ENDING.store(true, Ordering::Relaxed);
         signal
+    }
+}
+
+/// From now on signals do not end this process: they are for the command that it runs, and this process ends with that.
+#[cfg(target_os = "linux")]
+pub fn leave_signals_to_command() {
+    ARE_LEFT_TO_COMMAND.store(true, Ordering::Relaxed);
+}
+
+/// Waits for ever, if signals are for a command.
+async fn stay_if_left_to_command() {
+    if ARE_LEFT_TO_COMMAND.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -85,6 +101,7 @@ fn start_guard() {
             let signalled = signalled();
             let _ = ready.send(());
             let signal = signalled.await;
+            stay_if_left_to_command().await;
             tokio::time::sleep(LONGEST_END).await;
             signal
         });
@@ -98,6 +115,8 @@ fn start_guard() {
 
 /// Whether the user has interrupted.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// Whether signals are for a command that this process runs.
+static ARE_LEFT_TO_COMMAND: AtomicBool = AtomicBool::new(false);
 /// Longest time from a signal to the end of the process.
 const LONGEST_END: Duration = Duration::from_millis(1800);
 /// Time limit for the close after a completed command.

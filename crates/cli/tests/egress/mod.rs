@@ -1,4 +1,5 @@
-//! `pipe`, `forward` and `proxy`: the verbs over 127.0.0.1, and curl, ssh and git over two links of which one is cut.
+//! `pipe`, `forward`, `proxy` and `run`: the verbs over 127.0.0.1, and curl, ssh and git over two links of which one is
+//! cut.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 #[cfg(target_os = "linux")]
@@ -6,4 +7,6 @@ mod clients;
 mod datagrams;
 #[cfg(target_os = "linux")]
 mod hosts;
+#[cfg(target_os = "linux")]
+mod run;
 mod verbs;

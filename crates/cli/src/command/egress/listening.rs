@@ -20,13 +20,13 @@ use crate::args::GlobalArgs;
 use crate::output::{address as shown, cause};
 
 /// Parallel connections of programs on one port; more wait.
-const MOST: usize = 1024;
+pub(super) const MOST: usize = 1024;
 /// How long a program may take to send its request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
 /// Pause after the system refused one, mostly for lack of file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens at an address, which `option` named.
 ///

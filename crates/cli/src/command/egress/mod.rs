@@ -1,10 +1,11 @@
-//! Connections and datagrams of other programs through a server: `pipe`, `forward` and `proxy`.
+//! Connections and datagrams of other programs through a server: `pipe`, `forward`, `proxy` and `run`.
 
 pub mod bond;
 pub mod forward;
 pub mod pipe;
 pub mod proxy;
 mod remote;
+pub mod run;
 
 mod flows;
 pub(super) mod listening;

@@ -1,0 +1,99 @@
+//! `manyway run`: commands whose only network is a server's.
+
+use std::path::Path;
+
+use super::hosts::{HOST, WEB, serve_web, web_hash};
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{Running, Server, have, wait_until};
+
+/// Bytes of a download.
+const SIZE: u64 = 1_000_000;
+
+struct Scene {
+    lab: Lab,
+    server: Server,
+}
+
+impl Scene {
+    fn start() -> Option<Self> {
+        let lab = Lab::start(2, Family::V4)?;
+        if !have(&[("curl", "-V")]) {
+            return None;
+        }
+        serve_web(&lab);
+        let server = lab.serve(&["--egress", "--allow", HOST]);
+        Some(Self { lab, server })
+    }
+
+    /// Starts a command at the client.
+    fn run(&self, command: &[&str]) -> Running {
+        self.lab.start_client(&[&["run", &self.server.ticket, "--"], command].concat())
+    }
+
+    fn url(path: u64) -> String {
+        format!("http://{HOST}:{WEB}/{path}")
+    }
+}
+
+#[test]
+fn a_command_connects_from_the_server_and_ends_the_command_with_its_status() {
+    let Some(scene) = Scene::start() else { return };
+    let file = scene.lab.here().join("page");
+    let fetch = |to: &str| ["curl", "-sS", "-m", "20", "-o", file.to_str().unwrap(), to].map(str::to_owned);
+    let run = |command: &[String]| {
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        scene.run(&words).end()
+    };
+    // Without Manyway this host is not reached: no route leads to it.
+    let direct = scene.lab.client.command("curl").args(["-sS", "-m", "5", &Scene::url(1)]).output().unwrap();
+    assert_ne!(direct.status.code(), Some(0), "{direct:?}");
+    let done = run(&fetch(&Scene::url(SIZE)));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(0), "", ""), "{done:?}");
+    assert_eq!(blake3::hash(&std::fs::read(&file).unwrap()), web_hash(SIZE));
+    // The server forbids the destination: the program sees a reset, the user the reason.
+    let done = run(&fetch("http://10.9.0.2:80/"));
+    assert!(done.code == Some(56) && done.err.contains("forbidden by the rules of the server"), "{done:?}");
+    let done = scene.run(&["no-such-program"]).end();
+    assert!(done.code == Some(127) && done.err.contains("no-such-program: command not found"), "{done:?}");
+    let done = scene.run(&["sh", "-c", "echo printed; kill -KILL $$"]).end();
+    assert_eq!((done.code, done.out.as_str()), (Some(137), "printed\n"), "{done:?}");
+}
+
+#[test]
+fn a_signal_to_manyway_is_passed_on_and_the_command_decides_when_to_end() {
+    let Some(scene) = Scene::start() else { return };
+    let running = scene.run(&[
+        "sh",
+        "-c",
+        "trap 'echo stopping; exit 5' TERM; echo ready; while :; do sleep 0.02; done",
+    ]);
+    running.wait_until("the command", || running.printed().contains("ready"));
+    running.signal("TERM");
+    let done = running.end();
+    assert_eq!((done.code, done.out.as_str()), (Some(5), "ready\nstopping\n"), "{done:?}");
+}
+
+#[test]
+fn a_command_whose_manyway_was_killed_has_no_way_out() {
+    let Some(scene) = Scene::start() else { return };
+    let (go, out) = (scene.lab.here().join("go"), scene.lab.here().join("out"));
+    // An address of the client's own network, which every other process there reaches.
+    let near = "http://10.7.1.2:4455/";
+    let script = format!(
+        "echo ready; until [ -e {} ]; do sleep 0.02; done; curl -sS -m 5 {near} >{1} 2>&1; echo $? >>{1}",
+        go.display(),
+        out.display(),
+    );
+    let running = scene.run(&["sh", "-c", &script]);
+    running.wait_until("the command", || running.printed().contains("ready"));
+    running.signal("KILL");
+    wait_until("the end of manyway", || !running.is_running());
+    std::fs::write(&go, "").unwrap();
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    wait_until("the command", || text(&out).ends_with("7\n"));
+    assert!(
+        text(&out).contains("Couldn't connect") || text(&out).contains("Could not connect"),
+        "{}",
+        text(&out)
+    );
+}
