@@ -46,6 +46,14 @@ impl Tun {
         }
     }
 
+    /// As [`Tun::send`], but a packet for which there is no room is lost, as on any network.
+    ///
+    /// # Errors
+    /// As [`Tun::send`], or there is no room.
+    pub fn try_send(&self, packet: &[u8]) -> io::Result<()> {
+        Ok(rustix::io::write(self.device.get_ref(), packet).map(drop)?)
+    }
+
     /// Gives the command an IP packet.
     ///
     /// # Errors

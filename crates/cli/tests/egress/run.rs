@@ -60,6 +60,67 @@ fn a_command_connects_from_the_server_and_ends_the_command_with_its_status() {
 }
 
 #[test]
+fn datagrams_of_a_command_reach_the_servers_side_and_names_are_asked_there() {
+    let Some(scene) = Scene::start() else { return };
+    if !have(&[("python3", "--version")]) {
+        return;
+    }
+    let echo = Running::start({
+        let mut command = scene.lab.server.command("python3");
+        command.args(["-u", "-c", ECHO, HOST]);
+        command
+    });
+    echo.wait_until("its port", || !echo.printed().is_empty());
+    let port = echo.printed().trim().to_owned();
+    // One socket to two destinations, of which the server forbids the other; then the resolver, which nobody runs there.
+    let done = scene.run(&["python3", "-c", ASK, HOST, &port]).end();
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (Some(0), "HELLO\nforbidden\nnameserver 198.18.0.2\n"),
+        "{done:?}"
+    );
+}
+
+/// Answers datagrams with their text in capitals, and prints its port.
+const ECHO: &str = "\
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 0))
+print(s.getsockname()[1])
+while True:
+    text, source = s.recvfrom(2000)
+    s.sendto(text.upper(), source)
+";
+
+/// Asks the first destination until it answers, and another one until the kernel reports that it is forbidden.
+const ASK: &str = "\
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.2)
+end = time.time() + 20
+while time.time() < end:
+    s.sendto(b'hello', (sys.argv[1], int(sys.argv[2])))
+    try:
+        print(s.recv(100).decode())
+        break
+    except TimeoutError:
+        pass
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.2)
+s.connect(('10.9.0.2', 53))
+while time.time() < end:
+    try:
+        s.send(b'hello')
+        s.recv(100)
+    except TimeoutError:
+        pass
+    except OSError:
+        print('forbidden')
+        break
+print(open('/etc/resolv.conf').read().strip().splitlines()[-1])
+";
+
+#[test]
 fn a_signal_to_manyway_is_passed_on_and_the_command_decides_when_to_end() {
     let Some(scene) = Scene::start() else { return };
     let running = scene.run(&[

@@ -34,7 +34,7 @@ pub(super) fn seeds() -> Vec<Seed> {
         ("listen", Request::Listen { number: 1, address: "192.0.2.7:8080".parse().unwrap() }),
         ("incoming", Request::Incoming { number: 1, peer: "[2001:db8::1]:49153".parse().unwrap() }),
         ("flow-ipv4", Request::Datagrams(Some(Destination::parse("192.0.2.7", 443).unwrap()))),
-        ("flow-resolver", Request::Datagrams(Some(resolver.clone()))),
+        ("flow-resolver", Request::Datagrams(Some(resolver))),
     ] {
         let mut frame = Vec::new();
         request.encode(&mut frame);

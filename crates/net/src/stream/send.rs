@@ -112,8 +112,8 @@ impl SendStream {
         options: MessageOptions,
     ) -> Result<Option<MessageToken>, WriteError> {
         self.check_message(&data, options)?;
-        let mut idle = Context::from_waker(Waker::noop());
-        match self.half.pipes.send().poll_room(&mut idle, Kind::Messages) {
+        let idle = Context::from_waker(Waker::noop());
+        match self.half.pipes.send().poll_room(&idle, Kind::Messages) {
             Poll::Ready(room) => drop(room?),
             Poll::Pending => return Ok(None),
         }
@@ -138,7 +138,7 @@ impl SendStream {
         }
     }
 
-    fn push_message(&mut self, data: Bytes, options: MessageOptions) -> MessageToken {
+    fn push_message(&self, data: Bytes, options: MessageOptions) -> MessageToken {
         let (token, wake) = self.half.pipes.send().push_message(data, options);
         self.half.wake_driver(wake);
         token

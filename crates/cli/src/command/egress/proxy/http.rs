@@ -122,6 +122,21 @@ impl Status {
         }
     }
 
+    /// The field of the header that belongs to it.
+    fn field(self) -> &'static str {
+        match self {
+            Self::NotConnect => "Allow: CONNECT\r\n",
+            Self::Unauthorised => "Proxy-Authenticate: Basic realm=\"manyway\"\r\n",
+            Self::Malformed
+            | Self::Forbidden
+            | Self::Late
+            | Self::TooLarge
+            | Self::BadGateway
+            | Self::Unavailable
+            | Self::GatewayLate => "",
+        }
+    }
+
     /// The hint for people if there is no other.
     fn hint(self) -> &'static str {
         match self {
@@ -151,11 +166,7 @@ fn status_of(error: &EgressError) -> Status {
 /// Answers and closes; errors have no effect any more.
 async fn refuse(socket: TcpStream, status: Status, text: &str) {
     let text = if text.is_empty() { status.hint() } else { text };
-    let field = match status {
-        Status::NotConnect => "Allow: CONNECT\r\n",
-        Status::Unauthorised => "Proxy-Authenticate: Basic realm=\"manyway\"\r\n",
-        _ => "",
-    };
+    let field = status.field();
     say(
         socket,
         &format!("{}\r\n{field}Content-Type: text/plain; charset=utf-8", status.line()),

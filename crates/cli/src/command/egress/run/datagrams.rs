@@ -2,37 +2,94 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manyway_capture::Tun;
-use manyway_capture::packet::{Packet, Unreachable};
+use bytes::Bytes;
+use manyway_capture::packet::{Datagram, Packet, Unreachable};
+use manyway_capture::{RESOLVER, Tun};
+use manyway_egress::{Destination, Host, Refusal};
 
 use super::super::bond::EgressBond;
+use super::super::flows::{FlowSink, Flows};
 
 /// Serves the packets of the command, and never ends.
 ///
-/// The server carries TCP alone until now: each datagram and each echo request is answered by ICMP that a rule forbids
-/// it, so that programs need not wait for an answer.
-pub(super) async fn datagrams(tun: &Tun, _bond: &Arc<EgressBond>) -> Infallible {
-    let Err(error) = answer_all(tun).await;
+/// Datagrams go over the bond. The server carries no echo requests, which are answered by ICMP that a rule forbids them, so
+/// that programs need not wait for an answer.
+pub(super) async fn datagrams(tun: &Arc<Tun>, bond: &Arc<EgressBond>) -> Infallible {
+    let flows = Flows::new(Arc::clone(bond), Inside(Arc::clone(tun)));
+    let Err(error) = pass_all(tun, &flows).await;
     tracing::warn!(reason = %error, "the device of the command is gone");
     std::future::pending().await
 }
 
-async fn answer_all(tun: &Tun) -> io::Result<Infallible> {
+async fn pass_all(tun: &Tun, flows: &Flows) -> io::Result<Infallible> {
     let mut buffer = vec![0; tun.mtu().into()];
-    let mut answer = Vec::new();
     loop {
         let length = tun.receive(&mut buffer).await?;
         let packet = buffer.get(..length).unwrap_or_default();
         match Packet::parse(packet) {
-            Ok(Packet::Datagram(_) | Packet::Echo(_)) => {}
-            Ok(_) | Err(_) => continue,
-        }
-        answer.clear();
-        if Unreachable::Prohibited.compose(packet, &mut answer) {
-            // The kernel takes an answer or drops it; the command waits for none.
-            let _ = tun.send(&answer).await;
+            Ok(Packet::Datagram(datagram)) => {
+                if let Some(destination) = known(datagram.destination) {
+                    flows.pass(datagram.source, destination, Bytes::copy_from_slice(datagram.payload));
+                }
+            }
+            Ok(Packet::Echo(_)) => forbid(tun, packet),
+            Ok(_) | Err(_) => {}
         }
     }
+}
+
+/// The destination for the server: the namespace's own resolver is the server's. `None` if it has none like that.
+pub(super) fn known(destination: SocketAddr) -> Option<Destination> {
+    let ip = destination.ip();
+    // Searches for printers and the like, which would find those of the server's network.
+    if ip.is_multicast() {
+        return None;
+    }
+    let host = if ip == RESOLVER { Host::Resolver } else { Host::Ip(ip) };
+    Destination::new(host, destination.port()).ok()
+}
+
+/// Answers a packet with ICMP that a rule forbids it.
+fn forbid(tun: &Tun, packet: &[u8]) {
+    let mut answer = Vec::new();
+    if Unreachable::Prohibited.compose(packet, &mut answer) {
+        // A program that does not hear of it waits for an answer.
+        let _ = tun.try_send(&answer);
+    }
+}
+
+/// Gives the command what comes back for its sockets.
+struct Inside(Arc<Tun>);
+
+impl FlowSink for Inside {
+    fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]) {
+        let Some(source) = address_of(source) else { return };
+        let mut packet = Vec::new();
+        if (Datagram { source, destination: program, payload }).compose(&mut packet).is_ok() {
+            // What finds no room is lost, as on any network.
+            let _ = self.0.try_send(&packet);
+        }
+    }
+
+    fn refuse(&self, program: SocketAddr, destination: &Destination, _: &Refusal) {
+        let Some(destination) = address_of(destination) else { return };
+        // ICMP quotes the packet that it is about.
+        let mut packet = Vec::new();
+        if (Datagram { source: program, destination, payload: &[] }).compose(&mut packet).is_ok() {
+            forbid(&self.0, &packet);
+        }
+    }
+}
+
+/// The address under which the command knows a destination.
+fn address_of(destination: &Destination) -> Option<SocketAddr> {
+    let ip = match destination.host() {
+        Host::Ip(ip) => *ip,
+        Host::Resolver => RESOLVER.into(),
+        Host::Name(_) => return None,
+    };
+    Some(SocketAddr::new(ip, destination.port()))
 }

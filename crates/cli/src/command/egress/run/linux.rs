@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{CaptureError, Captured, Config, Prepared, RESOLVER};
-use manyway_egress::{Destination, Host};
+use manyway_capture::{CaptureError, Captured, Config, Prepared};
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -15,7 +14,7 @@ use super::super::super::direction::Direction;
 use super::super::super::signal::{leave_signals_to_command, until_interrupted};
 use super::super::bond::EgressBond;
 use super::super::listening::{MOST, PAUSE, carry, reset};
-use super::datagrams::datagrams;
+use super::datagrams::{datagrams, known};
 use super::signals::Signals;
 use crate::args::{GlobalArgs, RunArgs};
 
@@ -61,6 +60,7 @@ async fn serve(
     mut signals: Signals,
 ) -> Result<ExitCode, CommandError> {
     let Captured { mut command, connections, tun } = captured;
+    let tun = Arc::new(tun);
     let mut relays = JoinSet::new();
     let rest = datagrams(&tun, bond);
     let kept = keep(bond);
@@ -107,12 +107,4 @@ async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination: SocketAddr
         Ok(opened) => carry(socket, opened).await,
         Err(_) => reset(socket),
     }
-}
-
-/// The destination for the server; `None` if it has none like that.
-fn known(destination: SocketAddr) -> Option<Destination> {
-    if destination.ip() == RESOLVER {
-        return None;
-    }
-    Destination::new(Host::Ip(destination.ip()), destination.port()).ok()
 }
