@@ -13,6 +13,8 @@
 //! default the same program, which has to call [`enter_stage`] first. The stage makes the namespaces, passes listeners
 //! and device back, gives up all capabilities, and becomes the command.
 //!
+//! A [`Tunnel`] does the same for a whole machine, with root: its routes lead to the TUN device.
+//!
 //! Linux alone has these namespaces: elsewhere the crate has only its [`packet`] module.
 #![deny(unsafe_code)]
 
@@ -29,6 +31,12 @@ mod error;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
+mod netlink;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod nftables;
+#[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 mod prepared;
@@ -36,6 +44,8 @@ mod prepared;
 mod stage;
 #[cfg(target_os = "linux")]
 mod tun;
+#[cfg(target_os = "linux")]
+mod tunnel;
 
 #[cfg(target_os = "linux")]
 pub use self::command::{CommandSignal, RunningCommand};
@@ -44,10 +54,12 @@ pub use self::connections::Connections;
 #[cfg(target_os = "linux")]
 pub use self::error::CaptureError;
 #[cfg(target_os = "linux")]
-pub use self::plan::{ADDRESS_V4, ADDRESS_V6, Config, DEVICE, Launcher, RESOLVER};
+pub use self::plan::{ADDRESS_V4, ADDRESS_V6, Config, DEVICE, Launcher, PROBE, RESOLVER, RESOLVER_V6};
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};
 #[cfg(target_os = "linux")]
 pub use self::stage::enter_stage;
 #[cfg(target_os = "linux")]
 pub use self::tun::Tun;
+#[cfg(target_os = "linux")]
+pub use self::tunnel::{Tunnel, TunnelConfig, TunnelError};

@@ -43,7 +43,7 @@ impl Prepared {
     /// Makes a namespace for a command: its name or path, and its arguments. The command inherits standard input,
     /// output and error, the directory, the environment and the process group.
     ///
-    /// Takes some 20 ms. Must be called inside a runtime with I/O.
+    /// Takes some tens of milliseconds. Must be called inside a runtime with I/O.
     ///
     /// # Errors
     /// The system refuses the namespace, or the stage is not started.

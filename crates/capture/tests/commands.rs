@@ -52,6 +52,7 @@ async fn signals_reach_the_command() {
 #[tokio::test]
 async fn a_command_without_a_reader_of_its_packets_has_no_network() {
     let script = "touch $HERE/ready; until [ -e $HERE/go ]; do sleep 0.01; done; \
+                  while grep -q manyway0 /proc/net/dev; do sleep 0.01; done; \
                   $PROGRAM connect 192.0.2.7:80; $PROGRAM connect [2001:db8::7]:80; $PROGRAM ask 192.0.2.7:5 x";
     let Some(inside) = User::Ordinary.run(script).await else { return };
     inside.until("ready").await;

@@ -99,6 +99,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         }
         Command::Proxy(arguments) => block_on(shown(cli, "proxy", egress::proxy::run(global, arguments))),
         Command::Run(arguments) => block_on(shown(cli, "run", egress::run::run(global, arguments))),
+        Command::Tunnel(arguments) => block_on(shown(cli, "tunnel", egress::tunnel::run(global, arguments))),
         Command::Rendezvous(arguments) => block_on(async {
             rendezvous::run(global, arguments).await?;
             Ok(ExitCode::Ok)

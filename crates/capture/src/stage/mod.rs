@@ -1,9 +1,7 @@
 //! The process that makes the namespaces and becomes the command.
 
 mod mounts;
-mod netlink;
 mod network;
-mod nftables;
 mod refusal;
 
 use std::ffi::{OsStr, OsString};
@@ -65,6 +63,7 @@ fn prepare(channel: &UnixStream, mtu: u16) -> Result<(), StepError> {
     let (v4, v6) = network::listen()?;
     let mut descriptors = vec![device.as_fd(), v4.as_fd()];
     descriptors.extend(v6.as_ref().map(|listener| listener.as_fd()));
+    crate::network::await_v6();
     give_up_privileges().map_err(Step::Privileges.failed())?;
     // Afterwards the other side has the only copies, and the device is gone when it dies.
     channel::send_ready(channel, &descriptors).map_err(Step::HandOver.failed())

@@ -24,6 +24,7 @@ mod send;
 mod serve;
 mod status;
 mod transfer;
+mod tunnel;
 mod via;
 
 pub use bench::BenchArgs;
@@ -52,6 +53,7 @@ pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
 pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
+pub use tunnel::{Names, TunnelArgs};
 pub use via::Via;
 
 use clap::{Parser, Subcommand};
@@ -105,12 +107,14 @@ pub enum Command {
     Paths(PathsArgs),
     /// Connect standard input and output to a TCP port through a server, for ssh and git
     Pipe(PipeArgs),
-    /// Forward local TCP ports through a server, as ssh -L
+    /// Forward local ports of TCP and UDP through a server, as ssh -L, and ports of the server to here, as ssh -R
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
-    /// Run a command whose whole network is a server's: its TCP leaves from there, and nothing goes past it
+    /// Run a command whose whole network is a server's, as an ordinary user: nothing goes past it
     Run(RunArgs),
+    /// Send all traffic of this machine through a server, as root
+    Tunnel(TunnelArgs),
     /// Show what every running command and server of this user is doing
     Status(StatusArgs),
     /// Show and change tickets, authorised clients and known servers
@@ -149,6 +153,7 @@ impl Command {
             | Self::Forward(_)
             | Self::Proxy(_)
             | Self::Run(_)
+            | Self::Tunnel(_)
             | Self::Status(_)
             | Self::Keys(_)
             | Self::Caps(_)

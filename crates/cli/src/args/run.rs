@@ -22,8 +22,8 @@ Examples:
   manyway run home -- git clone https://git.example.org/it
   manyway run home -- bash              a shell; so is all that it starts
 
-The command needs no proxy settings: it runs in a network namespace of its own, where every TCP connection leaves from \
-the server, by all networks of this machine, and where there is no other way out. No root is needed, but Linux with user \
+The command needs no proxy settings: it runs in a network namespace of its own, whose TCP, UDP and name \
+queries leave from the server, by all networks of this machine, and where there is no other way out. No root is needed, but Linux with user \
 namespaces and /dev/net/tun; where the system forbids them, the message says what to change.
 
 The exit status is that of the command: 128+N after signal N, 127 if it does not exist, 126 if it cannot be executed. \

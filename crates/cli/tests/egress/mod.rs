@@ -9,4 +9,6 @@ mod datagrams;
 mod hosts;
 #[cfg(target_os = "linux")]
 mod run;
+#[cfg(target_os = "linux")]
+mod tunnel;
 mod verbs;

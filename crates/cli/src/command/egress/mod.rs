@@ -1,4 +1,4 @@
-//! Connections and datagrams of other programs through a server: `pipe`, `forward`, `proxy` and `run`.
+//! Connections and datagrams of other programs through a server: `pipe`, `forward`, `proxy`, `run` and `tunnel`.
 
 pub mod bond;
 pub mod forward;
@@ -6,7 +6,10 @@ pub mod pipe;
 pub mod proxy;
 mod remote;
 pub mod run;
+pub mod tunnel;
 
+#[cfg(target_os = "linux")]
+mod captured;
 mod flows;
 pub(super) mod listening;
 

@@ -1,20 +1,18 @@
 //! `manyway run` on Linux.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_capture::{CaptureError, Captured, Config, Prepared};
 use manyway_terminal::{CommandError, ExitCode, note};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::super::super::direction::Direction;
 use super::super::super::signal::{leave_signals_to_command, until_interrupted};
 use super::super::bond::EgressBond;
-use super::super::listening::{MOST, PAUSE, carry, reset};
-use super::datagrams::{datagrams, known};
+use super::super::captured::{datagrams, relay};
+use super::super::listening::{MOST, PAUSE};
 use super::signals::Signals;
 use crate::args::{GlobalArgs, RunArgs};
 
@@ -98,13 +96,4 @@ async fn keep(bond: &EgressBond) -> Infallible {
     let error = bond.bond().keep().await;
     note(&format!("error: {error}; the command has no network any more"));
     std::future::pending().await
-}
-
-/// Carries a connection of the command to its end.
-async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination: SocketAddr) {
-    let Some(destination) = known(destination) else { return reset(socket) };
-    match bond.connect(&destination).await {
-        Ok(opened) => carry(socket, opened).await,
-        Err(_) => reset(socket),
-    }
 }

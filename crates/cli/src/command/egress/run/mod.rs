@@ -1,8 +1,6 @@
 //! `manyway run`: a command whose network is the server's.
 
 #[cfg(target_os = "linux")]
-mod datagrams;
-#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod signals;

@@ -13,6 +13,7 @@ use rustix::net::{
 const REQUEST: u16 = 0x01;
 const ACKNOWLEDGE: u16 = 0x04;
 const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
 const APPEND: u16 = 0x800;
 /// The attribute has attributes inside.
 const NESTED: u16 = 0x8000;
@@ -25,11 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a message asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     /// Change something.
     Set,
-    /// Create something.
+    /// Create something, or change what there is.
     Create,
+    /// Create something that there is not yet.
+    CreateNew,
     /// Create something at the end of a list.
     Append,
     /// Begin or end a batch, which is not acknowledged.
@@ -38,17 +41,18 @@ pub(super) enum Verb {
 
 /// A request.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     bytes: Vec<u8>,
     is_acknowledged: bool,
 }
 
 impl Message {
     /// A message of this type, which begins with a fixed structure.
-    pub(super) fn new(kind: u16, verb: Verb, fixed: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, verb: Verb, fixed: &[u8]) -> Self {
         let flags = match verb {
             Verb::Set => REQUEST | ACKNOWLEDGE,
             Verb::Create => REQUEST | ACKNOWLEDGE | CREATE,
+            Verb::CreateNew => REQUEST | ACKNOWLEDGE | CREATE | EXCLUSIVE,
             Verb::Append => REQUEST | ACKNOWLEDGE | CREATE | APPEND,
             Verb::Mark => REQUEST,
         };
@@ -62,13 +66,13 @@ impl Message {
     }
 
     /// Adds an attribute.
-    pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         put(&mut self.bytes, kind, value);
         self
     }
 
     /// Adds an attribute with attributes inside.
-    pub(super) fn with_nested(mut self, kind: u16, inside: &Attributes) -> Self {
+    pub(crate) fn with_nested(mut self, kind: u16, inside: &Attributes) -> Self {
         put(&mut self.bytes, kind | NESTED, &inside.0);
         self
     }
@@ -85,17 +89,17 @@ impl Message {
 
 /// Attributes inside of another one.
 #[derive(Debug, Default)]
-pub(super) struct Attributes(Vec<u8>);
+pub(crate) struct Attributes(Vec<u8>);
 
 impl Attributes {
     /// Adds an attribute.
-    pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         put(&mut self.0, kind, value);
         self
     }
 
     /// Adds an attribute with attributes inside.
-    pub(super) fn with_nested(mut self, kind: u16, inside: &Self) -> Self {
+    pub(crate) fn with_nested(mut self, kind: u16, inside: &Self) -> Self {
         put(&mut self.0, kind | NESTED, &inside.0);
         self
     }
@@ -115,11 +119,11 @@ fn pad(bytes: &mut Vec<u8>) {
 
 /// A socket for requests.
 #[derive(Debug)]
-pub(super) struct Netlink(OwnedFd);
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
     /// For a part of the kernel; `None` is `NETLINK_ROUTE`, the number 0.
-    pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+    pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
@@ -127,14 +131,16 @@ impl Netlink {
     }
 
     /// Sends messages together, and waits until the kernel has done what they ask for.
-    pub(super) fn request(&self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
+    pub(crate) fn request(&self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
         let (mut bytes, mut open) = (Vec::new(), 0_usize);
         for message in messages {
             open += usize::from(message.is_acknowledged);
             bytes.extend(message.finished());
         }
-        send(&self.0, &bytes, SendFlags::empty())?;
+        // What is left of answers to a request that failed in its middle is not for this one.
         let mut buffer = [0; 8192];
+        while recv(&self.0, &mut buffer[..], RecvFlags::DONTWAIT).is_ok() {}
+        send(&self.0, &bytes, SendFlags::empty())?;
         while open > 0 {
             let (_, length) = recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = buffer.get(..length).unwrap_or_default();
@@ -147,6 +153,15 @@ impl Netlink {
             }
         }
         Ok(())
+    }
+}
+
+/// Does something that may have been done already, and tells whether it was missing.
+pub(crate) fn ensure(netlink: &Netlink, message: Message) -> io::Result<bool> {
+    match netlink.request([message]) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the command sends beside TCP: UDP, with it DNS, and ICMP.
+//! What a command or a machine sends, over the bond: TCP, UDP, with it DNS, and ICMP.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,20 +7,31 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manyway_capture::packet::{Datagram, Packet, Unreachable};
-use manyway_capture::{RESOLVER, Tun};
+use manyway_capture::{RESOLVER, RESOLVER_V6, Tun};
 use manyway_egress::{Destination, Host, Refusal};
+use tokio::net::TcpStream;
 
-use super::super::bond::EgressBond;
-use super::super::flows::{FlowSink, Flows};
+use super::bond::EgressBond;
+use super::flows::{FlowSink, Flows};
+use super::listening::{carry, reset};
 
-/// Serves the packets of the command, and never ends.
+/// Carries a TCP connection to its end. One whose destination refuses is reset: the kernel has accepted it already.
+pub(super) async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination: SocketAddr) {
+    let Some(destination) = known(destination) else { return reset(socket) };
+    match bond.connect(&destination).await {
+        Ok(opened) => carry(socket, opened).await,
+        Err(_) => reset(socket),
+    }
+}
+
+/// Serves the packets of a device, and never ends.
 ///
 /// Datagrams go over the bond. The server carries no echo requests, which are answered by ICMP that a rule forbids them, so
 /// that programs need not wait for an answer.
 pub(super) async fn datagrams(tun: &Arc<Tun>, bond: &Arc<EgressBond>) -> Infallible {
     let flows = Flows::new(Arc::clone(bond), Inside(Arc::clone(tun)));
     let Err(error) = pass_all(tun, &flows).await;
-    tracing::warn!(reason = %error, "the device of the command is gone");
+    tracing::warn!(reason = %error, "the TUN device is gone");
     std::future::pending().await
 }
 
@@ -41,14 +52,14 @@ async fn pass_all(tun: &Tun, flows: &Flows) -> io::Result<Infallible> {
     }
 }
 
-/// The destination for the server: the namespace's own resolver is the server's. `None` if it has none like that.
-pub(super) fn known(destination: SocketAddr) -> Option<Destination> {
+/// The destination for the server: the device's own resolver is the server's. `None` if it has none like that.
+fn known(destination: SocketAddr) -> Option<Destination> {
     let ip = destination.ip();
     // Searches for printers and the like, which would find those of the server's network.
     if ip.is_multicast() {
         return None;
     }
-    let host = if ip == RESOLVER { Host::Resolver } else { Host::Ip(ip) };
+    let host = if ip == RESOLVER || ip == RESOLVER_V6 { Host::Resolver } else { Host::Ip(ip) };
     Destination::new(host, destination.port()).ok()
 }
 
@@ -61,12 +72,12 @@ fn forbid(tun: &Tun, packet: &[u8]) {
     }
 }
 
-/// Gives the command what comes back for its sockets.
+/// Gives programs what comes back for their sockets.
 struct Inside(Arc<Tun>);
 
 impl FlowSink for Inside {
     fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]) {
-        let Some(source) = address_of(source) else { return };
+        let Some(source) = address_of(source, program) else { return };
         let mut packet = Vec::new();
         if (Datagram { source, destination: program, payload }).compose(&mut packet).is_ok() {
             // What finds no room is lost, as on any network.
@@ -75,7 +86,7 @@ impl FlowSink for Inside {
     }
 
     fn refuse(&self, program: SocketAddr, destination: &Destination, _: &Refusal) {
-        let Some(destination) = address_of(destination) else { return };
+        let Some(destination) = address_of(destination, program) else { return };
         // ICMP quotes the packet that it is about.
         let mut packet = Vec::new();
         if (Datagram { source: program, destination, payload: &[] }).compose(&mut packet).is_ok() {
@@ -84,10 +95,11 @@ impl FlowSink for Inside {
     }
 }
 
-/// The address under which the command knows a destination.
-fn address_of(destination: &Destination) -> Option<SocketAddr> {
+/// The address under which a program knows a destination.
+fn address_of(destination: &Destination, program: SocketAddr) -> Option<SocketAddr> {
     let ip = match destination.host() {
         Host::Ip(ip) => *ip,
+        Host::Resolver if program.is_ipv6() => RESOLVER_V6.into(),
         Host::Resolver => RESOLVER.into(),
         Host::Name(_) => return None,
     };

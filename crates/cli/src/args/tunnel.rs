@@ -1,0 +1,73 @@
+//! `manyway tunnel`.
+
+use std::net::IpAddr;
+
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+
+/// Arguments of `tunnel`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TunnelArgs {
+    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
+    #[arg(value_name = "TICKET")]
+    pub server: String,
+    /// Only what goes to this network; may be given several times; default everything but networks with a route of their
+    /// own, such as that of this machine
+    #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
+    pub routes: Vec<IpNet>,
+    /// Not what goes to this network; may be given several times
+    #[arg(long, value_name = "NET", value_parser = parse_network)]
+    pub bypass: Vec<IpNet>,
+    /// Who answers queries for names: the server, whatever name server they are for, or as without a tunnel
+    #[arg(long, value_enum, value_name = "WHO", default_value = "server")]
+    pub dns: Names,
+}
+
+/// Who answers queries for names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Names {
+    /// The name server that the server asks.
+    Server,
+    /// The name servers of this machine.
+    Local,
+}
+
+/// A network, or a single address.
+fn parse_network(text: &str) -> Result<IpNet, String> {
+    let network: IpNet = text
+        .parse()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| format!("{text:?} is no network: write it like 10.1.0.0/16 or 2001:db8::/32"))?;
+    if network == network.trunc() {
+        Ok(network)
+    } else {
+        Err(format!("the network of {} bits begins at {}", network.prefix_len(), network.trunc()))
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo manyway tunnel @home.ticket
+  sudo manyway tunnel home --route 10.1.0.0/16          one network behind the server
+  sudo manyway tunnel home --bypass 203.0.113.0/24      all but one network
+
+Needs root, and Linux 5.12. Routes, rules and redirection are the kernel's own and go with the process, also when it is \
+killed; nothing is written to any file. Interfaces that Manyway uses stay usable: its own packets never enter the tunnel.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_begin_at_their_first_address() {
+        for (text, shown) in [("10.1.0.0/16", "10.1.0.0/16"), ("::/0", "::/0"), ("192.0.2.7", "192.0.2.7/32")]
+        {
+            assert_eq!(parse_network(text).map(|network| network.to_string()).as_deref(), Ok(shown));
+        }
+        assert_eq!(parse_network("10.1.2.3/16").unwrap_err(), "the network of 16 bits begins at 10.1.0.0");
+        for wrong in ["", "all", "10.1.0.0/33", "example.org"] {
+            assert!(parse_network(wrong).is_err(), "{wrong}");
+        }
+    }
+}
