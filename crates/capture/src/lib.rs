@@ -54,7 +54,9 @@ pub use self::connections::Connections;
 #[cfg(target_os = "linux")]
 pub use self::error::CaptureError;
 #[cfg(target_os = "linux")]
-pub use self::plan::{ADDRESS_V4, ADDRESS_V6, Config, DEVICE, Launcher, PROBE, RESOLVER, RESOLVER_V6};
+pub use self::plan::{
+    ADDRESS_V4, ADDRESS_V6, Config, DEVICE, Launcher, PROBE, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE,
+};
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};
 #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use socket2::{Domain, Socket, Type};
 
 use crate::netlink::{Attributes, Message, Verb};
-use crate::plan::{ADDRESS_V6, DEVICE};
+use crate::plan::ADDRESS_V6;
 
 /// `AF_INET` and `AF_INET6`.
 pub(crate) const V4: u8 = 2;
@@ -91,9 +91,9 @@ fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-pub(crate) fn index_of_device() -> io::Result<u32> {
+pub(crate) fn index_of(device: &str) -> io::Result<u32> {
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    Ok(netdevice::name_to_index(&any, DEVICE)?)
+    Ok(netdevice::name_to_index(&any, device)?)
 }
 
 pub(crate) fn has_v6() -> bool {

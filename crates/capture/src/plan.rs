@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-/// The name of the TUN device.
+/// The name of the TUN device in the namespace of a command.
 pub const DEVICE: &str = "manyway0";
+/// The name of the TUN device of a tunnel. Whoever sends what a tunnel carries must leave this device out.
+pub const TUNNEL_DEVICE: &str = "manyway-tun";
 /// The command's IPv4 address, from the block for measurements between networks (RFC 2544), which nobody routes.
 pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The command's IPv6 address, a unique local one (RFC 4193).

@@ -10,11 +10,11 @@ use crate::connections::Connections;
 use crate::kernel;
 use crate::netlink::{Netlink, Verb, ensure};
 use crate::network::{
-    MAIN_TABLE, Rule, V4, V6, address, await_v6, has_v6, index_of_device, link_up_with, listen, route,
+    MAIN_TABLE, Rule, V4, V6, address, await_v6, has_v6, index_of, link_up_with, listen, route,
     without_link_local,
 };
 use crate::nftables;
-use crate::plan::{ADDRESS_V4, ADDRESS_V6, PROBE, RESOLVER, RESOLVER_V6};
+use crate::plan::{ADDRESS_V4, ADDRESS_V6, PROBE, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE};
 use crate::tun::Tun;
 
 /// What goes by the tunnel.
@@ -83,7 +83,7 @@ impl Tunnel {
     /// # Errors
     /// The process lacks the right, there is a tunnel already, or the kernel lacks a part.
     pub fn open(config: TunnelConfig) -> Result<(Self, Connections, Tun), TunnelError> {
-        let descriptor = kernel::open_tun(crate::DEVICE).map_err(|error| {
+        let descriptor = kernel::open_tun(TUNNEL_DEVICE).map_err(|error| {
             #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
             let what = match error.kind() {
                 io::ErrorKind::PermissionDenied => {
@@ -95,7 +95,7 @@ impl Tunnel {
             };
             failed(what)(error)
         })?;
-        let device = index_of_device().map_err(failed("the TUN device is gone"))?;
+        let device = index_of(TUNNEL_DEVICE).map_err(failed("the TUN device is gone"))?;
         let netlink = Netlink::open(None).map_err(failed("no netlink socket"))?;
         let (v4, v6, port) = listen().map_err(failed("no port can be opened on loopback"))?;
         let names = config.resolves_names.then_some((RESOLVER, RESOLVER_V6));

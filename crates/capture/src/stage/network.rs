@@ -8,7 +8,7 @@ use super::refusal::{Step, StepError};
 use crate::kernel;
 use crate::netlink::Netlink;
 use crate::network::{
-    LOOPBACK, V4, V6, address, default_route, has_v6, index_of_device, link_up, link_up_with, set,
+    LOOPBACK, V4, V6, address, default_route, has_v6, index_of, link_up, link_up_with, set,
     without_link_local,
 };
 use crate::nftables;
@@ -22,7 +22,7 @@ pub(super) fn make_device(mtu: u16) -> Result<OwnedFd, StepError> {
 }
 
 fn configure(mtu: u16) -> io::Result<()> {
-    let index = index_of_device()?;
+    let index = index_of(DEVICE)?;
     let netlink = Netlink::open(None)?;
     netlink.request([link_up(LOOPBACK)])?;
     if has_v6() {
@@ -50,7 +50,7 @@ pub(super) fn allow_ping(group: u32) {
 /// Listens on loopback, and redirects the TCP connections that would leave by the device.
 pub(super) fn listen() -> Result<(TcpListener, Option<TcpListener>), StepError> {
     let (v4, v6, port) = crate::network::listen().map_err(Step::Listeners.failed())?;
-    let redirected = index_of_device().and_then(|index| nftables::redirect(index, port));
+    let redirected = index_of(DEVICE).and_then(|index| nftables::redirect(index, port));
     redirected.map_err(Step::Redirection.failed())?;
     Ok((v4, v6))
 }

@@ -98,6 +98,11 @@ pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandE
 /// An invalid interface name.
 pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandError> {
     let mut policy = InterfacePolicy::new();
+    // What a tunnel carries goes over the other interfaces, of whatever command it is.
+    #[cfg(target_os = "linux")]
+    {
+        policy = policy.without_own_tunnel(manyway_capture::TUNNEL_DEVICE);
+    }
     for rule in &global.interfaces {
         policy = policy.with(rule.rule.clone());
     }

@@ -3,7 +3,7 @@
 use super::hosts::{HOST, WEB, serve_web, web_hash};
 use super::run::{ASK, ECHO};
 use crate::common::lab::{Family, Lab};
-use crate::common::program::{Running, Server, have, wait_until};
+use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
 
 /// Bytes of a download.
 const SIZE: u64 = 1_000_000;
@@ -30,7 +30,7 @@ impl Scene {
 
     fn tunnel(&self) -> Running {
         let tunnel = self.start_tunnel();
-        tunnel.wait_for("the traffic of this machine goes by manyway0");
+        tunnel.wait_for("the traffic of this machine goes by manyway-tun");
         tunnel
     }
 
@@ -69,14 +69,16 @@ fn programs_of_the_machine_reach_the_servers_side_and_manyways_own_packets_stay_
     let port = echo.printed().trim().to_owned();
     assert!(scene.client(&["python3", "-c", ASK, HOST, &port]).starts_with("HELLO\nforbidden\n"));
     // TCP ends in the kernel, so only the datagrams are packets of the device.
-    let sent = scene.client(&["cat", "/sys/class/net/manyway0/statistics/tx_packets"]);
+    let sent = scene.client(&["cat", "/sys/class/net/manyway-tun/statistics/tx_packets"]);
     assert!(sent.trim().parse::<u64>().unwrap() < 100, "{sent}");
+    let status = scene.client(&[MANYWAY, "status"]);
+    assert!(status.contains("tunnel") && !status.contains("manyway-tun"), "{status}");
     scene.start_tunnel().end().expect(1).says("another tunnel runs on this machine");
 
     tunnel.signal("TERM");
     tunnel.end().expect(0);
     assert_eq!(scene.rules(), 0);
-    assert!(!scene.client(&["ip", "link"]).contains("manyway0"));
+    assert!(!scene.client(&["ip", "link"]).contains("manyway-tun"));
     assert!(!scene.downloads());
 }
 
@@ -91,7 +93,7 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     assert!(scene.rules() == rules && scene.downloads());
 
     tunnel.signal("KILL");
-    wait_until("the end of the device", || !scene.client(&["ip", "link"]).contains("manyway0"));
+    wait_until("the end of the device", || !scene.client(&["ip", "link"]).contains("manyway-tun"));
     assert_eq!(scene.client(&["ip", "route", "show", "table", "4455"]), "");
     let next = scene.tunnel();
     assert!(scene.rules() == rules && scene.downloads());

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{Connections, DEVICE, PROBE, RESOLVER, Tun, Tunnel, TunnelConfig};
+use manyway_capture::{Connections, PROBE, RESOLVER, TUNNEL_DEVICE, Tun, Tunnel, TunnelConfig};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -110,10 +110,10 @@ async fn test_itself(connections: &Connections) -> Result<(), CommandError> {
 
 fn announce(global: &GlobalArgs) -> Result<(), CommandError> {
     if global.json {
-        return Ok(json::print(&json!({ "tunnel": DEVICE }))?);
+        return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
     }
     if !global.quiet {
-        note(&format!("the traffic of this machine goes by {DEVICE} until Ctrl-C"));
+        note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
     }
     Ok(())
 }
