@@ -11,7 +11,8 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Gateway, GatewayConfig, Shared};
+use super::Gateway;
+use super::shared::{GatewayConfig, Shared};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{Shared, say};
+use super::shared::{Shared, say};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::error::EgressError;
 use crate::quota::Quota;

@@ -4,17 +4,16 @@ mod datagrams;
 mod dial;
 mod listen;
 mod resolve;
+mod shared;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_session::Session;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::answer::{Answer, Reason, Refusal};
 use crate::destination::{Destination, Host};
@@ -28,59 +27,13 @@ use crate::wire::{read_request, write_answer};
 pub use datagrams::decline_datagrams;
 pub use listen::Access;
 pub use resolve::{Resolve, SystemResolver};
-
-/// Settings of a server's end.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct GatewayConfig {
-    /// Parallel TCP connections of one client, over all its connections. Default 512.
-    pub client_connections: usize,
-    /// Parallel TCP connections of all clients. Default 4096.
-    pub connections: usize,
-    /// Parallel flows of UDP of one client, over all its connections. Default 1024.
-    pub client_flows: usize,
-    /// Parallel flows of UDP of all clients. Default 4096.
-    pub flows: usize,
-    /// Time after which a flow without a datagram from the client ends. Default 2 min (RFC 4787, REQ-5).
-    pub flow_idle: Duration,
-    /// Parallel name look-ups of one client; more wait. Default 8.
-    pub client_lookups: usize,
-    /// Bytes buffered between sockets and streams of one client, beside 8 KiB for each connection. Default 16 MiB.
-    pub client_bytes: usize,
-    /// Time limit for name look-up and connecting, together. Default 10 s.
-    pub connect_timeout: Duration,
-    /// Time limit for a new stream to send its request, and to take the answer. Default 10 s.
-    pub request_timeout: Duration,
-}
-
-impl Default for GatewayConfig {
-    fn default() -> Self {
-        Self {
-            client_connections: 512,
-            connections: 4096,
-            client_flows: 1024,
-            flows: 4096,
-            flow_idle: Duration::from_secs(120),
-            client_lookups: 8,
-            client_bytes: 16 << 20,
-            connect_timeout: Duration::from_secs(10),
-            request_timeout: Duration::from_secs(10),
-        }
-    }
-}
+pub use shared::GatewayConfig;
+use shared::{Shared, say};
 
 /// The server's end, for any number of clients. Clones share its state.
 #[derive(Clone)]
 pub struct Gateway {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    rules: Rules,
-    resolver: Box<dyn Resolve>,
-    connections: Arc<Semaphore>,
-    flows: Arc<Semaphore>,
-    config: GatewayConfig,
 }
 
 impl fmt::Debug for Gateway {
@@ -179,59 +132,6 @@ impl Gateway {
     }
 }
 
-/// A connection, the address it leads to, and its permits until it ends.
-type Opened = (TcpStream, SocketAddr, [OwnedSemaphorePermit; 2]);
-
-impl Shared {
-    async fn open(&self, destination: &Destination, quota: &Quota) -> Result<Opened, Refusal> {
-        // egress 6.1, 6.2
-        let own = quota.connection().ok_or_else(|| {
-            let most = self.config.client_connections;
-            Refusal::with_text(Reason::TooMany, format!("a client may have {most}"))
-        })?;
-        let shared = Arc::clone(&self.connections);
-        let place = shared.try_acquire_owned().map_err(|_| Refusal::new(Reason::TooMany))?;
-        let until = Instant::now() + self.config.connect_timeout;
-        let allowed = self.allowed(destination, quota, until).await?;
-        let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
-        Ok((socket, address, [own, place]))
-    }
-}
-
-impl Shared {
-    /// The addresses of a destination that the rules allow, at least one.
-    async fn allowed(
-        &self,
-        destination: &Destination,
-        quota: &Quota,
-        until: Instant,
-    ) -> Result<Vec<SocketAddr>, Refusal> {
-        if *destination.host() == Host::Resolver {
-            // egress 5.9
-            return resolve::name_servers(destination.port()).await;
-        }
-        let found = resolve::addresses(&*self.resolver, destination, quota, until).await?;
-        let mut allowed = Vec::new();
-        let mut forbidden = None;
-        for ip in found {
-            let address = SocketAddr::new(ip, destination.port());
-            match self.rules.check(address) {
-                Ok(()) => allowed.push(address),
-                Err(class) => forbidden = Some(class),
-            }
-        }
-        if let Some(class) = forbidden.filter(|_| allowed.is_empty()) {
-            // The server does not reveal the addresses of a name.
-            let text = match destination.host() {
-                Host::Ip(_) => format!("{class}; the server's --allow can open it"),
-                Host::Name(_) | Host::Resolver => "the server's --allow can open it".to_owned(),
-            };
-            return Err(Refusal::with_text(Reason::Forbidden, text));
-        }
-        Ok(allowed)
-    }
-}
-
 /// Declines one stream of a client at a server without egress, and returns the reason, for a log.
 // egress 2.4
 pub async fn decline<W, R>(mut send: W, mut receive: R) -> RequestError
@@ -294,19 +194,6 @@ async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
     };
     let _ = say(patience, send, &Answer::Refused(refusal.clone())).await;
     error.unwrap_or(EgressError::Refused(refusal))
-}
-
-/// Sends the answer and finishes the stream; waits only a limited time for a peer that does not read.
-async fn say<W: AsyncWrite + Unpin>(
-    patience: Duration,
-    send: &mut W,
-    answer: &Answer,
-) -> Result<(), EgressError> {
-    let saying = async {
-        write_answer(send, answer).await?;
-        send.shutdown().await
-    };
-    Ok(timeout(patience, saying).await.map_err(|_| EgressError::Late)??)
 }
 
 /// Parallel name look-ups, for all clients.

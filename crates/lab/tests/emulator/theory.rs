@@ -1,7 +1,7 @@
 //! Links compared with their settings: as `manyway-lab validate`, with the same bounds.
 
 use manyway_lab::validation::{Extent, Options, Property, Report, Row, run, text};
-use manyway_sim::nightly::few_or_many;
+use manyway_sim::nightly::{few_or_many, is_nightly};
 
 use crate::common::{Turn, measured};
 
@@ -59,7 +59,10 @@ fn codel_drops_and_marks_as_specified() {
 
 #[test]
 fn a_core_carries_a_gigabit() {
-    holds(Property::Speed);
+    // A machine with other work has to repeat it.
+    if is_nightly() {
+        holds(Property::Speed);
+    }
 }
 
 fn holds(property: Property) {
