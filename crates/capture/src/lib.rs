@@ -55,7 +55,8 @@ pub use self::connections::Connections;
 pub use self::error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use self::plan::{
-    ADDRESS_V4, ADDRESS_V6, Config, DEVICE, Launcher, PROBE, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE,
+    ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, RESOLVER, RESOLVER_V6,
+    TUNNEL_DEVICE,
 };
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};

@@ -34,6 +34,7 @@ const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_TABLE: u16 = 15;
 /// From `linux/fib_rules.h`.
 const TO_TABLE: u8 = 1;
+const COMES_FROM: u16 = 3;
 const PRIORITY: u16 = 6;
 const SUPPRESS_PREFIX_LENGTH: u16 = 14;
 const RULE_TABLE: u16 = 15;
@@ -77,7 +78,7 @@ fn is_own_route(line: &str) -> bool {
 pub(crate) fn listen() -> io::Result<(TcpListener, Option<TcpListener>, u16)> {
     let v4 = bind(Domain::IPV4, (Ipv4Addr::LOCALHOST, 0).into())?;
     let port = v4.local_addr()?.port();
-    let v6 = if has_v6() { Some(bind(Domain::IPV6, (Ipv6Addr::LOCALHOST, port).into())?) } else { None };
+    let v6 = if may_use_v6() { Some(bind(Domain::IPV6, (Ipv6Addr::LOCALHOST, port).into())?) } else { None };
     Ok((v4, v6, port))
 }
 
@@ -98,6 +99,11 @@ pub(crate) fn index_of(device: &str) -> io::Result<u32> {
 
 pub(crate) fn has_v6() -> bool {
     Path::new("/proc/net/if_inet6").exists()
+}
+
+/// Whether IPv6 can be used now: the kernel may have it, and the administrator may have switched it off.
+pub(crate) fn may_use_v6() -> bool {
+    has_v6() && std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
 /// Writes a setting of this network; where `/proc/sys` is read-only, as in containers, it stays as it is.
@@ -179,6 +185,8 @@ impl Rule {
     fn message(self, kind: u16, verb: Verb) -> Message {
         let fixed = [self.family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0];
         let message = Message::new(kind, verb, &fixed)
+            // What this host sends, not what it forwards.
+            .with(COMES_FROM, b"lo\0")
             .with(PRIORITY, &self.priority.to_ne_bytes())
             .with(RULE_TABLE, &self.table.to_ne_bytes());
         if self.leaves_default_out {

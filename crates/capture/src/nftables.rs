@@ -19,6 +19,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use rustix::net::netlink;
 
 use crate::netlink::{Attributes, Message, Netlink, Verb};
+use crate::network::LOOPBACK;
 
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -42,7 +43,6 @@ const META_PROTOCOL: u32 = 16;
 const V4: u8 = 2;
 const V6: u8 = 10;
 /// Where a field of a packet is counted from.
-const NETWORK: u32 = 1;
 const TRANSPORT: u32 = 2;
 const REGISTER: u32 = 1;
 const EQUAL: u32 = 0;
@@ -122,22 +122,17 @@ fn tcp_to(device: u32, port: u16) -> Rule {
     rule
 }
 
-/// Queries for names that do not go to this host itself.
+/// Queries for names that leave this host.
 fn queries(family: u8, protocol: u8) -> Rule {
-    // A loopback destination begins with 127, or is ::1.
-    let (destination, loopback) = match family {
-        V4 => (payload(NETWORK, 16, 1), vec![127]),
-        _ => (payload(NETWORK, 24, 16), Ipv6Addr::LOCALHOST.octets().to_vec()),
-    };
     vec![
+        meta(META_DEVICE),
+        compare(UNEQUAL, &LOOPBACK.to_ne_bytes()),
         meta(META_FAMILY),
         compare(EQUAL, &[family]),
         meta(META_PROTOCOL),
         compare(EQUAL, &[protocol]),
         payload(TRANSPORT, 2, 2),
         compare(EQUAL, &DNS.to_be_bytes()),
-        destination,
-        compare(UNEQUAL, &loopback),
     ]
 }
 

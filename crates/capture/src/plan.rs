@@ -21,6 +21,9 @@ pub const PROBE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
 /// As [`RESOLVER`], over IPv6, for a tunnel.
 pub const RESOLVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 2);
 
+/// The largest MTU of a TUN device, with which no datagram is cut into fragments, which are dropped.
+pub const LARGEST_MTU: u16 = 65_521;
+
 /// How to make the namespace.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

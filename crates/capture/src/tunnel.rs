@@ -10,8 +10,7 @@ use crate::connections::Connections;
 use crate::kernel;
 use crate::netlink::{Netlink, Verb, ensure};
 use crate::network::{
-    MAIN_TABLE, Rule, V4, V6, address, await_v6, has_v6, index_of, link_up_with, listen, route,
-    without_link_local,
+    MAIN_TABLE, Rule, V4, V6, address, index_of, link_up_with, listen, route, without_link_local,
 };
 use crate::nftables;
 use crate::plan::{ADDRESS_V4, ADDRESS_V6, PROBE, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE};
@@ -50,8 +49,12 @@ pub struct Tunnel {
     config: TunnelConfig,
     device: u32,
     netlink: Netlink,
+    /// The port of the listeners.
+    port: u16,
+    /// Whether IPv6 can be used.
+    has_v6: bool,
     /// Keeps the rules of nftables.
-    _owner: Netlink,
+    owner: Option<Netlink>,
 }
 
 /// Why there is no tunnel.
@@ -78,7 +81,7 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> TunnelError {
 }
 
 impl Tunnel {
-    /// Makes the device and redirects to the listeners what leaves by it. Nothing does before [`Tunnel::take_over`].
+    /// Makes the device and the listeners. Nothing goes there before [`Tunnel::take_over`].
     ///
     /// # Errors
     /// The process lacks the right, there is a tunnel already, or the kernel lacks a part.
@@ -98,10 +101,8 @@ impl Tunnel {
         let device = index_of(TUNNEL_DEVICE).map_err(failed("the TUN device is gone"))?;
         let netlink = Netlink::open(None).map_err(failed("no netlink socket"))?;
         let (v4, v6, port) = listen().map_err(failed("no port can be opened on loopback"))?;
-        let names = config.resolves_names.then_some((RESOLVER, RESOLVER_V6));
-        let owner = nftables::redirect_while_open(device, port, names)
-            .map_err(failed("TCP cannot be redirected by nftables (Linux 5.12 with NAT is needed)"))?;
-        let tunnel = Self { config, device, netlink, _owner: owner };
+        let has_v6 = v6.is_some();
+        let tunnel = Self { config, device, netlink, port, has_v6, owner: None };
         tunnel.configure().map_err(failed("the TUN device cannot be set up"))?;
         let connections = Connections::new(v4.into(), v6.map(Into::into)).map_err(failed("no runtime"))?;
         let tun = Tun::new(descriptor, tunnel.config.mtu).map_err(failed("no runtime"))?;
@@ -112,9 +113,13 @@ impl Tunnel {
     ///
     /// # Errors
     /// The kernel refuses a route or rule. What was done is taken back when the tunnel is dropped.
-    pub fn take_over(&self) -> Result<(), TunnelError> {
+    pub fn take_over(&mut self) -> Result<(), TunnelError> {
         self.remove_rules();
-        await_v6();
+        let names = self.config.resolves_names.then_some((RESOLVER, RESOLVER_V6));
+        let redirected = nftables::redirect_while_open(self.device, self.port, names);
+        self.owner = Some(redirected.map_err(failed(
+            "TCP cannot be redirected by nftables (Linux 5.12 with NAT is needed, and no other table inet manyway)",
+        ))?);
         self.restore().map(drop).map_err(failed("a route or rule cannot be set"))
     }
 
@@ -122,39 +127,69 @@ impl Tunnel {
     /// whether anything was missing. Costs some ten system calls.
     ///
     /// # Errors
-    /// The kernel refuses one of them, for instance because the device is gone.
+    /// The kernel refuses one of them. If the device is there still ([`Tunnel::is_there`]), a later call may succeed.
     pub fn restore(&self) -> io::Result<bool> {
-        let mut was_missing = self.configure()?;
+        // A device that was set down takes no route.
+        self.put_back().or_else(|_| {
+            self.configure()?;
+            self.put_back().map(|_| true)
+        })
+    }
+
+    /// Whether the device exists.
+    pub fn is_there(&self) -> bool {
+        index_of(TUNNEL_DEVICE).is_ok_and(|index| index == self.device)
+    }
+
+    fn put_back(&self) -> io::Result<bool> {
+        let mut was_missing = self.ensure_addresses()?;
         let own = [RESOLVER.into(), PROBE.into(), IpAddr::V6(RESOLVER_V6)].map(IpNet::from).to_vec();
+        let by_device = Some(self.device);
         for (networks, device) in
-            [(&own, Some(self.device)), (&self.config.routes, Some(self.device)), (&self.config.bypass, None)]
+            [(&own, by_device), (&self.config.routes, by_device), (&self.config.bypass, None)]
         {
-            for network in networks.iter().filter(|network| network.addr().is_ipv4() || has_v6()) {
+            for network in networks.iter().filter(|network| network.addr().is_ipv4() || self.has_v6) {
                 was_missing |= ensure(&self.netlink, route(Verb::CreateNew, TABLE, *network, device))?;
             }
         }
-        for rule in rules() {
+        for rule in self.rules() {
             was_missing |= ensure(&self.netlink, rule.create())?;
         }
         Ok(was_missing)
     }
 
-    fn configure(&self) -> io::Result<bool> {
-        let mut was_missing = false;
-        if has_v6() {
+    fn configure(&self) -> io::Result<()> {
+        if self.has_v6 {
+            // Where this is refused, packets of neighbour discovery come out of the device and are dropped.
             let _ = self.netlink.request([without_link_local(self.device)]);
         }
         self.netlink.request([link_up_with(self.device, self.config.mtu)])?;
-        was_missing |= ensure(&self.netlink, address(V4, self.device, &ADDRESS_V4.octets()))?;
-        if has_v6() {
+        self.ensure_addresses().map(drop)
+    }
+
+    fn ensure_addresses(&self) -> io::Result<bool> {
+        let mut was_missing = ensure(&self.netlink, address(V4, self.device, &ADDRESS_V4.octets()))?;
+        if self.has_v6 {
             was_missing |= ensure(&self.netlink, address(V6, self.device, &ADDRESS_V6.octets()))?;
         }
         Ok(was_missing)
     }
 
+    /// More specific routes than default ones come first, then the tunnel; what it leaves out goes as without it.
+    fn rules(&self) -> Vec<Rule> {
+        let families = if self.has_v6 { &[V4, V6][..] } else { &[V4] };
+        let of_family = |family: &u8| {
+            [
+                Rule { family: *family, priority: PRIORITY, table: MAIN_TABLE, leaves_default_out: true },
+                Rule { family: *family, priority: PRIORITY + 1, table: TABLE, leaves_default_out: false },
+            ]
+        };
+        families.iter().flat_map(of_family).collect()
+    }
+
     /// Removes the rules, also those that a killed process left.
     fn remove_rules(&self) {
-        for rule in rules() {
+        for rule in self.rules() {
             for _ in 0..MOST_LEFT {
                 if self.netlink.request([rule.delete()]).is_err() {
                     break;
@@ -168,18 +203,6 @@ impl Drop for Tunnel {
     fn drop(&mut self) {
         self.remove_rules();
     }
-}
-
-/// More specific routes than default ones come first, then the tunnel; what it leaves out goes as without it.
-fn rules() -> Vec<Rule> {
-    let families = if has_v6() { &[V4, V6][..] } else { &[V4] };
-    let of_family = |family: &u8| {
-        [
-            Rule { family: *family, priority: PRIORITY, table: MAIN_TABLE, leaves_default_out: true },
-            Rule { family: *family, priority: PRIORITY + 1, table: TABLE, leaves_default_out: false },
-        ]
-    };
-    families.iter().flat_map(of_family).collect()
 }
 
 /// The routing table of the tunnel, and the priority of its rules: before that of the main table, 32766.

@@ -14,6 +14,7 @@ use crate::datagram::{DATAGRAM, Datagram, FRAME};
 use crate::destination::Destination;
 use crate::error::EgressError;
 use crate::order::Resequencer;
+use crate::quota::Quota;
 use crate::request::Request;
 
 /// Opens a flow of UDP datagrams: the server's end gets a socket of its own. Datagrams may be sent at once; a refusal
@@ -28,7 +29,7 @@ pub async fn open_flow<S: Session>(
 ) -> Result<(FlowSender, FlowReceiver), EgressError> {
     let (send, receive) = session.open().await?;
     let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
-    let (mut sender, receiver) = flow(halves);
+    let (mut sender, receiver) = flow(halves, &Quota::unlimited());
     let mut frame = Vec::new();
     Request::Datagrams(destination.cloned()).encode(&mut frame);
     sender.send_frame(frame).await?;
@@ -36,10 +37,10 @@ pub async fn open_flow<S: Session>(
 }
 
 /// The halves of a stream, as those of a flow.
-pub(crate) fn flow((sender, receiver): MessageHalves) -> (FlowSender, FlowReceiver) {
+pub(crate) fn flow((sender, receiver): MessageHalves, quota: &Quota) -> (FlowSender, FlowReceiver) {
     let now = Instant::now();
     let sender = FlowSender { sender, next: 0, allowance: Allowance::new(now) };
-    (sender, FlowReceiver { receiver, order: Resequencer::new(now), peer: None, has_ended: false })
+    (sender, FlowReceiver { receiver, order: Resequencer::new(now, quota), peer: None, has_ended: false })
 }
 
 /// Sends the datagrams of a flow. Dropping it ends the flow.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::datagram::Datagram;
+use crate::quota::Quota;
 
 /// A resequencing buffer. A datagram that arrives ahead of others waits for them, but only as long as they lately took:
 /// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
 /// datagram is delivered at once, out of order: whoever cannot use it drops it.
 ///
-/// It delays a datagram by at most [`LONGEST`], and holds at most [`MOST_BYTES`].
+/// It delays a datagram by at most [`LONGEST`], and holds at most [`MOST_BYTES`], and no more than the quota has left.
 // egress 8.6
 #[derive(Debug)]
 pub(crate) struct Resequencer {
@@ -26,10 +27,12 @@ pub(crate) struct Resequencer {
     /// Gaps that were not waited for any longer: the number after each, its first number, and when it was noticed.
     given_up: BTreeMap<u64, (u64, Instant)>,
     lateness: Lateness,
+    /// What waits is taken from it.
+    quota: Quota,
 }
 
 impl Resequencer {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant, quota: &Quota) -> Self {
         Self {
             next: 0,
             waiting: BTreeMap::new(),
@@ -38,6 +41,7 @@ impl Resequencer {
             ready: VecDeque::new(),
             given_up: BTreeMap::new(),
             lateness: Lateness { now: FIRST, before: FIRST, since: now },
+            quota: quota.clone(),
         }
     }
 
@@ -52,9 +56,19 @@ impl Resequencer {
             self.ready.push_back(datagram);
             return;
         }
-        self.waiting_bytes += datagram.payload.len();
+        let size = datagram.payload.len();
+        while !self.quota.take(size) {
+            if self.waiting.is_empty() {
+                // It cannot wait.
+                self.next = number.saturating_add(1);
+                self.ready.push_back(datagram);
+                return;
+            }
+            self.give_up_gap();
+        }
+        self.waiting_bytes += size;
         if let Some((_, replaced)) = self.waiting.insert(number, (now, datagram)) {
-            self.waiting_bytes -= replaced.payload.len();
+            self.release(replaced.payload.len());
         }
         if number == self.next {
             if let Some(since) = self.gap_since {
@@ -107,11 +121,16 @@ impl Resequencer {
     fn advance(&mut self) {
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.next) {
             let (_, datagram) = entry.remove();
-            self.waiting_bytes -= datagram.payload.len();
+            self.release(datagram.payload.len());
             self.ready.push_back(datagram);
             self.next = self.next.saturating_add(1);
         }
-        self.gap_since = self.waiting.values().map(|(arrival, _)| *arrival).min();
+        self.gap_since = self.waiting.first_key_value().map(|(_, (arrival, _))| *arrival);
+    }
+
+    fn release(&mut self, bytes: usize) {
+        self.waiting_bytes -= bytes;
+        self.quota.give_back(bytes);
     }
 }
 
@@ -121,6 +140,12 @@ fn nearest(next: u64, low: u32) -> u64 {
     let ahead = low.wrapping_sub(next as u32);
     let behind = u64::from(ahead.wrapping_neg());
     if ahead >> 31 == 0 || behind > next { next.saturating_add(u64::from(ahead)) } else { next - behind }
+}
+
+impl Drop for Resequencer {
+    fn drop(&mut self) {
+        self.quota.give_back(self.waiting_bytes);
+    }
 }
 
 /// How late datagrams were that others had overtaken: the most in this period and in the one before.
@@ -155,7 +180,7 @@ const SHORTEST: Duration = Duration::from_millis(2);
 pub(crate) const LONGEST: Duration = Duration::from_millis(100);
 /// A measured lateness counts for one to two of these.
 const PERIOD: Duration = Duration::from_secs(5);
-/// Most bytes and datagrams that wait.
+/// Most bytes and datagrams that wait, as far as the quota allows.
 const MOST_BYTES: usize = 1 << 20;
 const MOST: usize = 4096;
 /// Gaps that are remembered.
@@ -186,7 +211,7 @@ mod tests {
     #[test]
     fn what_arrives_in_order_is_not_delayed() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         for number in 0..5 {
             buffer.push(now, datagram(number));
             assert_eq!(numbers(&mut buffer, now), [number]);
@@ -197,7 +222,7 @@ mod tests {
     #[test]
     fn an_overtaken_datagram_is_put_back_in_its_place() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         for number in [0, 2, 3] {
             buffer.push(now, datagram(number));
         }
@@ -209,7 +234,7 @@ mod tests {
     #[test]
     fn a_lost_datagram_delays_those_behind_it_by_the_measured_lateness_alone() {
         let mut now = Instant::now();
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         // For 12 s nothing is late by more than 8 ms.
         for number in (0..1200).step_by(2) {
             buffer.push(now, datagram(number + 1));
@@ -232,7 +257,7 @@ mod tests {
     #[test]
     fn nothing_waits_longer_than_the_limit_however_late_others_were() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         buffer.push(now, datagram(1));
         buffer.push(now + ms(3000), datagram(0));
         assert_eq!(numbers(&mut buffer, now + ms(3000)).len(), 2);
@@ -243,16 +268,32 @@ mod tests {
     #[test]
     fn the_bytes_that_wait_are_bounded() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         for number in 1..100 {
             buffer.push(now, sized(number, 60_000));
             assert!(buffer.waiting_bytes <= MOST_BYTES);
         }
-        let mut buffer = Resequencer::new(now);
+        let mut buffer = Resequencer::new(now, &Quota::unlimited());
         for number in 1..10_000 {
             buffer.push(now, datagram(2 * number));
             assert!(buffer.waiting.len() <= MOST && buffer.given_up.len() <= MOST_GAPS);
         }
+    }
+
+    #[test]
+    fn what_waits_is_taken_from_the_quota_and_without_one_nothing_waits() {
+        let now = Instant::now();
+        let quota = Quota::new(1, 1, 1, 1000);
+        let mut buffer = Resequencer::new(now, &quota);
+        buffer.push(now, sized(1, 600));
+        assert_eq!((numbers(&mut buffer, now), quota.free_bytes()), (vec![], 400));
+        buffer.push(now, sized(3, 600));
+        assert_eq!((numbers(&mut buffer, now), quota.free_bytes()), (vec![1], 400));
+        buffer.push(now, sized(9, 2000));
+        assert_eq!((numbers(&mut buffer, now), quota.free_bytes()), (vec![3, 9], 1000));
+        buffer.push(now, sized(11, 500));
+        drop(buffer);
+        assert_eq!(quota.free_bytes(), 1000);
     }
 
     #[test]
@@ -270,7 +311,7 @@ mod tests {
             steps in prop::collection::vec(0..40_u64, 60),
         ) {
             let mut now = Instant::now();
-            let mut buffer = Resequencer::new(now);
+            let mut buffer = Resequencer::new(now, &Quota::unlimited());
             let mut delivered = Vec::new();
             for (number, step) in arrivals.into_iter().zip(steps) {
                 now += ms(step);

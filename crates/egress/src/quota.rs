@@ -64,12 +64,12 @@ impl Quota {
 
     /// Takes this many bytes if they are available.
     // The counter orders no other memory.
-    fn take(&self, bytes: usize) -> bool {
+    pub(crate) fn take(&self, bytes: usize) -> bool {
         let less = |left: usize| left.checked_sub(bytes);
         self.bytes.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    fn give_back(&self, bytes: usize) {
+    pub(crate) fn give_back(&self, bytes: usize) {
         self.bytes.left.fetch_add(bytes, Ordering::Relaxed);
     }
 }

@@ -124,6 +124,55 @@ async fn the_resolver_is_reached_on_its_port_alone() {
     assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
 }
 
+// egress 5.9, 8.8
+#[tokio::test]
+async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_another_is_asked_when_it_is_silent()
+{
+    let (first, _) = socket("127.0.0.1").await;
+    let (second, _) = socket("127.0.0.1").await;
+    let (other, to_other) = socket("127.0.0.1").await;
+    let servers = vec![first.local_addr().unwrap(), second.local_addr().unwrap()];
+    let names = Names { servers, ..Names::default() };
+    let (client, _, _) =
+        serve_flows(gateway(&["127.0.0.1:1-1", &to_other.to_string()], GatewayConfig::default(), names));
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+
+    let (mut sender, mut receiver) = open_flow(&client, Some(&resolver)).await.unwrap();
+    for asked in [&first, &first, &second] {
+        sender.send(None, b"question").unwrap();
+        receive(asked).await;
+    }
+    sender.send(None, b"question").unwrap();
+    let (_, source) = receive(&second).await;
+    second.send_to(b"answer", source).await.unwrap();
+    assert_eq!(next(&mut receiver).await, ("answer".to_owned(), None));
+    assert_eq!(receiver.peer(), None, "its address is not told");
+
+    // In a flow for something else, too.
+    let (mut sender, mut receiver) = open_flow(&client, Some(&to_other)).await.unwrap();
+    sender.send(None, b"hello").unwrap();
+    receive(&other).await;
+    sender.send(Some(&resolver), b"question").unwrap();
+    let (_, source) = receive(&first).await;
+    first.send_to(b"answer", source).await.unwrap();
+    assert_eq!(next(&mut receiver).await, ("answer".to_owned(), Some(resolver.to_string())));
+}
+
+// egress 8.3
+#[tokio::test]
+async fn a_look_up_that_takes_long_stops_no_other_datagrams_of_its_flow() {
+    let (server, to_server) = socket("127.0.0.1").await;
+    let names = Names { is_mute: true, ..Names::default() };
+    let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
+    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    let silent = Destination::parse("silent.test", 80).unwrap();
+    sender.send(Some(&silent), b"lost").unwrap();
+    sender.send(None, b"question").unwrap();
+    let (_, source) = receive(&server).await;
+    server.send_to(b"answer", source).await.unwrap();
+    assert_eq!(next(&mut receiver).await, ("answer".to_owned(), None));
+}
+
 // egress 6.5
 #[tokio::test]
 async fn flows_are_limited_and_end_when_they_are_idle() {

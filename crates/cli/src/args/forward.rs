@@ -97,6 +97,9 @@ impl FromStr for ForwardRule {
         let host_port =
             host_port.parse().map_err(|_| format!("{host_port} is not a port number (1 to 65535)"))?;
         let destination = Destination::parse(host, host_port).map_err(|error| error.to_string())?;
+        if protocol == Protocol::Udp && address.is_unspecified() {
+            return Err("answers to datagrams leave from one address: name it instead of all".to_owned());
+        }
         Ok(Self { listen: SocketAddr::new(address, port), destination, protocol })
     }
 }
@@ -167,6 +170,7 @@ mod tests {
             "nowhere:8080:example.org:80",
             "65536:example.org:80",
             "8080:example.org:80/sctp",
+            "*:8080:example.org:80/udp",
         ] {
             assert!(wrong.parse::<ForwardRule>().is_err(), "{wrong}");
         }

@@ -253,7 +253,10 @@ fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Ga
     let own = SystemAddresses::with_advertised(advertised.iter().map(SocketAddr::ip));
     let mut config = GatewayConfig::default();
     // egress 6.2
-    config.connections = config.connections.min(raise_limit() / 2);
+    let files = raise_limit();
+    config.connections = config.connections.min(files / 2);
+    // A flow has a socket for each family.
+    config.flows = config.flows.min(files / 8);
     let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own));
     Ok(Some(Gateway::new(rules, config)))
 }

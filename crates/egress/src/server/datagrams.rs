@@ -1,8 +1,10 @@
 //! A client's flow of datagrams: one socket for each family of addresses, as behind a NAT (RFC 4787).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,6 +14,7 @@ use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Gateway;
+use super::resolve::DNS;
 use super::shared::{GatewayConfig, Shared};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
@@ -33,7 +36,7 @@ impl Gateway {
         quota: &Quota,
         halves: MessageHalves,
     ) -> Result<Volume, RequestError> {
-        let (mut sender, mut receiver) = flow(halves);
+        let (mut sender, mut receiver) = flow(halves, quota);
         let mut early = VecDeque::new();
         let until = Instant::now() + self.shared.config.request_timeout;
         let destination = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
@@ -59,18 +62,20 @@ impl Gateway {
         };
         let mut remote = Remote::new(&self.shared, quota);
         if let Some(destination) = destination {
-            let found = remote.resolve(destination, &mut receiver, &mut early).await;
+            let found = resolve((&self.shared, quota), destination, &mut receiver, &mut early).await;
             match found {
                 Ok(addresses) => remote.usual = addresses,
                 Err(error) => return Err(refuse(&mut sender, error).await),
             }
         }
         let mut frame = Vec::new();
-        Answer::Done(remote.usual.first().copied()).encode(&mut frame);
+        // The addresses of name servers are the server's own affair.
+        let is_told = destination.is_some_and(|it| *it.host() != Host::Resolver);
+        Answer::Done(remote.usual.first().copied().filter(|_| is_told)).encode(&mut frame);
         sender.send_frame(frame).await?;
         let mut volume = Volume::default();
         for datagram in early {
-            volume.received += remote.send(&datagram).await;
+            volume.received += remote.send(datagram);
         }
         let mut idle = Instant::now() + self.shared.config.flow_idle;
         loop {
@@ -78,13 +83,14 @@ impl Gateway {
                 arrival = receiver.arrival() => match arrival? {
                     Some(Arrival::Datagram(datagram)) => {
                         idle = Instant::now() + self.shared.config.flow_idle;
-                        volume.received += remote.send(&datagram).await;
+                        volume.received += remote.send(datagram);
                     }
                     Some(Arrival::Frame(_)) => {
                         return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
                     }
                     None => return Ok(volume),
                 },
+                found = looked_up(&mut remote.lookup) => volume.received += remote.on_found(found),
                 ready = remote.sockets.readable() => volume.sent += remote.answer(ready?, &mut sender)?,
                 () = sleep_until(idle) => return Ok(volume),
             }
@@ -95,7 +101,7 @@ impl Gateway {
 /// Declines a flow of a client at a server without egress, and returns the reason, for a log.
 // egress 2.4
 pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
-    let (mut sender, mut receiver) = flow(halves);
+    let (mut sender, mut receiver) = flow(halves, &Quota::new(0, 0, 0, 0));
     let until = Instant::now() + GatewayConfig::default().request_timeout;
     let (destination, error) = match timeout_at(until, request_of(&mut receiver, &mut VecDeque::new())).await
     {
@@ -153,12 +159,13 @@ async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
     error
 }
 
-/// Keeps a datagram that came too early; the oldest makes room.
+/// Keeps a datagram that came too early; the oldest make room.
 fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
-    if early.len() == MOST_EARLY {
+    early.push_back(datagram);
+    let bytes = |early: &VecDeque<Datagram>| early.iter().map(|it| it.payload.len()).sum::<usize>();
+    while early.len() > MOST_EARLY || (early.len() > 1 && bytes(early) > MOST_EARLY_BYTES) {
         early.pop_front();
     }
-    early.push_back(datagram);
 }
 
 /// The other side of a flow.
@@ -170,64 +177,106 @@ struct Remote<'a> {
     usual: Vec<SocketAddr>,
     /// Datagrams to them since one of them answered.
     unanswered: usize,
-    /// Where the client sent to, and when; only those may answer (RFC 4787, section 5).
-    peers: BTreeMap<SocketAddr, Instant>,
-    /// What named hosts are.
-    names: BTreeMap<Destination, SocketAddr>,
+    /// Where the client sent to; only those may answer (RFC 4787, section 5).
+    peers: BTreeMap<SocketAddr, Peer>,
+    /// What named hosts are; `None` is one that was not found, or is forbidden.
+    names: BTreeMap<Destination, Option<SocketAddr>>,
+    /// The look-up of a named host that is under way.
+    lookup: Option<Lookup<'a>>,
+}
+
+/// An address that the client sent to.
+#[derive(Debug)]
+struct Peer {
+    last: Instant,
+    /// Whether the client asked for the resolver, and knows no address of it.
+    is_resolver: bool,
+}
+
+/// Finds the address of the destination of the flow, and keeps what arrives meanwhile.
+async fn resolve(
+    (shared, quota): (&Shared, &Quota),
+    destination: &Destination,
+    receiver: &mut FlowReceiver,
+    early: &mut VecDeque<Datagram>,
+) -> Result<Vec<SocketAddr>, EgressError> {
+    let until = Instant::now() + shared.config.connect_timeout;
+    let finding = shared.allowed(destination, quota, until);
+    tokio::pin!(finding);
+    loop {
+        tokio::select! {
+            found = &mut finding => {
+                let mut found = found?;
+                if *destination.host() != Host::Resolver {
+                    found.truncate(1);
+                }
+                return Ok(found);
+            }
+            arrival = receiver.arrival() => match arrival? {
+                Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+                Some(Arrival::Frame(_)) => {
+                    return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
+                }
+                None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            },
+        }
+    }
+}
+
+/// A look-up, and the datagrams that wait for it.
+struct Lookup<'a> {
+    destination: Destination,
+    waiting: VecDeque<Datagram>,
+    finding: Pin<Box<dyn Future<Output = Result<Vec<SocketAddr>, Refusal>> + Send + 'a>>,
+}
+
+/// Waits for the look-up that is under way; without one, for ever.
+async fn looked_up(lookup: &mut Option<Lookup<'_>>) -> Option<SocketAddr> {
+    match lookup {
+        Some(lookup) => (&mut lookup.finding).await.ok()?.first().copied(),
+        None => std::future::pending().await,
+    }
 }
 
 impl<'a> Remote<'a> {
     fn new(shared: &'a Shared, quota: &'a Quota) -> Self {
-        let sockets = Sockets::default();
         Self {
             shared,
             quota,
-            sockets,
+            sockets: Sockets::default(),
             usual: Vec::new(),
             unanswered: 0,
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
+            lookup: None,
         }
     }
 
-    /// Finds the address of the destination of the flow, and keeps what arrives meanwhile.
-    async fn resolve(
-        &self,
-        destination: &Destination,
-        receiver: &mut FlowReceiver,
-        early: &mut VecDeque<Datagram>,
-    ) -> Result<Vec<SocketAddr>, EgressError> {
-        let until = Instant::now() + self.shared.config.connect_timeout;
-        let finding = self.shared.allowed(destination, self.quota, until);
-        tokio::pin!(finding);
-        loop {
-            tokio::select! {
-                found = &mut finding => {
-                    let mut found = found?;
-                    if *destination.host() != Host::Resolver {
-                        found.truncate(1);
-                    }
-                    return Ok(found);
-                }
-                arrival = receiver.arrival() => match arrival? {
-                    Some(Arrival::Datagram(datagram)) => keep(early, datagram),
-                    Some(Arrival::Frame(_)) => {
-                        return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
-                    }
-                    None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                },
+    /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network. One
+    /// to a name waits for its look-up; others go on meanwhile.
+    fn send(&mut self, datagram: Datagram) -> u64 {
+        let Some(destination) = &datagram.address else {
+            return self.next_usual().map_or(0, |address| self.send_to(address, &datagram, false));
+        };
+        if let Host::Ip(ip) = destination.host() {
+            let address = SocketAddr::new(ip.to_canonical(), destination.port());
+            return self.send_to(address, &datagram, false);
+        }
+        match self.names.get(destination) {
+            Some(Some(address)) => {
+                let is_resolver = *destination.host() == Host::Resolver;
+                self.send_to(*address, &datagram, is_resolver)
+            }
+            Some(None) => 0,
+            None => {
+                self.look_up(datagram);
+                0
             }
         }
     }
 
-    /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network.
-    async fn send(&mut self, datagram: &Datagram) -> u64 {
-        let address = match &datagram.address {
-            None => self.next_usual(),
-            Some(destination) => self.address_of(destination).await,
-        };
-        let Some(address) = address else { return 0 };
-        if !self.note(address) {
+    fn send_to(&mut self, address: SocketAddr, datagram: &Datagram, is_resolver: bool) -> u64 {
+        if !self.note(address, is_resolver) {
             return 0;
         }
         match self.sockets.send(address, &datagram.payload) {
@@ -239,6 +288,31 @@ impl<'a> Remote<'a> {
         }
     }
 
+    /// Looks up the name of a datagram, one at a time: those to other names are lost meanwhile.
+    fn look_up(&mut self, datagram: Datagram) {
+        let Some(destination) = datagram.address.clone() else { return };
+        if let Some(lookup) = &mut self.lookup {
+            if lookup.destination == destination {
+                keep(&mut lookup.waiting, datagram);
+            }
+            return;
+        }
+        let until = Instant::now() + self.shared.config.connect_timeout;
+        let (shared, quota, wanted) = (self.shared, self.quota, destination.clone());
+        let finding = Box::pin(async move { shared.allowed(&wanted, quota, until).await });
+        self.lookup = Some(Lookup { destination, waiting: VecDeque::from([datagram]), finding });
+    }
+
+    /// A look-up has ended: what waited for it is sent. Returns its bytes.
+    fn on_found(&mut self, found: Option<SocketAddr>) -> u64 {
+        let Some(Lookup { destination, waiting, .. }) = self.lookup.take() else { return 0 };
+        if self.names.len() >= MOST_NAMES {
+            self.names.pop_first();
+        }
+        self.names.insert(destination, found);
+        waiting.into_iter().map(|datagram| self.send(datagram)).sum()
+    }
+
     /// A program that gets no answer asks again, and then the next name server is asked. Two questions belong together:
     /// those for the addresses of both families.
     fn next_usual(&mut self) -> Option<SocketAddr> {
@@ -247,43 +321,26 @@ impl<'a> Remote<'a> {
         self.usual.get(turn).copied()
     }
 
-    /// The address of a destination that a datagram named, if it is allowed.
-    async fn address_of(&mut self, destination: &Destination) -> Option<SocketAddr> {
-        if let Host::Ip(ip) = destination.host() {
-            return Some(SocketAddr::new(ip.to_canonical(), destination.port()));
-        }
-        if let Some(known) = self.names.get(destination) {
-            return Some(*known);
-        }
-        if self.names.len() >= MOST_NAMES {
-            return None;
-        }
-        let until = Instant::now() + self.shared.config.connect_timeout;
-        let found = self.shared.allowed(destination, self.quota, until).await.ok()?;
-        let address = *found.first()?;
-        self.names.insert(destination.clone(), address);
-        Some(address)
-    }
-
     /// Notes that the client sends to an address; returns false if it must not.
-    fn note(&mut self, address: SocketAddr) -> bool {
+    fn note(&mut self, address: SocketAddr, is_resolver: bool) -> bool {
         let now = Instant::now();
-        if let Some(last) = self.peers.get_mut(&address) {
-            *last = now;
+        if let Some(peer) = self.peers.get_mut(&address) {
+            (peer.last, peer.is_resolver) = (now, is_resolver);
             return true;
         }
         // The destination of the flow was checked; it may be the resolver, which no rule allows.
-        let is_named = self.usual.contains(&address) || self.names.values().any(|named| *named == address);
+        let is_named =
+            self.usual.contains(&address) || self.names.values().any(|named| *named == Some(address));
         if !is_named && let Err(class) = self.shared.rules.check(address) {
             tracing::debug!(%address, %class, "a datagram goes to a forbidden address");
             return false;
         }
         if self.peers.len() >= MOST_PEERS
-            && let Some(oldest) = self.peers.iter().min_by_key(|(_, last)| **last).map(|(it, _)| *it)
+            && let Some(oldest) = self.peers.iter().min_by_key(|(_, peer)| peer.last).map(|(it, _)| *it)
         {
             self.peers.remove(&oldest);
         }
-        self.peers.insert(address, now);
+        self.peers.insert(address, Peer { last: now, is_resolver });
         true
     }
 
@@ -293,11 +350,13 @@ impl<'a> Remote<'a> {
         for _ in 0..BATCH {
             let Some((source, payload)) = self.sockets.receive(ready) else { break };
             // egress 8.7
-            if !self.peers.contains_key(&source) {
-                continue;
-            }
+            let Some(peer) = self.peers.get(&source) else { continue };
             let is_usual = self.usual.contains(&source);
-            let address = if is_usual { None } else { destination_of(source) };
+            let address = match (is_usual, peer.is_resolver) {
+                (true, _) => None,
+                (false, true) => Destination::new(Host::Resolver, DNS).ok(),
+                (false, false) => destination_of(source),
+            };
             if is_usual {
                 self.unanswered = 0;
             } else if address.is_none() {
@@ -387,6 +446,7 @@ const MAX_DATAGRAM: usize = 65_535;
 const BATCH: usize = 32;
 /// Datagrams that are kept while the destination is looked up.
 const MOST_EARLY: usize = 16;
+const MOST_EARLY_BYTES: usize = 32 << 10;
 /// Addresses of a flow that may answer, and names that it may use.
 const MOST_PEERS: usize = 256;
 const MOST_NAMES: usize = 64;

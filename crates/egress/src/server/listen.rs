@@ -1,14 +1,16 @@
 //! Ports at the server whose connections a client takes.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_session::Session;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -47,7 +49,7 @@ where
     R: AsyncRead + Unpin,
 {
     let patience = shared.config.request_timeout;
-    let (listener, _place) = match open(client, address).await {
+    let (listener, _place) = match open(client, address) {
         Ok(opened) => opened,
         Err(refusal) => {
             let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
@@ -60,15 +62,23 @@ where
         .map_err(|_| EgressError::Late)??;
     let mut connections = JoinSet::new();
     let mut volume = Volume::default();
+    // One at a time: while the client has no stream left, connections wait at the listener.
+    let mut taking = None;
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => take(shared, client, &mut connections, (number, socket, peer)).await,
+            accepted = listener.accept(), if taking.is_none() => match accepted {
+                Ok((socket, peer)) => taking = Some(Box::pin(take(shared, client, number, socket, peer))),
                 Err(error) => {
                     tracing::debug!(%error, "a connection to a listener was not taken");
                     tokio::time::sleep(PAUSE).await;
                 }
             },
+            Some(taken) = of(&mut taking) => {
+                taking = None;
+                if let Some(taken) = taken {
+                    connections.spawn(taken.carry(client.quota.clone(), patience));
+                }
+            }
             Some(ended) = connections.join_next() => {
                 let carried: Volume = ended.ok().and_then(Result::ok).unwrap_or_default();
                 volume.sent += carried.sent;
@@ -80,10 +90,18 @@ where
     }
 }
 
-async fn open<S>(
+/// Waits for what is under way, if anything is.
+async fn of<F: Future + Unpin>(work: &mut Option<F>) -> Option<F::Output> {
+    match work {
+        Some(work) => Some(work.await),
+        None => None,
+    }
+}
+
+fn open<S>(
     client: &Access<'_, S>,
     address: SocketAddr,
-) -> Result<(TcpListener, tokio::sync::OwnedSemaphorePermit), Refusal> {
+) -> Result<(TcpListener, OwnedSemaphorePermit), Refusal> {
     let may = |address| client.listen.iter().any(|opening| opening.contains(address));
     let forbidden = || {
         let text =
@@ -94,9 +112,22 @@ async fn open<S>(
         return Err(forbidden());
     }
     let place = client.quota.connection().ok_or_else(|| Refusal::new(Reason::TooMany))?;
-    let listener = TcpListener::bind(address).await.map_err(|error| reason_of(&error))?;
+    let listener = bind(address).map_err(|error| reason_of(&error))?;
     let bound = listener.local_addr().map_err(|error| reason_of(&error))?;
     if may(bound) { Ok((listener, place)) } else { Err(forbidden()) }
+}
+
+/// Listens at exactly this address: one of IPv6 does not stand for IPv4, too.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(cfg!(unix))?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
@@ -110,22 +141,45 @@ fn reason_of(error: &io::Error) -> Refusal {
     Refusal::with_text(Reason::Other, text)
 }
 
-/// Opens a stream for a connection, and carries it in the background. Without a place for it, it is reset.
+/// A connection, and the stream that was opened for it.
+struct Taken<W, R> {
+    socket: TcpStream,
+    stream: (W, R),
+    request: Request,
+    _places: [OwnedSemaphorePermit; 2],
+}
+
+/// Opens a stream for a connection. Without a place for it, it is reset.
 async fn take<S: Session>(
     shared: &Shared,
     client: &Access<'_, S>,
-    connections: &mut JoinSet<Result<Volume, EgressError>>,
-    (number, socket, peer): (u16, TcpStream, SocketAddr),
-) {
-    let place = (client.quota.connection(), Arc::clone(&shared.connections).try_acquire_owned().ok());
-    let (Some(own), Some(all)) = place else { return reset(&socket) };
-    let Ok(Ok((mut send, mut receive))) = timeout(PATIENCE, client.session.open()).await else {
-        return reset(&socket);
+    number: u16,
+    socket: TcpStream,
+    peer: SocketAddr,
+) -> Option<Taken<S::Send, S::Receive>> {
+    let places = (client.quota.connection(), Arc::clone(&shared.connections).try_acquire_owned().ok());
+    let stream = match places {
+        (Some(own), Some(all)) => {
+            let opened = timeout(PATIENCE, client.session.open()).await;
+            opened.ok().and_then(Result::ok).map(|stream| (stream, [own, all]))
+        }
+        _ => None,
     };
-    let (quota, patience) = (client.quota.clone(), shared.config.request_timeout);
-    connections.spawn(async move {
-        let _places = (own, all);
-        let request = Request::Incoming { number, peer };
+    let Some((stream, places)) = stream else {
+        reset(&socket);
+        return None;
+    };
+    Some(Taken { socket, stream, request: Request::Incoming { number, peer }, _places: places })
+}
+
+impl<W, R> Taken<W, R>
+where
+    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin,
+{
+    /// Asks the client for the connection, and carries it to its end.
+    async fn carry(self, quota: Quota, patience: Duration) -> Result<Volume, EgressError> {
+        let Self { socket, stream: (mut send, mut receive), request, _places } = self;
         let asking = async {
             write_request(&mut send, &request).await?;
             read_answer(&mut receive).await
@@ -146,7 +200,7 @@ async fn take<S: Session>(
                 Err(error)
             }
         }
-    });
+    }
 }
 
 fn reset(socket: &TcpStream) {
@@ -163,6 +217,8 @@ async fn end_of<R: AsyncRead + Unpin>(receive: &mut R) -> io::Result<()> {
     }
 }
 
+/// Connections that wait to be accepted; the system has a limit of its own.
+const BACKLOG: i32 = 1024;
 /// Pause after the system refused a connection, mostly for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a connection waits for a stream.

@@ -24,6 +24,15 @@ pub trait Resolve: std::fmt::Debug + Send + Sync {
         &'a self,
         name: &'a Name,
     ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+
+    /// The name servers that it asks. They may be at addresses that are forbidden otherwise. Default: those of the system
+    /// (resolv.conf(5)), at most three.
+    fn name_servers(&self) -> Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send + '_>> {
+        Box::pin(async {
+            let text = tokio::fs::read_to_string(RESOLV_CONF).await.unwrap_or_default();
+            parse_name_servers(&text).into_iter().map(|address| SocketAddr::new(address, DNS)).collect()
+        })
+    }
 }
 
 /// The system's resolver, which also sorts addresses (RFC 6724).
@@ -90,20 +99,18 @@ pub(super) async fn addresses(
     if addresses.is_empty() { Err(Refusal::new(Reason::NameNotFound)) } else { Ok(addresses) }
 }
 
-/// The name servers that this host asks, at most three as everywhere (resolv.conf(5)). They may be at addresses that
-/// are forbidden otherwise.
+/// The name servers, for a destination that is the resolver.
 // egress 5.9
-pub(super) async fn name_servers(port: u16) -> Result<Vec<SocketAddr>, Refusal> {
+pub(super) async fn name_servers(resolver: &dyn Resolve, port: u16) -> Result<Vec<SocketAddr>, Refusal> {
     if port != DNS {
         return Err(Refusal::with_text(Reason::Forbidden, "the resolver is reached on port 53 alone"));
     }
-    let text = tokio::fs::read_to_string(RESOLV_CONF).await.unwrap_or_default();
-    let servers = parse_name_servers(&text);
+    let servers = resolver.name_servers().await;
     if servers.is_empty() {
         let text = format!("{RESOLV_CONF} of the server names no name server");
         return Err(Refusal::with_text(Reason::LookupFailed, text));
     }
-    Ok(servers.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+    Ok(servers)
 }
 
 fn parse_name_servers(text: &str) -> Vec<IpAddr> {
@@ -117,7 +124,7 @@ fn parse_name_servers(text: &str) -> Vec<IpAddr> {
 }
 
 /// Port of DNS.
-const DNS: u16 = 53;
+pub(super) const DNS: u16 = 53;
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// The system reports only by a text whether a name does not exist or the resolver failed; only the latter may change

@@ -96,7 +96,7 @@ impl Shared {
     ) -> Result<Vec<SocketAddr>, Refusal> {
         if *destination.host() == Host::Resolver {
             // egress 5.9
-            return resolve::name_servers(destination.port()).await;
+            return resolve::name_servers(&*self.resolver, destination.port()).await;
         }
         let found = resolve::addresses(&*self.resolver, destination, quota, until).await?;
         let mut allowed = Vec::new();

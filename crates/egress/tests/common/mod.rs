@@ -251,6 +251,8 @@ pub(crate) struct Names {
     pub(crate) asked: Arc<AtomicUsize>,
     /// Never answers.
     pub(crate) is_mute: bool,
+    /// The name servers.
+    pub(crate) servers: Vec<SocketAddr>,
 }
 
 impl Names {
@@ -261,6 +263,10 @@ impl Names {
 }
 
 impl Resolve for Names {
+    fn name_servers(&self) -> Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send + '_>> {
+        Box::pin(std::future::ready(self.servers.clone()))
+    }
+
     fn resolve<'a>(
         &'a self,
         name: &'a Name,

@@ -198,6 +198,9 @@ impl Outbox {
             });
             behind.last()
         };
+        // Only messages as urgent as the first may overtake it.
+        let urgency = self.unordered.first_key_value().map(|(_, first)| first.urgency)?;
+        let found = found.filter(|(_, waiting)| waiting.urgency == urgency);
         found.map(|(place, waiting)| (Entry::Unordered(*place), waiting))
     }
 

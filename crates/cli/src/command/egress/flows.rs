@@ -33,7 +33,13 @@ pub(super) struct Flows {
 struct Shared {
     bond: Arc<EgressBond>,
     sink: Box<dyn FlowSink>,
-    flows: Mutex<BTreeMap<SocketAddr, mpsc::Sender<Outgoing>>>,
+    flows: Mutex<BTreeMap<SocketAddr, Flow>>,
+}
+
+/// The way to a flow, and when a datagram last took it.
+struct Flow {
+    queue: mpsc::Sender<Outgoing>,
+    last: Instant,
 }
 
 /// A datagram of a program.
@@ -48,22 +54,25 @@ impl Flows {
     /// Passes on a datagram of the local socket `program`; the first opens its flow. A full queue drops it.
     pub(super) fn pass(&self, program: SocketAddr, destination: Destination, payload: Bytes) {
         let mut flows = self.shared.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        let outgoing = match flows.get(&program) {
-            Some(queue) => match queue.try_send((destination, payload)) {
-                Ok(()) | Err(TrySendError::Full(_)) => return,
-                // The flow is about to be forgotten.
-                Err(TrySendError::Closed(outgoing)) => outgoing,
-            },
+        let last = Instant::now();
+        let outgoing = match flows.get_mut(&program) {
+            Some(flow) => {
+                flow.last = last;
+                match flow.queue.try_send((destination, payload)) {
+                    Ok(()) | Err(TrySendError::Full(_)) => return,
+                    // The flow is about to be forgotten.
+                    Err(TrySendError::Closed(outgoing)) => outgoing,
+                }
+            }
             None => (destination, payload),
         };
         if flows.len() >= MOST {
-            flows.retain(|_, queue| !queue.is_closed());
-        }
-        if flows.len() >= MOST {
-            return;
+            // The one that was silent for the longest time makes room: it ends with its queue.
+            let oldest = flows.iter().min_by_key(|(_, flow)| flow.last).map(|(program, _)| *program);
+            oldest.and_then(|oldest| flows.remove(&oldest));
         }
         let (queue, outgoings) = mpsc::channel(QUEUE);
-        flows.insert(program, queue);
+        flows.insert(program, Flow { queue, last });
         drop(flows);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -91,7 +100,7 @@ impl Shared {
         outgoings.close();
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         // The program may have a new flow already.
-        if flows.get(&program).is_some_and(mpsc::Sender::is_closed) {
+        if flows.get(&program).is_some_and(|flow| flow.queue.is_closed()) {
             flows.remove(&program);
         }
     }
@@ -103,14 +112,14 @@ impl Shared {
         outgoings: &mut mpsc::Receiver<Outgoing>,
     ) -> Result<(), EgressError> {
         let Some((mut sender, mut receiver)) = self.open(&usual).await? else { return Ok(()) };
-        let mut life = Life::new(&usual);
-        life.on_question();
+        let mut life = Life::new();
+        life.on_question(&usual);
         sender.send(None, &payload)?;
         loop {
             tokio::select! {
                 outgoing = outgoings.recv() => {
                     let Some((destination, payload)) = outgoing else { return Ok(()) };
-                    life.on_question();
+                    life.on_question(&destination);
                     sender.send(Some(&destination).filter(|it| **it != usual), &payload)?;
                 }
                 datagram = receiver.receive() => {
@@ -144,17 +153,19 @@ fn address_of(usual: &Destination, peer: Option<SocketAddr>) -> Option<Destinati
 
 /// How long a flow goes on without a datagram.
 struct Life {
+    /// Nothing but name servers was asked.
     is_lookup: bool,
     unanswered: u32,
     last: Instant,
 }
 
 impl Life {
-    fn new(usual: &Destination) -> Self {
-        Self { is_lookup: *usual.host() == Host::Resolver, unanswered: 0, last: Instant::now() }
+    fn new() -> Self {
+        Self { is_lookup: true, unanswered: 0, last: Instant::now() }
     }
 
-    fn on_question(&mut self) {
+    fn on_question(&mut self, destination: &Destination) {
+        self.is_lookup &= destination.port() == DNS;
         self.unanswered = self.unanswered.saturating_add(1);
         self.last = Instant::now();
     }
@@ -175,6 +186,8 @@ impl Life {
     }
 }
 
+/// Port of DNS.
+const DNS: u16 = 53;
 /// Flows at the same time.
 const MOST: usize = 1024;
 /// Datagrams that wait for a flow that is being opened.

@@ -54,18 +54,29 @@ impl Remote {
     pub(super) async fn serve(mut self, bond: Arc<EgressBond>) {
         loop {
             self.listening.serve(&self.rules).await;
-            self.listening = loop {
-                let Some(session) = bond.bond().session().await else { continue };
-                match Listeners::open(session, &self.rules).await {
-                    Ok(listening) => break listening,
-                    Err(error) => {
-                        bond.say(&format!("-R: {error}; trying again"));
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
-            };
+            self.listening = again(&bond, &self.rules).await;
             bond.say("-R: the server listens again");
         }
+    }
+}
+
+/// Lets the server listen again, as soon as there is a connection to it and its ports are free.
+async fn again(bond: &EgressBond, rules: &[ForwardRule]) -> Listeners {
+    let mut is_told = false;
+    loop {
+        let opened = match bond.bond().session().await {
+            Some(session) => Listeners::open(session, rules).await,
+            None => Err(CommandError::failed("the server is away")),
+        };
+        match opened {
+            Ok(listening) => return listening,
+            Err(error) if !is_told => {
+                bond.say(&format!("-R: {error}; trying again"));
+                is_told = true;
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! HTTP CONNECT (RFC 9110, section 9.3.6).
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_egress::{Destination, EgressError, Reason};
@@ -178,7 +179,7 @@ async fn refuse(socket: TcpStream, status: Status, text: &str) {
 /// Answers with the settings for browsers: SOCKS5 first, since the proxy finds the names there.
 async fn answer_settings(socket: TcpStream) {
     let Ok(address) = socket.local_addr() else { return };
-    let address = shown(address);
+    let address = shown(SocketAddr::new(address.ip().to_canonical(), address.port()));
     let text = format!(
         "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
          return \"SOCKS5 {address}; PROXY {address}\";\n}}\n"

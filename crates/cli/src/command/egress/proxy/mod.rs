@@ -72,12 +72,15 @@ fn announce(global: &GlobalArgs, address: SocketAddr, users: &Users) -> Result<(
     print_line(&socks)?;
     if !global.quiet {
         let who = if users.is_empty() { "" } else { "NAME:PASSWORD@" };
-        let socks = format!("socks5h://{who}{address_text}");
+        // All addresses of this host are no address to connect to.
+        let any = address.ip().is_unspecified();
+        let place = if any { format!("THIS-HOST:{}", address.port()) } else { address_text };
+        let (socks, pac) = (format!("socks5h://{who}{place}"), format!("http://{place}/proxy.pac"));
         note(&format!(
             "SOCKS5 (TCP and UDP) and HTTP CONNECT until Ctrl-C, for example:\n  \
              curl -x {socks} https://example.org\n  \
              git -c http.proxy={socks} clone https://git.example.org/it\n  \
-             ssh -o ProxyCommand='nc -X 5 -x {address_text} %h %p' user@host.example.org\n  \
+             ssh -o ProxyCommand='nc -X 5 -x {place} %h %p' user@host.example.org\n  \
              export ALL_PROXY={socks}\n  \
              a browser: automatic proxy configuration from {pac}"
         ));

@@ -4,7 +4,7 @@ use std::future::Future as _;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -85,8 +85,11 @@ async fn associate(
     };
     let mut socket = protocol.reply_success(address).await?;
     let flows = Flows::new(Arc::clone(bond), UdpRelay(Arc::clone(&relay)));
+    // The first socket of the program's host that uses the relay is the one that may.
+    let user = OnceLock::new();
     let pass_on = |source: SocketAddr, datagram: &[u8]| {
         if source.ip() == program.ip()
+            && *user.get_or_init(|| source) == source
             && let Some((destination, payload)) = parse(datagram)
         {
             flows.pass(source, destination, Bytes::copy_from_slice(payload));

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{CaptureError, Captured, Config, Prepared};
+use manyway_capture::{CaptureError, Captured, Config, LARGEST_MTU, Prepared};
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::task::JoinSet;
 
@@ -24,7 +24,9 @@ const NO_MORE: Duration = Duration::from_millis(1);
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &RunArgs) -> Result<ExitCode, CommandError> {
     let namespace = until_interrupted(async {
-        Prepared::new(&Config::default(), &arguments.command).await.map_err(refused)
+        let mut config = Config::default();
+        config.mtu = LARGEST_MTU;
+        Prepared::new(&config, &arguments.command).await.map_err(refused)
     })
     .await?;
     Direction::Both.tell_what_decides(global);
@@ -81,11 +83,14 @@ async fn serve(
             never = &mut kept => match never {},
         }
     };
-    // Connections that the command has begun, but that were not taken yet.
-    while let Ok(Ok((socket, destination))) = tokio::time::timeout(NO_MORE, connections.accept()).await {
-        relays.spawn(relay(Arc::clone(bond), socket, destination));
-    }
-    let _ = tokio::time::timeout(LAST_DATA, async { while relays.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(LAST_DATA, async {
+        // Connections that the command has begun, but that were not taken yet.
+        while let Ok(Ok((socket, destination))) = tokio::time::timeout(NO_MORE, connections.accept()).await {
+            relays.spawn(relay(Arc::clone(bond), socket, destination));
+        }
+        while relays.join_next().await.is_some() {}
+    })
+    .await;
     relays.shutdown().await;
     Ok(ExitCode::Command(status))
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{Connections, PROBE, RESOLVER, TUNNEL_DEVICE, Tun, Tunnel, TunnelConfig};
+use manyway_capture::{Connections, LARGEST_MTU, PROBE, RESOLVER, TUNNEL_DEVICE, Tun, Tunnel, TunnelConfig};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -15,14 +15,14 @@ use super::super::super::direction::Direction;
 use super::super::super::signal::interrupted;
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
-use super::super::listening::PAUSE;
+use super::super::listening::{PAUSE, reset};
 use crate::args::{GlobalArgs, Names, TunnelArgs};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
-    let (tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
+    let (mut tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    let served = serve(global, &tunnel, (&connections, Arc::new(tun)), &bond).await;
+    let served = serve(global, arguments, &mut tunnel, (&connections, Arc::new(tun)), &bond).await;
     // First the machine has its own routes again.
     drop(tunnel);
     bond.bond().end("the client is stopping").await;
@@ -31,6 +31,7 @@ pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<E
 
 fn config(arguments: &TunnelArgs) -> TunnelConfig {
     let mut config = TunnelConfig::default();
+    config.mtu = LARGEST_MTU;
     if !arguments.routes.is_empty() {
         config.routes.clone_from(&arguments.routes);
     }
@@ -41,7 +42,8 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
 
 async fn serve(
     global: &GlobalArgs,
-    tunnel: &Tunnel,
+    arguments: &TunnelArgs,
+    tunnel: &mut Tunnel,
     (connections, tun): (&Connections, Arc<Tun>),
     bond: &Arc<EgressBond>,
 ) -> Result<ExitCode, CommandError> {
@@ -56,7 +58,7 @@ async fn serve(
         tokio::select! {
             accepted = connections.accept(), if relays.len() < MOST => match accepted {
                 Ok((socket, destination)) => {
-                    relays.spawn(relay(Arc::clone(bond), socket, resolver_of(destination)));
+                    relays.spawn(relay(Arc::clone(bond), socket, of_program(arguments, destination)));
                 }
                 Err(error) => {
                     tracing::warn!(reason = %error, "a connection was not taken");
@@ -67,7 +69,10 @@ async fn serve(
             _ = looks.tick() => match tunnel.restore() {
                 Ok(false) => {}
                 Ok(true) => bond.say("the routes of the tunnel were removed by another program, and set again"),
-                Err(error) => return Err(CommandError::failed(format!("the tunnel broke: {error}"))),
+                Err(error) if !tunnel.is_there() => {
+                    return Err(CommandError::failed(format!("the device of the tunnel is gone: {error}")));
+                }
+                Err(error) => tracing::warn!(reason = %error, "a route of the tunnel was not set again yet"),
             },
             never = &mut rest => match never {},
             error = &mut kept => return Err(error),
@@ -81,9 +86,10 @@ async fn serve(
     }
 }
 
-/// Queries for names arrive here whatever name server they are for.
-fn resolver_of(destination: SocketAddr) -> SocketAddr {
-    if destination.port() == DNS { SocketAddr::from((RESOLVER, DNS)) } else { destination }
+/// Queries for names arrive here whatever name server they are for, if they are redirected.
+fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
+    let is_query = arguments.dns == Names::Server && destination.port() == DNS;
+    if is_query { SocketAddr::from((RESOLVER, DNS)) } else { destination }
 }
 
 /// Connects to an address that exists in the tunnel alone: what this host's own firewall drops would be missed in silence.
@@ -93,7 +99,8 @@ async fn test_itself(connections: &Connections) -> Result<(), CommandError> {
         loop {
             match connections.accept().await {
                 Ok((_, destination)) if destination == probe => return,
-                Ok(_) => {}
+                // The program may try again.
+                Ok((socket, _)) => reset(socket),
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }

@@ -49,6 +49,13 @@ fn unordered_messages_are_left_out_as_a_whole() {
         });
         assert_eq!(first, started.map(|message| vec![message; 100]), "behind {skip} bytes");
     }
+    let (mut client, _) = pair(&small());
+    let id = client.streams.open().unwrap();
+    for class in [Class::Bulk, Class::Background] {
+        let data = Bytes::from(vec![0; 100]);
+        client.streams.send_message(at(0), id, data, unordered().class(class)).unwrap();
+    }
+    assert!(client.packet_from(PACKET, Source::Skip(ByteCount(100))).is_none(), "less urgent ones wait");
 }
 
 #[test]
