@@ -42,15 +42,15 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
     if network == network.trunc() {
         Ok(network)
     } else {
-        Err(format!("the network of {} bits begins at {}", network.prefix_len(), network.trunc()))
+        Err(format!("the network of {} bits begins at {}", network.prefix_len(), network.trunc().addr()))
     }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   sudo manyway tunnel @home.ticket
-  sudo manyway tunnel home --route 10.1.0.0/16          one network behind the server
-  sudo manyway tunnel home --bypass 203.0.113.0/24      all but one network
+  sudo manyway tunnel home --route 10.1.0.0/16      one network alone
+  sudo manyway tunnel home --bypass 203.0.113.0/24  all but one network
 
 Needs root, and Linux 5.12. Routes, rules and redirection are the kernel's own and go with the process, also when it is \
 killed; nothing is written to any file. Interfaces that Manyway uses stay usable: its own packets never enter the tunnel.";
