@@ -50,7 +50,7 @@ fn probes_of_a_path_that_answers_now_and_then_exceed_its_window_by_little() {
 }
 
 fn over_many_seeds(test: impl Fn(u64) + Sync) {
-    for_each_seed(rotating_seeds(30, 120), test);
+    for_each_seed(rotating_seeds(20, 120), test);
 }
 
 #[test]

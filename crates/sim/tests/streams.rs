@@ -186,7 +186,7 @@ fn every_byte_arrives_once_over_links_that_do_everything_wrong() {
             .with_corruption(Probability::from_percent(0.5))
             .with_duplication(Probability::from_percent(1.0))
     };
-    for_each_seed(rotating_seeds(20, 100), |seed| {
+    for_each_seed(rotating_seeds(12, 100), |seed| {
         let builder = PairBuilder::new()
             .seed(seed)
             .path_with(link(10 * MS), link(10 * MS))

@@ -34,7 +34,7 @@ fn pair(seed: u64) -> EndpointPair {
 }
 
 fn over_many_seeds(test: impl Fn(u64) + Sync) {
-    for_each_seed(rotating_seeds(24, 120), test);
+    for_each_seed(rotating_seeds(12, 120), test);
 }
 
 #[test]
