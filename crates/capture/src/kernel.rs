@@ -22,7 +22,10 @@ pub(crate) fn enter_namespaces() -> io::Result<()> {
 
 /// Creates a TUN device of this name, at most 15 letters, in the network namespace of this process. Each read and write
 /// of the descriptor is one IP packet, without blocking; the device is removed with the last copy of it.
-pub(crate) fn open_tun(name: &str) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// The process lacks the right, there is no `/dev/net/tun`, or another process has a device of this name.
+pub fn open_tun(name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     let mut request = InterfaceRequest { name: [0; 16], flags: IFF_TUN | IFF_NO_PI, rest: [0; 22] };

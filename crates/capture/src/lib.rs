@@ -54,6 +54,8 @@ pub use self::connections::Connections;
 #[cfg(target_os = "linux")]
 pub use self::error::CaptureError;
 #[cfg(target_os = "linux")]
+pub use self::kernel::open_tun;
+#[cfg(target_os = "linux")]
 pub use self::plan::{
     ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, RESOLVER, RESOLVER_V6,
     TUNNEL_DEVICE,

@@ -22,7 +22,6 @@ mod plan;
 mod system;
 #[cfg(test)]
 mod tests;
-mod tun;
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -252,7 +251,8 @@ fn settings() -> Result<(), LabError> {
 
 fn open(names: &[String]) -> Result<Vec<OwnedFd>, LabError> {
     let open = |name: &String| {
-        tun::open(name).map_err(|error| LabError::Io { doing: format!("making the interface {name}"), error })
+        manyway_capture::open_tun(name)
+            .map_err(|error| LabError::Io { doing: format!("making the interface {name}"), error })
     };
     names.iter().map(open).collect()
 }
