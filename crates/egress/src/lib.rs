@@ -38,7 +38,7 @@ pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};
 pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
 pub use server::{Access, Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
-pub use tcp::relay_tcp;
+pub use tcp::{relay_tcp, reset_when_closed};
 
 #[doc(hidden)]
 pub mod fuzzing {

@@ -47,10 +47,15 @@ struct Local {
 impl Drop for Local {
     fn drop(&mut self) {
         if !self.has_ended {
-            // A socket that cannot be reset any more is closed already.
-            let _ = SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
+            reset_when_closed(&self.socket);
         }
     }
+}
+
+/// Makes closing a connection a reset, so that its program never takes a truncated stream for a complete one.
+pub fn reset_when_closed(socket: &TcpStream) {
+    // A socket that cannot be reset any more is closed already.
+    let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
 }
 
 /// Small writes are sent at once, and a vanished program is detected.

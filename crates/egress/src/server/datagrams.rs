@@ -74,16 +74,18 @@ impl Gateway {
         Answer::Done(remote.usual.first().copied().filter(|_| is_told)).encode(&mut frame);
         sender.send_frame(frame).await?;
         let mut volume = Volume::default();
+        let begin = Instant::now();
         for datagram in early {
-            volume.received += remote.send(datagram);
+            volume.received += remote.send(begin, datagram);
         }
-        let mut idle = Instant::now() + self.shared.config.flow_idle;
+        let mut idle = begin + self.shared.config.flow_idle;
         loop {
             tokio::select! {
                 arrival = receiver.arrival() => match arrival? {
                     Some(Arrival::Datagram(datagram)) => {
-                        idle = Instant::now() + self.shared.config.flow_idle;
-                        volume.received += remote.send(datagram);
+                        let now = Instant::now();
+                        idle = now + self.shared.config.flow_idle;
+                        volume.received += remote.send(now, datagram);
                     }
                     Some(Arrival::Frame(_)) => {
                         return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
@@ -254,29 +256,29 @@ impl<'a> Remote<'a> {
 
     /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network. One
     /// to a name waits for its look-up; others go on meanwhile.
-    fn send(&mut self, datagram: Datagram) -> u64 {
+    fn send(&mut self, now: Instant, datagram: Datagram) -> u64 {
         let Some(destination) = &datagram.address else {
-            return self.next_usual().map_or(0, |address| self.send_to(address, &datagram, false));
+            return self.next_usual().map_or(0, |address| self.send_to(now, address, &datagram, false));
         };
         if let Host::Ip(ip) = destination.host() {
             let address = SocketAddr::new(ip.to_canonical(), destination.port());
-            return self.send_to(address, &datagram, false);
+            return self.send_to(now, address, &datagram, false);
         }
         match self.names.get(destination) {
             Some(Some(address)) => {
                 let is_resolver = *destination.host() == Host::Resolver;
-                self.send_to(*address, &datagram, is_resolver)
+                self.send_to(now, *address, &datagram, is_resolver)
             }
             Some(None) => 0,
             None => {
-                self.look_up(datagram);
+                self.look_up(now, datagram);
                 0
             }
         }
     }
 
-    fn send_to(&mut self, address: SocketAddr, datagram: &Datagram, is_resolver: bool) -> u64 {
-        if !self.note(address, is_resolver) {
+    fn send_to(&mut self, now: Instant, address: SocketAddr, datagram: &Datagram, is_resolver: bool) -> u64 {
+        if !self.note(now, address, is_resolver) {
             return 0;
         }
         match self.sockets.send(address, &datagram.payload) {
@@ -289,7 +291,7 @@ impl<'a> Remote<'a> {
     }
 
     /// Looks up the name of a datagram, one at a time: those to other names are lost meanwhile.
-    fn look_up(&mut self, datagram: Datagram) {
+    fn look_up(&mut self, now: Instant, datagram: Datagram) {
         let Some(destination) = datagram.address.clone() else { return };
         if let Some(lookup) = &mut self.lookup {
             if lookup.destination == destination {
@@ -297,7 +299,7 @@ impl<'a> Remote<'a> {
             }
             return;
         }
-        let until = Instant::now() + self.shared.config.connect_timeout;
+        let until = now + self.shared.config.connect_timeout;
         let (shared, quota, wanted) = (self.shared, self.quota, destination.clone());
         let finding = Box::pin(async move { shared.allowed(&wanted, quota, until).await });
         self.lookup = Some(Lookup { destination, waiting: VecDeque::from([datagram]), finding });
@@ -310,7 +312,8 @@ impl<'a> Remote<'a> {
             self.names.pop_first();
         }
         self.names.insert(destination, found);
-        waiting.into_iter().map(|datagram| self.send(datagram)).sum()
+        let now = Instant::now();
+        waiting.into_iter().map(|datagram| self.send(now, datagram)).sum()
     }
 
     /// A program that gets no answer asks again, and then the next name server is asked. Two questions belong together:
@@ -322,8 +325,7 @@ impl<'a> Remote<'a> {
     }
 
     /// Notes that the client sends to an address; returns false if it must not.
-    fn note(&mut self, address: SocketAddr, is_resolver: bool) -> bool {
-        let now = Instant::now();
+    fn note(&mut self, now: Instant, address: SocketAddr, is_resolver: bool) -> bool {
         if let Some(peer) = self.peers.get_mut(&address) {
             (peer.last, peer.is_resolver) = (now, is_resolver);
             return true;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_session::Session;
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,7 +21,7 @@ use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::Request;
 use crate::rules::Opening;
-use crate::tcp::relay_tcp;
+use crate::tcp::{relay_tcp, reset_when_closed};
 use crate::wire::{read_answer, write_answer, write_request};
 
 /// One client at the server: its connection, and what it may use.
@@ -73,7 +73,7 @@ where
                     tokio::time::sleep(PAUSE).await;
                 }
             },
-            Some(taken) = of(&mut taking) => {
+            Some(taken) = opened(&mut taking) => {
                 taking = None;
                 if let Some(taken) = taken {
                     connections.spawn(taken.carry(client.quota.clone(), patience));
@@ -90,8 +90,8 @@ where
     }
 }
 
-/// Waits for what is under way, if anything is.
-async fn of<F: Future + Unpin>(work: &mut Option<F>) -> Option<F::Output> {
+/// Waits for the stream that is being opened; `None` without one.
+async fn opened<F: Future + Unpin>(work: &mut Option<F>) -> Option<F::Output> {
     match work {
         Some(work) => Some(work.await),
         None => None,
@@ -166,7 +166,7 @@ async fn take<S: Session>(
         _ => None,
     };
     let Some((stream, places)) = stream else {
-        reset(&socket);
+        reset_when_closed(&socket);
         return None;
     };
     Some(Taken { socket, stream, request: Request::Incoming { number, peer }, _places: places })
@@ -191,21 +191,16 @@ where
                 carried.map_err(|error| EgressError::Stream(io::Error::other(error)))
             }
             Ok(Answer::Refused(refusal)) => {
-                reset(&socket);
+                reset_when_closed(&socket);
                 let _ = send.shutdown().await;
                 Err(refusal.into())
             }
             Err(error) => {
-                reset(&socket);
+                reset_when_closed(&socket);
                 Err(error)
             }
         }
     }
-}
-
-fn reset(socket: &TcpStream) {
-    // A socket that cannot be reset any more is closed already.
-    let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
 }
 
 /// Waits for the end of a stream that carries nothing more.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::{ReceiveStream, SendStream};
-use manyway_egress::{Quota, relay_tcp};
+use manyway_egress::{Quota, relay_tcp, reset_when_closed};
 use manyway_terminal::{CommandError, ExitCode, note};
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -135,8 +134,7 @@ pub(super) async fn run(
 
 /// Resets a program's connection, so that the program does not take the end for an answer.
 pub(super) fn reset(socket: TcpStream) {
-    // A socket that cannot be reset any more is closed already.
-    let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+    reset_when_closed(&socket);
     drop(socket);
 }
 
