@@ -9,15 +9,15 @@ use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
 use crate::common::pty::AtScreen;
 
 /// Bytes of a download.
-const SIZE: u64 = 1_000_000;
+pub(super) const SIZE: u64 = 1_000_000;
 
-struct Scene {
-    lab: Lab,
-    server: Server,
+pub(super) struct Scene {
+    pub(super) lab: Lab,
+    pub(super) server: Server,
 }
 
 impl Scene {
-    fn start() -> Option<Self> {
+    pub(super) fn start() -> Option<Self> {
         let lab = Lab::start(2, Family::V4)?;
         if !have(&[("curl", "-V")]) {
             return None;
@@ -32,7 +32,7 @@ impl Scene {
         self.lab.start_client(&[&["run", &self.server.ticket, "--"], command].concat())
     }
 
-    fn url(path: u64) -> String {
+    pub(super) fn url(path: u64) -> String {
         format!("http://{HOST}:{WEB}/{path}")
     }
 }
@@ -66,7 +66,7 @@ fn a_command_connects_from_the_server_and_ends_the_command_with_its_status() {
 }
 
 #[test]
-fn datagrams_of_a_command_reach_the_servers_side_and_names_are_asked_there() {
+fn datagrams_of_a_command_reach_the_servers_side_and_its_resolver_is_inside_the_namespace() {
     let Some(scene) = Scene::start() else { return };
     if !have(&[("python3", "--version")]) {
         return;
@@ -78,7 +78,7 @@ fn datagrams_of_a_command_reach_the_servers_side_and_names_are_asked_there() {
     });
     echo.wait_until("its port", || !echo.printed().is_empty());
     let port = echo.printed().trim().to_owned();
-    // One socket to two destinations, of which the server forbids the other; then the resolver, which nobody runs there.
+    // An allowed destination, a forbidden one, and the name server that the namespace names.
     let done = scene.run(&["python3", "-c", ASK, HOST, &port]).end();
     assert_eq!(
         (done.code, done.out.as_str()),
