@@ -46,7 +46,7 @@ pub(crate) fn send_failure(mut channel: &UnixStream, error: &CaptureError) {
     let _ = channel.write_all(&[&[kind], error.to_string().as_bytes()].concat());
 }
 
-/// Waits until the command may start. An error: nobody waits for it any more.
+/// Waits until the command may start. Fails if the process that started this one has ended.
 pub(crate) fn await_go(mut channel: &UnixStream) -> io::Result<()> {
     let mut byte = [0];
     channel.read_exact(&mut byte)?;

@@ -48,7 +48,7 @@ impl RunningCommand {
     /// # Errors
     /// The command runs as another user.
     pub fn signal(&self, signal: CommandSignal) -> io::Result<()> {
-        // The number belongs to the child as long as nobody has waited for it.
+        // The process ID stays the child's until the child has been waited for.
         let Some(pid) = self.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)) else { return Ok(()) };
         let signal = match signal {
             CommandSignal::HangUp => Signal::HUP,

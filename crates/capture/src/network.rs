@@ -133,7 +133,7 @@ pub(crate) fn without_link_local(index: u32) -> Message {
 pub(crate) fn address(family: u8, index: u32, octets: &[u8]) -> Message {
     let bits = if family == V4 { 32 } else { 128 };
     let fixed = [[family, bits, NO_DUPLICATE_DETECTION, SCOPE_UNIVERSE], index.to_ne_bytes()].concat();
-    Message::new(NEW_ADDRESS, Verb::Create, &fixed).with(LOCAL, octets).with(ADDRESS, octets)
+    Message::new(NEW_ADDRESS, Verb::CreateNew, &fixed).with(LOCAL, octets).with(ADDRESS, octets)
 }
 
 /// With the largest packet that the device takes.

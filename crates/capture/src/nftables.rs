@@ -19,7 +19,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use rustix::net::netlink;
 
 use crate::netlink::{Attributes, Message, Netlink, Verb};
-use crate::network::LOOPBACK;
+use crate::network::{LOOPBACK, V4, V6};
 
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -39,9 +39,6 @@ const UDP: u8 = 17;
 const META_DEVICE: u32 = 5;
 const META_FAMILY: u32 = 15;
 const META_PROTOCOL: u32 = 16;
-/// Address families, as the kernel counts them there.
-const V4: u8 = 2;
-const V6: u8 = 10;
 /// Where a field of a packet is counted from.
 const TRANSPORT: u32 = 2;
 const REGISTER: u32 = 1;
@@ -66,7 +63,9 @@ pub(crate) fn redirect(device: u32, port: u16) -> io::Result<()> {
     install(&Netlink::open(Some(netlink::NETFILTER))?, 0, [tcp_to(device, port)])
 }
 
-/// As [`redirect`]; and with name servers, queries for names to all other ones go to these, by UDP, or to the port, by TCP.
+/// As [`redirect`]. With name servers, DNS queries that leave this host are redirected, too: over UDP to these servers, over
+/// TCP to the port.
+///
 /// The rules go when the result is dropped, also when this process is killed.
 pub(crate) fn redirect_while_open(
     device: u32,
@@ -112,14 +111,13 @@ fn both(mut condition: Rule, action: Rule) -> Rule {
 
 /// TCP that would leave by a device, to a port of this host.
 fn tcp_to(device: u32, port: u16) -> Rule {
-    let mut rule = vec![
+    let condition = vec![
         meta(META_DEVICE),
         compare(EQUAL, &device.to_ne_bytes()),
         meta(META_PROTOCOL),
         compare(EQUAL, &[TCP]),
     ];
-    rule.extend(redirection(port));
-    rule
+    both(condition, redirection(port))
 }
 
 /// Queries for names that leave this host.

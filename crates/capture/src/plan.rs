@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 /// The name of the TUN device in the namespace of a command.
 pub const DEVICE: &str = "manyway0";
-/// The name of the TUN device of a tunnel. Whoever sends what a tunnel carries must leave this device out.
+/// The name of the TUN device of a tunnel. A transport that carries the tunnel's traffic must not use this device.
 pub const TUNNEL_DEVICE: &str = "manyway-tun";
-/// The command's IPv4 address, from the block for measurements between networks (RFC 2544), which nobody routes.
+/// The command's IPv4 address, from the block for measurements between networks (RFC 2544), which is not
+/// routed on the Internet.
 pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The command's IPv6 address, a unique local one (RFC 4193).
 pub const ADDRESS_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 1);

@@ -45,7 +45,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Option<u8> {
         channel::send_failure(&channel, &CaptureError::Refused(text));
         return Some(FAILED);
     }
-    // If nobody waits any more, there is nobody to tell.
+    // If the process that started this one has ended, the error cannot be reported.
     channel::await_go(&channel).ok()?;
     let (status, text) = become_command(&program, &arguments);
     channel::send_failure(&channel, &CaptureError::Command { status, text });
@@ -79,7 +79,7 @@ fn map_user((user, group): (u32, u32)) -> io::Result<()> {
 
 /// Gives up all capabilities over the namespaces, for good.
 ///
-/// `no_new_privs` makes this final: no program that the command executes gains any, whoever runs it and whatever the
+/// `no_new_privs` makes this final: no program that the command executes gains any, for any user and whatever the
 /// bits and capabilities of its file say. Nothing is lost by that, since programs with set-user-ID cannot work here:
 /// their owner does not exist in the namespace. The bounding set stays as it is: with `no_new_privs` it has no effect on
 /// what can be gained, and if it were empty, the kernel would refuse to execute programs whose file has capabilities,

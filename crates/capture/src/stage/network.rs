@@ -42,7 +42,8 @@ fn configure(mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the command's group send echo requests by ICMP sockets, which need no privilege; new namespaces allow nobody.
+/// Lets the command's group send echo requests by ICMP sockets, which need no privilege: a new namespace allows no
+/// group to.
 pub(super) fn allow_ping(group: u32) {
     set("/proc/sys/net/ipv4/ping_group_range", &format!("{group} {group}"));
 }

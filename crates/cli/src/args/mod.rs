@@ -53,7 +53,7 @@ pub use send::{Recipient, SendArgs};
 pub use serve::{LogFormat, ServeArgs, parse_listen};
 pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
-pub use tunnel::{Names, TunnelArgs};
+pub use tunnel::{DnsSource, TunnelArgs};
 pub use via::Via;
 
 use clap::{Parser, Subcommand};

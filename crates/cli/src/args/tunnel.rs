@@ -21,12 +21,12 @@ pub struct TunnelArgs {
     pub bypass: Vec<IpNet>,
     /// Who answers queries for names: the server, whatever name server they are for, or as without a tunnel
     #[arg(long, value_enum, value_name = "WHO", default_value = "server")]
-    pub dns: Names,
+    pub dns: DnsSource,
 }
 
 /// Who answers queries for names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Names {
+pub enum DnsSource {
     /// The name server that the server asks.
     Server,
     /// The name servers of this machine.
@@ -52,8 +52,9 @@ Examples:
   sudo manyway tunnel home --route 10.1.0.0/16      one network alone
   sudo manyway tunnel home --bypass 203.0.113.0/24  all but one network
 
-Needs root, and Linux 5.12. Routes, rules and redirection are the kernel's own and go with the process, also when it is \
-killed; nothing is written to any file. Interfaces that Manyway uses stay usable: its own packets never enter the tunnel.";
+Needs root, and Linux 5.12. The device, its routes and the redirection go with the process, also when it is killed; \
+routing rules that look into an empty table may stay then, and the next tunnel removes them. No file is changed. \
+Manyway's own packets do not enter the tunnel.";
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,7 @@ pub(super) async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination:
 /// Datagrams go over the bond. The server carries no echo requests, which are answered by ICMP that a rule forbids them, so
 /// that programs need not wait for an answer.
 pub(super) async fn datagrams(tun: &Arc<Tun>, bond: &Arc<EgressBond>) -> Infallible {
-    let flows = Flows::new(Arc::clone(bond), Inside(Arc::clone(tun)));
+    let flows = Flows::new(Arc::clone(bond), TunSink(Arc::clone(tun)));
     let Err(error) = pass_all(tun, &flows).await;
     tracing::warn!(reason = %error, "the TUN device is gone");
     std::future::pending().await
@@ -73,9 +73,9 @@ fn forbid(tun: &Tun, packet: &[u8]) {
 }
 
 /// Gives programs what comes back for their sockets.
-struct Inside(Arc<Tun>);
+struct TunSink(Arc<Tun>);
 
-impl FlowSink for Inside {
+impl FlowSink for TunSink {
     fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]) {
         let Some(source) = address_of(source, program) else { return };
         let mut packet = Vec::new();

@@ -112,23 +112,23 @@ impl Shared {
         outgoings: &mut mpsc::Receiver<Outgoing>,
     ) -> Result<(), EgressError> {
         let Some((mut sender, mut receiver)) = self.open(&usual).await? else { return Ok(()) };
-        let mut life = Life::new();
-        life.on_question(&usual);
+        let mut timer = IdleTimer::new();
+        timer.on_question(&usual);
         sender.send(None, &payload)?;
         loop {
             tokio::select! {
                 outgoing = outgoings.recv() => {
                     let Some((destination, payload)) = outgoing else { return Ok(()) };
-                    life.on_question(&destination);
+                    timer.on_question(&destination);
                     sender.send(Some(&destination).filter(|it| **it != usual), &payload)?;
                 }
                 datagram = receiver.receive() => {
                     let Some(datagram) = datagram? else { return Ok(()) };
-                    life.on_answer();
+                    timer.on_answer();
                     let source = datagram.address.or_else(|| address_of(&usual, receiver.peer()));
                     self.sink.deliver(program, source.as_ref().unwrap_or(&usual), &datagram.payload);
                 }
-                () = sleep_until(life.end()) => return Ok(()),
+                () = sleep_until(timer.deadline()) => return Ok(()),
             }
         }
     }
@@ -152,14 +152,14 @@ fn address_of(usual: &Destination, peer: Option<SocketAddr>) -> Option<Destinati
 }
 
 /// How long a flow goes on without a datagram.
-struct Life {
+struct IdleTimer {
     /// Nothing but name servers was asked.
     is_lookup: bool,
     unanswered: u32,
     last: Instant,
 }
 
-impl Life {
+impl IdleTimer {
     fn new() -> Self {
         Self { is_lookup: true, unanswered: 0, last: Instant::now() }
     }
@@ -176,7 +176,7 @@ impl Life {
     }
 
     /// A look-up has ended with its answers; programs use a new socket for the next.
-    fn end(&self) -> Instant {
+    fn deadline(&self) -> Instant {
         self.last
             + match (self.is_lookup, self.unanswered) {
                 (false, _) => IDLE,

@@ -16,7 +16,7 @@ use super::super::super::signal::interrupted;
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
 use super::super::listening::{PAUSE, reset};
-use crate::args::{GlobalArgs, Names, TunnelArgs};
+use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
     let (mut tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
@@ -36,7 +36,7 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
         config.routes.clone_from(&arguments.routes);
     }
     config.bypass.clone_from(&arguments.bypass);
-    config.resolves_names = arguments.dns == Names::Server;
+    config.resolves_names = arguments.dns == DnsSource::Server;
     config
 }
 
@@ -88,7 +88,7 @@ async fn serve(
 
 /// Queries for names arrive here whatever name server they are for, if they are redirected.
 fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
-    let is_query = arguments.dns == Names::Server && destination.port() == DNS;
+    let is_query = arguments.dns == DnsSource::Server && destination.port() == DNS;
     if is_query { SocketAddr::from((RESOLVER, DNS)) } else { destination }
 }
 
