@@ -59,7 +59,11 @@ fn was_used(interface: &str) -> bool {
     count.is_some_and(|count| count.bytes > 0)
 }
 
-fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
+/// Checks that an interface which an option names is one of those that are there. A pattern may match none.
+///
+/// # Errors
+/// It is not: the text lists those that are.
+pub(super) fn check(option: &str, name: &str, there: &[&str]) -> Result<(), CommandError> {
     let name = name.trim();
     if there.is_empty() || name.contains('*') || there.contains(&name) {
         return Ok(());
