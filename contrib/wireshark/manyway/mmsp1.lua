@@ -38,9 +38,9 @@ local function name_of(names, number, digits)
 end
 
 -- Adler-32 over the packet, with zeros in the place of the checksum (rule 3.3).
-local function adler32(bytes)
+local function adler32(bytes, size)
     local a, b = 1, 0
-    for at = 1, #bytes do
+    for at = 1, size do
         -- The checksum is bytes 5 to 8.
         if at < 5 or at > 8 then a = (a + bytes:byte(at)) % 65521 end
         b = (b + a) % 65521
@@ -416,12 +416,25 @@ local function header(tvb, tree, packet)
     return id_item
 end
 
+-- The size of the first packet: of the whole datagram, or of one of many that a sender passed to the system at once, which
+-- a capture shows as one before they are segmented. The others have the same ports and the same tag. `nil` if no
+-- checksum is right (rule 3.3).
+local function first_packet(tvb)
+    local bytes, size, sum = tvb:raw(), tvb:len(), tvb(4, 4):uint()
+    if adler32(bytes, size) == sum then return size end
+    for at = HEADER, size - HEADER, 4 do
+        local is_header = bytes:sub(at + 1, at + 4) == bytes:sub(1, 4) and bytes:sub(at + 9, at + 12) == bytes:sub(9, 12)
+        if is_header and adler32(bytes, at) == sum then return at end
+    end
+    return nil
+end
+
 -- Whether a receiver reads the header: two ports of MMSP/1 and a checksum that is right (rules 3.3, 3.4).
 local function is_packet(tvb)
     if tvb:len() < HEADER or Reader.is_in_part(tvb) then return false end
     local source, destination = tvb(0, 2):uint(), tvb(2, 2):uint()
     if source < 1 or source > LARGEST_PORT or destination < 1 or destination > LARGEST_PORT then return false end
-    return adler32(tvb:raw()) == tvb(4, 4):uint()
+    return first_packet(tvb) ~= nil
 end
 
 local function show_connection(tree, packet)
@@ -435,7 +448,7 @@ local function show(tvb, pinfo, root)
     local packet = { frame = pinfo.number, time = pinfo.rel_ts, tag = tvb(8, 4):uint(), destination = tvb(2, 2):uint() }
     packet.status = 2
     if not Reader.is_in_part(tvb) then
-        packet.computed = adler32(tvb:raw())
+        packet.computed = adler32(tvb:raw(), tvb:len())
         packet.status = packet.computed == tvb(4, 4):uint() and 1 or 0
     end
     -- What a receiver drops teaches nothing about the connection.
@@ -473,7 +486,11 @@ end
 -- Shows a datagram. Returns how many bytes are MMSP/1: 0 if it is too short for a packet.
 local function dissect(tvb, pinfo, root)
     if tvb:len() < HEADER then return 0 end
-    show(tvb, pinfo, root)
+    local size = not Reader.is_in_part(tvb) and first_packet(tvb) or tvb:len()
+    for at = 0, tvb:len() - HEADER, size do
+        local is_whole = size == tvb:len()
+        show(is_whole and tvb or tvb(at, math.min(size, tvb:len() - at)):tvb(), pinfo, root)
+    end
     return tvb:len()
 end
 

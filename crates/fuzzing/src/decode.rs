@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use manyway_inspect::capture::{self, Item};
-use manyway_inspect::{ClearPacket, Inside, Inspector, KeyLog, Packet, clear_packet};
+use manyway_inspect::{ClearPacket, Inside, Inspector, KeyLog, Packet, clear_packets};
 
 /// Reads the input as a capture, and if it is none as a datagram.
 pub fn run(data: &[u8]) {
@@ -31,9 +31,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn look_at(inspector: &mut Inspector, datagram: &[u8]) {
-    if let Some(packet) = clear_packet(datagram) {
-        check_clear(&packet);
-    }
+    clear_packets(datagram).for_each(|packet| check_clear(&packet));
     let packets = inspector.datagram(datagram);
     assert_eq!(packets.is_empty(), datagram.is_empty());
     let mut end = 0;

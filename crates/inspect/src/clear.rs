@@ -32,6 +32,29 @@ pub fn clear_packet(datagram: &[u8]) -> Option<ClearPacket<'_>> {
     Some(ClearPacket { header, fault, payload: datagram.get(HEADER_LEN..).unwrap_or_default() })
 }
 
+/// The packets of a datagram of a capture, each as [`clear_packet`] describes it: one, or many that a sender passed to the
+/// system at once, which a capture shows as one before they are segmented. None if it is no datagram of MMSP/1.
+pub fn clear_packets(datagram: &[u8]) -> impl Iterator<Item = ClearPacket<'_>> {
+    datagram.chunks(segment(datagram).max(1)).map_while(clear_packet)
+}
+
+/// The length of the first packet, which is that of all others but for the last: if the checksum of the whole is wrong,
+/// and right where the same ports and the same tag come again.
+fn segment(datagram: &[u8]) -> usize {
+    let whole = datagram.len();
+    let names = |at: usize| Some((datagram.get(at..at + 4)?, datagram.get(at + 8..at + HEADER_LEN)?));
+    let is_right = |size: usize| {
+        let packet = datagram.get(..size).map(Packet::decode);
+        packet.is_some_and(|packet| !matches!(packet, Err(PacketError::Checksum { .. })))
+    };
+    if is_right(whole) {
+        return whole;
+    }
+    // Blocks are padded to four bytes.
+    let mut sizes = (HEADER_LEN..whole).step_by(4);
+    sizes.find(|size| names(*size).is_some() && names(*size) == names(0) && is_right(*size)).unwrap_or(whole)
+}
+
 impl<'a> ClearPacket<'a> {
     /// The blocks, also those of a packet that a receiver drops.
     pub fn blocks(&self) -> ClearBlocksAt<'a> {
@@ -120,6 +143,19 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert!(packet.is_malformed());
+    }
+
+    #[test]
+    fn datagrams_of_one_send_call_are_separated() {
+        let long = packet_of(&[5, 0, 0, 4].repeat(6));
+        let many = [&long[..], &long, &packet_of(&[5, 0, 0, 4])].concat();
+        let blocks: Vec<usize> = clear_packets(&many).map(|packet| packet.blocks().count()).collect();
+        assert_eq!(blocks, [6, 6, 1]);
+        assert!(clear_packets(&many).all(|packet| !packet.is_malformed()));
+        // A damaged one stays whole, and nothing comes of nothing.
+        let mut damaged = long.clone();
+        damaged[20] ^= 1;
+        assert_eq!((clear_packets(&damaged).count(), clear_packets(&[]).count()), (1, 0));
     }
 
     // spec 3.3, 3.7

@@ -3,7 +3,7 @@
 //! - [`capture::read`] finds the UDP datagrams in a pcap or pcapng file, or in hex text.
 //! - [`Inspector`] follows the connections in them and decrypts what it can: Initial packets always, all others with
 //!   the secrets of a [`KeyLog`] (`SSLKEYLOGFILE`).
-//! - [`clear_packet`] describes a packet of MMSP/1, which is in clear text.
+//! - [`clear_packets`] describes the packets of a datagram of MMSP/1, which is in clear text.
 //! - [`blocks`] lists the blocks of a decrypted packet with their offsets.
 //!
 //! Everything here reads untrusted bytes: nothing panics, and memory is bounded for any file.
@@ -42,7 +42,7 @@ mod packet;
 mod session;
 
 pub use blocks::{BlockAt, BlocksAt, blocks, handshake_message};
-pub use clear::{ClearBlockAt, ClearBlocksAt, ClearPacket, clear_packet};
+pub use clear::{ClearBlockAt, ClearBlocksAt, ClearPacket, clear_packet, clear_packets};
 pub use inspector::Inspector;
 pub use key_log::{KeyLog, Label};
 pub use packet::{Inside, Level, Opened, Packet, Sealed};

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use manyway_inspect::capture::{self, CaptureError, Datagram, Item, Skip};
-use manyway_inspect::{Inside, Inspector, KeyLog, Sealed, clear_packet};
+use manyway_inspect::{Inside, Inspector, KeyLog, Sealed, clear_packets};
 use manyway_terminal::{CommandError, ExitCode};
 
 use crate::args::{DecodeArgs, GlobalArgs};
@@ -167,10 +167,15 @@ impl Decoder<'_> {
             return Ok(());
         }
         let place = Place { number, time, elapsed, addresses, missing };
-        if let Some(packet) = clear_packet(payload) {
+        let mut is_clear = false;
+        for packet in clear_packets(payload) {
+            is_clear = true;
             self.summary.packets += 1;
             self.summary.malformed += u64::from(packet.is_malformed());
-            return self.show.clear_packet(&place, &packet);
+            self.show.clear_packet(&place, &packet)?;
+        }
+        if is_clear {
+            return Ok(());
         }
         for packet in self.inspector.datagram(payload) {
             self.summary.packets += 1;
