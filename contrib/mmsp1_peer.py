@@ -203,6 +203,7 @@ def parser() -> argparse.ArgumentParser:
     add("--pause", type=float, default=0, metavar="SECONDS", help="read nothing for so long: the window fills up")
     add("--primary-only", action="store_true", help="new DATA on one path as long as it is reachable")
     add("--loss", type=float, default=0, metavar="PERCENT", help="drop so many outgoing packets at random")
+    add("--loss-in", type=float, default=0, metavar="PERCENT", help="drop so many incoming packets at random")
     add("--seed", type=int, help="of the losses and of the content of messages")
     add("--timeout", type=float, default=60, metavar="SECONDS", help="give up after (default 60)")
     add("--linger", type=float, default=10, metavar="SECONDS", help="keep a tombstone at most so long (default 10)")
@@ -233,7 +234,7 @@ def check(args: argparse.Namespace) -> None:
         (args.size >= 1, "--size is at least 1"),
         (1 <= args.streams <= 65535, "--streams is 1 to 65535"),
         (0 <= args.window < 1 << 32, "--window is 0 to 4294967295"),
-        (0 <= args.loss < 100, "--loss is 0 to 99"),
+        (0 <= args.loss < 100 and 0 <= args.loss_in < 100, "--loss and --loss-in are 0 to 99"),
         (0 <= args.protocol < 1 << 32 and args.protocol >> 16 != BYTES >> 16, "--protocol is 32 bits, not reserved"),
         (args.timeout > 0 and args.linger >= 0 and args.pause >= 0, "times are positive"),
     ]
@@ -276,7 +277,8 @@ def make_runner(args: argparse.Namespace) -> Runner:
     if not addresses:
         raise UsageError(f"no way to {args.address}")
     sockets = Sockets(list(dict.fromkeys(addresses)), next(iter(ports), 0))
-    options = Options(listening, args.streams, args.window, args.loss / 100, args.primary_only, trace=args.trace)
+    options = Options(listening, args.streams, args.window, args.loss / 100, args.loss_in / 100, args.primary_only,
+                      trace=args.trace)  # fmt: skip
     runner = Runner(sockets, options, settings_from(args), args.seed)
     if not listening:
         try:

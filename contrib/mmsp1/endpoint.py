@@ -56,6 +56,7 @@ class Options:
     streams: int = 16
     window: int = 1 << 20
     loss: float = 0.0  # share of outgoing packets, 0 to 1
+    loss_in: float = 0.0  # share of incoming packets
     primary_only: bool = False
     lifetime: float = 10.0  # of INFO
     tombstone: float = 10.0
@@ -153,6 +154,9 @@ class Endpoint:
     # Packets.
 
     def receive(self, local: Address, remote: Address, raw: bytes) -> None:
+        if self.losses.random() < self.options.loss_in:
+            self.count["packets_dropped_on_arrival"] += 1
+            return
         self.count["packets_received"] += 1
         packet, now = decode_packet(raw), self.clock()
         if packet is None:

@@ -15,7 +15,19 @@ const BYTES: u64 = 2 << 20;
 fn peer(arguments: &[&str]) -> Running {
     let mut command = Command::new("python3");
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/mmsp1_peer.py")).args(arguments);
-    command.args(["--bind", "127.0.0.2", "--loss", "2", "--seed", "1", "--linger", "0.2", "--json"]);
+    command.args([
+        "--bind",
+        "127.0.0.2",
+        "--loss",
+        "2",
+        "--loss-in",
+        "2",
+        "--seed",
+        "1",
+        "--linger",
+        "0.2",
+        "--json",
+    ]);
     Running::start(command)
 }
 

@@ -14,7 +14,7 @@ use crate::mmsp1::{hosts, server};
 
 const MESSAGES: u8 = 100;
 
-/// The peer, which drops 2 % of the packets that it sends, on two addresses; `None` where there is no Python.
+/// The peer, which drops 2 % of the packets that it sends and of those that arrive, on two addresses; `None` where there is no Python.
 fn peer(arguments: &[&str]) -> Option<Child> {
     let mut command = Command::new("python3");
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/mmsp1_peer.py")).args(arguments);
@@ -22,6 +22,8 @@ fn peer(arguments: &[&str]) -> Option<Child> {
         "--bind",
         "127.0.0.2",
         "--loss",
+        "2",
+        "--loss-in",
         "2",
         "--seed",
         "3",
@@ -47,6 +49,7 @@ fn assert_complete(output: &Output) {
     // A path that carried few packets may have lost none.
     let mut dropped = out.split(r#""packets_dropped_here": "#).skip(1);
     assert!(out.contains(r#""faults": []"#) && dropped.any(|count| !count.starts_with("0,")), "{out}");
+    assert!(out.contains("packets_dropped_on_arrival"), "{out}");
 }
 
 /// Sends back each message of a stream.
