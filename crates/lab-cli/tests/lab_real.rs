@@ -205,6 +205,29 @@ fn an_outage_shows_as_a_silence() {
 }
 
 #[test]
+fn a_connection_that_loses_all_paths_ends_at_both_ends_on_sockets() {
+    let Some(mut lab) = Lab::start() else { return };
+    let mut scenario = two_paths(Direction::Up).with_duration(Duration::from_secs(1));
+    scenario.ending = Ending::NoPath(Duration::from_millis(500));
+    // An end that only receives needs longer.
+    scenario.traffic.push(Traffic::Messages {
+        direction: Direction::Down,
+        size: ByteCount(100),
+        interval: Duration::from_millis(20),
+        lifetime: None,
+    });
+    let cut = |link| Event {
+        at: Duration::from_millis(500),
+        change: Change::Cut { link, direction: Direction::Both },
+    };
+    scenario.events = (0..2).map(cut).collect();
+    let outcome = lab.run(&scenario, "manyway:wire=mmsp1,detection=fast");
+    assert_eq!(outcome.failure, None);
+    assert_eq!(outcome.ended.len(), 2, "{:?}", outcome.ended);
+    assert!(outcome.ended.iter().all(|at| *at >= Duration::from_secs(1)), "{:?}", outcome.ended);
+}
+
+#[test]
 fn programs_are_contenders_by_address_and_port() {
     let Some(mut lab) = Lab::start() else { return };
     // Common tools that need nothing else at either end.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
-use crate::contender::{Target, Wire};
+use crate::contender::{PathDetection, Target, Wire};
 use crate::outcome::Arrivals;
 
 /// The task of an agent.
@@ -84,6 +84,10 @@ pub(crate) enum CarrierSpec {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ManywaySpec {
     pub(crate) wire: Wire,
+    /// Over MMSP/1.
+    pub(crate) detection: PathDetection,
+    /// The connection is expected to end after no path has worked for so long.
+    pub(crate) no_path: Option<Duration>,
     pub(crate) over_tcp: bool,
     /// TCP connections on each interface.
     pub(crate) connections: Option<u8>,
@@ -244,6 +248,8 @@ pub(crate) struct Report {
     /// Processor time since the start, user and system. That of an external program counts from its start, without the
     /// children that it has not waited for.
     pub(crate) cpu: Duration,
+    /// When it gave the connection up, from the start of the traffic, if that was expected.
+    pub(crate) ended: Option<Duration>,
     /// The first failure.
     pub(crate) failure: Option<String>,
 }

@@ -106,6 +106,13 @@ impl Agent {
             order = self.orders.recv() => order.map(|_| Ok(()))?,
         };
         let mut report = traffic.report();
+        let result = match result {
+            Err(_) if carrier.has_given_up().await => {
+                report.ended = Some(traffic.elapsed());
+                Ok(())
+            }
+            result => result,
+        };
         let failure = carrier.end().await;
         report.cpu = clock::processor_time(who).saturating_sub(before);
         report.failure = failure.or_else(|| result.err());

@@ -41,6 +41,8 @@ pub enum Contender {
 pub struct ManywaySettings {
     /// The wire protocol.
     pub wire: Wire,
+    /// How the failure of a path is detected over MMSP/1.
+    pub detection: PathDetection,
     /// Name of the scheduler.
     pub scheduler: Option<String>,
     /// Whether its paths go over TCP connections of the system instead of UDP, in virtual time over those of a model.
@@ -68,12 +70,26 @@ pub enum Wire {
     Mmsp1,
 }
 
-/// Gives a connection over MMSP/1 the settings of its thesis, and keeps what was added to `config`.
+/// How the failure of a path is detected over MMSP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathDetection {
+    /// By three probes without an answer, as in its thesis.
+    #[default]
+    Probes,
+    /// By silence, as over MMSP/2.
+    Fast,
+}
+
+/// Gives a connection over MMSP/1 the settings of its thesis, with this detection, and keeps what was added to `config`.
 ///
 /// # Errors
 /// Never, as long as the protocol machine knows the names.
-pub(crate) fn thesis(config: &mut ConnectionConfig) -> Result<(), ConfigError> {
-    config.detection = Detection::Probes;
+pub(crate) fn thesis(config: &mut ConnectionConfig, detection: PathDetection) -> Result<(), ConfigError> {
+    config.detection = match detection {
+        PathDetection::Probes => Detection::Probes,
+        PathDetection::Fast => Detection::Fast,
+    };
     config.set_scheduler("primary")?;
     config.set_congestion("new-reno")
 }

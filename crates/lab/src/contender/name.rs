@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 
-use super::{Contender, ExternalProgram, ManywaySettings, RouteChoice, Target, Wire};
+use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,carrier=CARRIER,connections=N,target=RATE,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
@@ -107,7 +107,7 @@ impl ManywaySettings {
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, carrier=tcp, connections=N, target=RATE, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=tcp, connections=N, target=RATE, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -116,6 +116,17 @@ impl ManywaySettings {
                         "mmsp2" => Wire::Mmsp2,
                         "mmsp1" => Wire::Mmsp1,
                         _ => return Err(NameError(format!("wire must be mmsp2 or mmsp1, not {value:?}"))),
+                    }
+                }
+                "detection" => {
+                    self.detection = match value {
+                        "fast" => PathDetection::Fast,
+                        "probes" => PathDetection::Probes,
+                        _ => {
+                            return Err(NameError(format!(
+                                "detection must be fast or probes, not {value:?}"
+                            )));
+                        }
                     }
                 }
                 "carrier" => match value {
@@ -149,13 +160,16 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are wire, carrier, connections, target, algorithm, scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, detection, carrier, connections, target, algorithm, scheduler, congestion and pairs"
                     )));
                 }
             }
         }
         if self.over_tcp && self.wire == Wire::Mmsp1 {
             return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier=tcp".to_owned()));
+        }
+        if self.wire == Wire::Mmsp2 && settings.split(',').any(|setting| setting.starts_with("detection=")) {
+            return Err(NameError("detection is a setting of MMSP/1: add wire=mmsp1".to_owned()));
         }
         if self.target.is_some() && self.wire == Wire::Mmsp1 {
             return Err(NameError("MMSP/1 has no target rate: leave out wire=mmsp1 or target".to_owned()));
@@ -176,12 +190,14 @@ impl fmt::Display for ManywaySettings {
         }
         let pairs = self.pairs.map(|mode| mode.to_string());
         let wire = (self.wire == Wire::Mmsp1).then(|| "mmsp1".to_owned());
+        let detection = (self.detection == PathDetection::Fast).then(|| "fast".to_owned());
         let connections = self.connections.map(|number| number.to_string());
         let target = self.target.map(|target| target.to_string());
         let algorithm = self.target.filter(|target| target.is_advanced).map(|_| "advanced".to_owned());
         let carrier = self.over_tcp.then(|| "tcp".to_owned());
         let settings = [
             ("wire", &wire),
+            ("detection", &detection),
             ("carrier", &carrier),
             ("connections", &connections),
             ("target", &target),
@@ -283,6 +299,7 @@ mod tests {
             "manyway:congestion=cubic,pairs=disjoint",
             "manyway@1:wire=mmsp1,scheduler=earliest",
             "manyway:wire=mmsp1",
+            "manyway:wire=mmsp1,detection=fast,scheduler=earliest",
             "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint",
             "manyway@2:wire=mmsp1,scheduler=earliest",
             "manyway:carrier=tcp,connections=5,target=800k",
@@ -317,6 +334,8 @@ mod tests {
             ("manyway:congestion=magic", "new-reno"),
             ("manyway:pairs=magic", "full-mesh"),
             ("manyway:wire=mmsp3", "mmsp2 or mmsp1"),
+            ("manyway:wire=mmsp1,detection=slow", "fast or probes"),
+            ("manyway:detection=fast", "add wire=mmsp1"),
             (
                 "manyway:speed=high",
                 "wire, carrier, connections, target, algorithm, scheduler, congestion and pairs",

@@ -37,6 +37,8 @@ impl Default for CpuOptions {
 pub enum Subject {
     /// One Manyway connection, with the system's offloads: batches of datagrams in one call.
     Manyway,
+    /// The same over MMSP/1, in clear text, with the scheduler and the congestion control of MMSP/2.
+    ManywayMmsp1,
     /// One kernel TCP connection with packets of up to 64 KiB, segmented and coalesced by the system as by default.
     Tcp,
     /// One kernel TCP connection whose packets on the link have the size of the MTU: segmented by the system before
@@ -48,13 +50,15 @@ pub enum Subject {
 
 impl Subject {
     /// All, in the order of the report.
-    pub const ALL: [Self; 4] = [Self::Manyway, Self::Tcp, Self::TcpWithoutOffload, Self::Udp];
+    pub const ALL: [Self; 5] =
+        [Self::Manyway, Self::ManywayMmsp1, Self::Tcp, Self::TcpWithoutOffload, Self::Udp];
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Manyway => "manyway",
+            Self::ManywayMmsp1 => "manyway-mmsp1",
             Self::Tcp => "tcp",
             Self::TcpWithoutOffload => "tcp-without-offload",
             Self::Udp => "udp",

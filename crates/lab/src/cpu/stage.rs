@@ -10,6 +10,7 @@ use manyway_sim::pair::Side;
 use super::{CpuOptions, Subject, machine};
 use crate::Stop;
 use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
+use crate::contender::{PathDetection, Wire};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::real::session::Session;
@@ -87,12 +88,16 @@ impl Stage {
 
     fn assignment(&self, subject: Subject, side: Side) -> Assignment {
         let server = IpAddr::V4(SERVER);
+        let manyway =
+            ManywaySpec { remotes: vec![server], discover: true, paths: 1, ..ManywaySpec::default() };
         let carrier = match subject {
-            Subject::Manyway => CarrierSpec::Manyway(ManywaySpec {
-                remotes: vec![server],
-                discover: true,
-                paths: 1,
-                ..ManywaySpec::default()
+            Subject::Manyway => CarrierSpec::Manyway(manyway),
+            Subject::ManywayMmsp1 => CarrierSpec::Manyway(ManywaySpec {
+                wire: Wire::Mmsp1,
+                detection: PathDetection::Fast,
+                scheduler: Some("earliest".to_owned()),
+                congestion: Some("bbr".to_owned()),
+                ..manyway
             }),
             Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
                 congestion: "cubic".to_owned(),

@@ -19,7 +19,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     values: &[],
     rows,
     template: |_| scenario(),
-    contenders: &[MMSP1, MMSP2],
+    contenders: &[MMSP1, FAST, MMSP2],
     kernel: &[],
     alone: Alone::Not,
     columns: &[
@@ -34,6 +34,11 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             unit: Unit::Seconds,
         },
         Column { head: "at server", quantity: one(Measure::GivenUp(Side::Server)), unit: Unit::Seconds },
+        Column {
+            head: "silence with fast detection",
+            quantity: Quantity::Ours(FAST, Measure::Silence),
+            unit: Unit::Seconds,
+        },
         Column { head: "MMSP/2 Mbit/s", quantity: two(Measure::Goodput), unit: Unit::Megabits },
         Column { head: "wired", quantity: two(Measure::Route(0)), unit: Unit::Megabits },
         Column { head: "wireless", quantity: two(Measure::Route(1)), unit: Unit::Megabits },
@@ -69,6 +74,13 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: |row| lives(row) && changes(row),
         },
         Claim {
+            what: "silence of MMSP/1 with fast detection when the primary dies",
+            quantity: Quantity::Ours(FAST, Measure::Silence),
+            bound: Bound::AtMost(0.15),
+            unit: Unit::Seconds,
+            applies: |row| row.phase.is_some_and(|phase| phase.from > 0.0 && phase.from < 0.2),
+        },
+        Claim {
             what: "longest silence of MMSP/2",
             quantity: two(Measure::Silence),
             bound: Bound::AtMost(1.0),
@@ -84,6 +96,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
 };
 
 const MMSP1: &str = "manyway:wire=mmsp1";
+const FAST: &str = "manyway:wire=mmsp1,detection=fast";
 const MMSP2: &str = "manyway";
 
 const fn one(measure: Measure) -> Quantity {

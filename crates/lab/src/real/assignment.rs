@@ -67,6 +67,11 @@ impl<'a> Plan<'a> {
         self.scenario.ending == Ending::OnTime
     }
 
+    /// Whether both ends have to give the connection up.
+    pub(crate) fn ends_without_a_path(&self) -> bool {
+        matches!(self.scenario.ending, Ending::NoPath(_))
+    }
+
     /// Number of routes that contenders may use.
     pub(crate) fn routes(&self) -> usize {
         self.scenario.routes.len()
@@ -90,7 +95,7 @@ impl<'a> Plan<'a> {
             carrier: self.carrier(contender, side),
             exchanges: self.exchanges(),
             duration: self.scenario.duration,
-            end_at: limit + GRACE,
+            end_at: limit + self.scenario.giving_up().unwrap_or(GRACE),
             seed,
         }
     }
@@ -131,6 +136,11 @@ impl<'a> Plan<'a> {
         }
         ManywaySpec {
             wire: settings.wire,
+            detection: settings.detection,
+            no_path: match self.scenario.ending {
+                Ending::NoPath(patience) => Some(patience),
+                Ending::Complete | Ending::OnTime => None,
+            },
             over_tcp: settings.over_tcp,
             connections: settings.connections,
             target: settings.target,

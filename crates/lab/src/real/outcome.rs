@@ -22,7 +22,12 @@ pub(super) fn assemble(
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
     let is_partial = plan.may_stay_partial();
-    let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows, is_partial));
+    let ended: Vec<Duration> =
+        [&end.client, &end.server].into_iter().flatten().filter_map(|report| report.ended).collect();
+    let is_expected = plan.ends_without_a_path() && matches!(contender, Contender::Manyway(_));
+    let lives_on =
+        (is_expected && ended.len() < 2).then(|| "an end did not give the connection up".to_owned());
+    let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows, is_partial)).or(lives_on);
     let cpu = end.client.as_ref().zip(end.server.as_ref());
     let mut remarks = end.remarks;
     // The deliveries of routes are those of all together.
@@ -46,7 +51,7 @@ pub(super) fn assemble(
         cross: cross.arrivals.clone(),
         delivery: None,
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
-        ended: Vec::new(),
+        ended: if ended.len() == 2 { ended } else { Vec::new() },
         failure,
         remarks,
     }

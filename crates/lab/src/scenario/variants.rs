@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use super::{Change, Direction, Ending, Event, Route, Scenario, Side, Traffic};
 
+/// Time to find that the last path is lost, also for an end that only receives.
+const DETECTION: Duration = Duration::from_secs(35);
+
 impl Scenario {
     /// The same with the traffic in the other direction. Turning twice restores it.
     #[must_use]
@@ -50,6 +53,14 @@ impl Scenario {
             self.duration.saturating_mul(4).saturating_add(Duration::from_secs(30))
         } else {
             self.duration
+        }
+    }
+
+    /// If both ends have to give the connection up: most time for that after the duration.
+    pub(crate) fn giving_up(&self) -> Option<Duration> {
+        match self.ending {
+            Ending::NoPath(patience) => Some(patience.saturating_add(DETECTION)),
+            Ending::Complete | Ending::OnTime => None,
         }
     }
 

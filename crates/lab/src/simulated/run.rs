@@ -23,9 +23,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time for data in flight after the end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time to find that the last path is lost, also for an end that only receives.
-const DETECTION: Duration = Duration::from_secs(35);
-
 /// Most paths of a connection.
 const MOST_PATHS: usize = 8;
 
@@ -56,9 +53,9 @@ pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
         match scenario.ending {
             Ending::Complete => run.drive(run.begin + scenario.limit() + GRACE),
             Ending::OnTime => run.drive(run.begin + scenario.duration),
-            Ending::NoPath(patience) => {
+            Ending::NoPath(_) => {
                 run.gives_up = true;
-                run.drive(run.begin + scenario.duration + patience + DETECTION)?;
+                run.drive(run.begin + scenario.duration + scenario.giving_up().unwrap_or_default())?;
                 run.has_given_up()
             }
         }

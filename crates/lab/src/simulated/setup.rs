@@ -33,7 +33,7 @@ impl Setup {
         let unknown = |error: ConfigError| LabError::Unsupported(error.to_string());
         let mut config = base.clone();
         if settings.wire == Wire::Mmsp1 {
-            thesis(&mut config).map_err(unknown)?;
+            thesis(&mut config, settings.detection).map_err(unknown)?;
         }
         if let Some(name) = &settings.scheduler {
             config.set_scheduler(name).map_err(unknown)?;

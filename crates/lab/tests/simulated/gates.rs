@@ -1,9 +1,10 @@
 use manyway_lab::campaign::{self, Case, Way};
 use manyway_lab::gates::{self, Contest, Gate};
-use manyway_lab::scenario::Library;
+use manyway_lab::outcome::Flow;
+use manyway_lab::scenario::{Library, Traffic};
 use manyway_lab::simulated::Simulated;
-use manyway_lab::{Scenario, Stop};
-use manyway_sim::nightly::few_or_many;
+use manyway_lab::{Runner as _, Scenario, Stop};
+use manyway_sim::nightly::{few_or_many, is_nightly};
 use manyway_sim::scenario::SECOND;
 
 use super::Nobody;
@@ -53,6 +54,36 @@ fn messages_take_hardly_longer_than_without_other_traffic() {
     });
     // With a deadline also their cost.
     assert_eq!(judged, 1 + 2);
+}
+
+/// MMSP/1 with the scheduler and the congestion control of MMSP/2, both ways, in every scenario without losses, events and
+/// traffic of others; by day in one of them.
+#[test]
+fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
+    let library = Library::builtin().unwrap();
+    let is_plain = |scenario: &&Scenario| {
+        let has_bulk = scenario.traffic.iter().any(|traffic| matches!(traffic, Traffic::Bulk { .. }));
+        let is_calm = scenario.events.is_empty() && scenario.cross_traffic.is_empty();
+        has_bulk && is_calm && !scenario.has_loss()
+    };
+    let plain: Vec<&Scenario> = library.all().iter().filter(is_plain).collect();
+    assert!(plain.len() > 10, "{}", plain.len());
+    let chosen = plain.into_iter().filter(|scenario| is_nightly() || scenario.name == "two-50");
+    for scenario in chosen {
+        let scenario = scenario.clone().with_duration(few_or_many(3, 20) * SECOND);
+        for scenario in [scenario.clone(), scenario.turned()] {
+            let goodput = |name: &str| {
+                let contender = name.parse().unwrap();
+                let outcome = Simulated::new().run(&scenario, &contender, 1).unwrap();
+                assert_eq!(outcome.failure, None, "{}: {name}", scenario.name);
+                let rate = |flow: &Flow| flow.arrivals.goodput().bits_per_second();
+                outcome.flows.iter().filter(|flow| flow.latencies.is_none()).map(rate).sum::<u64>()
+            };
+            let mmsp2 = goodput("manyway");
+            let mmsp1 = goodput("manyway:wire=mmsp1,detection=fast,scheduler=earliest,congestion=bbr");
+            assert!(mmsp1 * 100 >= mmsp2 * 95, "{}: {mmsp1} and {mmsp2} bit/s", scenario.name);
+        }
+    }
 }
 
 /// Runs the `wanted` cases of the plan this many times; returns how many comparisons of a gate there were, all passed.

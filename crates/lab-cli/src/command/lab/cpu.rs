@@ -124,6 +124,7 @@ fn text(report: &CpuReport) -> String {
 const fn name(subject: Subject) -> &'static str {
     match subject {
         Subject::Manyway => "manyway",
+        Subject::ManywayMmsp1 => "manyway over MMSP/1",
         Subject::Tcp => "kernel TCP",
         Subject::TcpWithoutOffload => "kernel TCP without offload",
         Subject::Udp => "UDP alone",

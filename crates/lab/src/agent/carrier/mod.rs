@@ -72,6 +72,14 @@ impl Carrier {
         }
     }
 
+    /// Whether a connection without a working path was given up, as the lab expects it.
+    pub(super) async fn has_given_up(&self) -> bool {
+        match self {
+            Self::Streams(streams) => streams.has_given_up().await,
+            Self::Tcp(_) | Self::External(_) | Self::Datagrams(_) => false,
+        }
+    }
+
     /// Ends what must end before the report; returns the failure of a program.
     pub(super) async fn end(&mut self) -> Option<String> {
         match self {

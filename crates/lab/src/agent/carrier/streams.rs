@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
-    AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, DEFAULT_PORT, Endpoint,
-    EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, RateAlgorithm, ReceiveStream, SendStream,
-    ServerOptions, TargetRate, Ticket,
+    AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, ConnectionError, DEFAULT_PORT,
+    Endpoint, EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, RateAlgorithm, ReceiveStream,
+    SendStream, ServerOptions, TargetRate, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -33,7 +33,10 @@ impl Streams {
         let mut options = EndpointOptions::default();
         options.connection = config.clone();
         if spec.wire == Wire::Mmsp1 {
-            thesis(&mut options.connection).map_err(|error| error.to_string())?;
+            thesis(&mut options.connection, spec.detection).map_err(|error| error.to_string())?;
+        }
+        if let Some(patience) = spec.no_path {
+            options.connection.no_path_timeout = patience;
         }
         options.carriers.choice = if spec.over_tcp { CarrierChoice::Tcp } else { CarrierChoice::Udp };
         let target = spec.target.map(|target| target.setting(spec.connections)).transpose();
@@ -145,6 +148,12 @@ impl Streams {
             }
             sleep(LOOK).await;
         }
+    }
+
+    /// Whether the connection has ended, or ends soon, since no path worked for as long as the lab named.
+    pub(super) async fn has_given_up(&self) -> bool {
+        let (Some(connection), Some(_)) = (&self.connection, self.spec.no_path) else { return false };
+        matches!(timeout(FAREWELL, connection.closed()).await, Ok(ConnectionError::NoPath))
     }
 
     pub(super) async fn close(self) {

@@ -77,6 +77,11 @@ impl Traffic {
         result
     }
 
+    /// Time since the traffic began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.times.begin.elapsed()
+    }
+
     /// Ends what is still running and returns sent and received data.
     pub(crate) fn report(&mut self) -> Report {
         self.tasks.abort_all();
