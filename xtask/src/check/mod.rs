@@ -9,6 +9,7 @@ mod leftovers;
 mod licences;
 mod links;
 mod machine_paths;
+mod named_tests;
 mod packaging;
 mod path_words;
 mod shape;
@@ -44,6 +45,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         links::check,
         leftovers::check,
         machine_paths::check,
+        named_tests::check,
         packaging::check,
     ]
     .iter()
