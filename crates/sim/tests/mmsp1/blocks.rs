@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use manyway_proto::ConnectionConfig;
 use manyway_sim::scenario::{MS, SECOND};
 use manyway_wire::Writer;
 use manyway_wire::mmsp1::{
@@ -320,7 +321,7 @@ fn errors_of_each_code_go_ten_times_a_second_and_0x0003_once() {
 // spec 3.74
 #[test]
 fn answers_to_packets_of_no_connection_go_fifty_times_a_second() {
-    let mut tester = Tester::server(manyway_proto::ConnectionConfig::mmsp1());
+    let mut tester = Tester::server(ConnectionConfig::mmsp1());
     // The seconds of the limit are those of the clock.
     let mut answers = |payload: &[u8], header: Header| {
         tester.now += SECOND;

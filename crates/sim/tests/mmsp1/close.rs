@@ -1,12 +1,16 @@
 //! The end of a connection: in order, from both ends, each packet lost, and at once.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use manyway_proto::{ClosedBy, ConnectionConfig, ConnectionError, Event};
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{MS, SECOND, mbit};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Peer, Side};
 use manyway_wire::Writer;
-use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Fin, FinDone, Tag, encode_rst};
+use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Fin, FinDone, Packet, Tag, encode_rst};
 
 use super::connected;
 use super::tester::{PEER, Tester};
@@ -81,20 +85,49 @@ fn data_written_before_the_close_arrive_in_both_directions() {
     }
 }
 
-#[test]
-fn each_packet_of_the_close_may_be_lost() {
+/// Does something to the first packet of a host with this block; returns whether there was one.
+fn disturb(pair: &mut EndpointPair, side: Side, name: &'static str, action: Action) -> Arc<AtomicBool> {
+    let met = Arc::new(AtomicBool::new(false));
+    let noted = met.clone();
+    let has_it = move |bytes: &[u8]| {
+        let packet = Packet::decode(bytes).unwrap();
+        let has_it = packet.blocks().flatten().any(|block| block.name() == name);
+        noted.fetch_or(has_it, Ordering::Relaxed);
+        has_it
+    };
+    let host = pair.host(side);
+    let first = Matching::all().from(host).content(has_it).index(0..=0);
+    pair.world_mut().network_mut().add_rule(first, action);
+    met
+}
+
+/// Closes and disturbs one packet; both ends must come to the same end as without that.
+fn disturbed_close(closing: &[Side], (side, name): (Side, &'static str), action: Action) -> bool {
+    let mut pair = connected(one_path());
+    pair.run_for(SECOND).unwrap();
+    let what = format!("{closing:?} close; {action:?} of {name} of the {side:?}");
+    let met = disturb(&mut pair, side, name, action);
+    closing.iter().for_each(|side| close(&mut pair, *side));
+    pair.run_for(10 * SECOND).unwrap();
     for side in BOTH {
-        for lost in 0..2 {
-            let mut pair = connected(one_path());
-            pair.run_for(SECOND).unwrap();
-            let host = pair.host(side);
-            let packets = Matching::all().from(host).index(lost..=lost);
-            pair.world_mut().network_mut().add_rule(packets, Action::Drop);
-            close(&mut pair, Side::Client);
-            pair.run_for(10 * SECOND).unwrap();
-            assert_eq!(ended(&mut pair, Side::Client), Some(closed(ClosedBy::Us)), "{side:?} {lost}");
-            assert_eq!(ended(&mut pair, Side::Server), Some(closed(ClosedBy::Peer)), "{side:?} {lost}");
-            is_forgotten(&mut pair);
+        let by = if closing.contains(&side) { ClosedBy::Us } else { ClosedBy::Peer };
+        assert_eq!(ended(&mut pair, side), Some(closed(by)), "{what}: {side:?}");
+    }
+    is_forgotten(&mut pair);
+    met.load(Ordering::Relaxed)
+}
+
+#[test]
+fn each_packet_of_the_close_may_be_lost_or_come_again() {
+    for action in [Action::Drop, Action::Copy(Duration::ZERO), Action::Copy(5 * MS), Action::Copy(2 * SECOND)]
+    {
+        for side in BOTH {
+            for packet in [(side, "FIN"), (side.other(), "FIN-ACK"), (side, "FIN-DONE")] {
+                assert!(disturbed_close(&[side], packet, action), "{side:?} {packet:?}");
+            }
+            for name in ["FIN", "FIN-ACK"] {
+                assert!(disturbed_close(&BOTH, (side, name), action), "{side:?} {name}");
+            }
         }
     }
 }

@@ -285,6 +285,26 @@ fn each_packet_of_the_handshake_may_be_lost() {
 }
 
 #[test]
+fn each_packet_of_the_handshake_may_come_again_at_once_and_later() {
+    for (side, number) in [(Side::Client, 0), (Side::Client, 1), (Side::Server, 0), (Side::Server, 1)] {
+        for later in [Duration::ZERO, 5 * MS, 2 * SECOND] {
+            let config = mmsp1();
+            let mut pair = mmsp1_pair(PairBuilder::new().path(mbit(20), 10 * MS), &config, &config);
+            let host = pair.host(side);
+            let copied = Matching::all().from(host).index(number..=number);
+            pair.world_mut().network_mut().add_rule(copied, Action::Copy(later));
+            pair.connect(5 * SECOND).unwrap();
+            pair.run_for(3 * SECOND).unwrap();
+            for side in [Side::Client, Side::Server] {
+                let connections = pair.peer(side).unwrap().endpoint().connections();
+                assert_eq!(connections, 1, "{side:?}: packet {number}, again after {later:?}");
+            }
+            pair.transfer(Side::Client, megabytes(1), 10 * SECOND).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_client_that_comes_again_after_a_restart_replaces_its_old_connection() {
     let mut tester = Tester::accepted();
     let old = tester.handle;

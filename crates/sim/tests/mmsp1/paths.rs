@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway_proto::scheduler::Binding;
 use manyway_proto::{ByteCount, ConnectionConfig, Event, PathId, PathReason, PathState, StreamId};
-use manyway_sim::pair::Direction;
+use manyway_sim::pair::{Direction, Family};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, path_events, percent};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{EndpointPair, PairBuilder, Side};
@@ -30,14 +30,18 @@ fn states_since(
 }
 
 #[test]
-fn every_interface_becomes_a_path_at_both_ends() {
-    let mut pair =
-        connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS).path(mbit(20), 30 * MS));
-    pair.run_for(500 * MS).unwrap();
-    for side in [Side::Client, Side::Server] {
-        let paths = pair.peer(side).unwrap().connection().unwrap().statistics().paths;
-        let active = paths.iter().filter(|path| path.state == PathState::Active).count();
-        assert_eq!(active, 3, "{side:?}: {paths:?}");
+fn every_interface_becomes_a_path_at_both_ends_over_ipv4_and_ipv6() {
+    for family in [Family::V4, Family::V6] {
+        let builder = two_paths().path(mbit(20), 30 * MS).family(family);
+        let mut pair = connected_with(builder, &modern("earliest", "cubic"));
+        pair.run_for(500 * MS).unwrap();
+        for side in [Side::Client, Side::Server] {
+            let paths = pair.peer(side).unwrap().connection().unwrap().statistics().paths;
+            let active = paths.iter().filter(|path| path.state == PathState::Active).count();
+            assert_eq!(active, 3, "{family:?} {side:?}: {paths:?}");
+            let report = pair.transfer(side, megabytes(3), MINUTE).unwrap();
+            assert!(report.path_bytes.iter().all(|bytes| bytes.get() > 0), "{:?}", report.path_bytes);
+        }
     }
 }
 
@@ -94,6 +98,10 @@ fn three_unanswered_probes_make_a_path_unreachable_and_an_answer_brings_it_back(
     pair.run_for(SECOND).unwrap();
     let rate = pair.received(Side::Server).total().get() - before.get();
     assert!(rate > 2_000_000, "the primary carries them again: {rate} bytes a second");
+    let events = pair.peer(Side::Client).unwrap().events().to_vec();
+    let primary = |(_, event)| if let Event::PrimaryPath(path) = event { Some(path.0) } else { None };
+    let primaries: Vec<u32> = events.into_iter().filter_map(primary).collect();
+    assert_eq!(primaries, [0, 1, 0], "the application is told of each change");
 }
 
 #[test]
