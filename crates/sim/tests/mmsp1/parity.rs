@@ -2,6 +2,7 @@
 
 use manyway_proto::ConnectionConfig;
 use manyway_sim::link::LinkConfig;
+use manyway_sim::nightly::few_or_many;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes, percent};
 use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair, mmsp1_pair};
 
@@ -19,7 +20,7 @@ const NETWORKS: [&[(u64, u32)]; 5] = [
 fn goodput(mut pair: EndpointPair) -> manyway_proto::Rate {
     pair.connect(10 * SECOND).unwrap();
     pair.run_for(500 * MS).unwrap();
-    pair.transfer(Side::Client, megabytes(40), MINUTE).unwrap().goodput
+    pair.transfer(Side::Client, megabytes(few_or_many(12, 40)), MINUTE).unwrap().goodput
 }
 
 fn builder(network: &[(u64, u32)]) -> PairBuilder {
