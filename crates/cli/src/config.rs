@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfacePattern;
 use manyway::{ByteCount, ConfigError, ConnectionConfig, HostPort, PairMode};
-use manyway_egress::Opening;
+use manyway_egress::NetPorts;
 use manyway_terminal::{CommandError, ExitCode};
 use serde::{Deserialize, Deserializer};
 
@@ -58,7 +58,8 @@ struct ServeSettings {
     advertise: Vec<Text<HostPort>>,
     max_clients: Option<Clients>,
     egress: bool,
-    allow: Vec<Text<Opening>>,
+    allow: Vec<Text<NetPorts>>,
+    deny: Vec<Text<NetPorts>>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
 }
@@ -252,7 +253,7 @@ impl Settings {
 
 impl ServeSettings {
     fn apply(self, arguments: &mut ServeArgs, directory: &Path) {
-        let Self { dir, read_only, listen, advertise, max_clients, egress, allow, cert, key } = self;
+        let Self { dir, read_only, listen, advertise, max_clients, egress, allow, deny, cert, key } = self;
         let path = |path: PathBuf| directory.join(path);
         arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
         arguments.read_only |= read_only;
@@ -265,7 +266,10 @@ impl ServeSettings {
         arguments.max_clients = arguments.max_clients.or_else(|| max_clients.map(|clients| clients.0));
         arguments.egress |= egress;
         if arguments.allow.is_empty() {
-            arguments.allow = allow.into_iter().map(|opening| opening.0).collect();
+            arguments.allow = allow.into_iter().map(|net| net.0).collect();
+        }
+        if arguments.deny.is_empty() {
+            arguments.deny = deny.into_iter().map(|net| net.0).collect();
         }
         if arguments.cert.is_none() {
             arguments.cert = cert.map(path);
@@ -304,6 +308,7 @@ advertise = ["media.example.org"]
 max-clients = 10
 egress = true
 allow = ["10.1.0.0/16:80"]
+deny = ["10.1.2.0/24"]
 cert = "/etc/chain.pem"
 key = "key.pem"
 "#;
@@ -346,6 +351,7 @@ key = "key.pem"
         assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
+        assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
         assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
         assert_eq!(serve.key.as_deref(), Some(Path::new("/etc/x/key.pem")));
     }
@@ -400,6 +406,7 @@ key = "key.pem"
             ("[serve]\nmax-clients = 0", &["line 2", "max-clients", "must be at least 1"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("[serve]\nallow = [\"10.1.2.3/16\"]", &["line 2", "allow", "10.1.0.0/16"]),
+            ("[serve]\ndeny = [\"mail\"]", &["line 2", "deny", "NET[:PORTS]"]),
             ("exclude = 3", &["line 1", "exclude"]),
             ("pairs = \"all\"", &["line 1", "full-mesh"]),
             ("costly = \"yes\"", &["line 1", "allow"]),

@@ -36,7 +36,7 @@ pub use flow::{FlowReceiver, FlowSender, open_flow};
 pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{PROTOCOL, VERSION};
-pub use rules::{Class, Opening, OpeningError, OwnAddresses, Ports, Rules, SystemAddresses};
+pub use rules::{Class, NetPorts, NetPortsError, OwnAddresses, Ports, Rules, SystemAddresses};
 pub use server::{Access, Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
 pub use tcp::{relay_tcp, reset_when_closed};
 

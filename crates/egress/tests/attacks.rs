@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use manyway_egress::{Destination, GatewayConfig, Reason, connect};
+use manyway_egress::{Destination, GatewayConfig, Host, Reason, connect};
 use manyway_session::Session as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::common::{Names, gateway, in_time, listen, read_all, reason, serve, serve_with, until};
+use crate::common::{
+    Names, gateway, gateway_of, in_time, listen, read_all, reason, serve, serve_with, until,
+};
 
 // egress 5.1 to 5.3
 #[tokio::test]
@@ -92,6 +94,34 @@ async fn a_name_of_a_forbidden_address_is_forbidden_and_reveals_no_address() {
         assert!(text.contains("forbidden") && !text.contains("10.1") && !text.contains("private"), "{text}");
         assert_eq!(reason(Err::<(), _>(error)), Reason::Forbidden);
     }
+}
+
+// egress 5.10
+#[tokio::test]
+async fn a_denied_destination_is_not_connected_to_by_any_notation_name_or_name_server() {
+    let forbidden = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let port = forbidden.local_addr().unwrap().port();
+    let allowed = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let mut names = Names::of("changing.test", &[&["127.0.0.2", "127.0.0.1"], &["127.0.0.2"]]);
+    names.servers = vec!["127.0.0.2:53".parse().unwrap()];
+    let opened = ["127.0.0.0/8", "64:ff9b::/96"];
+    let (session, _) = serve_with(gateway_of(&opened, &["127.0.0.2"], GatewayConfig::default(), names));
+    for host in ["127.0.0.2", "::ffff:127.0.0.2", "64:ff9b::127.0.0.2"] {
+        let to = Destination::parse(host, port).unwrap();
+        let error = in_time(connect(&session, &to)).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("--deny") && !text.contains("--allow"), "{text}");
+        assert_eq!(reason(Err::<(), _>(error)), Reason::Forbidden, "{host}");
+    }
+    let to = Destination::parse("changing.test", port).unwrap();
+    let opened = in_time(connect(&session, &to)).await.unwrap();
+    assert_eq!(opened.address, allowed.local_addr().unwrap());
+    let error = in_time(connect(&session, &to)).await.unwrap_err();
+    assert_eq!(error.to_string(), Reason::Forbidden.to_string(), "it names no address");
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+    assert_eq!(reason(in_time(connect(&session, &resolver)).await), Reason::Forbidden);
+    let nobody = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
+    assert!(nobody.is_err(), "the denied one was connected to");
 }
 
 /// The first answer is allowed, later ones are not; of one answer the forbidden addresses are left out.

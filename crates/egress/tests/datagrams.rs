@@ -11,7 +11,7 @@ use manyway_egress::{
 use manyway_session::{Delivery, Message, MessageHalves};
 use tokio::net::UdpSocket;
 
-use crate::common::{Names, gateway, in_time, messages, reason, serve_flows, until};
+use crate::common::{Names, gateway, gateway_of, in_time, messages, reason, serve_flows, until};
 
 /// The payload protocols of frames and of datagrams.
 const FRAME: u32 = 0x45;
@@ -78,25 +78,30 @@ async fn only_destinations_that_the_client_sent_to_may_answer() {
     assert_eq!(next(&mut receiver).await, ("answer".to_owned(), None));
 }
 
-// egress 5.1, 8.3
+// egress 5.1, 5.10, 8.3
 #[tokio::test]
 async fn forbidden_destinations_are_refused_and_datagrams_to_them_are_dropped() {
     let (secret, to_secret) = socket("127.0.0.1").await;
     let (allowed, to_allowed) = socket("::1").await;
-    let (client, _, mut ends) = serve_flows(gateway(&["::1"], GatewayConfig::default(), Names::default()));
-    let (_sender, mut receiver) = open_flow(&client, Some(&to_secret)).await.unwrap();
-    assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
-    let end = in_time(ends.recv()).await.unwrap().unwrap_err();
-    assert_eq!(end.destination, Some(to_secret.clone()));
-
-    let (mut sender, _receiver) = open_flow(&client, Some(&to_allowed)).await.unwrap();
-    let mapped = Destination::parse("::ffff:127.0.0.1", to_secret.port()).unwrap();
-    for forbidden in [&to_secret, &mapped] {
-        sender.send(Some(forbidden), b"secret").unwrap();
+    // One gateway opened too little, the other denies what it opened; loopback is otherwise forbidden.
+    let closed = gateway(&["::1"], GatewayConfig::default(), Names::default());
+    let denying =
+        gateway_of(&["127.0.0.0/8", "::1"], &["127.0.0.1"], GatewayConfig::default(), Names::default());
+    for gateway in [closed, denying] {
+        let (client, _, mut ends) = serve_flows(gateway);
+        let (_sender, mut receiver) = open_flow(&client, Some(&to_secret)).await.unwrap();
+        assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
+        let end = in_time(ends.recv()).await.unwrap().unwrap_err();
+        assert_eq!(end.destination, Some(to_secret.clone()));
+        let (mut sender, _receiver) = open_flow(&client, Some(&to_allowed)).await.unwrap();
+        let mapped = Destination::parse("::ffff:127.0.0.1", to_secret.port()).unwrap();
+        for forbidden in [&to_secret, &mapped] {
+            sender.send(Some(forbidden), b"secret").unwrap();
+        }
+        sender.send(None, b"after").unwrap();
+        receive(&allowed).await;
+        assert!(secret.try_recv(&mut [0; 10]).is_err());
     }
-    sender.send(None, b"after").unwrap();
-    receive(&allowed).await;
-    assert!(secret.try_recv(&mut [0; 10]).is_err());
 }
 
 // egress 5.6, 8.3

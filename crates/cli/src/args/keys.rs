@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use manyway::HostPort;
 
 use super::number::within;
-use crate::home::{EntryName, KeyHash, OpeningText, RateText, Rights, Timestamp};
+use crate::home::{EntryName, KeyHash, NetPortsText, RateText, Rights, Timestamp};
 use crate::output::units::parse_duration;
 
 /// Arguments of `keys`.
@@ -149,7 +149,7 @@ pub struct RightsArgs {
     /// Ports of this server on which it may listen (`manyway forward -R`), such as 0.0.0.0:8080 or 127.0.0.1:8000-8100;
     /// may be given several times
     #[arg(long, value_name = "NET:PORTS")]
-    pub listen: Vec<OpeningText>,
+    pub listen: Vec<NetPortsText>,
 }
 
 impl From<RightsArgs> for Rights {

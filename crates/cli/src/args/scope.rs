@@ -41,6 +41,7 @@ const SECURE: &[&str] = &[
     "key",
     "egress",
     "allow",
+    "deny",
     "ephemeral",
     "carrier",
     "carrier_congestion",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use manyway::resolve::socket_address;
 use manyway::{AddressFilter, HostPort};
-use manyway_egress::Opening;
+use manyway_egress::NetPorts;
 
 use super::number::{port, within};
 
@@ -52,7 +52,10 @@ pub struct ServeArgs {
     pub egress: bool,
     /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times
     #[arg(long, value_name = "NET[:PORTS]")]
-    pub allow: Vec<Opening>,
+    pub allow: Vec<NetPorts>,
+    /// With --egress, never to this network, whatever --allow says; may be given several times
+    #[arg(long, value_name = "NET[:PORTS]")]
+    pub deny: Vec<NetPorts>,
     /// Keep nothing: a new key and a new ticket that are good until this server ends
     #[arg(long)]
     pub ephemeral: bool,
@@ -122,6 +125,7 @@ Examples:
   manyway serve --read-only --dir films --advertise media.example.org:4455
   manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
   manyway serve --egress --allow 10.1.0.0/16 --allow 127.0.0.1:22
+  manyway serve --egress --deny 0.0.0.0/0:25 --deny [::/0]:25     no mail
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
   manyway serve --wire mmsp1 --from 192.168.1.0/24     in clear text, no ticket

@@ -245,10 +245,10 @@ impl Services {
 /// The gateway for programs of clients, if there is one.
 fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Gateway>, CommandError> {
     if !arguments.egress {
-        if arguments.allow.is_empty() {
+        if arguments.allow.is_empty() && arguments.deny.is_empty() {
             return Ok(None);
         }
-        return Err(CommandError::usage("--allow opens networks to what --egress lets out; add --egress"));
+        return Err(CommandError::usage("--allow and --deny change what --egress lets out; add --egress"));
     }
     let own = SystemAddresses::with_advertised(advertised.iter().map(SocketAddr::ip));
     let mut config = GatewayConfig::default();
@@ -257,7 +257,7 @@ fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Ga
     config.connections = config.connections.min(files / 2);
     // A flow has a socket for each family.
     config.flows = config.flows.min(files / 8);
-    let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own));
+    let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own)).deny(arguments.deny.clone());
     Ok(Some(Gateway::new(rules, config)))
 }
 

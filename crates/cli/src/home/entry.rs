@@ -6,7 +6,7 @@ use manyway::{HostPort, Identity};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{HostText, KeyHash, OpeningText, RateText, Secret, Timestamp};
+use super::{HostText, KeyHash, NetPortsText, RateText, Secret, Timestamp};
 
 /// A kind of entries, with a file of its own.
 pub trait Entry: Clone + Debug + PartialEq + Serialize + DeserializeOwned {
@@ -30,7 +30,7 @@ pub struct Rights {
     /// Limit on parallel connections, at least 1; `None` without limit.
     pub max_connections: Option<u32>,
     /// Addresses and ports of the server at which it may listen (`forward -R`).
-    pub listen: Vec<OpeningText>,
+    pub listen: Vec<NetPortsText>,
 }
 
 impl Rights {
@@ -62,7 +62,7 @@ pub struct TicketEntry {
     pub max_connections: Option<u32>,
     /// See [`Rights::listen`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listen: Vec<OpeningText>,
+    pub listen: Vec<NetPortsText>,
     /// Its addresses; empty: those of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advertise: Vec<HostText>,
@@ -90,7 +90,7 @@ pub struct ClientEntry {
     pub max_connections: Option<u32>,
     /// See [`Rights::listen`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listen: Vec<OpeningText>,
+    pub listen: Vec<NetPortsText>,
 }
 
 /// A server that this user knows, by its name or by `HOST:PORT`.

@@ -18,7 +18,7 @@ pub use error::HomeError;
 pub use file::Stamp;
 pub use key_hash::KeyHash;
 pub use name::{EntryName, NameError};
-pub use text::{HostText, OpeningText, RateText, Secret};
+pub use text::{HostText, NetPortsText, RateText, Secret};
 pub use timestamp::Timestamp;
 pub use usage::{Count, Patience};
 

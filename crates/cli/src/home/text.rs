@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
 use manyway::{HostPort, HostPortError, Rate};
-use manyway_egress::{Opening, OpeningError};
+use manyway_egress::{NetPorts, NetPortsError};
 
 use crate::output::units::{UnitError, parse_rate};
 
@@ -97,23 +97,23 @@ impl FromStr for RateText {
 
 /// Where a client may listen at the server: `0.0.0.0:8080`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpeningText(pub Opening);
+pub struct NetPortsText(pub NetPorts);
 
-impl fmt::Display for OpeningText {
+impl fmt::Display for NetPortsText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl FromStr for OpeningText {
-    type Err = OpeningError;
+impl FromStr for NetPortsText {
+    type Err = NetPortsError;
 
-    fn from_str(text: &str) -> Result<Self, OpeningError> {
+    fn from_str(text: &str) -> Result<Self, NetPortsError> {
         text.parse().map(Self)
     }
 }
 
-serde_by_text!(OpeningText);
+serde_by_text!(NetPortsText);
 serde_by_text!(Secret);
 serde_by_text!(HostText);
 serde_by_text!(RateText);

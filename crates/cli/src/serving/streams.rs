@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Access, Gateway, Opening, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
+use manyway_egress::{Access, Gateway, NetPorts, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::journal::Client;
-use crate::home::OpeningText;
+use crate::home::NetPortsText;
 
 /// How long a new stream may take to send its first byte.
 // egress 1.1
@@ -38,7 +38,7 @@ struct Share {
     gateway: Gateway,
     quota: Arc<Quota>,
     /// Where the client may listen.
-    listen: Arc<[Opening]>,
+    listen: Arc<[NetPorts]>,
 }
 
 impl Egress {
@@ -48,7 +48,7 @@ impl Egress {
     }
 
     /// The share of the client with this key, which may listen at these addresses.
-    pub fn client(&self, key: Option<PublicKey>, listen: &[OpeningText]) -> ClientEgress {
+    pub fn client(&self, key: Option<PublicKey>, listen: &[NetPortsText]) -> ClientEgress {
         let (Some(gateway), Some(key)) = (&self.gateway, key) else { return ClientEgress(None) };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|_, quota| quota.strong_count() > 0);

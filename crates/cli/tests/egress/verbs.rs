@@ -146,6 +146,7 @@ fn every_verb_says_how_a_server_without_egress_must_be_started() {
     place.run(&["bench", "-n", "100K", &server.ticket]).expect(0);
     place.run(&["serve", "--allow", "10.0.0.0/8"]).expect(2).says("--egress");
     place.run(&["serve", "--egress", "--allow", "10.1.2.3/8"]).expect(2).says("10.0.0.0/8");
+    place.run(&["serve", "--deny", "10.0.0.0/8"]).expect(2).says("--egress");
 }
 
 #[test]

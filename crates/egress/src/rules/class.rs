@@ -1,9 +1,9 @@
-//! Classes of addresses outside the public internet.
+//! Classes of addresses that are forbidden.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is not on the public internet.
+/// Why an address is forbidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -29,6 +29,8 @@ pub enum Class {
     Reserved,
     /// An address of the server itself.
     Own,
+    /// The administrator denied it, wherever it is.
+    Denied,
 }
 
 impl Class {
@@ -39,6 +41,11 @@ impl Class {
             IpAddr::V4(v4) => of_v4(v4),
             IpAddr::V6(v6) => of_v6(v6),
         }
+    }
+
+    /// Whether an opening can allow it.
+    pub fn can_be_opened(self) -> bool {
+        !self.is_absolute() && self != Self::Denied
     }
 
     /// Whether no rule can open the class, since no TCP connection can reach it.
@@ -62,6 +69,7 @@ impl fmt::Display for Class {
             Self::Tunnelled => "IPv4 inside IPv6",
             Self::Reserved => "a reserved address",
             Self::Own => "an address of the server itself",
+            Self::Denied => "an address that the server's --deny names",
         })
     }
 }

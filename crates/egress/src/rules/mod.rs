@@ -1,43 +1,68 @@
 //! The destinations that a server's clients may reach.
 
 mod class;
-mod opening;
+mod inside;
+mod net_ports;
 mod own;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub use class::Class;
-pub use opening::{Opening, OpeningError, Ports};
+use inside::inside;
+pub use net_ports::{NetPorts, NetPortsError, Ports};
 pub use own::{OwnAddresses, SystemAddresses};
 
-/// The destinations that a server's clients may reach: the public internet, and what the administrator opened.
+/// The destinations that a server's clients may reach: the public internet and what the administrator opened, without
+/// what the administrator denied.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    openings: Vec<Opening>,
+    openings: Vec<NetPorts>,
+    denials: Vec<NetPorts>,
     own: Arc<dyn OwnAddresses>,
 }
 
 impl Rules {
     /// The public internet without the addresses of this host, and the given openings.
-    pub fn new(openings: Vec<Opening>) -> Self {
+    pub fn new(openings: Vec<NetPorts>) -> Self {
         Self::with_own(openings, Arc::new(SystemAddresses::default()))
     }
 
     /// As [`Self::new`], with another source for the addresses of this host.
-    pub fn with_own(openings: Vec<Opening>, own: Arc<dyn OwnAddresses>) -> Self {
-        Self { openings, own }
+    pub fn with_own(openings: Vec<NetPorts>, own: Arc<dyn OwnAddresses>) -> Self {
+        Self { openings, denials: Vec::new(), own }
     }
 
-    /// Checks the address of a connection.
+    /// Denies destinations, also those that an opening covers. A denied IPv4 address is denied inside IPv6 addresses, too.
+    #[must_use]
+    pub fn deny(mut self, denials: Vec<NetPorts>) -> Self {
+        self.denials = denials;
+        self
+    }
+
+    /// Whether the administrator denied an address. This is the only rule for name servers that the server itself asks.
+    // egress 5.10
+    pub(crate) fn denies(&self, address: SocketAddr) -> bool {
+        let is_denied = |ip: IpAddr| {
+            let address = SocketAddr::new(ip, address.port());
+            self.denials.iter().any(|denial| denial.contains(address))
+        };
+        is_denied(address.ip()) || inside(address.ip()).into_iter().any(|v4| is_denied(v4.into()))
+    }
+
+    /// Checks the address of a connection. Port 0 stands for a packet without a port: openings and denials of some ports
+    /// do not cover it.
     ///
     /// # Errors
     /// The class that makes the address forbidden.
-    // egress 5.1, 5.4, 5.5
+    // egress 5.1, 5.4, 5.5, 5.10
     pub fn check(&self, address: SocketAddr) -> Result<(), Class> {
         let class = Class::of(address.ip());
         if let Some(class) = class.filter(|class| class.is_absolute()) {
             return Err(class);
+        }
+        if self.denies(address) {
+            return Err(Class::Denied);
         }
         if self.openings.iter().any(|opening| opening.contains(address)) {
             return Ok(());
@@ -52,8 +77,6 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
 
     #[derive(Debug)]
@@ -100,6 +123,40 @@ mod tests {
             ("255.255.255.255:99", Class::Broadcast),
         ] {
             assert_eq!(check(&rules, address), Some(class), "{address}");
+        }
+    }
+
+    // egress 5.10
+    #[test]
+    fn a_denial_wins_over_every_opening_and_over_every_notation_of_an_address() {
+        let opened = ["10.0.0.0/8", "::/0", "10.7.1.1:22"];
+        let denied = ["10.7.0.0/16", "9.9.9.0/24:25,465", "2620:fe::/48", "::ffff:9.8.0.0/120"];
+        let denied = denied.map(|text| text.parse().unwrap()).to_vec();
+        let rules = rules(&opened).deny(denied);
+        for (address, expected) in [
+            ("10.7.1.1:22", Some(Class::Denied)),
+            ("[::ffff:10.7.1.1]:22", Some(Class::Denied)),
+            ("[64:ff9b::10.7.1.1]:22", Some(Class::Denied)),
+            ("10.8.1.1:22", None),
+            ("[64:ff9b::10.8.1.1]:22", None),
+            ("9.9.9.9:25", Some(Class::Denied)),
+            ("9.9.9.9:443", None),
+            ("[64:ff9b::9.9.9.9]:465", Some(Class::Denied)),
+            ("9.8.7.6:1", None),
+            ("9.8.0.6:1", Some(Class::Denied)),
+            ("[2620:fe::fe]:53", Some(Class::Denied)),
+            ("[2620:ff::fe]:53", None),
+            // Mechanisms that `::/0` opened.
+            ("[64:ff9b:1::10.7.1.1]:1", Some(Class::Denied)),
+            ("[64:ff9b:1:a07:1:100::]:1", Some(Class::Denied)),
+            ("[2002:a07:101::1]:1", Some(Class::Denied)),
+            ("[2002:a08:101::1]:1", None),
+            ("[::10.7.1.1]:1", Some(Class::Denied)),
+            // Without a port: only what covers all ports counts.
+            ("10.7.1.1:0", Some(Class::Denied)),
+            ("9.9.9.9:0", None),
+        ] {
+            assert_eq!(check(&rules, address), expected, "{address}");
         }
     }
 

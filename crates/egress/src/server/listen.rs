@@ -20,7 +20,7 @@ use crate::error::EgressError;
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::Request;
-use crate::rules::Opening;
+use crate::rules::NetPorts;
 use crate::tcp::{relay_tcp, reset_when_closed};
 use crate::wire::{read_answer, write_answer, write_request};
 
@@ -32,7 +32,7 @@ pub struct Access<'a, S> {
     /// What it may use, over all its connections.
     pub quota: &'a Quota,
     /// Where it may listen; nowhere if it is empty.
-    pub listen: &'a [Opening],
+    pub listen: &'a [NetPorts],
 }
 
 /// Listens until the client ends the stream of its request, and passes each connection to it.

@@ -96,7 +96,15 @@ impl Shared {
     ) -> Result<Vec<SocketAddr>, Refusal> {
         if *destination.host() == Host::Resolver {
             // egress 5.9
-            return resolve::name_servers(&*self.resolver, destination.port()).await;
+            let mut servers = resolve::name_servers(&*self.resolver, destination.port()).await?;
+            servers.retain(|address| !self.rules.denies(*address));
+            if servers.is_empty() {
+                return Err(Refusal::with_text(
+                    Reason::Forbidden,
+                    "the server's --deny names its name servers",
+                ));
+            }
+            return Ok(servers);
         }
         let found = resolve::addresses(&*self.resolver, destination, quota, until).await?;
         let mut allowed = Vec::new();
@@ -111,8 +119,10 @@ impl Shared {
         if let Some(class) = forbidden.filter(|_| allowed.is_empty()) {
             // The server does not reveal the addresses of a name.
             let text = match destination.host() {
-                Host::Ip(_) => format!("{class}; the server's --allow can open it"),
-                Host::Name(_) | Host::Resolver => "the server's --allow can open it".to_owned(),
+                Host::Ip(_) if class.can_be_opened() => format!("{class}; {CAN_BE_OPENED}"),
+                Host::Ip(_) => class.to_string(),
+                Host::Name(_) | Host::Resolver if class.can_be_opened() => CAN_BE_OPENED.to_owned(),
+                Host::Name(_) | Host::Resolver => String::new(),
             };
             return Err(Refusal::with_text(Reason::Forbidden, text));
         }
@@ -132,3 +142,5 @@ pub(super) async fn say<W: AsyncWrite + Unpin>(
     };
     Ok(timeout(patience, saying).await.map_err(|_| EgressError::Late)??)
 }
+
+const CAN_BE_OPENED: &str = "the server's --allow can open it";

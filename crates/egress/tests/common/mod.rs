@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Access, Destination, EgressError, Gateway, GatewayConfig, Name, Opening, Quota, Reason, RequestError,
+    Access, Destination, EgressError, Gateway, GatewayConfig, Name, NetPorts, Quota, Reason, RequestError,
     Resolve, Rules, Volume,
 };
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session};
@@ -217,8 +217,19 @@ pub(crate) fn serve(openings: &[&str]) -> (MemorySession, Quota) {
 }
 
 pub(crate) fn gateway(openings: &[&str], config: GatewayConfig, names: Names) -> Gateway {
-    let openings = openings.iter().map(|text| text.parse().unwrap()).collect();
-    Gateway::with_resolver(Rules::new(openings), config, Box::new(names))
+    gateway_of(openings, &[], config, names)
+}
+
+/// A gateway with these openings and denials.
+pub(crate) fn gateway_of(
+    openings: &[&str],
+    denials: &[&str],
+    config: GatewayConfig,
+    names: Names,
+) -> Gateway {
+    let parsed = |nets: &[&str]| nets.iter().map(|text| text.parse().unwrap()).collect();
+    let rules = Rules::new(parsed(openings)).deny(parsed(denials));
+    Gateway::with_resolver(rules, config, Box::new(names))
 }
 
 pub(crate) fn serve_with(gateway: Gateway) -> (MemorySession, Quota) {
@@ -227,7 +238,7 @@ pub(crate) fn serve_with(gateway: Gateway) -> (MemorySession, Quota) {
 
 /// Serves a client in memory that may listen at these addresses.
 pub(crate) fn serve_listening(gateway: Gateway, listen: &[&str]) -> (MemorySession, Quota) {
-    let listen: Vec<Opening> = listen.iter().map(|text| text.parse().unwrap()).collect();
+    let listen: Vec<NetPorts> = listen.iter().map(|text| text.parse().unwrap()).collect();
     let (near, far) = pair();
     let (quota, far) = (gateway.quota(), Arc::new(far));
     let own = quota.clone();

@@ -1,14 +1,14 @@
-//! Openings by a server's administrator: `NET[:PORTS]`.
+//! What a server's administrator opens or denies: `NET[:PORTS]`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A network, and the opened ports in it: `10.1.0.0/16`, `127.0.0.1:22`, `10.1.2.3:80,8000-8100`, `fd00::/8`,
+/// A network, and ports in it: `10.1.0.0/16`, `127.0.0.1:22`, `10.1.2.3:80,8000-8100`, `fd00::/8`,
 /// `[fd00::7]:443`, `[fd00::/8]:443`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
+pub struct NetPorts {
     address: IpAddr,
     length: u8,
     ports: Ports,
@@ -33,7 +33,7 @@ impl Ports {
     }
 }
 
-impl Opening {
+impl NetPorts {
     /// Whether it covers an address and its port. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: SocketAddr) -> bool {
         let inside = match (self.address, address.ip().to_canonical()) {
@@ -53,11 +53,11 @@ fn bits_equal(left: u128, right: u128, length: u8) -> bool {
     different.leading_zeros() >= u32::from(length)
 }
 
-impl FromStr for Opening {
-    type Err = OpeningError;
+impl FromStr for NetPorts {
+    type Err = NetPortsError;
 
-    fn from_str(text: &str) -> Result<Self, OpeningError> {
-        let wrong = || OpeningError::Network { text: text.chars().take(80).collect() };
+    fn from_str(text: &str) -> Result<Self, NetPortsError> {
+        let wrong = || NetPortsError::Network { text: text.chars().take(80).collect() };
         let (net, ports) = if let Some(rest) = text.strip_prefix('[') {
             let (net, after) = rest.split_once(']').ok_or_else(wrong)?;
             if !net.contains(':') {
@@ -88,8 +88,13 @@ impl FromStr for Opening {
             None => most,
         };
         if address != first_of(address, length) {
-            return Err(OpeningError::HostBits { first: first_of(address, length), length });
+            return Err(NetPortsError::HostBits { first: first_of(address, length), length });
         }
+        // Otherwise it would cover nothing, since mapped addresses count as IPv4.
+        let (address, length) = match (address.to_canonical(), length.checked_sub(96)) {
+            (IpAddr::V4(v4), Some(length)) if address.is_ipv6() => (IpAddr::V4(v4), length),
+            _ => (address, length),
+        };
         Ok(Self { address, length, ports: ports.map_or(Ok(Ports::All), str::parse)? })
     }
 }
@@ -109,10 +114,10 @@ fn first_of(address: IpAddr, length: u8) -> IpAddr {
 }
 
 impl FromStr for Ports {
-    type Err = OpeningError;
+    type Err = NetPortsError;
 
-    fn from_str(text: &str) -> Result<Self, OpeningError> {
-        let wrong = || OpeningError::Ports { text: text.chars().take(80).collect() };
+    fn from_str(text: &str) -> Result<Self, NetPortsError> {
+        let wrong = || NetPortsError::Ports { text: text.chars().take(80).collect() };
         let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let first: u16 = first.parse().map_err(|_| wrong())?;
@@ -123,7 +128,7 @@ impl FromStr for Ports {
     }
 }
 
-impl fmt::Display for Opening {
+impl fmt::Display for NetPorts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, length, ports } = self;
         match ports {
@@ -151,7 +156,7 @@ impl fmt::Display for Opening {
 /// Why a text is no `NET[:PORTS]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OpeningError {
+pub enum NetPortsError {
     /// Not a network.
     Network {
         /// Its first 80 characters.
@@ -171,7 +176,7 @@ pub enum OpeningError {
     },
 }
 
-impl fmt::Display for OpeningError {
+impl fmt::Display for NetPortsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network { text } => write!(
@@ -188,19 +193,19 @@ impl fmt::Display for OpeningError {
     }
 }
 
-impl std::error::Error for OpeningError {}
+impl std::error::Error for NetPortsError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn opens(opening: &str, address: &str) -> bool {
-        opening.parse::<Opening>().unwrap().contains(address.parse().unwrap())
+    fn covers(net: &str, address: &str) -> bool {
+        net.parse::<NetPorts>().unwrap().contains(address.parse().unwrap())
     }
 
     #[test]
-    fn an_opening_covers_exactly_its_network_and_ports() {
-        for (opening, inside, outside) in [
+    fn it_covers_exactly_its_network_and_ports() {
+        for (net, inside, outside) in [
             ("10.1.0.0/16", "10.1.255.255:7", "10.2.0.0:7"),
             ("10.1.2.3", "10.1.2.3:65535", "10.1.2.4:65535"),
             ("127.0.0.1:22", "127.0.0.1:22", "127.0.0.1:23"),
@@ -212,17 +217,18 @@ mod tests {
             ("fd00::/8:443", "[fd12::1]:443", "[fd12::1]:444"),
             ("10.1.0.0/16", "[::ffff:10.1.2.3]:7", "[::10.1.2.3]:7"),
             ("::/0", "[fd12::1]:9", "9.9.9.9:9"),
+            ("::ffff:10.1.0.0/112", "10.1.2.3:7", "[::10.1.2.3]:7"),
         ] {
-            assert!(opens(opening, inside), "{opening} {inside}");
-            assert!(!opens(opening, outside), "{opening} {outside}");
+            assert!(covers(net, inside), "{net} {inside}");
+            assert!(!covers(net, outside), "{net} {outside}");
         }
     }
 
     #[test]
-    fn an_opening_prints_as_it_is_read_and_errors_show_the_right_form() {
+    fn it_prints_as_it_is_read_and_errors_show_the_right_form() {
         for text in ["10.1.0.0/16", "127.0.0.1/32:22", "[fd00::/8]:80,443-445", "fd00::/8"] {
-            let opening: Opening = text.parse().unwrap();
-            assert_eq!(opening.to_string(), text);
+            let net: NetPorts = text.parse().unwrap();
+            assert_eq!(net.to_string(), text);
         }
         for wrong in [
             "",
@@ -239,9 +245,9 @@ mod tests {
             "[fd00::]x",
             "fd00::/129",
         ] {
-            assert!(wrong.parse::<Opening>().is_err(), "{wrong}");
+            assert!(wrong.parse::<NetPorts>().is_err(), "{wrong}");
         }
-        let error = "10.1.2.3/16".parse::<Opening>().unwrap_err().to_string();
+        let error = "10.1.2.3/16".parse::<NetPorts>().unwrap_err().to_string();
         assert!(error.contains("10.1.0.0/16"), "{error}");
     }
 }
