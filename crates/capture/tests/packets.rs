@@ -199,6 +199,10 @@ fn an_echo_request_is_read_and_its_reply_has_the_same_content() {
             sequence: 4,
             payload: b"content",
         };
+        let mut composed = Vec::new();
+        let request = Echo { source, destination, ..echo };
+        request.compose(&mut composed).unwrap();
+        assert_eq!(Packet::parse(&composed), Ok(Packet::Echo(request)));
         let mut packet = Vec::new();
         echo.compose_reply(&mut packet).unwrap();
         let icmp = if source.is_ipv4() { 20 } else { 40 };

@@ -55,7 +55,7 @@ impl Reason {
     ];
 
     // egress 3.2
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Other => 1,
             Self::Refused => 2,
@@ -73,7 +73,7 @@ impl Reason {
     }
 
     /// An unknown code is [`Reason::Other`].
-    fn from_code(code: u8) -> Self {
+    pub(crate) fn from_code(code: u8) -> Self {
         Self::ALL.into_iter().find(|reason| reason.code() == code).unwrap_or(Self::Other)
     }
 }

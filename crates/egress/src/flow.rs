@@ -15,9 +15,9 @@ use crate::destination::Destination;
 use crate::error::EgressError;
 use crate::order::Resequencer;
 use crate::quota::Quota;
-use crate::request::Request;
+use crate::request::{FlowKind, Request};
 
-/// Opens a flow of UDP datagrams: the server's end gets a socket of its own. Datagrams may be sent at once; a refusal
+/// Opens a flow of datagrams: the server's end gets a socket of its own. Datagrams may be sent at once; a refusal
 /// is the first thing that [`FlowReceiver::receive`] returns.
 ///
 /// # Errors
@@ -25,13 +25,14 @@ use crate::request::Request;
 // egress 8.1
 pub async fn open_flow<S: Session>(
     session: &S,
+    kind: FlowKind,
     destination: Option<&Destination>,
 ) -> Result<(FlowSender, FlowReceiver), EgressError> {
     let (send, receive) = session.open().await?;
     let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
     let (mut sender, receiver) = flow(halves, &Quota::unlimited());
     let mut frame = Vec::new();
-    Request::Datagrams(destination.cloned()).encode(&mut frame);
+    Request::Flow(kind, destination.cloned()).encode(&mut frame);
     sender.send_frame(frame).await?;
     Ok((sender, receiver))
 }
@@ -65,10 +66,25 @@ impl FlowSender {
     /// # Errors
     /// The flow has ended.
     pub fn send(&mut self, to: Option<&Destination>, payload: &[u8]) -> io::Result<bool> {
-        let urgency = self.allowance.urgency(Instant::now(), payload.len());
+        self.send_message(Datagram::encode(self.next, to, payload), payload.len())
+    }
+
+    /// Tells the other side why a datagram of its own did not arrive; `quote` is the beginning of its payload.
+    pub(crate) fn send_error(
+        &mut self,
+        about: Option<&Destination>,
+        reason: Reason,
+        quote: &[u8],
+    ) -> io::Result<bool> {
+        let quote = quote.get(..Datagram::MAX_QUOTE).unwrap_or(quote);
+        self.send_message(Datagram::encode_error(self.next, about, reason, quote), quote.len())
+    }
+
+    fn send_message(&mut self, message: Bytes, payload: usize) -> io::Result<bool> {
+        let urgency = self.allowance.urgency(Instant::now(), payload);
         let lifetime = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
         let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
-        let is_sent = self.sender.try_send(Datagram::encode(self.next, to, payload), delivery)?;
+        let is_sent = self.sender.try_send(message, delivery)?;
         self.next = self.next.wrapping_add(u32::from(is_sent));
         Ok(is_sent)
     }

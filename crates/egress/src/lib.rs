@@ -1,7 +1,7 @@
-//! TCP connections and UDP datagrams of other programs over a connection of Manyway.
+//! TCP connections, UDP datagrams and echo requests of other programs over a connection of Manyway.
 //!
 //! The client's end asks the server's end to [`connect`] to a [`Destination`]; each TCP connection is one stream. It
-//! [opens a flow](open_flow) for the datagrams of one socket, which are messages of one stream. The
+//! [opens a flow](open_flow) for the datagrams or echo requests of one socket, which are messages of one stream. The
 //! server's end, a [`Gateway`], resolves names, enforces its [`Rules`], connects with ordinary sockets of an
 //! unprivileged user, and copies. [`relay`] copies both directions at either end: an orderly end is passed on as such
 //! (half-close), a broken connection is reset at the other end, and a reader that does not read stops the writer.
@@ -35,9 +35,12 @@ pub use error::{EgressError, RequestError};
 pub use flow::{FlowReceiver, FlowSender, open_flow};
 pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
-pub use request::{PROTOCOL, VERSION};
+pub use request::{FlowKind, PROTOCOL, VERSION};
 pub use rules::{Class, NetPorts, NetPortsError, OwnAddresses, Ports, Rules, SystemAddresses};
-pub use server::{Access, Gateway, GatewayConfig, Resolve, SystemResolver, decline, decline_datagrams};
+pub use server::{
+    Access, Gateway, GatewayConfig, Resolve, SystemResolver, can_send_echo_requests, decline,
+    decline_datagrams,
+};
 pub use tcp::{relay_tcp, reset_when_closed};
 
 #[doc(hidden)]

@@ -197,7 +197,12 @@ mod tests {
     }
 
     fn sized(number: u64, size: usize) -> Datagram {
-        Datagram { number: u32::try_from(number).unwrap(), address: None, payload: vec![0; size].into() }
+        Datagram {
+            number: u32::try_from(number).unwrap(),
+            address: None,
+            error: None,
+            payload: vec![0; size].into(),
+        }
     }
 
     fn numbers(buffer: &mut Resequencer, now: Instant) -> Vec<u64> {

@@ -24,8 +24,8 @@ pub enum Request {
     Check,
     /// A TCP connection.
     Connect(Destination),
-    /// A flow of UDP datagrams: to this destination, and to those that datagrams name themselves.
-    Datagrams(Option<Destination>),
+    /// A flow: to this destination, and to those that datagrams name themselves.
+    Flow(FlowKind, Option<Destination>),
     /// A listener at the server, whose connections come back with its number.
     Listen {
         /// Chosen by the client.
@@ -40,6 +40,29 @@ pub enum Request {
         /// Who connected.
         peer: SocketAddr,
     },
+}
+
+/// What a flow carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowKind {
+    /// Datagrams of UDP.
+    Udp,
+    /// Echo requests of ICMP and their replies: the sequence number, two bytes, and the data. Ports mean nothing.
+    Echo,
+}
+
+impl FlowKind {
+    /// The port that the destinations of echo requests have on the wire (RFC 862).
+    // egress 10.2
+    pub const ECHO_PORT: u16 = 7;
+
+    /// The port of a destination for the rules and the sockets of a flow: 0 where there are no ports.
+    pub(crate) fn port_of(self, destination: &Destination) -> u16 {
+        match self {
+            Self::Udp => destination.port(),
+            Self::Echo => 0,
+        }
+    }
 }
 
 /// The fields at the beginning of both kinds of frames.
@@ -90,11 +113,14 @@ impl Request {
                 destination.encode(&mut body);
                 CONNECT
             }
-            Self::Datagrams(destination) => {
+            Self::Flow(kind, destination) => {
                 if let Some(destination) = destination {
                     destination.encode(&mut body);
                 }
-                DATAGRAMS
+                match kind {
+                    FlowKind::Udp => FLOW,
+                    FlowKind::Echo => ECHO,
+                }
             }
             Self::Listen { number, address } | Self::Incoming { number, peer: address } => {
                 body.extend_from_slice(&number.to_be_bytes());
@@ -134,8 +160,8 @@ impl Request {
         let request = match header.kind {
             CONNECT => Self::Connect(Destination::decode(&mut fields)?),
             CHECK => Self::Check,
-            DATAGRAMS if body.is_empty() => Self::Datagrams(None),
-            DATAGRAMS => Self::Datagrams(Some(Destination::decode(&mut fields)?)),
+            FLOW => Self::Flow(FlowKind::Udp, usual(&mut fields)?),
+            ECHO => Self::Flow(FlowKind::Echo, usual(&mut fields)?),
             LISTEN => {
                 let (number, address) = numbered(&mut fields)?;
                 Self::Listen { number, address }
@@ -151,7 +177,11 @@ impl Request {
     }
 }
 
-const CONNECT: u8 = 1;
+/// The destination of a flow, if it has one.
+fn usual(fields: &mut Fields<'_>) -> Result<Option<Destination>, CodecError> {
+    if fields.finish().is_ok() { Ok(None) } else { Destination::decode(fields).map(Some) }
+}
+
 /// A number and an address with its port.
 fn numbered(fields: &mut Fields<'_>) -> Result<(u16, SocketAddr), CodecError> {
     let number = fields.u16("number of a listener")?;
@@ -160,10 +190,12 @@ fn numbered(fields: &mut Fields<'_>) -> Result<(u16, SocketAddr), CodecError> {
     Ok((number, SocketAddr::new(ip, fields.u16("port")?)))
 }
 
+const CONNECT: u8 = 1;
 const CHECK: u8 = 2;
-const DATAGRAMS: u8 = 3;
+const FLOW: u8 = 3;
 const LISTEN: u8 = 4;
 const INCOMING: u8 = 5;
+const ECHO: u8 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +224,8 @@ mod tests {
             [&[0x45, 1, 1, 0, 15, 0, 80, 3, 11][..], b"example.org"].concat()
         );
         assert_eq!(encoded(&Request::Check), [0x45, 1, 2, 0, 0]);
-        assert_eq!(encoded(&Request::Datagrams(None)), [0x45, 1, 3, 0, 0]);
+        assert_eq!(encoded(&Request::Flow(FlowKind::Udp, None)), [0x45, 1, 3, 0, 0]);
+        assert_eq!(encoded(&Request::Flow(FlowKind::Echo, None)), [0x45, 1, 6, 0, 0]);
         let address = "192.0.2.7:8080".parse().unwrap();
         assert_eq!(
             encoded(&Request::Listen { number: 1, address }),
@@ -200,7 +233,7 @@ mod tests {
         );
         assert_eq!(encoded(&Request::Incoming { number: 1, peer: address })[2], 5);
         let resolver = Destination::new(Host::Resolver, 53).unwrap();
-        assert_eq!(encoded(&Request::Datagrams(Some(resolver))), [0x45, 1, 3, 0, 3, 0, 53, 0]);
+        assert_eq!(encoded(&Request::Flow(FlowKind::Udp, Some(resolver))), [0x45, 1, 3, 0, 3, 0, 53, 0]);
     }
 
     // egress 1.4
@@ -230,7 +263,8 @@ mod tests {
     }
 
     fn request() -> impl Strategy<Value = Request> {
-        let datagrams = destination().prop_map(|it| Request::Datagrams(Some(it)));
+        let kind = prop_oneof![Just(FlowKind::Udp), Just(FlowKind::Echo)];
+        let flow = (kind, prop::option::of(destination())).prop_map(|(kind, to)| Request::Flow(kind, to));
         let connect = destination().prop_map(Request::Connect);
         let numbered =
             (any::<u16>(), any::<SocketAddr>(), any::<bool>()).prop_map(|(number, address, is_incoming)| {
@@ -240,7 +274,7 @@ mod tests {
                     Request::Listen { number, address: SocketAddr::new(address.ip(), address.port()) }
                 }
             });
-        prop_oneof![numbered, connect, datagrams, Just(Request::Datagrams(None)), Just(Request::Check)]
+        prop_oneof![numbered, connect, flow, Just(Request::Check)]
     }
 
     proptest! {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Datagram, Destination, EgressError, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
-    decline_datagrams, open_flow,
+    Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
+    can_send_echo_requests, decline_datagrams, open_flow,
 };
 use manyway_session::{Delivery, Message, MessageHalves};
 use tokio::net::UdpSocket;
@@ -47,7 +47,7 @@ async fn one_flow_reaches_several_destinations_of_both_families_from_one_socket(
     let (first, to_first) = socket("127.0.0.1").await;
     let (second, to_second) = socket("127.0.0.1").await;
     let (third, to_third) = socket("::1").await;
-    let (mut sender, mut receiver) = open_flow(&client, Some(&to_first)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_first)).await.unwrap();
     for (to, socket, text) in
         [(None, &first, "one"), (Some(&to_second), &second, "two"), (Some(&to_third), &third, "three")]
     {
@@ -70,7 +70,7 @@ async fn only_destinations_that_the_client_sent_to_may_answer() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let (server, to_server) = socket("127.0.0.1").await;
     let (stranger, _) = socket("127.0.0.1").await;
-    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
     sender.send(None, b"question").unwrap();
     let (_, source) = receive(&server).await;
     stranger.send_to(b"unasked", source).await.unwrap();
@@ -89,11 +89,11 @@ async fn forbidden_destinations_are_refused_and_datagrams_to_them_are_dropped() 
         gateway_of(&["127.0.0.0/8", "::1"], &["127.0.0.1"], GatewayConfig::default(), Names::default());
     for gateway in [closed, denying] {
         let (client, _, mut ends) = serve_flows(gateway);
-        let (_sender, mut receiver) = open_flow(&client, Some(&to_secret)).await.unwrap();
+        let (_sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_secret)).await.unwrap();
         assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
         let end = in_time(ends.recv()).await.unwrap().unwrap_err();
         assert_eq!(end.destination, Some(to_secret.clone()));
-        let (mut sender, _receiver) = open_flow(&client, Some(&to_allowed)).await.unwrap();
+        let (mut sender, _receiver) = open_flow(&client, FlowKind::Udp, Some(&to_allowed)).await.unwrap();
         let mapped = Destination::parse("::ffff:127.0.0.1", to_secret.port()).unwrap();
         for forbidden in [&to_secret, &mapped] {
             sender.send(Some(forbidden), b"secret").unwrap();
@@ -112,7 +112,7 @@ async fn a_name_whose_answer_changes_is_looked_up_once() {
     let asked = std::sync::Arc::clone(&names.asked);
     let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
     let name = Destination::parse("rebinding.test", to_first.port()).unwrap();
-    let (mut sender, _receiver) = open_flow(&client, None).await.unwrap();
+    let (mut sender, _receiver) = open_flow(&client, FlowKind::Udp, None).await.unwrap();
     for _ in 0..3 {
         sender.send(Some(&name), b"to a name").unwrap();
         receive(&first).await;
@@ -125,7 +125,7 @@ async fn a_name_whose_answer_changes_is_looked_up_once() {
 async fn the_resolver_is_reached_on_its_port_alone() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let ssh = Destination::new(Host::Resolver, 22).unwrap();
-    let (_sender, mut receiver) = open_flow(&client, Some(&ssh)).await.unwrap();
+    let (_sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&ssh)).await.unwrap();
     assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
 }
 
@@ -142,7 +142,7 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
         serve_flows(gateway(&["127.0.0.1:1-1", &to_other.to_string()], GatewayConfig::default(), names));
     let resolver = Destination::new(Host::Resolver, 53).unwrap();
 
-    let (mut sender, mut receiver) = open_flow(&client, Some(&resolver)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&resolver)).await.unwrap();
     for asked in [&first, &first, &second] {
         sender.send(None, b"question").unwrap();
         receive(asked).await;
@@ -154,7 +154,7 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
     assert_eq!(receiver.peer(), None, "its address is not told");
 
     // In a flow for something else, too.
-    let (mut sender, mut receiver) = open_flow(&client, Some(&to_other)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_other)).await.unwrap();
     sender.send(None, b"hello").unwrap();
     receive(&other).await;
     sender.send(Some(&resolver), b"question").unwrap();
@@ -169,7 +169,7 @@ async fn a_look_up_that_takes_long_stops_no_other_datagrams_of_its_flow() {
     let (server, to_server) = socket("127.0.0.1").await;
     let names = Names { is_mute: true, ..Names::default() };
     let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
-    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
     let silent = Destination::parse("silent.test", 80).unwrap();
     sender.send(Some(&silent), b"lost").unwrap();
     sender.send(None, b"question").unwrap();
@@ -186,16 +186,133 @@ async fn flows_are_limited_and_end_when_they_are_idle() {
     config.flow_idle = Duration::from_millis(300);
     let (_server, to_server) = socket("127.0.0.1").await;
     let (client, quota, mut ends) = serve_flows(open_to_loopback(config));
-    let (mut sender, mut receiver) = open_flow(&client, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
     sender.send(None, b"begin").unwrap();
     until(|| quota.free_flows() == 0).await;
-    let (_other, mut refused) = open_flow(&client, Some(&to_server)).await.unwrap();
+    let (_other, mut refused) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
     assert_eq!(reason(in_time(refused.receive()).await), Reason::TooMany);
     assert!(in_time(ends.recv()).await.unwrap().is_err());
 
     assert!(in_time(receiver.receive()).await.unwrap().is_none(), "the server ends an idle flow");
     assert_eq!(in_time(ends.recv()).await.unwrap().unwrap().received, 5);
     assert_eq!(quota.free_flows(), 1);
+}
+
+/// The next error: its reason, and what it is about.
+async fn next_error(flow: &mut FlowReceiver) -> (Reason, Option<String>) {
+    let Datagram { address, error, .. } = in_time(flow.receive()).await.unwrap().unwrap();
+    (error.unwrap(), address.map(|it| it.to_string()))
+}
+
+/// A destination on loopback where nothing listens.
+async fn nobody(address: &str) -> Destination {
+    socket(address).await.1
+}
+
+// egress 8.9
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let (server, to_server) = socket("127.0.0.1").await;
+    let (v4, v6, usual) = (nobody("127.0.0.1").await, nobody("::1").await, nobody("127.0.0.1").await);
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&usual)).await.unwrap();
+    for to in [None, Some(&v4), Some(&v6)] {
+        sender.send(to, b"lost").unwrap();
+        let about = to.map(Destination::to_string);
+        assert_eq!(next_error(&mut receiver).await, (Reason::Refused, about));
+        // The error of the socket is still to be taken.
+        sender.send(to, b"lost").unwrap();
+        sender.send(Some(&to_server), b"question").unwrap();
+        let (_, source) = receive(&server).await;
+        server.send_to(b"answer", source).await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.contains(&None) {
+            seen.push(in_time(receiver.receive()).await.unwrap().unwrap().error);
+        }
+    }
+    // What is forbidden is told, too.
+    let forbidden = Destination::parse("10.1.2.3", 80).unwrap();
+    sender.send(Some(&forbidden), b"lost").unwrap();
+    assert_eq!(next_error(&mut receiver).await, (Reason::Forbidden, Some(forbidden.to_string())));
+}
+
+// egress 8.9
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn errors_of_a_flow_are_few_however_many_datagrams_do_not_arrive() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let (server, to_server) = socket("127.0.0.1").await;
+    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let begin = std::time::Instant::now();
+    let nobody = nobody("127.0.0.1").await;
+    for _ in 0..500 {
+        sender.send(Some(&nobody), b"lost").unwrap();
+    }
+    sender.send(None, b"question").unwrap();
+    let (_, source) = receive(&server).await;
+    server.send_to(b"answer", source).await.unwrap();
+    let mut errors = 0;
+    while in_time(receiver.receive()).await.unwrap().unwrap().error.is_some() {
+        errors += 1;
+    }
+    // 8, and 4 for each second that it took.
+    let most = 8 + 4 * (begin.elapsed().as_secs() + 1);
+    assert!((1..=most).contains(&errors), "{errors}");
+}
+
+// egress 8.9, 10.2
+#[tokio::test]
+async fn errors_of_a_client_are_dropped() {
+    let (server, to_server) = socket("127.0.0.1").await;
+    let frame = [&[0x45, 1, 3, 0, 7][..], &to_server.port().to_be_bytes(), &[1, 127, 0, 0, 1]].concat();
+    let sent = [(FRAME, &frame[..]), (DATAGRAM, &[2, 0, 0, 0, 0, 2]), (DATAGRAM, b"\0\0\0\0\x01hello")];
+    assert!(raw(&sent).await.is_ok());
+    assert_eq!(receive(&server).await.0, b"hello");
+}
+
+// egress 10
+#[tokio::test]
+async fn a_host_answers_echo_requests_where_the_system_lets_the_server_send_them() {
+    let refused = can_send_echo_requests();
+    let (client, quota, _) =
+        serve_flows(gateway(&["127.0.0.2", "::1"], GatewayConfig::default(), Names::default()));
+    for host in ["127.0.0.2", "::1"] {
+        let to = Destination::parse(host, FlowKind::ECHO_PORT).unwrap();
+        let (mut sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&to)).await.unwrap();
+        sender.send(None, b"\x12\x34content").unwrap();
+        sender.send(None, b"1").unwrap();
+        if let Err(why) = &refused {
+            let error = in_time(receiver.receive()).await.unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(reason::<()>(Err(error)), Reason::Forbidden);
+            continue;
+        }
+        let reply = in_time(receiver.receive()).await.unwrap().unwrap();
+        assert_eq!((reply.address, &reply.payload[..]), (None, &b"\x12\x34content"[..]));
+        assert_eq!(quota.free_flows(), 1023);
+        drop((sender, receiver));
+        until(|| quota.free_flows() == 1024).await;
+    }
+}
+
+// egress 10.2, 10.3
+#[tokio::test]
+async fn echo_requests_go_only_where_all_ports_are_allowed() {
+    let opened = ["127.0.0.1:7", "127.0.0.3"];
+    let gateway = gateway_of(&opened, &["127.0.0.3"], GatewayConfig::default(), Names::default());
+    let (client, _, _) = serve_flows(gateway);
+    for host in ["127.0.0.1", "127.0.0.3", "::ffff:127.0.0.1", "::1", "10.1.2.3", "localhost"] {
+        let to = Destination::parse(host, FlowKind::ECHO_PORT).unwrap();
+        let (_sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&to)).await.unwrap();
+        let error = in_time(receiver.receive()).await.unwrap_err();
+        assert!(!error.to_string().contains("ping_group_range"), "{host}");
+        let expected = if host == "localhost" { Reason::NameNotFound } else { Reason::Forbidden };
+        assert_eq!(reason::<()>(Err(error)), expected, "{host}");
+    }
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+    let (_sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&resolver)).await.unwrap();
+    assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
 }
 
 /// Passes raw messages to a gateway; returns the end of the flow.

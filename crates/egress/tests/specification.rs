@@ -1,15 +1,15 @@
 //! The frames that the specification shows.
 
-use manyway_egress::Destination;
 use manyway_egress::fuzzing::{Answer, Request};
+use manyway_egress::{Datagram, Destination, FlowKind};
 
 const SPECIFICATION: &str = include_str!("../../../docs/specification/egress.md");
 
-/// A row of the table of frames: hexadecimal digits, and what they are.
-fn rows() -> Vec<(Vec<u8>, &'static str)> {
+/// The rows of the tables of frames: hexadecimal digits with this beginning, and what they are.
+fn rows(start: &str) -> Vec<(Vec<u8>, &'static str)> {
     let row = |line: &'static str| {
-        let (digits, what) = line.strip_prefix("| `45 01")?.split_once("` |")?;
-        let digits: String = format!("4501{digits}").split_whitespace().collect();
+        let (digits, what) = line.strip_prefix("| `")?.split_once("` |")?;
+        let digits: String = digits.starts_with(start).then(|| digits.split_whitespace().collect())?;
         let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
         Some(((0..digits.len()).step_by(2).map(byte).collect(), what.trim().trim_end_matches(" |")))
     };
@@ -23,19 +23,22 @@ fn shown(to: &Destination) -> String {
 // egress 2.2, 3.1, 3.2
 #[test]
 fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
-    let rows = rows();
-    assert_eq!(rows.len(), 12);
+    let rows = rows("45 01 ");
+    assert_eq!(rows.len(), 13);
     for (bytes, what) in rows {
         let mut written = Vec::new();
-        let is_request =
-            ["CONNECT", "CHECK", "FLOW", "LISTEN", "INCOMING"].iter().any(|name| what.starts_with(name));
+        let is_request = ["CONNECT", "CHECK", "FLOW", "ECHO", "LISTEN", "INCOMING"]
+            .iter()
+            .any(|name| what.starts_with(name));
         let read = if is_request {
             let request = Request::decode(&bytes).unwrap().unwrap();
             request.encode(&mut written);
             match request {
                 Request::Connect(to) => format!("CONNECT to {}", shown(&to)),
-                Request::Datagrams(Some(to)) => format!("FLOW to {}", shown(&to)),
-                Request::Datagrams(None) => "FLOW".to_owned(),
+                Request::Flow(kind, to) => {
+                    let name = if kind == FlowKind::Udp { "FLOW" } else { "ECHO" };
+                    to.map_or_else(|| name.to_owned(), |to| format!("{name} to {}", shown(&to)))
+                }
                 Request::Listen { number, address } => {
                     format!("LISTEN {number} at {}, port {}", address.ip(), address.port())
                 }
@@ -58,5 +61,30 @@ fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
             }
         };
         assert_eq!((read.as_str(), &written), (what, &bytes));
+    }
+}
+
+// egress 8.4, 8.9, 10.2
+#[test]
+fn every_datagram_of_the_specification_decodes_and_encodes_as_shown() {
+    let rows: Vec<_> = ["00 ", "01 ", "02 ", "03 "].into_iter().flat_map(rows).collect();
+    assert_eq!(rows.len(), 5);
+    for (bytes, what) in rows {
+        let message = bytes.clone().into();
+        let Datagram { number, address, error, payload } = Datagram::decode(&message).unwrap();
+        let written = match error {
+            Some(reason) => Datagram::encode_error(number, address.as_ref(), reason, &payload),
+            None => Datagram::encode(number, address.as_ref(), &payload),
+        };
+        assert_eq!(written, message);
+        let place = address.map_or_else(|| "the usual destination".to_owned(), |it| shown(&it));
+        let read = match (error, &payload[..]) {
+            (None, b"hi") => format!("\"hi\" to or from {place}, number {number}"),
+            (None, [0, sequence, ..]) => format!("echo {sequence} to or from {place}, number {number}"),
+            (Some(reason), []) => format!("{reason}: what went to {place}, number {number}"),
+            (Some(reason), [0, sequence]) => format!("{reason}: echo {sequence} to {place}, number {number}"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(read, what);
     }
 }

@@ -56,7 +56,11 @@ fn as_answer(bytes: &[u8]) {
 fn as_datagram(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
     let Ok(datagram) = Datagram::decode(&message) else { return };
-    let written = Datagram::encode(datagram.number, datagram.address.as_ref(), &datagram.payload);
+    let Datagram { number, address, error, payload } = &datagram;
+    let written = match error {
+        Some(reason) => Datagram::encode_error(*number, address.as_ref(), *reason, payload),
+        None => Datagram::encode(*number, address.as_ref(), payload),
+    };
     assert_eq!(written.len(), bytes.len());
     assert_eq!(Datagram::decode(&written), Ok(datagram));
 }

@@ -15,6 +15,9 @@ pub fn run(data: &[u8]) {
         }
         Ok(Packet::Echo(echo)) => {
             let mut packet = Vec::new();
+            echo.compose(&mut packet).unwrap();
+            assert_eq!(Packet::parse(&packet), Ok(Packet::Echo(echo)));
+            packet.clear();
             echo.compose_reply(&mut packet).unwrap();
             answers.push(packet);
         }

@@ -45,19 +45,41 @@ impl<'a> Echo<'a> {
         Ok(Some(Self { source: ends.0, destination: ends.1, identifier, sequence, payload }))
     }
 
-    /// Appends the IP packet with the reply.
+    /// Appends the IP packet with the request.
     ///
     /// # Errors
     /// It is too large, or its ends have different address families; then nothing is appended.
+    pub fn compose(&self, packet: &mut Vec<u8>) -> Result<(), Uncomposable> {
+        let kinds = (Icmpv4Type::EchoRequest(self.header()), Icmpv6Type::EchoRequest(self.header()));
+        self.write((self.source, self.destination), kinds, packet)
+    }
+
+    /// Appends the IP packet with the reply.
+    ///
+    /// # Errors
+    /// As [`Self::compose`].
     pub fn compose_reply(&self, packet: &mut Vec<u8>) -> Result<(), Uncomposable> {
+        let kinds = (Icmpv4Type::EchoReply(self.header()), Icmpv6Type::EchoReply(self.header()));
+        self.write((self.destination, self.source), kinds, packet)
+    }
+
+    fn header(&self) -> IcmpEchoHeader {
+        IcmpEchoHeader { id: self.identifier, seq: self.sequence }
+    }
+
+    fn write(
+        &self,
+        ends: Ends,
+        (v4, v6): (Icmpv4Type, Icmpv6Type),
+        packet: &mut Vec<u8>,
+    ) -> Result<(), Uncomposable> {
         let length = packet.len();
-        let (id, seq) = (self.identifier, self.sequence);
-        let written = match (self.destination, self.source) {
+        let written = match ends {
             (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOP_LIMIT)
-                .icmpv4_echo_reply(id, seq)
+                .icmpv4(v4)
                 .write(packet, self.payload),
             (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), HOP_LIMIT)
-                .icmpv6_echo_reply(id, seq)
+                .icmpv6(v6)
                 .write(packet, self.payload),
             _ => return Err(Uncomposable),
         };

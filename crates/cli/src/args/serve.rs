@@ -46,7 +46,7 @@ pub struct ServeArgs {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Let programs of clients reach the internet through this server, over TCP and UDP (`manyway proxy`, `forward`,
+    /// Let programs of clients reach the internet through this server, over TCP, UDP and ping (`manyway proxy`, `forward`,
     /// `run`, `pipe`)
     #[arg(long)]
     pub egress: bool,

@@ -10,7 +10,7 @@ use manyway::{
     AddressFilter, Authoriser, ByteCount, CarrierChoice, Connection, Endpoint, EndpointOptions, Host,
     HostPort, Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
 };
-use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses};
+use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses, can_send_echo_requests};
 use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
@@ -89,6 +89,9 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     }
     for advice in super::advice::of(global, &endpoint) {
         journal.remark(advice);
+    }
+    if let (true, Err(reason)) = (arguments.egress, can_send_echo_requests()) {
+        journal.remark(format!("clients cannot ping through this server: {reason}"));
     }
     tell(Notice::Ready);
     let visitors = Visitors::new(arguments.max_clients.map(Into::into));

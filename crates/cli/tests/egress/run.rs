@@ -78,11 +78,11 @@ fn datagrams_of_a_command_reach_the_servers_side_and_its_resolver_is_inside_the_
     });
     echo.wait_until("its port", || !echo.printed().is_empty());
     let port = echo.printed().trim().to_owned();
-    // An allowed destination, a forbidden one, and the name server that the namespace names.
+    // An allowed destination, a port where nothing listens, a forbidden one, and the name server that the namespace names.
     let done = scene.run(&["python3", "-c", ASK, HOST, &port]).end();
     assert_eq!(
         (done.code, done.out.as_str()),
-        (Some(0), "HELLO\nforbidden\nnameserver 198.18.0.2\n"),
+        (Some(0), "HELLO\nrefused\nforbidden\nnameserver 198.18.0.2\n"),
         "{done:?}"
     );
 }
@@ -98,7 +98,7 @@ while True:
     s.sendto(text.upper(), source)
 ";
 
-/// Asks the first destination until it answers, and another one until the kernel reports that it is forbidden.
+/// Asks the first destination until it answers, and others until the kernel reports that they refuse, or are forbidden.
 pub(super) const ASK: &str = "\
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -111,19 +111,77 @@ while time.time() < end:
         break
     except TimeoutError:
         pass
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(0.2)
-s.connect(('10.9.0.2', 5300))
-while time.time() < end:
-    try:
-        s.send(b'hello')
-        s.recv(100)
-    except TimeoutError:
-        pass
-    except OSError:
-        print('forbidden')
-        break
+for host, expected in ((sys.argv[1], 'refused'), ('10.9.0.2', 'forbidden')):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(0.2)
+    s.connect((host, 5300))
+    while time.time() < end:
+        try:
+            s.send(b'hello')
+            s.recv(100)
+        except TimeoutError:
+            pass
+        except OSError as error:
+            print('refused' if isinstance(error, ConnectionRefusedError) else 'forbidden')
+            break
 print(open('/etc/resolv.conf').read().strip().splitlines()[-1])
+";
+
+#[test]
+fn ping_reaches_hosts_over_ipv4_and_ipv6_and_hears_of_errors_unless_the_system_of_the_server_forbids_it() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    if !have(&[("python3", "--version")]) {
+        return;
+    }
+    for address in ["10.9.0.1/32", "10.9.0.4/32", "fd09::1/128"] {
+        lab.server.ip(&format!("addr add {address} dev lo"));
+    }
+    lab.server.ip("route add unreachable 10.9.0.5");
+    // As a router does that finds no host.
+    lab.server.nft(
+        "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+         add rule ip t in ip daddr 10.9.0.4 icmp type echo-request reject with icmp type host-unreachable",
+    );
+    let server = lab.serve(&["--egress", "--allow", "10.9.0.0/24", "--allow", "fd09::1"]);
+    let ping = |hosts: &[&str]| {
+        lab.start_client(&[&["run", &server.ticket, "--", "python3", "-c", PING], hosts].concat()).end()
+    };
+    let done = ping(&[HOST, HOST]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "No route to host\nNo route to host\n"), "{done:?}");
+    assert_eq!(done.err.matches("ping_group_range").count(), 1, "{done:?}");
+    server.running.wait_for("ping_group_range");
+
+    lab.server.set("ipv4/ping_group_range", "0 2147483647");
+    let done = ping(&[HOST, "fd09::1", "10.9.0.4", "10.9.0.5", "10.10.0.1"]);
+    let expected =
+        "7 content, 8 content\n7 content, 8 content\nNo route to host\nNo route to host\nNo route to host\n";
+    assert_eq!((done.code, done.out.as_str()), (Some(0), expected), "{done:?}");
+}
+
+/// Sends two echo requests to each host, and prints the replies, or the error that the kernel reports.
+pub(super) const PING: &str = "\
+import os, socket, struct, sys
+for host in sys.argv[1:]:
+    if ':' in host:
+        s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, socket.IPPROTO_ICMPV6)
+        kind = 128
+    else:
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+        kind = 8
+        # IP_RECVERR: also errors that may pass.
+        s.setsockopt(socket.IPPROTO_IP, 11, 1)
+    s.settimeout(10)
+    s.connect((host, 0))
+    try:
+        replies = []
+        for sequence in 7, 8:
+            s.send(struct.pack('!BBHHH', kind, 0, 0, 0, sequence) + b'content')
+            reply = s.recv(100)
+            # The kernel has found this socket by the identifier.
+            replies.append(str(struct.unpack('!H', reply[6:8])[0]) + ' ' + reply[8:].decode())
+        print(', '.join(replies))
+    except OSError as error:
+        print(os.strerror(error.errno) if error.errno else error)
 ";
 
 #[test]

@@ -1,7 +1,7 @@
 //! `manyway tunnel`: all traffic of a machine, which here is a network namespace.
 
 use super::hosts::{HOST, web_hash};
-use super::run::{ASK, ECHO, SIZE, Scene};
+use super::run::{ASK, ECHO, PING, SIZE, Scene};
 use crate::common::program::{MANYWAY, Running, have, wait_until};
 
 /// A [`Scene`](super::run::Scene) whose client is the machine.
@@ -55,8 +55,12 @@ fn programs_of_the_machine_reach_the_servers_side_and_manyways_own_packets_stay_
     });
     echo.wait_until("its port", || !echo.printed().is_empty());
     let port = echo.printed().trim().to_owned();
-    assert!(machine.client(&["python3", "-c", ASK, HOST, &port]).starts_with("HELLO\nforbidden\n"));
-    // TCP ends in the kernel, so only the datagrams are packets of the device.
+    assert!(machine.client(&["python3", "-c", ASK, HOST, &port]).starts_with("HELLO\nrefused\nforbidden\n"));
+    for network in [&machine.0.lab.server, &machine.0.lab.client] {
+        network.set("ipv4/ping_group_range", "0 2147483647");
+    }
+    assert_eq!(machine.client(&["python3", "-c", PING, HOST]), "7 content, 8 content\n");
+    // TCP ends in the kernel, so only the others are packets of the device.
     let sent = machine.client(&["cat", "/sys/class/net/manyway-tun/statistics/tx_packets"]);
     assert!(sent.trim().parse::<u64>().unwrap() < 100, "{sent}");
     let status = machine.client(&[MANYWAY, "status"]);

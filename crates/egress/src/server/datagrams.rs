@@ -1,21 +1,20 @@
-//! A client's flow of datagrams: one socket for each family of addresses, as behind a NAT (RFC 4787).
+//! A client's flow of datagrams or echo requests: one socket for each family of addresses, as behind a NAT (RFC 4787,
+//! RFC 5508).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use manyway_session::MessageHalves;
-use socket2::SockRef;
-use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Gateway;
 use super::resolve::DNS;
 use super::shared::{GatewayConfig, Shared};
+use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
@@ -23,7 +22,7 @@ use crate::error::{EgressError, RequestError};
 use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
-use crate::request::{Request, Unknown, VERSION};
+use crate::request::{FlowKind, Request, Unknown, VERSION};
 
 impl Gateway {
     /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
@@ -39,19 +38,19 @@ impl Gateway {
         let (mut sender, mut receiver) = flow(halves, quota);
         let mut early = VecDeque::new();
         let until = Instant::now() + self.shared.config.request_timeout;
-        let destination = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
-            Ok(Ok(destination)) => destination,
+        let (kind, destination) = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
+            Ok(Ok(request)) => request,
             Ok(Err(error)) => return Err(failed(None, refuse(&mut sender, error).await)),
             Err(_) => return Err(failed(None, EgressError::Late)),
         };
-        let carried = self.carry(quota, destination.as_ref(), (sender, receiver), early).await;
+        let carried = self.carry(quota, (kind, destination.as_ref()), (sender, receiver), early).await;
         carried.map_err(|error| failed(destination, error))
     }
 
     async fn carry(
         &self,
         quota: &Quota,
-        destination: Option<&Destination>,
+        (kind, destination): (FlowKind, Option<&Destination>),
         (mut sender, mut receiver): (FlowSender, FlowReceiver),
         mut early: VecDeque<Datagram>,
     ) -> Result<Volume, EgressError> {
@@ -60,23 +59,29 @@ impl Gateway {
         let (Some(_own), Some(_place)) = permits else {
             return Err(refuse(&mut sender, Refusal::new(Reason::TooMany).into()).await);
         };
-        let mut remote = Remote::new(&self.shared, quota);
-        if let Some(destination) = destination {
-            let found = resolve((&self.shared, quota), destination, &mut receiver, &mut early).await;
-            match found {
-                Ok(addresses) => remote.usual = addresses,
-                Err(error) => return Err(refuse(&mut sender, error).await),
+        let usual = match destination {
+            Some(destination) => {
+                let port = kind.port_of(destination);
+                let found =
+                    resolve((&self.shared, quota), (destination, port), &mut receiver, &mut early).await;
+                found.and_then(|usual| may_send(kind).map(|()| usual))
             }
-        }
+            None => may_send(kind).map(|()| Vec::new()),
+        };
+        let usual = match usual {
+            Ok(usual) => usual,
+            Err(error) => return Err(refuse(&mut sender, error).await),
+        };
         let mut frame = Vec::new();
         // The addresses of name servers are the server's own affair.
         let is_told = destination.is_some_and(|it| *it.host() != Host::Resolver);
-        Answer::Done(remote.usual.first().copied().filter(|_| is_told)).encode(&mut frame);
+        Answer::Done(usual.first().copied().filter(|_| is_told)).encode(&mut frame);
         sender.send_frame(frame).await?;
+        let mut remote = Remote::new((&self.shared, quota), kind, usual, sender);
         let mut volume = Volume::default();
         let begin = Instant::now();
         for datagram in early {
-            volume.received += remote.send(begin, datagram);
+            volume.received += remote.send(begin, datagram)?;
         }
         let mut idle = begin + self.shared.config.flow_idle;
         loop {
@@ -85,15 +90,15 @@ impl Gateway {
                     Some(Arrival::Datagram(datagram)) => {
                         let now = Instant::now();
                         idle = now + self.shared.config.flow_idle;
-                        volume.received += remote.send(now, datagram);
+                        volume.received += remote.send(now, datagram)?;
                     }
                     Some(Arrival::Frame(_)) => {
                         return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
                     }
                     None => return Ok(volume),
                 },
-                found = looked_up(&mut remote.lookup) => volume.received += remote.on_found(found),
-                ready = remote.sockets.readable() => volume.sent += remote.answer(ready?, &mut sender)?,
+                found = looked_up(&mut remote.lookup) => volume.received += remote.on_found(found)?,
+                ready = remote.sockets.ready() => volume.sent += remote.answer(ready?)?,
                 () = sleep_until(idle) => return Ok(volume),
             }
         }
@@ -107,7 +112,7 @@ pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
     let until = Instant::now() + GatewayConfig::default().request_timeout;
     let (destination, error) = match timeout_at(until, request_of(&mut receiver, &mut VecDeque::new())).await
     {
-        Ok(Ok(destination)) => (destination, Refusal::new(Reason::NotEnabled).into()),
+        Ok(Ok((_, destination))) => (destination, Refusal::new(Reason::NotEnabled).into()),
         Ok(Err(error)) => (None, error),
         Err(_) => return failed(None, EgressError::Late),
     };
@@ -122,13 +127,13 @@ fn failed(destination: Option<Destination>, error: EgressError) -> RequestError 
 async fn request_of(
     receiver: &mut FlowReceiver,
     early: &mut VecDeque<Datagram>,
-) -> Result<Option<Destination>, EgressError> {
+) -> Result<(FlowKind, Option<Destination>), EgressError> {
     loop {
         match receiver.arrival().await? {
             Some(Arrival::Datagram(datagram)) => keep(early, datagram),
             Some(Arrival::Frame(frame)) => {
                 let text = match Request::decode(&frame)? {
-                    Ok(Request::Datagrams(destination)) => return Ok(destination),
+                    Ok(Request::Flow(kind, destination)) => return Ok((kind, destination)),
                     Ok(
                         Request::Check
                         | Request::Connect(_)
@@ -143,6 +148,17 @@ async fn request_of(
                 return Err(Refusal::with_text(Reason::Unsupported, text).into());
             }
             None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        }
+    }
+}
+
+/// Whether the system lets this process send what the flow carries.
+// egress 10.5
+fn may_send(kind: FlowKind) -> Result<(), EgressError> {
+    match kind {
+        FlowKind::Udp => Ok(()),
+        FlowKind::Echo => {
+            can_send_echo_requests().map_err(|reason| Refusal::with_text(Reason::Forbidden, reason).into())
         }
     }
 }
@@ -174,7 +190,10 @@ fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
 struct Remote<'a> {
     shared: &'a Shared,
     quota: &'a Quota,
+    kind: FlowKind,
     sockets: Sockets,
+    sender: FlowSender,
+    errors: ErrorLimit,
     /// Where datagrams without an address go: to one address, or to one of several name servers.
     usual: Vec<SocketAddr>,
     /// Datagrams to them since one of them answered.
@@ -198,12 +217,12 @@ struct Peer {
 /// Finds the address of the destination of the flow, and keeps what arrives meanwhile.
 async fn resolve(
     (shared, quota): (&Shared, &Quota),
-    destination: &Destination,
+    (destination, port): (&Destination, u16),
     receiver: &mut FlowReceiver,
     early: &mut VecDeque<Datagram>,
 ) -> Result<Vec<SocketAddr>, EgressError> {
     let until = Instant::now() + shared.config.connect_timeout;
-    let finding = shared.allowed(destination, quota, until);
+    let finding = shared.allowed((destination, port), quota, until);
     tokio::pin!(finding);
     loop {
         tokio::select! {
@@ -241,12 +260,20 @@ async fn looked_up(lookup: &mut Option<Lookup<'_>>) -> Option<SocketAddr> {
 }
 
 impl<'a> Remote<'a> {
-    fn new(shared: &'a Shared, quota: &'a Quota) -> Self {
+    fn new(
+        (shared, quota): (&'a Shared, &'a Quota),
+        kind: FlowKind,
+        usual: Vec<SocketAddr>,
+        sender: FlowSender,
+    ) -> Self {
         Self {
             shared,
             quota,
-            sockets: Sockets::default(),
-            usual: Vec::new(),
+            kind,
+            sockets: Sockets::new(kind),
+            usual,
+            sender,
+            errors: ErrorLimit::new(Instant::now()),
             unanswered: 0,
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -256,12 +283,16 @@ impl<'a> Remote<'a> {
 
     /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network. One
     /// to a name waits for its look-up; others go on meanwhile.
-    fn send(&mut self, now: Instant, datagram: Datagram) -> u64 {
+    fn send(&mut self, now: Instant, datagram: Datagram) -> io::Result<u64> {
+        if datagram.error.is_some() {
+            return Ok(0);
+        }
         let Some(destination) = &datagram.address else {
-            return self.next_usual().map_or(0, |address| self.send_to(now, address, &datagram, false));
+            let Some(address) = self.next_usual() else { return Ok(0) };
+            return self.send_to(now, address, &datagram, false);
         };
         if let Host::Ip(ip) = destination.host() {
-            let address = SocketAddr::new(ip.to_canonical(), destination.port());
+            let address = SocketAddr::new(ip.to_canonical(), self.kind.port_of(destination));
             return self.send_to(now, address, &datagram, false);
         }
         match self.names.get(destination) {
@@ -269,25 +300,34 @@ impl<'a> Remote<'a> {
                 let is_resolver = *destination.host() == Host::Resolver;
                 self.send_to(now, *address, &datagram, is_resolver)
             }
-            Some(None) => 0,
+            Some(None) => Ok(0),
             None => {
                 self.look_up(now, datagram);
-                0
+                Ok(0)
             }
         }
     }
 
-    fn send_to(&mut self, now: Instant, address: SocketAddr, datagram: &Datagram, is_resolver: bool) -> u64 {
-        if !self.note(now, address, is_resolver) {
-            return 0;
-        }
-        match self.sockets.send(address, &datagram.payload) {
-            Ok(()) => datagram.payload.len() as u64,
-            Err(error) => {
-                tracing::trace!(%address, %error, "a datagram was not sent");
-                0
+    fn send_to(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        datagram: &Datagram,
+        is_resolver: bool,
+    ) -> io::Result<u64> {
+        let sent = if self.note(now, address, is_resolver) {
+            self.sockets.send(address, &datagram.payload)
+        } else {
+            Err(Some(Reason::Forbidden))
+        };
+        match sent {
+            Ok(()) => return Ok(datagram.payload.len() as u64),
+            Err(Some(reason)) if self.errors.permits(now) => {
+                self.sender.send_error(datagram.address.as_ref(), reason, &datagram.payload)?;
             }
+            Err(reason) => tracing::trace!(%address, ?reason, "a datagram was not sent"),
         }
+        Ok(0)
     }
 
     /// Looks up the name of a datagram, one at a time: those to other names are lost meanwhile.
@@ -301,13 +341,14 @@ impl<'a> Remote<'a> {
         }
         let until = now + self.shared.config.connect_timeout;
         let (shared, quota, wanted) = (self.shared, self.quota, destination.clone());
-        let finding = Box::pin(async move { shared.allowed(&wanted, quota, until).await });
+        let port = self.kind.port_of(&destination);
+        let finding = Box::pin(async move { shared.allowed((&wanted, port), quota, until).await });
         self.lookup = Some(Lookup { destination, waiting: VecDeque::from([datagram]), finding });
     }
 
     /// A look-up has ended: what waited for it is sent. Returns its bytes.
-    fn on_found(&mut self, found: Option<SocketAddr>) -> u64 {
-        let Some(Lookup { destination, waiting, .. }) = self.lookup.take() else { return 0 };
+    fn on_found(&mut self, found: Option<SocketAddr>) -> io::Result<u64> {
+        let Some(Lookup { destination, waiting, .. }) = self.lookup.take() else { return Ok(0) };
         if self.names.len() >= MOST_NAMES {
             self.names.pop_first();
         }
@@ -346,104 +387,79 @@ impl<'a> Remote<'a> {
         true
     }
 
-    /// Passes on what a socket received; returns the bytes.
-    fn answer(&mut self, ready: Family, sender: &mut FlowSender) -> Result<u64, EgressError> {
+    /// Passes on what a socket has; returns the bytes of datagrams.
+    fn answer(&mut self, ready: Family) -> io::Result<u64> {
         let mut passed = 0;
         for _ in 0..BATCH {
-            let Some((source, payload)) = self.sockets.receive(ready) else { break };
-            // egress 8.7
-            let Some(peer) = self.peers.get(&source) else { continue };
-            let is_usual = self.usual.contains(&source);
-            let address = match (is_usual, peer.is_resolver) {
-                (true, _) => None,
-                (false, true) => Destination::new(Host::Resolver, DNS).ok(),
-                (false, false) => destination_of(source),
-            };
-            if is_usual {
-                self.unanswered = 0;
-            } else if address.is_none() {
-                continue;
-            }
-            if sender.send(address.as_ref(), &payload)? {
-                passed += payload.len() as u64;
+            match self.sockets.take(ready) {
+                Some(Event::Datagram { source, payload }) => {
+                    let Some(address) = self.known_as(source) else { continue };
+                    if address.is_none() {
+                        self.unanswered = 0;
+                    }
+                    if self.sender.send(address.as_ref(), &payload)? {
+                        passed += payload.len() as u64;
+                    }
+                }
+                Some(Event::Error { destination, reason, quote }) => {
+                    let Some(address) = self.known_as(destination) else { continue };
+                    if address.is_none() {
+                        // The next question goes to the next name server.
+                        self.unanswered = self.unanswered.next_multiple_of(2);
+                    }
+                    if self.errors.permits(Instant::now()) {
+                        self.sender.send_error(address.as_ref(), reason, &quote)?;
+                    }
+                }
+                None => break,
             }
         }
         Ok(passed)
     }
-}
 
-fn destination_of(address: SocketAddr) -> Option<Destination> {
-    Destination::new(Host::Ip(address.ip()), address.port()).ok()
-}
-
-/// A family of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Family {
-    V4,
-    V6,
-}
-
-/// The sockets of a flow, made when they are needed.
-#[derive(Debug, Default)]
-struct Sockets {
-    v4: Option<UdpSocket>,
-    v6: Option<UdpSocket>,
-}
-
-impl Sockets {
-    /// Sends without waiting.
-    fn send(&mut self, to: SocketAddr, payload: &[u8]) -> io::Result<()> {
-        let (socket, any) = match to {
-            SocketAddr::V4(_) => (&mut self.v4, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-            SocketAddr::V6(_) => (&mut self.v6, IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
-        };
-        let socket = match socket {
-            Some(socket) => socket,
-            None => socket.insert(open(any)?),
-        };
-        // Tokio does not know of a new socket yet that it is writable.
-        SockRef::from(&*socket).send_to(payload, &to.into()).map(drop)
-    }
-
-    /// Waits until one of the sockets has a datagram. Without a socket it waits for ever.
-    async fn readable(&self) -> io::Result<Family> {
-        let one = async |socket: &Option<UdpSocket>, family| match socket {
-            Some(socket) => socket.readable().await.map(|()| family),
-            None => std::future::pending().await,
-        };
-        tokio::select! {
-            ready = one(&self.v4, Family::V4) => ready,
-            ready = one(&self.v6, Family::V6) => ready,
+    /// What the client calls an address: `Some(None)` is the destination of the flow, `None` one that the client has not
+    /// sent to.
+    // egress 8.7
+    fn known_as(&self, address: SocketAddr) -> Option<Option<Destination>> {
+        let peer = self.peers.get(&address)?;
+        if self.usual.contains(&address) {
+            return Some(None);
         }
-    }
-
-    /// Takes the next datagram, if there is one.
-    fn receive(&self, family: Family) -> Option<(SocketAddr, Bytes)> {
-        let socket = match family {
-            Family::V4 => self.v4.as_ref()?,
-            Family::V6 => self.v6.as_ref()?,
+        let (host, port) = match (peer.is_resolver, address.port()) {
+            (true, _) => (Host::Resolver, DNS),
+            // ICMP has no ports.
+            (false, 0) => (Host::Ip(address.ip()), FlowKind::ECHO_PORT),
+            (false, port) => (Host::Ip(address.ip()), port),
         };
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(MAX_DATAGRAM, 0);
-            let (length, source) = socket.try_recv_from(buffer).ok()?;
-            Some((source, Bytes::copy_from_slice(buffer.get(..length)?)))
-        })
+        Destination::new(host, port).ok().map(Some)
     }
 }
 
-/// A socket for one family.
-fn open(any: IpAddr) -> io::Result<UdpSocket> {
-    let socket = std::net::UdpSocket::bind((any, 0))?;
-    socket.set_nonblocking(true)?;
-    UdpSocket::from_std(socket)
+/// Errors of a flow: a token bucket.
+// egress 8.9
+#[derive(Debug)]
+struct ErrorLimit {
+    left: f64,
+    at: Instant,
 }
 
-thread_local! {
-    /// One for all flows of a thread: few of them receive at the same time.
-    static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+impl ErrorLimit {
+    fn new(now: Instant) -> Self {
+        Self { left: MOST_ERRORS, at: now }
+    }
+
+    fn permits(&mut self, now: Instant) -> bool {
+        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.at = now;
+        self.left = elapsed.mul_add(ERRORS_A_SECOND, self.left).min(MOST_ERRORS);
+        let is_permitted = self.left >= 1.0;
+        if is_permitted {
+            self.left -= 1.0;
+        }
+        is_permitted
+    }
 }
 
-const MAX_DATAGRAM: usize = 65_535;
 /// Datagrams that are received at a time.
 const BATCH: usize = 32;
 /// Datagrams that are kept while the destination is looked up.
@@ -452,3 +468,6 @@ const MOST_EARLY_BYTES: usize = 32 << 10;
 /// Addresses of a flow that may answer, and names that it may use.
 const MOST_PEERS: usize = 256;
 const MOST_NAMES: usize = 64;
+/// Errors of a flow at once, and in a second.
+const MOST_ERRORS: f64 = 8.0;
+const ERRORS_A_SECOND: f64 = 4.0;

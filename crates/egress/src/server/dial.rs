@@ -64,6 +64,7 @@ fn most_telling(failures: &[Reason]) -> Reason {
     let order = [
         Reason::Refused,
         Reason::TooMany,
+        Reason::Forbidden,
         Reason::TimedOut,
         Reason::HostUnreachable,
         Reason::NetworkUnreachable,
@@ -72,12 +73,14 @@ fn most_telling(failures: &[Reason]) -> Reason {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
-fn reason_of(error: &io::Error) -> Reason {
+pub(super) fn reason_of(error: &io::Error) -> Reason {
     match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => Reason::Refused,
         io::ErrorKind::HostUnreachable => Reason::HostUnreachable,
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => Reason::NetworkUnreachable,
         io::ErrorKind::TimedOut => Reason::TimedOut,
+        // A firewall, of this host or on the way.
+        io::ErrorKind::PermissionDenied => Reason::Forbidden,
         // The server has no file descriptors left.
         _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => Reason::TooMany,
         _ => Reason::Other,

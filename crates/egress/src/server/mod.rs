@@ -2,9 +2,11 @@
 
 mod datagrams;
 mod dial;
+mod errors;
 mod listen;
 mod resolve;
 mod shared;
+mod sockets;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ pub use listen::Access;
 pub use resolve::{Resolve, SystemResolver};
 pub use shared::GatewayConfig;
 use shared::{Shared, say};
+pub use sockets::can_send_echo_requests;
 
 /// The server's end, for any number of clients. Clones share its state.
 #[derive(Clone)]
@@ -96,7 +99,7 @@ impl Gateway {
                 return Ok(Volume::default());
             }
             // egress 8.1, 9.1
-            Ok(Request::Datagrams(_)) => "datagrams on a stream of bytes",
+            Ok(Request::Flow(..)) => "datagrams on a stream of bytes",
             Ok(Request::Incoming { .. }) => "only a server passes connections on",
             Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
         };
@@ -142,7 +145,7 @@ where
     let patience = GatewayConfig::default().request_timeout;
     let destination = match request_of(patience, &mut receive).await {
         Ok(Request::Connect(destination)) => Some(destination),
-        Ok(Request::Datagrams(destination)) => destination,
+        Ok(Request::Flow(_, destination)) => destination,
         Ok(Request::Check | Request::Listen { .. } | Request::Incoming { .. }) => None,
         Err(error) => {
             let error = refuse_misunderstood(patience, &mut send, error).await;

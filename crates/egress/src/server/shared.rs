@@ -80,23 +80,23 @@ impl Shared {
         let shared = Arc::clone(&self.connections);
         let place = shared.try_acquire_owned().map_err(|_| Refusal::new(Reason::TooMany))?;
         let until = Instant::now() + self.config.connect_timeout;
-        let allowed = self.allowed(destination, quota, until).await?;
+        let allowed = self.allowed((destination, destination.port()), quota, until).await?;
         let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
         Ok((socket, address, [own, place]))
     }
 }
 
 impl Shared {
-    /// The addresses of a destination that the rules allow, at least one.
+    /// The addresses of a destination that the rules allow at a port, at least one.
     pub(super) async fn allowed(
         &self,
-        destination: &Destination,
+        (destination, port): (&Destination, u16),
         quota: &Quota,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, Refusal> {
         if *destination.host() == Host::Resolver {
             // egress 5.9
-            let mut servers = resolve::name_servers(&*self.resolver, destination.port()).await?;
+            let mut servers = resolve::name_servers(&*self.resolver, port).await?;
             servers.retain(|address| !self.rules.denies(*address));
             if servers.is_empty() {
                 return Err(Refusal::with_text(
@@ -110,7 +110,7 @@ impl Shared {
         let mut allowed = Vec::new();
         let mut forbidden = None;
         for ip in found {
-            let address = SocketAddr::new(ip, destination.port());
+            let address = SocketAddr::new(ip, port);
             match self.rules.check(address) {
                 Ok(()) => allowed.push(address),
                 Err(class) => forbidden = Some(class),

@@ -1,7 +1,7 @@
 //! Every frame of connections of other programs.
 
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, Host, Reason, Refusal};
+use manyway_egress::{Datagram, Destination, FlowKind, Host, Reason, Refusal};
 
 use super::seed::Seed;
 
@@ -19,22 +19,27 @@ pub(super) fn seeds() -> Vec<Seed> {
     for (kind, address) in [("flow", None), ("name", Some(&name)), ("resolver", Some(&resolver))] {
         let message = Datagram::encode(7, address, b"payload");
         seeds.push(Seed::new("egress", format!("datagram-of-{kind}"), [&[DATAGRAM][..], &message].concat()));
+        let error = Datagram::encode_error(7, address, Reason::HostUnreachable, &[0, 9]);
+        seeds.push(Seed::new("egress", format!("error-of-{kind}"), [&[DATAGRAM][..], &error].concat()));
     }
     let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {
         seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));
         seeds.push(Seed::new("egress", format!("{name}-in-a-stream"), [vec![in_stream], frame].concat()));
     };
+    let flow = |kind, to| Request::Flow(kind, Some(to));
     let connect = |host| Request::Connect(Destination::parse(host, 443).unwrap());
     for (name, request) in [
         ("connect-ipv4", connect("192.0.2.7")),
         ("connect-ipv6", connect("2001:db8::1")),
         ("connect-name", connect("example.org")),
         ("check", Request::Check),
-        ("flow", Request::Datagrams(None)),
+        ("flow", Request::Flow(FlowKind::Udp, None)),
         ("listen", Request::Listen { number: 1, address: "192.0.2.7:8080".parse().unwrap() }),
         ("incoming", Request::Incoming { number: 1, peer: "[2001:db8::1]:49153".parse().unwrap() }),
-        ("flow-ipv4", Request::Datagrams(Some(Destination::parse("192.0.2.7", 443).unwrap()))),
-        ("flow-resolver", Request::Datagrams(Some(resolver))),
+        ("flow-ipv4", flow(FlowKind::Udp, Destination::parse("192.0.2.7", 443).unwrap())),
+        ("flow-resolver", flow(FlowKind::Udp, resolver)),
+        ("echo", Request::Flow(FlowKind::Echo, None)),
+        ("echo-ipv6", flow(FlowKind::Echo, Destination::parse("2001:db8::7", 7).unwrap())),
     ] {
         let mut frame = Vec::new();
         request.encode(&mut frame);

@@ -15,8 +15,8 @@ use crate::args::GlobalArgs;
 #[derive(Debug)]
 pub struct EgressBond {
     bond: Bond,
-    /// When a failure was last reported; failures may be frequent.
-    told: Mutex<Option<Instant>>,
+    /// The failure that was last reported, and when; failures may be frequent.
+    told: Mutex<Option<(Instant, String)>>,
 }
 
 /// A TCP connection at the server's side.
@@ -68,13 +68,20 @@ impl EgressBond {
         }
     }
 
-    /// Reports a failure to the user: at most one a second.
+    /// Reports a failure to the user.
     pub(super) fn tell(&self, destination: &Destination, error: &EgressError) {
+        self.tell_text(&format!("{destination}: {error}"));
+    }
+
+    /// Reports a failure to the user: at most one a second, and the same one again only after a minute.
+    pub(super) fn tell_text(&self, text: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = told.is_none_or(|at| at.elapsed() >= Duration::from_secs(1));
+        let is_due = told.as_ref().is_none_or(|(at, before)| {
+            at.elapsed() >= Duration::from_secs(if before == text { 60 } else { 1 })
+        });
         if is_due && !self.bond.global().quiet {
-            *told = Some(Instant::now());
-            note(&format!("{destination}: {error}"));
+            *told = Some((Instant::now(), text.to_owned()));
+            note(text);
         }
     }
 }

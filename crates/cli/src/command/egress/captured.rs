@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manyway_capture::packet::{Datagram, Packet, Unreachable};
+use manyway_capture::packet::{Datagram, Echo, Packet, Uncomposable, Unreachable};
 use manyway_capture::{RESOLVER, RESOLVER_V6, Tun};
-use manyway_egress::{Destination, Host, Refusal};
+use manyway_egress::{Destination, FlowKind, Host, Reason};
 use tokio::net::TcpStream;
 
 use super::bond::EgressBond;
@@ -24,29 +24,31 @@ pub(super) async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination:
     }
 }
 
-/// Serves the packets of a device, and never ends.
-///
-/// Datagrams go over the bond. The server carries no echo requests, which are answered by ICMP that a rule forbids them, so
-/// that programs need not wait for an answer.
+/// Serves the packets of a device, and never ends: datagrams and echo requests go over the bond.
 pub(super) async fn datagrams(tun: &Arc<Tun>, bond: &Arc<EgressBond>) -> Infallible {
-    let flows = Flows::new(Arc::clone(bond), TunSink(Arc::clone(tun)));
-    let Err(error) = pass_all(tun, &flows).await;
+    let flows = |kind| Flows::new(Arc::clone(bond), kind, TunSink { tun: Arc::clone(tun), kind });
+    let Err(error) = pass_all(tun, &flows(FlowKind::Udp), &flows(FlowKind::Echo)).await;
     tracing::warn!(reason = %error, "the TUN device is gone");
     std::future::pending().await
 }
 
-async fn pass_all(tun: &Tun, flows: &Flows) -> io::Result<Infallible> {
+async fn pass_all(tun: &Tun, datagrams: &Flows, echoes: &Flows) -> io::Result<Infallible> {
     let mut buffer = vec![0; tun.mtu().into()];
     loop {
         let length = tun.receive(&mut buffer).await?;
-        let packet = buffer.get(..length).unwrap_or_default();
-        match Packet::parse(packet) {
-            Ok(Packet::Datagram(datagram)) => {
-                if let Some(destination) = known(datagram.destination) {
-                    flows.pass(datagram.source, destination, Bytes::copy_from_slice(datagram.payload));
+        match Packet::parse(buffer.get(..length).unwrap_or_default()) {
+            Ok(Packet::Datagram(Datagram { source, destination, payload })) => {
+                if let Some(destination) = known(destination) {
+                    datagrams.pass(source, destination, Bytes::copy_from_slice(payload));
                 }
             }
-            Ok(Packet::Echo(_)) => forbid(tun, packet),
+            Ok(Packet::Echo(Echo { source, destination, identifier, sequence, payload })) => {
+                if let Some(destination) = known(SocketAddr::new(destination, FlowKind::ECHO_PORT)) {
+                    // egress 10.2, 10.4
+                    let payload = [&sequence.to_be_bytes(), payload].concat();
+                    echoes.pass(SocketAddr::new(source, identifier), destination, payload.into());
+                }
+            }
             Ok(_) | Err(_) => {}
         }
     }
@@ -63,35 +65,66 @@ fn known(destination: SocketAddr) -> Option<Destination> {
     Destination::new(host, destination.port()).ok()
 }
 
-/// Answers a packet with ICMP that a rule forbids it.
-fn forbid(tun: &Tun, packet: &[u8]) {
-    let mut answer = Vec::new();
-    if Unreachable::Prohibited.compose(packet, &mut answer) {
-        // A program that does not hear of it waits for an answer.
-        let _ = tun.try_send(&answer);
-    }
+/// Gives programs what comes back for their sockets. The port of a program that sends echo requests is its identifier.
+struct TunSink {
+    tun: Arc<Tun>,
+    kind: FlowKind,
 }
-
-/// Gives programs what comes back for their sockets.
-struct TunSink(Arc<Tun>);
 
 impl FlowSink for TunSink {
     fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]) {
         let Some(source) = address_of(source, program) else { return };
         let mut packet = Vec::new();
-        if (Datagram { source, destination: program, payload }).compose(&mut packet).is_ok() {
+        let composed = match self.kind {
+            FlowKind::Udp => Datagram { source, destination: program, payload }.compose(&mut packet),
+            FlowKind::Echo => echo(program, source, payload)
+                .ok_or(Uncomposable)
+                .and_then(|it| it.compose_reply(&mut packet)),
+        };
+        if composed.is_ok() {
             // What finds no room is lost, as on any network.
-            let _ = self.0.try_send(&packet);
+            let _ = self.tun.try_send(&packet);
         }
     }
 
-    fn refuse(&self, program: SocketAddr, destination: &Destination, _: &Refusal) {
+    fn fail(&self, program: SocketAddr, destination: &Destination, reason: Reason, quote: &[u8]) {
         let Some(destination) = address_of(destination, program) else { return };
         // ICMP quotes the packet that it is about.
         let mut packet = Vec::new();
-        if (Datagram { source: program, destination, payload: &[] }).compose(&mut packet).is_ok() {
-            forbid(&self.0, &packet);
+        let composed = match self.kind {
+            FlowKind::Udp => Datagram { source: program, destination, payload: &[] }.compose(&mut packet),
+            FlowKind::Echo => {
+                echo(program, destination, quote).ok_or(Uncomposable).and_then(|it| it.compose(&mut packet))
+            }
+        };
+        let mut answer = Vec::new();
+        if composed.is_ok() && unreachable(reason).compose(&packet, &mut answer) {
+            // A program that does not hear of it waits for an answer.
+            let _ = self.tun.try_send(&answer);
         }
+    }
+}
+
+/// An echo request of a program, from its payload in a flow.
+fn echo(program: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Option<Echo<'_>> {
+    let (sequence, payload) = payload.split_first_chunk()?;
+    Some(Echo {
+        source: program.ip(),
+        destination: destination.ip(),
+        identifier: program.port(),
+        sequence: u16::from_be_bytes(*sequence),
+        payload,
+    })
+}
+
+/// How ICMP says it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list is open")]
+fn unreachable(reason: Reason) -> Unreachable {
+    match reason {
+        Reason::Refused => Unreachable::Port,
+        Reason::NetworkUnreachable => Unreachable::Network,
+        Reason::HostUnreachable | Reason::TimedOut => Unreachable::Host,
+        _ => Unreachable::Prohibited,
     }
 }
 

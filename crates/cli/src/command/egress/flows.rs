@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_egress::{Destination, EgressError, FlowReceiver, FlowSender, Host, Refusal, open_flow};
+use manyway_egress::{Destination, EgressError, FlowKind, FlowReceiver, FlowSender, Host, Reason, open_flow};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -18,9 +18,10 @@ pub(super) trait FlowSink: Send + Sync + 'static {
     /// Passes a datagram from `source` to the program's socket. It must not wait; what cannot be passed is lost.
     fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]);
 
-    /// The server refuses the datagrams of this socket to `destination`. Default: nobody is told.
-    fn refuse(&self, program: SocketAddr, destination: &Destination, refusal: &Refusal) {
-        let _ = (program, destination, refusal);
+    /// A datagram of the program's socket to `destination` did not arrive; `quote` is the beginning of its payload, as far as
+    /// it is known. Default: nobody is told.
+    fn fail(&self, program: SocketAddr, destination: &Destination, reason: Reason, quote: &[u8]) {
+        let _ = (program, destination, reason, quote);
     }
 }
 
@@ -32,6 +33,7 @@ pub(super) struct Flows {
 
 struct Shared {
     bond: Arc<EgressBond>,
+    kind: FlowKind,
     sink: Box<dyn FlowSink>,
     flows: Mutex<BTreeMap<SocketAddr, Flow>>,
 }
@@ -46,9 +48,9 @@ struct Flow {
 type Outgoing = (Destination, Bytes);
 
 impl Flows {
-    pub(super) fn new(bond: Arc<EgressBond>, sink: impl FlowSink) -> Self {
+    pub(super) fn new(bond: Arc<EgressBond>, kind: FlowKind, sink: impl FlowSink) -> Self {
         let (sink, flows) = (Box::new(sink), Mutex::default());
-        Self { shared: Arc::new(Shared { bond, sink, flows }), tasks: Mutex::default() }
+        Self { shared: Arc::new(Shared { bond, kind, sink, flows }), tasks: Mutex::default() }
     }
 
     /// Passes on a datagram of the local socket `program`; the first opens its flow. A full queue drops it.
@@ -88,12 +90,16 @@ impl Shared {
         first: Outgoing,
         mut outgoings: mpsc::Receiver<Outgoing>,
     ) {
-        let usual = first.0.clone();
+        let (usual, quote) = first.clone();
         match self.carry(program, first, &mut outgoings).await {
             Ok(()) => {}
             Err(EgressError::Refused(refusal)) => {
-                self.bond.tell(&usual, &refusal.clone().into());
-                self.sink.refuse(program, &usual, &refusal);
+                let reason = refusal.reason;
+                match self.kind {
+                    FlowKind::Udp => self.bond.tell(&usual, &refusal.into()),
+                    FlowKind::Echo => self.bond.tell_text(&format!("ping: {refusal}")),
+                }
+                self.sink.fail(program, &usual, reason, &quote);
             }
             Err(error) => tracing::debug!(%program, %error, "a flow broke"),
         }
@@ -112,7 +118,7 @@ impl Shared {
         outgoings: &mut mpsc::Receiver<Outgoing>,
     ) -> Result<(), EgressError> {
         let Some((mut sender, mut receiver)) = self.open(&usual).await? else { return Ok(()) };
-        let mut timer = IdleTimer::new();
+        let mut timer = IdleTimer::new(self.kind);
         timer.on_question(&usual);
         sender.send(None, &payload)?;
         loop {
@@ -126,7 +132,11 @@ impl Shared {
                     let Some(datagram) = datagram? else { return Ok(()) };
                     timer.on_answer();
                     let source = datagram.address.or_else(|| address_of(&usual, receiver.peer()));
-                    self.sink.deliver(program, source.as_ref().unwrap_or(&usual), &datagram.payload);
+                    let source = source.as_ref().unwrap_or(&usual);
+                    match datagram.error {
+                        Some(reason) => self.sink.fail(program, source, reason, &datagram.payload),
+                        None => self.sink.deliver(program, source, &datagram.payload),
+                    }
                 }
                 () = sleep_until(timer.deadline()) => return Ok(()),
             }
@@ -137,7 +147,7 @@ impl Shared {
     async fn open(&self, usual: &Destination) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
         let opening = async {
             match self.bond.bond().session().await {
-                Some(session) => open_flow(&session, Some(usual)).await.map(Some),
+                Some(session) => open_flow(&session, self.kind, Some(usual)).await.map(Some),
                 None => Ok(None),
             }
         };
@@ -153,6 +163,7 @@ fn address_of(usual: &Destination, peer: Option<SocketAddr>) -> Option<Destinati
 
 /// How long a flow goes on without a datagram.
 struct IdleTimer {
+    kind: FlowKind,
     /// Nothing but name servers was asked.
     is_lookup: bool,
     unanswered: u32,
@@ -160,8 +171,8 @@ struct IdleTimer {
 }
 
 impl IdleTimer {
-    fn new() -> Self {
-        Self { is_lookup: true, unanswered: 0, last: Instant::now() }
+    fn new(kind: FlowKind) -> Self {
+        Self { kind, is_lookup: true, unanswered: 0, last: Instant::now() }
     }
 
     fn on_question(&mut self, destination: &Destination) {
@@ -178,10 +189,10 @@ impl IdleTimer {
     /// A look-up has ended with its answers; programs use a new socket for the next.
     fn deadline(&self) -> Instant {
         self.last
-            + match (self.is_lookup, self.unanswered) {
-                (false, _) => IDLE,
-                (true, 0) => ANSWERED,
-                (true, _) => UNANSWERED,
+            + match (self.kind, self.is_lookup, self.unanswered) {
+                (FlowKind::Echo, ..) | (FlowKind::Udp, true, 1..) => UNANSWERED,
+                (FlowKind::Udp, false, _) => IDLE,
+                (FlowKind::Udp, true, 0) => ANSWERED,
             }
     }
 }
@@ -197,4 +208,5 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// As the server's end (egress 6.5).
 const IDLE: Duration = Duration::from_secs(120);
 const ANSWERED: Duration = Duration::from_millis(500);
+/// Also after an echo request: each `ping` has an identifier of its own.
 const UNANSWERED: Duration = Duration::from_secs(15);

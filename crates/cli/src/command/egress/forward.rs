@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manyway_egress::Destination;
+use manyway_egress::{Destination, FlowKind};
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use serde_json::json;
 use tokio::net::{TcpListener, UdpSocket};
@@ -97,7 +97,7 @@ impl Port {
             }
             Socket::Udp(socket) => {
                 let socket = Arc::new(socket);
-                let flows = Flows::new(bond, UdpPort(Arc::clone(&socket)));
+                let flows = Flows::new(bond, FlowKind::Udp, UdpPort(Arc::clone(&socket)));
                 serve_udp(socket, |program, payload| {
                     flows.pass(program, destination.clone(), Bytes::copy_from_slice(payload));
                 })

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fast_socks5::server::{Socks5ServerProtocol, SocksServerError, states};
 use fast_socks5::util::target_addr::TargetAddr;
 use fast_socks5::{ReplyError, Socks5Command, new_udp_header, parse_udp_request};
-use manyway_egress::{Destination, DestinationError, EgressError, Host, Name, Reason};
+use manyway_egress::{Destination, DestinationError, EgressError, FlowKind, Host, Name, Reason};
 use tokio::io::{copy, sink};
 use tokio::net::{TcpStream, UdpSocket};
 
@@ -84,7 +84,7 @@ async fn associate(
         return protocol.reply_error(&ReplyError::GeneralFailure).await;
     };
     let mut socket = protocol.reply_success(address).await?;
-    let flows = Flows::new(Arc::clone(bond), UdpRelay(Arc::clone(&relay)));
+    let flows = Flows::new(Arc::clone(bond), FlowKind::Udp, UdpRelay(Arc::clone(&relay)));
     // The first socket of the program's host that uses the relay is the one that may.
     let user = OnceLock::new();
     let pass_on = |source: SocketAddr, datagram: &[u8]| {
