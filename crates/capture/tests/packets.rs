@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use manyway_capture::packet::{Datagram, Echo, Invalid, Packet, Uncomposable, Unreachable};
+use manyway_capture::packet::{Datagram, Echo, Invalid, Packet, Uncomposable, Unreachable, dscp};
 use proptest::prelude::*;
 
 const REASONS: [Unreachable; 5] = [
@@ -113,6 +113,17 @@ fn a_wrong_checksum_is_noticed_and_only_ipv4_may_omit_it() {
     let mut packet = composed(V4, b"data");
     packet[8] -= 1;
     assert_eq!(Packet::parse(&packet), Err(Invalid::Checksum), "of the header");
+}
+
+#[test]
+fn the_code_point_of_a_packet_is_read() {
+    for (ends, at, bytes) in [(V4, 1, &[0xB9][..]), (V6, 0, &[0x6B, 0x90])] {
+        let mut packet = composed(ends, b"data");
+        assert_eq!(dscp(&packet), Some(0));
+        packet[at..at + bytes.len()].copy_from_slice(bytes);
+        assert_eq!(dscp(&packet), Some(46));
+    }
+    assert_eq!(dscp(&[]), None);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::home::Home;
 use crate::output::cause;
 use crate::output::units::{UnitError, parse_duration, parse_size};
+use crate::traffic::TrafficRule;
 
 /// The keys of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -37,6 +38,7 @@ pub struct Settings {
     connect_timeout: Option<Text<Time>>,
     trust: Option<Text<Trust>>,
     rendezvous: Vec<Text<HostPort>>,
+    rule: Vec<TrafficRule>,
     serve: ServeSettings,
 }
 
@@ -215,9 +217,11 @@ impl Settings {
             connect_timeout,
             trust,
             rendezvous,
+            rule,
             serve,
         } = self;
         let global: &mut GlobalArgs = &mut cli.global;
+        global.traffic_rules = rule;
         global.scheduler_of_settings = global.scheduler.is_none() && scheduler.is_some();
         global.scheduler = global.scheduler.take().or_else(|| scheduler.map(|name| name.0.0));
         global.congestion = global.congestion.take().or_else(|| congestion.map(|name| name.0.0));
@@ -300,6 +304,16 @@ memory = "small"
 cap = "5 GB"
 reset-day = 15
 
+[[rule]]
+proto = "udp"
+port = 5004
+class = "deadline"
+lifetime = "150ms"
+
+[[rule]]
+port = 873
+class = "bulk"
+
 [serve]
 dir = "films"
 read-only = true
@@ -335,6 +349,7 @@ key = "key.pem"
         assert_eq!(client.pairs, Some(PairMode::Disjoint));
         assert_eq!((client.costly, client.memory), (Some(Costly::Allow), Some(Memory::Small)));
         assert_eq!(client.connect_timeout(), Duration::from_secs(3));
+        assert_eq!(client.traffic_rules.len(), 2);
         assert_eq!(client.trust(), Some(&Trust::File("/etc/x/authority.pem".into())));
         assert_eq!(client.rendezvous, ["meet.example.org:4455".parse().unwrap()]);
 
@@ -416,6 +431,15 @@ key = "key.pem"
             ("[caps.wwan0]\nreset-day = 3", &["line 1", "cap"]),
             ("[caps.\"a/b\"]\ncap = \"5GB\"", &["a/b"]),
             ("trust = ", &["line 1"]),
+            ("[[rule]]\nproto = \"sctp\"\nclass = \"bulk\"", &["line 2", "sctp", "`tcp` or `udp`"]),
+            ("[[rule]]\nclass = \"fast\"", &["line 2", "`interactive`, `deadline`, `bulk`"]),
+            ("[[rule]]\nclass = \"bulk\"\nport = 70000", &["line 3", "70000", "8000-8100"]),
+            ("[[rule]]\nclass = \"bulk\"\ncopies = \"late\"", &["line 3", "copies", "`lifetime`"]),
+            ("[[rule]]\nclass = \"bulk\"\nto = \"home\"", &["line 3", "home", "NET[:PORTS]"]),
+            ("[[rule]]\nproto = \"udp\"\ndscp = \"voice\"", &["line 3", "voice", "af43"]),
+            ("[[rule]]\nproto = \"udp\"\nlifetime = \"1m\"", &["line 3", "1m", "10ms to 10s"]),
+            ("\n[[rule]]\nport = 22", &["line 2", "a class, a lifetime"]),
+            ("\n[[rule]]\nclass = \"deadline\"", &["line 2", "proto = \"udp\""]),
         ] {
             let error = Settings::parse(text).unwrap_err();
             for part in parts {

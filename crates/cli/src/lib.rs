@@ -9,3 +9,4 @@ pub mod home;
 pub mod output;
 pub mod serving;
 pub mod status;
+pub mod traffic;

@@ -13,6 +13,7 @@ use crate::codec::CodecError;
 use crate::destination::Destination;
 use crate::error::EgressError;
 use crate::request::Request;
+use crate::treatment::Treatment;
 use crate::wire::{read_answer, read_request, write_answer, write_request};
 
 /// A TCP connection at the other side, and the stream to it.
@@ -34,7 +35,26 @@ pub async fn connect<S: Session>(
     session: &S,
     destination: &Destination,
 ) -> Result<Opened<S::Send, S::Receive>, EgressError> {
+    connect_as(session, destination, Treatment::default()).await
+}
+
+/// As [`connect`], for a connection that is treated like this in both directions.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_as<S: Session>(
+    session: &S,
+    destination: &Destination,
+    treatment: Treatment,
+) -> Result<Opened<S::Send, S::Receive>, EgressError> {
     let (mut send, mut receive) = session.open().await?;
+    if let Some(urgency) = treatment.class {
+        session.set_urgency(&mut send, urgency);
+    }
+    // egress 2.6
+    if treatment != Treatment::default() {
+        write_request(&mut send, &Request::Treatment(treatment)).await?;
+    }
     write_request(&mut send, &Request::Connect(destination.clone())).await?;
     match answer_of(&mut receive).await? {
         Answer::Done(Some(address)) => Ok(Opened { address, send, receive }),

@@ -16,9 +16,10 @@ use crate::error::EgressError;
 use crate::order::Resequencer;
 use crate::quota::Quota;
 use crate::request::{FlowKind, Request};
+use crate::treatment::Treatment;
 
 /// Opens a flow of datagrams: the server's end gets a socket of its own. Datagrams may be sent at once; a refusal
-/// is the first thing that [`FlowReceiver::receive`] returns.
+/// is the first thing that [`FlowReceiver::receive`] returns. Both directions are treated alike.
 ///
 /// # Errors
 /// The connection carries no messages, or it is gone.
@@ -27,11 +28,17 @@ pub async fn open_flow<S: Session>(
     session: &S,
     kind: FlowKind,
     destination: Option<&Destination>,
+    treatment: Treatment,
 ) -> Result<(FlowSender, FlowReceiver), EgressError> {
     let (send, receive) = session.open().await?;
     let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
     let (mut sender, receiver) = flow(halves, &Quota::unlimited());
+    sender.treat(treatment);
     let mut frame = Vec::new();
+    if treatment != Treatment::default() {
+        Request::Treatment(treatment).encode(&mut frame);
+        sender.send_frame(std::mem::take(&mut frame)).await?;
+    }
     Request::Flow(kind, destination.cloned()).encode(&mut frame);
     sender.send_frame(frame).await?;
     Ok((sender, receiver))
@@ -40,7 +47,8 @@ pub async fn open_flow<S: Session>(
 /// The halves of a stream, as those of a flow.
 pub(crate) fn flow((sender, receiver): MessageHalves, quota: &Quota) -> (FlowSender, FlowReceiver) {
     let now = Instant::now();
-    let sender = FlowSender { sender, next: 0, allowance: Allowance::new(now) };
+    let sender =
+        FlowSender { sender, next: 0, allowance: Allowance::new(now), treatment: Treatment::default() };
     (sender, FlowReceiver { receiver, order: Resequencer::new(now, quota), peer: None, has_ended: false })
 }
 
@@ -50,6 +58,7 @@ pub struct FlowSender {
     /// The number of the next datagram.
     next: u32,
     allowance: Allowance,
+    treatment: Treatment,
 }
 
 impl fmt::Debug for FlowSender {
@@ -81,12 +90,19 @@ impl FlowSender {
     }
 
     fn send_message(&mut self, message: Bytes, payload: usize) -> io::Result<bool> {
-        let urgency = self.allowance.urgency(Instant::now(), payload);
-        let lifetime = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
+        let behaviour = self.allowance.urgency(Instant::now(), payload);
+        let urgency = self.treatment.class.unwrap_or(behaviour);
+        let usual = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
+        let lifetime = self.treatment.lifetime.unwrap_or(usual);
         let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
         let is_sent = self.sender.try_send(message, delivery)?;
         self.next = self.next.wrapping_add(u32::from(is_sent));
         Ok(is_sent)
+    }
+
+    /// Treats later datagrams like this.
+    pub(crate) fn treat(&mut self, treatment: Treatment) {
+        self.treatment = treatment;
     }
 
     pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {

@@ -24,10 +24,11 @@ mod request;
 mod rules;
 mod server;
 mod tcp;
+mod treatment;
 mod wire;
 
 pub use answer::{Reason, Refusal};
-pub use client::{Incoming, Listening, Opened, accept, check, connect, listen};
+pub use client::{Incoming, Listening, Opened, accept, check, connect, connect_as, listen};
 pub use codec::CodecError;
 pub use datagram::Datagram;
 pub use destination::{Destination, DestinationError, Host, Name};
@@ -42,6 +43,7 @@ pub use server::{
     decline_datagrams,
 };
 pub use tcp::{relay_tcp, reset_when_closed};
+pub use treatment::Treatment;
 
 #[doc(hidden)]
 pub mod fuzzing {

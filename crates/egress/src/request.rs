@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::codec::{CodecError, Fields};
 use crate::destination::{Destination, decode_ip, encode_ip};
+use crate::treatment::Treatment;
 
 /// The first byte of every stream of this protocol.
 // egress 1.1
@@ -26,6 +27,8 @@ pub enum Request {
     Connect(Destination),
     /// A flow: to this destination, and to those that datagrams name themselves.
     Flow(FlowKind, Option<Destination>),
+    /// How the request that follows is treated.
+    Treatment(Treatment),
     /// A listener at the server, whose connections come back with its number.
     Listen {
         /// Chosen by the client.
@@ -129,6 +132,10 @@ impl Request {
                 if matches!(self, Self::Listen { .. }) { LISTEN } else { INCOMING }
             }
             Self::Check => CHECK,
+            Self::Treatment(treatment) => {
+                treatment.encode(&mut body);
+                TREATMENT
+            }
         };
         Header { version: VERSION, kind, length: body.len() }.encode(out);
         out.extend_from_slice(&body);
@@ -162,6 +169,7 @@ impl Request {
             CHECK => Self::Check,
             FLOW => Self::Flow(FlowKind::Udp, usual(&mut fields)?),
             ECHO => Self::Flow(FlowKind::Echo, usual(&mut fields)?),
+            TREATMENT => Self::Treatment(Treatment::decode(&mut fields)?),
             LISTEN => {
                 let (number, address) = numbered(&mut fields)?;
                 Self::Listen { number, address }
@@ -196,9 +204,13 @@ const FLOW: u8 = 3;
 const LISTEN: u8 = 4;
 const INCOMING: u8 = 5;
 const ECHO: u8 = 6;
+const TREATMENT: u8 = 7;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use manyway_session::Urgency;
     use proptest::prelude::*;
 
     use super::*;
@@ -226,6 +238,9 @@ mod tests {
         assert_eq!(encoded(&Request::Check), [0x45, 1, 2, 0, 0]);
         assert_eq!(encoded(&Request::Flow(FlowKind::Udp, None)), [0x45, 1, 3, 0, 0]);
         assert_eq!(encoded(&Request::Flow(FlowKind::Echo, None)), [0x45, 1, 6, 0, 0]);
+        let treatment =
+            Treatment { class: Some(Urgency::Deadline), lifetime: Some(Duration::from_millis(150)) };
+        assert_eq!(encoded(&Request::Treatment(treatment)), [0x45, 1, 7, 0, 3, 2, 0, 150]);
         let address = "192.0.2.7:8080".parse().unwrap();
         assert_eq!(
             encoded(&Request::Listen { number: 1, address }),
@@ -274,7 +289,15 @@ mod tests {
                     Request::Listen { number, address: SocketAddr::new(address.ip(), address.port()) }
                 }
             });
-        prop_oneof![numbered, connect, flow, Just(Request::Check)]
+        let class = prop::option::of(prop::sample::select(vec![
+            Urgency::Interactive,
+            Urgency::Deadline,
+            Urgency::Bulk,
+        ]));
+        let lifetime = prop::option::of((1..=u16::MAX).prop_map(|it| Duration::from_millis(it.into())));
+        let treatment =
+            (class, lifetime).prop_map(|(class, lifetime)| Request::Treatment(Treatment { class, lifetime }));
+        prop_oneof![numbered, connect, flow, treatment, Just(Request::Check)]
     }
 
     proptest! {

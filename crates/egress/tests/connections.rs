@@ -1,12 +1,14 @@
 //! A carried connection as its program sees it.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_egress::{
-    Access, Destination, GatewayConfig, Quota, Reason, Refusal, check, connect, decline, relay, relay_tcp,
+    Access, Destination, GatewayConfig, Quota, Reason, Refusal, Treatment, check, connect, connect_as,
+    decline, relay, relay_tcp,
 };
-use manyway_session::Session as _;
+use manyway_session::{Session as _, Urgency};
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -232,4 +234,32 @@ async fn pipes_are_carried_as_sockets_are() {
     let volume = in_time(relaying).await.unwrap().unwrap();
     assert_eq!((volume.sent, volume.received), (19, 18));
     assert_eq!(read_all(&mut output).await.unwrap(), b"to standard output");
+}
+
+// egress 2.6
+#[tokio::test]
+async fn both_directions_of_a_connection_have_the_class_that_the_opener_asks_for() {
+    let (near, far) = pair();
+    let far = Arc::new(far);
+    let gateway = gateway(&["127.0.0.1"], GatewayConfig::default(), Names::default());
+    let serving = Arc::clone(&far);
+    tokio::spawn(async move {
+        let quota = gateway.quota();
+        while let Some((send, receive)) = serving.accept().await {
+            let client = Access { session: &*serving, quota: &quota, listen: &[] };
+            drop(gateway.answer(&client, send, receive).await);
+        }
+    });
+    let (_listener, to) = listen().await;
+    let class = Some(Urgency::Interactive);
+    drop(in_time(connect_as(&near, &to, Treatment { class, lifetime: None })).await.unwrap());
+    in_time(connect(&near, &to)).await.unwrap();
+    for session in [&near, &far] {
+        assert_eq!(*session.urgencies.lock().unwrap(), [Urgency::Interactive], "by default none is set");
+    }
+    // A second treatment is one too many.
+    let treatment = [0x45, 1, 7, 0, 3, 1, 0, 0];
+    let (mut send, mut receive) = near.open().await.unwrap();
+    send.write_all(&[treatment, treatment].concat()).await.unwrap();
+    assert_eq!(read_all(&mut receive).await.unwrap()[..3], [0x45, 1, 11], "unsupported");
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_egress::{
     Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
-    can_send_echo_requests, decline_datagrams, open_flow,
+    Treatment, can_send_echo_requests, decline_datagrams, open_flow,
 };
-use manyway_session::{Delivery, Message, MessageHalves};
+use manyway_session::{Delivery, Message, MessageHalves, Urgency};
 use tokio::net::UdpSocket;
 
 use crate::common::{Names, gateway, gateway_of, in_time, messages, reason, serve_flows, until};
@@ -47,7 +47,8 @@ async fn one_flow_reaches_several_destinations_of_both_families_from_one_socket(
     let (first, to_first) = socket("127.0.0.1").await;
     let (second, to_second) = socket("127.0.0.1").await;
     let (third, to_third) = socket("::1").await;
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_first)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_first), Treatment::default()).await.unwrap();
     for (to, socket, text) in
         [(None, &first, "one"), (Some(&to_second), &second, "two"), (Some(&to_third), &third, "three")]
     {
@@ -70,7 +71,8 @@ async fn only_destinations_that_the_client_sent_to_may_answer() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let (server, to_server) = socket("127.0.0.1").await;
     let (stranger, _) = socket("127.0.0.1").await;
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     sender.send(None, b"question").unwrap();
     let (_, source) = receive(&server).await;
     stranger.send_to(b"unasked", source).await.unwrap();
@@ -89,11 +91,13 @@ async fn forbidden_destinations_are_refused_and_datagrams_to_them_are_dropped() 
         gateway_of(&["127.0.0.0/8", "::1"], &["127.0.0.1"], GatewayConfig::default(), Names::default());
     for gateway in [closed, denying] {
         let (client, _, mut ends) = serve_flows(gateway);
-        let (_sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_secret)).await.unwrap();
+        let (_sender, mut receiver) =
+            open_flow(&client, FlowKind::Udp, Some(&to_secret), Treatment::default()).await.unwrap();
         assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
         let end = in_time(ends.recv()).await.unwrap().unwrap_err();
         assert_eq!(end.destination, Some(to_secret.clone()));
-        let (mut sender, _receiver) = open_flow(&client, FlowKind::Udp, Some(&to_allowed)).await.unwrap();
+        let (mut sender, _receiver) =
+            open_flow(&client, FlowKind::Udp, Some(&to_allowed), Treatment::default()).await.unwrap();
         let mapped = Destination::parse("::ffff:127.0.0.1", to_secret.port()).unwrap();
         for forbidden in [&to_secret, &mapped] {
             sender.send(Some(forbidden), b"secret").unwrap();
@@ -112,7 +116,8 @@ async fn a_name_whose_answer_changes_is_looked_up_once() {
     let asked = std::sync::Arc::clone(&names.asked);
     let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
     let name = Destination::parse("rebinding.test", to_first.port()).unwrap();
-    let (mut sender, _receiver) = open_flow(&client, FlowKind::Udp, None).await.unwrap();
+    let (mut sender, _receiver) =
+        open_flow(&client, FlowKind::Udp, None, Treatment::default()).await.unwrap();
     for _ in 0..3 {
         sender.send(Some(&name), b"to a name").unwrap();
         receive(&first).await;
@@ -120,12 +125,40 @@ async fn a_name_whose_answer_changes_is_looked_up_once() {
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
+// egress 2.6, 8.5
+#[tokio::test]
+async fn both_directions_of_a_flow_have_the_class_and_the_lifetime_that_the_opener_asks_for() {
+    let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
+    let (server, to_server) = socket("127.0.0.1").await;
+    let ms = |count| Some(Duration::from_millis(count));
+    for (class, lifetime, expected) in [
+        (Some(Urgency::Deadline), ms(150), (Urgency::Deadline, ms(150))),
+        (Some(Urgency::Bulk), None, (Urgency::Bulk, ms(250))),
+        (None, ms(2000), (Urgency::Interactive, ms(2000))),
+        (None, None, (Urgency::Interactive, ms(500))),
+    ] {
+        client.deliveries.lock().unwrap().clear();
+        let treatment = Treatment { class, lifetime };
+        let opened = open_flow(&client, FlowKind::Udp, Some(&to_server), treatment).await;
+        let (mut sender, mut receiver) = opened.unwrap();
+        sender.send(None, b"question").unwrap();
+        let (_, source) = receive(&server).await;
+        server.send_to(b"answer", source).await.unwrap();
+        next(&mut receiver).await;
+        let deliveries = client.deliveries.lock().unwrap();
+        let of_datagrams = deliveries.iter().filter(|delivery| delivery.protocol == DATAGRAM);
+        let sent: Vec<_> = of_datagrams.map(|delivery| (delivery.urgency, delivery.lifetime)).collect();
+        assert_eq!(sent, [expected; 2], "{treatment:?}");
+    }
+}
+
 // egress 5.9
 #[tokio::test]
 async fn the_resolver_is_reached_on_its_port_alone() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let ssh = Destination::new(Host::Resolver, 22).unwrap();
-    let (_sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&ssh)).await.unwrap();
+    let (_sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&ssh), Treatment::default()).await.unwrap();
     assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
 }
 
@@ -142,7 +175,8 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
         serve_flows(gateway(&["127.0.0.1:1-1", &to_other.to_string()], GatewayConfig::default(), names));
     let resolver = Destination::new(Host::Resolver, 53).unwrap();
 
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&resolver)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&resolver), Treatment::default()).await.unwrap();
     for asked in [&first, &first, &second] {
         sender.send(None, b"question").unwrap();
         receive(asked).await;
@@ -154,7 +188,8 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
     assert_eq!(receiver.peer(), None, "its address is not told");
 
     // In a flow for something else, too.
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_other)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_other), Treatment::default()).await.unwrap();
     sender.send(None, b"hello").unwrap();
     receive(&other).await;
     sender.send(Some(&resolver), b"question").unwrap();
@@ -169,7 +204,8 @@ async fn a_look_up_that_takes_long_stops_no_other_datagrams_of_its_flow() {
     let (server, to_server) = socket("127.0.0.1").await;
     let names = Names { is_mute: true, ..Names::default() };
     let (client, _, _) = serve_flows(gateway(&["127.0.0.0/8"], GatewayConfig::default(), names));
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     let silent = Destination::parse("silent.test", 80).unwrap();
     sender.send(Some(&silent), b"lost").unwrap();
     sender.send(None, b"question").unwrap();
@@ -186,10 +222,12 @@ async fn flows_are_limited_and_end_when_they_are_idle() {
     config.flow_idle = Duration::from_millis(300);
     let (_server, to_server) = socket("127.0.0.1").await;
     let (client, quota, mut ends) = serve_flows(open_to_loopback(config));
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     sender.send(None, b"begin").unwrap();
     until(|| quota.free_flows() == 0).await;
-    let (_other, mut refused) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let (_other, mut refused) =
+        open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     assert_eq!(reason(in_time(refused.receive()).await), Reason::TooMany);
     assert!(in_time(ends.recv()).await.unwrap().is_err());
 
@@ -216,7 +254,8 @@ async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let (server, to_server) = socket("127.0.0.1").await;
     let (v4, v6, usual) = (nobody("127.0.0.1").await, nobody("::1").await, nobody("127.0.0.1").await);
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&usual)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&usual), Treatment::default()).await.unwrap();
     for to in [None, Some(&v4), Some(&v6)] {
         sender.send(to, b"lost").unwrap();
         let about = to.map(Destination::to_string);
@@ -243,7 +282,8 @@ async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
 async fn errors_of_a_flow_are_few_however_many_datagrams_do_not_arrive() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let (server, to_server) = socket("127.0.0.1").await;
-    let (mut sender, mut receiver) = open_flow(&client, FlowKind::Udp, Some(&to_server)).await.unwrap();
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     let begin = std::time::Instant::now();
     let nobody = nobody("127.0.0.1").await;
     for _ in 0..500 {
@@ -279,7 +319,8 @@ async fn a_host_answers_echo_requests_where_the_system_lets_the_server_send_them
         serve_flows(gateway(&["127.0.0.2", "::1"], GatewayConfig::default(), Names::default()));
     for host in ["127.0.0.2", "::1"] {
         let to = Destination::parse(host, FlowKind::ECHO_PORT).unwrap();
-        let (mut sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&to)).await.unwrap();
+        let (mut sender, mut receiver) =
+            open_flow(&client, FlowKind::Echo, Some(&to), Treatment::default()).await.unwrap();
         sender.send(None, b"\x12\x34content").unwrap();
         sender.send(None, b"1").unwrap();
         if let Err(why) = &refused {
@@ -304,14 +345,16 @@ async fn echo_requests_go_only_where_all_ports_are_allowed() {
     let (client, _, _) = serve_flows(gateway);
     for host in ["127.0.0.1", "127.0.0.3", "::ffff:127.0.0.1", "::1", "10.1.2.3", "localhost"] {
         let to = Destination::parse(host, FlowKind::ECHO_PORT).unwrap();
-        let (_sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&to)).await.unwrap();
+        let (_sender, mut receiver) =
+            open_flow(&client, FlowKind::Echo, Some(&to), Treatment::default()).await.unwrap();
         let error = in_time(receiver.receive()).await.unwrap_err();
         assert!(!error.to_string().contains("ping_group_range"), "{host}");
         let expected = if host == "localhost" { Reason::NameNotFound } else { Reason::Forbidden };
         assert_eq!(reason::<()>(Err(error)), expected, "{host}");
     }
     let resolver = Destination::new(Host::Resolver, 53).unwrap();
-    let (_sender, mut receiver) = open_flow(&client, FlowKind::Echo, Some(&resolver)).await.unwrap();
+    let (_sender, mut receiver) =
+        open_flow(&client, FlowKind::Echo, Some(&resolver), Treatment::default()).await.unwrap();
     assert_eq!(reason(in_time(receiver.receive()).await), Reason::Forbidden);
 }
 
@@ -341,6 +384,10 @@ async fn what_makes_no_sense_ends_the_flow_with_its_reason() {
     assert_eq!(reason(raw(&[(FRAME, &[0x45, 1, 2, 0, 0])]).await), Reason::Unsupported);
     assert_eq!(reason(raw(&[(FRAME, &[0x45, 9, 3, 0, 0])]).await), Reason::Unsupported);
     assert_eq!(reason(raw(&[FLOW, FLOW]).await), Reason::Malformed);
+    const TREATMENT: (u32, &[u8]) = (FRAME, &[0x45, 1, 7, 0, 3, 2, 0, 150]);
+    assert!(raw(&[TREATMENT, FLOW]).await.is_ok());
+    assert_eq!(reason(raw(&[TREATMENT, TREATMENT, FLOW]).await), Reason::Unsupported);
+    assert!(matches!(raw(&[(FRAME, &[0x45, 1, 7, 0, 3, 4, 0, 0])]).await, Err(EgressError::Codec(_))));
     assert!(matches!(raw(&[(FRAME, &[0x45, 1])]).await, Err(EgressError::Codec(_))));
     assert!(matches!(raw(&[FLOW, (DATAGRAM, &[7, 0, 0, 0, 0])]).await, Err(EgressError::Codec(_))));
     assert!(matches!(raw(&[(DATAGRAM, &[0, 0, 0, 0, 0])]).await, Err(EgressError::Stream(_))));

@@ -1,7 +1,7 @@
 //! The frames that the specification shows.
 
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, FlowKind};
+use manyway_egress::{Datagram, Destination, FlowKind, Treatment};
 
 const SPECIFICATION: &str = include_str!("../../../docs/specification/egress.md");
 
@@ -24,10 +24,10 @@ fn shown(to: &Destination) -> String {
 #[test]
 fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
     let rows = rows("45 01 ");
-    assert_eq!(rows.len(), 13);
+    assert_eq!(rows.len(), 14);
     for (bytes, what) in rows {
         let mut written = Vec::new();
-        let is_request = ["CONNECT", "CHECK", "FLOW", "ECHO", "LISTEN", "INCOMING"]
+        let is_request = ["CONNECT", "CHECK", "FLOW", "ECHO", "TREATMENT", "LISTEN", "INCOMING"]
             .iter()
             .any(|name| what.starts_with(name));
         let read = if is_request {
@@ -44,6 +44,10 @@ fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
                 }
                 Request::Incoming { number, peer } => {
                     format!("INCOMING {number} from {}, port {}", peer.ip(), peer.port())
+                }
+                Request::Treatment(Treatment { class, lifetime }) => {
+                    let lifetime = lifetime.unwrap().as_millis();
+                    format!("TREATMENT {}, {lifetime} ms", format!("{:?}", class.unwrap()).to_lowercase())
                 }
                 Request::Check | _ => "CHECK".to_owned(),
             }

@@ -43,6 +43,11 @@ pub trait Session: Send + Sync {
         None
     }
 
+    /// Sets which data of a stream of bytes go first, beside those of others. Default: without effect.
+    fn set_urgency(&self, send: &mut Self::Send, urgency: Urgency) {
+        let _ = (send, urgency);
+    }
+
     /// Asks for a stream to arrive at a rate, in bits a second, on average. Default: without effect.
     fn hold(&self, receive: &mut Self::Receive, bits_per_second: u64) {
         let _ = (receive, bits_per_second);

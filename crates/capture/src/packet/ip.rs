@@ -44,6 +44,15 @@ pub(super) fn parse(packet: &[u8]) -> Result<(Ends, IpNumber, &[u8]), Invalid> {
     Ok((ends, payload.ip_number, payload.payload))
 }
 
+/// The differentiated services code point of an IP packet (RFC 2474), by which programs ask for a treatment.
+pub fn dscp(packet: &[u8]) -> Option<u8> {
+    Some(match IpSlice::from_slice(packet).ok()? {
+        IpSlice::Ipv4(v4) => v4.header().dcp().value(),
+        // After the version, 4 bits; 2 of ECN follow.
+        IpSlice::Ipv6(v6) => v6.header().traffic_class() >> 2,
+    })
+}
+
 /// Whether the kernel accepts an answer from and to such an address: it is one of a single host, and not of loopback.
 pub(super) fn is_of_a_host(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());

@@ -29,7 +29,7 @@ use etherparse::IpNumber;
 
 pub use self::datagram::Datagram;
 pub use self::echo::Echo;
-pub use self::ip::{Invalid, Uncomposable};
+pub use self::ip::{Invalid, Uncomposable, dscp};
 pub use self::unreachable::Unreachable;
 
 /// A packet of a command.

@@ -16,6 +16,7 @@ use crate::caps::{CapRule, CapRules, InterfaceWish};
 use crate::output::desk::Desk;
 use crate::output::units::parse_duration;
 use crate::status::Board;
+use crate::traffic::TrafficRule;
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -203,6 +204,9 @@ pub struct GlobalArgs {
     /// Caps of the settings.
     #[arg(skip)]
     pub settings_caps: Vec<CapRule>,
+    /// Rules of the settings for the traffic of programs.
+    #[arg(skip)]
+    pub traffic_rules: Vec<TrafficRule>,
     /// Where and what the user was asked in this run.
     #[arg(skip)]
     pub desk: Desk,

@@ -36,6 +36,10 @@ impl Session for NetSession {
         Some(halves((send, receive)))
     }
 
+    fn set_urgency(&self, send: &mut SendStream, urgency: Urgency) {
+        send.set_class(class_of(urgency));
+    }
+
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         Some(Arc::new(self.clone()))
     }
@@ -80,13 +84,17 @@ fn halves((send, receive): (SendStream, ReceiveStream)) -> MessageHalves {
 /// One half of a stream of messages.
 struct Messages<S>(S);
 
-fn options_of(delivery: Delivery) -> MessageOptions {
-    let order = if delivery.is_ordered { Order::Ordered } else { Order::Unordered };
-    let class = match delivery.urgency {
+fn class_of(urgency: Urgency) -> Class {
+    match urgency {
         Urgency::Interactive => Class::Interactive,
         Urgency::Deadline => Class::Deadline,
         Urgency::Bulk => Class::Bulk,
-    };
+    }
+}
+
+fn options_of(delivery: Delivery) -> MessageOptions {
+    let order = if delivery.is_ordered { Order::Ordered } else { Order::Unordered };
+    let class = class_of(delivery.urgency);
     let options = MessageOptions::default().order(order).class(class).protocol(delivery.protocol);
     match delivery.lifetime {
         Some(lifetime) => options.lifetime(lifetime),

@@ -1,7 +1,7 @@
 //! Datagrams of programs over 127.0.0.1, without root.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use super::verbs::{OUT, connected, line};
@@ -69,6 +69,34 @@ fn a_forward_of_udp_reports_that_its_destination_is_forbidden() {
     let address = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
     program().send_to(b"question", address).unwrap();
     running.wait_for("forbidden by the rules of the server");
+}
+
+#[test]
+fn the_first_rule_of_the_settings_that_matches_decides_at_the_server_too() {
+    let place = Place::new();
+    let server = place.serve(&[&OUT[..], &["-vv"]].concat());
+    let (to, listener) = (shouter(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let tcp = listener.local_addr().unwrap();
+    let rules = format!(
+        "[[rule]]\nproto = \"udp\"\nport = {}\nclass = \"deadline\"\nlifetime = \"150ms\"\n\
+         [[rule]]\nto = \"{tcp}\"\nclass = \"interactive\"\n\
+         [[rule]]\nclass = \"bulk\"\n",
+        to.port()
+    );
+    std::fs::write(place.here().join("rules.toml"), rules).unwrap();
+    let command = |arguments: &[&str]| place.start(&[&["--config", "rules.toml"], arguments].concat());
+    let forwarded = [format!("127.0.0.1:0:{to}/udp"), format!("127.0.0.1:0:{tcp}")];
+    let running = command(&["forward", &server.ticket, "-L", &forwarded[0], "-L", &forwarded[1]]);
+    running.wait_until("both ports", || running.printed().lines().count() == 2);
+    let ports: Vec<_> =
+        running.printed().lines().map(|it| it.split_once(' ').unwrap().0.to_owned()).collect();
+    assert_eq!(ask(&program(), &ports[0], b"first"), b"FIRST");
+    server.running.wait_for("class: Some(Deadline), lifetime: Some(150ms)");
+    let _kept = connected(&ports[1]);
+    server.running.wait_for("class: Some(Interactive), lifetime: None");
+    // Its destination is a name, which is in no network.
+    let _pipe = command(&["pipe", &server.ticket, "localhost", &tcp.port().to_string()]);
+    server.running.wait_for("class: Some(Bulk), lifetime: None");
 }
 
 /// Asks a proxy to relay datagrams; returns the connection that keeps the relay, and its address.

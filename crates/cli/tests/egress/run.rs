@@ -142,7 +142,7 @@ fn ping_reaches_hosts_over_ipv4_and_ipv6_and_hears_of_errors_unless_the_system_o
         "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
          add rule ip t in ip daddr 10.9.0.4 icmp type echo-request reject with icmp type host-unreachable",
     );
-    let server = lab.serve(&["--egress", "--allow", "10.9.0.0/24", "--allow", "fd09::1"]);
+    let server = lab.serve(&["--egress", "--allow", "10.9.0.0/24", "--allow", "fd09::1", "-vv"]);
     let ping = |hosts: &[&str]| {
         lab.start_client(&[&["run", &server.ticket, "--", "python3", "-c", PING], hosts].concat()).end()
     };
@@ -156,7 +156,28 @@ fn ping_reaches_hosts_over_ipv4_and_ipv6_and_hears_of_errors_unless_the_system_o
     let expected =
         "7 content, 8 content\n7 content, 8 content\nNo route to host\nNo route to host\nNo route to host\n";
     assert_eq!((done.code, done.out.as_str()), (Some(0), expected), "{done:?}");
+
+    // In the same scene: a datagram that its program marks as a call.
+    lab.start_client(&["run", &server.ticket, "--", "python3", "-c", CALL, HOST]).end().expect(0);
+    server.running.wait_for("class: Some(Interactive)");
 }
+
+/// Sends a datagram with the DSCP EF, until the kernel reports that nothing listens.
+const CALL: &str = "\
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 46 << 2)
+s.settimeout(0.2)
+s.connect((sys.argv[1], 5300))
+for _ in range(50):
+    try:
+        s.send(b'hello')
+        s.recv(100)
+    except TimeoutError:
+        pass
+    except ConnectionRefusedError:
+        break
+";
 
 /// Sends two echo requests to each host, and prints the replies, or the error that the kernel reports.
 pub(super) const PING: &str = "\

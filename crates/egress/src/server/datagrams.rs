@@ -23,6 +23,7 @@ use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::{FlowKind, Request, Unknown, VERSION};
+use crate::treatment::Treatment;
 
 impl Gateway {
     /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
@@ -38,8 +39,15 @@ impl Gateway {
         let (mut sender, mut receiver) = flow(halves, quota);
         let mut early = VecDeque::new();
         let until = Instant::now() + self.shared.config.request_timeout;
-        let (kind, destination) = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
-            Ok(Ok(request)) => request,
+        let request = timeout_at(until, request_of(&mut receiver, &mut early)).await;
+        let (kind, destination) = match request {
+            Ok(Ok((treatment, kind, destination))) => {
+                if treatment != Treatment::default() {
+                    tracing::debug!(?destination, ?treatment, "the client asks for a treatment");
+                }
+                sender.treat(treatment);
+                (kind, destination)
+            }
             Ok(Err(error)) => return Err(failed(None, refuse(&mut sender, error).await)),
             Err(_) => return Err(failed(None, EgressError::Late)),
         };
@@ -112,7 +120,7 @@ pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
     let until = Instant::now() + GatewayConfig::default().request_timeout;
     let (destination, error) = match timeout_at(until, request_of(&mut receiver, &mut VecDeque::new())).await
     {
-        Ok(Ok((_, destination))) => (destination, Refusal::new(Reason::NotEnabled).into()),
+        Ok(Ok((_, _, destination))) => (destination, Refusal::new(Reason::NotEnabled).into()),
         Ok(Err(error)) => (None, error),
         Err(_) => return failed(None, EgressError::Late),
     };
@@ -127,13 +135,22 @@ fn failed(destination: Option<Destination>, error: EgressError) -> RequestError 
 async fn request_of(
     receiver: &mut FlowReceiver,
     early: &mut VecDeque<Datagram>,
-) -> Result<(FlowKind, Option<Destination>), EgressError> {
+) -> Result<(Treatment, FlowKind, Option<Destination>), EgressError> {
+    let mut treatment = None;
     loop {
         match receiver.arrival().await? {
             Some(Arrival::Datagram(datagram)) => keep(early, datagram),
             Some(Arrival::Frame(frame)) => {
                 let text = match Request::decode(&frame)? {
-                    Ok(Request::Flow(kind, destination)) => return Ok((kind, destination)),
+                    Ok(Request::Flow(kind, destination)) => {
+                        return Ok((treatment.unwrap_or_default(), kind, destination));
+                    }
+                    // egress 2.6
+                    Ok(Request::Treatment(given)) if treatment.is_none() => {
+                        treatment = Some(given);
+                        continue;
+                    }
+                    Ok(Request::Treatment(_)) => "a second treatment".to_owned(),
                     Ok(
                         Request::Check
                         | Request::Connect(_)

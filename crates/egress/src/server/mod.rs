@@ -25,6 +25,7 @@ use crate::relay::Volume;
 use crate::request::{Request, Unknown, VERSION};
 use crate::rules::Rules;
 use crate::tcp::relay_tcp;
+use crate::treatment::Treatment;
 use crate::wire::{read_request, write_answer};
 pub use datagrams::decline_datagrams;
 pub use listen::Access;
@@ -71,36 +72,40 @@ impl Gateway {
     ///
     /// # Errors
     /// Why the connection was refused or why it broke, for a log; the client has been told, as far as possible.
-    pub async fn answer<S, W, R>(
+    pub async fn answer<S, R>(
         &self,
         client: &Access<'_, S>,
-        mut send: W,
+        mut send: S::Send,
         mut receive: R,
     ) -> Result<Volume, RequestError>
     where
         S: Session,
-        W: AsyncWrite + Unpin,
         R: AsyncRead + Unpin,
     {
         let patience = self.shared.config.request_timeout;
         let of_nothing = |error| RequestError { destination: None, error };
         let unsupported = match request_of(patience, &mut receive).await {
-            Ok(Request::Connect(destination)) => {
+            Ok((Request::Connect(destination), treatment)) => {
+                if let Some(urgency) = treatment.class {
+                    tracing::debug!(%destination, ?treatment, "the client asks for a treatment");
+                    client.session.set_urgency(&mut send, urgency);
+                }
                 let carried = self.connect(client.quota, &destination, send, receive).await;
                 return carried.map_err(|error| RequestError { destination: Some(destination), error });
             }
-            Ok(Request::Listen { number, address }) => {
+            Ok((Request::Listen { number, address }, _)) => {
                 let carried = listen::listen(&self.shared, client, (number, address), (send, receive)).await;
                 let destination = Destination::new(Host::Ip(address.ip()), address.port()).ok();
                 return carried.map_err(|error| RequestError { destination, error });
             }
-            Ok(Request::Check) => {
+            Ok((Request::Check, _)) => {
                 say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;
                 return Ok(Volume::default());
             }
             // egress 8.1, 9.1
-            Ok(Request::Flow(..)) => "datagrams on a stream of bytes",
-            Ok(Request::Incoming { .. }) => "only a server passes connections on",
+            Ok((Request::Flow(..), _)) => "datagrams on a stream of bytes",
+            Ok((Request::Incoming { .. }, _)) => "only a server passes connections on",
+            Ok((Request::Treatment(_), _)) => "a second treatment",
             Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
         };
         let refusal = Refusal::with_text(Reason::Unsupported, unsupported);
@@ -144,9 +149,12 @@ where
 {
     let patience = GatewayConfig::default().request_timeout;
     let destination = match request_of(patience, &mut receive).await {
-        Ok(Request::Connect(destination)) => Some(destination),
-        Ok(Request::Flow(_, destination)) => destination,
-        Ok(Request::Check | Request::Listen { .. } | Request::Incoming { .. }) => None,
+        Ok((Request::Connect(destination), _)) => Some(destination),
+        Ok((Request::Flow(_, destination), _)) => destination,
+        Ok((
+            Request::Check | Request::Listen { .. } | Request::Incoming { .. } | Request::Treatment(_),
+            _,
+        )) => None,
         Err(error) => {
             let error = refuse_misunderstood(patience, &mut send, error).await;
             return RequestError { destination: None, error };
@@ -166,8 +174,17 @@ enum Misunderstood {
 async fn request_of<R: AsyncRead + Unpin>(
     patience: Duration,
     receive: &mut R,
-) -> Result<Request, Misunderstood> {
-    match timeout(patience, read_request(receive)).await {
+) -> Result<(Request, Treatment), Misunderstood> {
+    let reading = async {
+        match read_request(receive).await? {
+            // egress 2.6
+            Ok(Request::Treatment(treatment)) => {
+                Ok(read_request(receive).await?.map(|request| (request, treatment)))
+            }
+            other => Ok(other.map(|request| (request, Treatment::default()))),
+        }
+    };
+    match timeout(patience, reading).await {
         Ok(Ok(Ok(request))) => Ok(request),
         Ok(Ok(Err(unknown))) => Err(Misunderstood::Unknown(unknown)),
         Ok(Err(error)) => Err(Misunderstood::Wrong(error)),

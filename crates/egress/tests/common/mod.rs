@@ -14,7 +14,7 @@ use manyway_egress::{
     Access, Destination, EgressError, Gateway, GatewayConfig, Name, NetPorts, Quota, Reason, RequestError,
     Resolve, Rules, Volume,
 };
-use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session};
+use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc};
@@ -26,12 +26,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct MemorySession {
     open: mpsc::UnboundedSender<(MemorySend, MemoryReceive)>,
     accept: Mutex<mpsc::UnboundedReceiver<(MemorySend, MemoryReceive)>>,
+    /// What was set for its streams.
+    pub(crate) urgencies: std::sync::Mutex<Vec<Urgency>>,
 }
 
 pub(crate) fn pair() -> (MemorySession, MemorySession) {
     let (to_right, from_left) = mpsc::unbounded_channel();
     let (to_left, from_right) = mpsc::unbounded_channel();
-    let session = |open, accept| MemorySession { open, accept: Mutex::new(accept) };
+    let session = |open, accept| MemorySession {
+        open,
+        accept: Mutex::new(accept),
+        urgencies: std::sync::Mutex::default(),
+    };
     (session(to_right, from_right), session(to_left, from_left))
 }
 
@@ -48,6 +54,10 @@ impl Session for MemorySession {
     async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
         self.accept.lock().await.recv().await
     }
+
+    fn set_urgency(&self, _: &mut MemorySend, urgency: Urgency) {
+        self.urgencies.lock().unwrap().push(urgency);
+    }
 }
 
 impl MessageSender for MemoryMessages<mpsc::UnboundedSender<Message>> {
@@ -58,6 +68,7 @@ impl MessageSender for MemoryMessages<mpsc::UnboundedSender<Message>> {
     fn try_send(&mut self, data: Bytes, delivery: Delivery) -> io::Result<bool> {
         let message = Message { data, protocol: delivery.protocol };
         let half = self.half.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        self.deliveries.lock().unwrap().push(delivery);
         half.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok(true)
     }
@@ -76,17 +87,26 @@ impl MessageReceiver for MemoryMessages<mpsc::UnboundedReceiver<Message>> {
 /// One half of a stream of messages.
 pub(crate) struct MemoryMessages<H> {
     half: Option<H>,
+    deliveries: Deliveries,
 }
+
+/// How messages were sent.
+pub(crate) type Deliveries = Arc<std::sync::Mutex<Vec<Delivery>>>;
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Both halves of a stream of messages, and those of the other end.
 pub(crate) fn messages() -> (MessageHalves, MessageHalves) {
+    noted_messages(&Deliveries::default())
+}
+
+fn noted_messages(deliveries: &Deliveries) -> (MessageHalves, MessageHalves) {
     let ((to_right, from_left), (to_left, from_right)) =
         (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let halves = |to, from| -> MessageHalves {
-        let sender = MemoryMessages { half: Some(to) };
-        (Box::new(sender), Box::new(MemoryMessages { half: Some(from) }))
+        let deliveries = || Arc::clone(deliveries);
+        let sender = MemoryMessages { half: Some(to), deliveries: deliveries() };
+        (Box::new(sender), Box::new(MemoryMessages { half: Some(from), deliveries: deliveries() }))
     };
     (halves(to_right, from_right), halves(to_left, from_left))
 }
@@ -152,15 +172,19 @@ impl AsyncRead for MemoryReceive {
 }
 
 /// A connection whose streams carry messages alone; each is passed to the gateway.
-pub(crate) struct MessageSession(mpsc::UnboundedSender<MessageHalves>);
+pub(crate) struct MessageSession {
+    opened: mpsc::UnboundedSender<MessageHalves>,
+    /// Of both ends.
+    pub(crate) deliveries: Deliveries,
+}
 
 impl Session for MessageSession {
     type Send = Opened;
     type Receive = tokio::io::Empty;
 
     async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
-        let (near, far) = messages();
-        self.0.send(far).map_err(|_| io::ErrorKind::ConnectionReset)?;
+        let (near, far) = noted_messages(&self.deliveries);
+        self.opened.send(far).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok((Opened(Some(near)), tokio::io::empty()))
     }
 
@@ -208,7 +232,7 @@ pub(crate) fn serve_flows(
             });
         }
     });
-    (MessageSession(streams), quota, ended)
+    (MessageSession { opened: streams, deliveries: Deliveries::default() }, quota, ended)
 }
 
 /// Serves a client in memory that may reach `openings`.

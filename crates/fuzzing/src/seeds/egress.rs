@@ -1,7 +1,10 @@
 //! Every frame of connections of other programs.
 
+use std::time::Duration;
+
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, FlowKind, Host, Reason, Refusal};
+use manyway_egress::{Datagram, Destination, FlowKind, Host, Reason, Refusal, Treatment};
+use manyway_session::Urgency;
 
 use super::seed::Seed;
 
@@ -26,6 +29,7 @@ pub(super) fn seeds() -> Vec<Seed> {
         seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));
         seeds.push(Seed::new("egress", format!("{name}-in-a-stream"), [vec![in_stream], frame].concat()));
     };
+    let treatment = Treatment { class: Some(Urgency::Deadline), lifetime: Some(Duration::from_millis(150)) };
     let flow = |kind, to| Request::Flow(kind, Some(to));
     let connect = |host| Request::Connect(Destination::parse(host, 443).unwrap());
     for (name, request) in [
@@ -38,6 +42,7 @@ pub(super) fn seeds() -> Vec<Seed> {
         ("incoming", Request::Incoming { number: 1, peer: "[2001:db8::1]:49153".parse().unwrap() }),
         ("flow-ipv4", flow(FlowKind::Udp, Destination::parse("192.0.2.7", 443).unwrap())),
         ("flow-resolver", flow(FlowKind::Udp, resolver)),
+        ("treatment", Request::Treatment(treatment)),
         ("echo", Request::Flow(FlowKind::Echo, None)),
         ("echo-ipv6", flow(FlowKind::Echo, Destination::parse("2001:db8::7", 7).unwrap())),
     ] {

@@ -3,13 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway_egress::{Destination, EgressError, Opened, Reason, Refusal, connect};
+use manyway_egress::{Destination, EgressError, Opened, Reason, Refusal, Treatment, connect_as};
 use manyway_terminal::{CommandError, note};
 use manyway_transfer::Session;
 
 use super::super::bond::{Bond, Purpose};
 use super::super::session::NetSession;
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, Protocol};
+use crate::traffic::{Traffic, treatment};
 
 /// A connection to a server with egress.
 #[derive(Debug)]
@@ -56,9 +57,18 @@ impl EgressBond {
     /// One attempt, and whether the connection to the server broke meanwhile.
     async fn attempt(&self, destination: &Destination) -> (Result<Connected, EgressError>, bool) {
         match self.bond.session().await {
-            Some(session) => (connect(&session, destination).await, session.0.close_reason().is_some()),
+            Some(session) => {
+                let treatment = self.treatment(Traffic { protocol: Protocol::Tcp, destination, dscp: None });
+                let opened = connect_as(&session, destination, treatment).await;
+                (opened, session.0.close_reason().is_some())
+            }
             None => (Err(Refusal::with_text(Reason::Other, "the server is away").into()), false),
         }
+    }
+
+    /// How the settings treat this traffic.
+    pub fn treatment(&self, traffic: Traffic<'_>) -> Treatment {
+        treatment(&self.bond.global().traffic_rules, traffic)
     }
 
     /// Tells the user something.

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manyway_capture::packet::{Datagram, Echo, Packet, Uncomposable, Unreachable};
+use manyway_capture::packet::{Datagram, Echo, Packet, Uncomposable, Unreachable, dscp};
 use manyway_capture::{RESOLVER, RESOLVER_V6, Tun};
 use manyway_egress::{Destination, FlowKind, Host, Reason};
 use tokio::net::TcpStream;
 
 use super::bond::EgressBond;
-use super::flows::{FlowSink, Flows};
+use super::flows::{FlowSink, Flows, Outgoing};
 use super::listening::{carry, reset};
 
 /// Carries a TCP connection to its end. One whose destination refuses is reset: the kernel has accepted it already.
@@ -36,17 +36,20 @@ async fn pass_all(tun: &Tun, datagrams: &Flows, echoes: &Flows) -> io::Result<In
     let mut buffer = vec![0; tun.mtu().into()];
     loop {
         let length = tun.receive(&mut buffer).await?;
-        match Packet::parse(buffer.get(..length).unwrap_or_default()) {
+        let packet = buffer.get(..length).unwrap_or_default();
+        match Packet::parse(packet) {
             Ok(Packet::Datagram(Datagram { source, destination, payload })) => {
                 if let Some(destination) = known(destination) {
-                    datagrams.pass(source, destination, Bytes::copy_from_slice(payload));
+                    let payload = Bytes::copy_from_slice(payload);
+                    datagrams.pass(source, Outgoing { destination, payload, dscp: dscp(packet) });
                 }
             }
             Ok(Packet::Echo(Echo { source, destination, identifier, sequence, payload })) => {
                 if let Some(destination) = known(SocketAddr::new(destination, FlowKind::ECHO_PORT)) {
                     // egress 10.2, 10.4
-                    let payload = [&sequence.to_be_bytes(), payload].concat();
-                    echoes.pass(SocketAddr::new(source, identifier), destination, payload.into());
+                    let payload = [&sequence.to_be_bytes(), payload].concat().into();
+                    let program = SocketAddr::new(source, identifier);
+                    echoes.pass(program, Outgoing { destination, payload, dscp: None });
                 }
             }
             Ok(_) | Err(_) => {}

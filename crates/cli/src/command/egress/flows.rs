@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_egress::{Destination, EgressError, FlowKind, FlowReceiver, FlowSender, Host, Reason, open_flow};
+use manyway_egress::{
+    Destination, EgressError, FlowKind, FlowReceiver, FlowSender, Host, Reason, Treatment, open_flow,
+};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::bond::EgressBond;
+use crate::args::Protocol;
+use crate::traffic::Traffic;
 
 /// Takes the datagrams that come back for programs.
 pub(super) trait FlowSink: Send + Sync + 'static {
@@ -45,7 +49,13 @@ struct Flow {
 }
 
 /// A datagram of a program.
-type Outgoing = (Destination, Bytes);
+#[derive(Debug, Clone)]
+pub(super) struct Outgoing {
+    pub(super) destination: Destination,
+    pub(super) payload: Bytes,
+    /// Its differentiated services code point, where that is known; that of the first counts for the flow.
+    pub(super) dscp: Option<u8>,
+}
 
 impl Flows {
     pub(super) fn new(bond: Arc<EgressBond>, kind: FlowKind, sink: impl FlowSink) -> Self {
@@ -54,19 +64,19 @@ impl Flows {
     }
 
     /// Passes on a datagram of the local socket `program`; the first opens its flow. A full queue drops it.
-    pub(super) fn pass(&self, program: SocketAddr, destination: Destination, payload: Bytes) {
+    pub(super) fn pass(&self, program: SocketAddr, outgoing: Outgoing) {
         let mut flows = self.shared.flows.lock().unwrap_or_else(PoisonError::into_inner);
         let last = Instant::now();
         let outgoing = match flows.get_mut(&program) {
             Some(flow) => {
                 flow.last = last;
-                match flow.queue.try_send((destination, payload)) {
+                match flow.queue.try_send(outgoing) {
                     Ok(()) | Err(TrySendError::Full(_)) => return,
                     // The flow is about to be forgotten.
                     Err(TrySendError::Closed(outgoing)) => outgoing,
                 }
             }
-            None => (destination, payload),
+            None => outgoing,
         };
         if flows.len() >= MOST {
             // The one that was silent for the longest time makes room: it ends with its queue.
@@ -90,7 +100,7 @@ impl Shared {
         first: Outgoing,
         mut outgoings: mpsc::Receiver<Outgoing>,
     ) {
-        let (usual, quote) = first.clone();
+        let (usual, quote) = (first.destination.clone(), first.payload.clone());
         match self.carry(program, first, &mut outgoings).await {
             Ok(()) => {}
             Err(EgressError::Refused(refusal)) => {
@@ -114,17 +124,17 @@ impl Shared {
     async fn carry(
         &self,
         program: SocketAddr,
-        (usual, payload): Outgoing,
+        Outgoing { destination: usual, payload, dscp }: Outgoing,
         outgoings: &mut mpsc::Receiver<Outgoing>,
     ) -> Result<(), EgressError> {
-        let Some((mut sender, mut receiver)) = self.open(&usual).await? else { return Ok(()) };
+        let Some((mut sender, mut receiver)) = self.open(&usual, dscp).await? else { return Ok(()) };
         let mut timer = IdleTimer::new(self.kind);
         timer.on_question(&usual);
         sender.send(None, &payload)?;
         loop {
             tokio::select! {
                 outgoing = outgoings.recv() => {
-                    let Some((destination, payload)) = outgoing else { return Ok(()) };
+                    let Some(Outgoing { destination, payload, .. }) = outgoing else { return Ok(()) };
                     timer.on_question(&destination);
                     sender.send(Some(&destination).filter(|it| **it != usual), &payload)?;
                 }
@@ -144,10 +154,20 @@ impl Shared {
     }
 
     /// Opens a flow; `None` while the server is away. Old datagrams are worth nothing, so it waits only shortly.
-    async fn open(&self, usual: &Destination) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
+    async fn open(
+        &self,
+        usual: &Destination,
+        dscp: Option<u8>,
+    ) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
+        let treatment = match self.kind {
+            FlowKind::Udp => {
+                self.bond.treatment(Traffic { protocol: Protocol::Udp, destination: usual, dscp })
+            }
+            FlowKind::Echo => Treatment::default(),
+        };
         let opening = async {
             match self.bond.bond().session().await {
-                Some(session) => open_flow(&session, self.kind, Some(usual)).await.map(Some),
+                Some(session) => open_flow(&session, self.kind, Some(usual), treatment).await.map(Some),
                 None => Ok(None),
             }
         };

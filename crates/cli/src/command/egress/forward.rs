@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::super::direction::Direction;
 use super::bond::EgressBond;
-use super::flows::{FlowSink, Flows};
+use super::flows::{FlowSink, Flows, Outgoing};
 use super::listening::{carry, listen, listen_udp, reset, run as run_ports, serve, serve_udp};
 use super::remote::Remote;
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs, Protocol};
@@ -99,7 +99,8 @@ impl Port {
                 let socket = Arc::new(socket);
                 let flows = Flows::new(bond, FlowKind::Udp, UdpPort(Arc::clone(&socket)));
                 serve_udp(socket, |program, payload| {
-                    flows.pass(program, destination.clone(), Bytes::copy_from_slice(payload));
+                    let payload = Bytes::copy_from_slice(payload);
+                    flows.pass(program, Outgoing { destination: destination.clone(), payload, dscp: None });
                 })
                 .await;
             }

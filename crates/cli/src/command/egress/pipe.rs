@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use manyway_egress::{Destination, Quota, RelayError, connect, relay};
+use manyway_egress::{Destination, Quota, RelayError, connect_as, relay};
 use manyway_terminal::{CommandError, ExitCode};
 use tokio::io::{AsyncWrite, Stdout};
 
@@ -14,7 +14,8 @@ use super::super::network;
 use super::super::session::NetSession;
 use super::super::signal::{close_soon, until_interrupted};
 use super::explain;
-use crate::args::{GlobalArgs, PipeArgs};
+use crate::args::{GlobalArgs, PipeArgs, Protocol};
+use crate::traffic::{Traffic, treatment};
 
 /// Connects, and copies until both directions have ended.
 ///
@@ -26,13 +27,19 @@ pub async fn run(global: &GlobalArgs, arguments: &PipeArgs) -> Result<ExitCode, 
     Direction::Both.tell_what_decides(global);
     let (endpoint, connection) = network::connect(global, &arguments.server).await?;
     let session = NetSession(connection);
-    let result = until_interrupted(carry(&session, &destination)).await;
+    let result = until_interrupted(carry(global, &session, &destination)).await;
     close_soon(&endpoint, if result.is_ok() { "done" } else { "broken off" }).await;
     result.map(|()| ExitCode::Ok)
 }
 
-async fn carry(session: &NetSession, destination: &Destination) -> Result<(), CommandError> {
-    let opened = connect(session, destination).await.map_err(|error| {
+async fn carry(
+    global: &GlobalArgs,
+    session: &NetSession,
+    destination: &Destination,
+) -> Result<(), CommandError> {
+    let traffic = Traffic { protocol: Protocol::Tcp, destination, dscp: None };
+    let treatment = treatment(&global.traffic_rules, traffic);
+    let opened = connect_as(session, destination, treatment).await.map_err(|error| {
         let error = explain(&error, session.0.close_reason());
         CommandError { text: format!("{destination}: {error}"), ..error }
     })?;

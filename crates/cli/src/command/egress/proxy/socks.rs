@@ -16,7 +16,7 @@ use tokio::io::{copy, sink};
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::super::bond::EgressBond;
-use super::super::flows::{FlowSink, Flows};
+use super::super::flows::{FlowSink, Flows, Outgoing};
 use super::super::listening::{PATIENCE, carry, serve_udp};
 use super::users::Users;
 
@@ -92,7 +92,8 @@ async fn associate(
             && *user.get_or_init(|| source) == source
             && let Some((destination, payload)) = parse(datagram)
         {
-            flows.pass(source, destination, Bytes::copy_from_slice(payload));
+            let payload = Bytes::copy_from_slice(payload);
+            flows.pass(source, Outgoing { destination, payload, dscp: None });
         }
     };
     let mut nowhere = sink();
