@@ -57,13 +57,15 @@ mod queue {
     pub(crate) const READY: Interest = Interest::READABLE.add(Interest::ERROR);
 
     /// Asks the system to queue errors.
-    pub(crate) fn enable(socket: &UdpSocket, is_v6: bool) -> io::Result<()> {
-        if is_v6 {
-            setsockopt(socket, Ipv6RecvErr, &true)?;
+    pub(crate) fn enable(socket: &UdpSocket, is_v6: bool) {
+        let enabled = if is_v6 {
+            setsockopt(socket, Ipv6RecvErr, &true)
         } else {
-            setsockopt(socket, Ipv4RecvErr, &true)?;
+            setsockopt(socket, Ipv4RecvErr, &true)
+        };
+        if let Err(error) = enabled {
+            tracing::debug!(%error, "the system does not tell why datagrams do not arrive");
         }
-        Ok(())
     }
 
     /// Takes the next error from the queue, if there is one.
@@ -114,9 +116,7 @@ mod elsewhere {
 
     pub(crate) const READY: Interest = Interest::READABLE;
 
-    pub(crate) fn enable(_: &UdpSocket, _: bool) -> io::Result<()> {
-        Ok(())
-    }
+    pub(crate) fn enable(_: &UdpSocket, _: bool) {}
 
     pub(crate) fn receive(_: &UdpSocket) -> Option<SendError> {
         None

@@ -128,7 +128,7 @@ fn open(kind: FlowKind, is_v6: bool) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     socket.bind(&SocketAddr::new(any, 0).into())?;
     let socket = UdpSocket::from_std(socket.into())?;
-    errors::enable(&socket, is_v6)?;
+    errors::enable(&socket, is_v6);
     Ok(socket)
 }
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl MessageSender for MemoryMessages<mpsc::UnboundedSender<Message>> {
     fn try_send(&mut self, data: Bytes, delivery: Delivery) -> io::Result<bool> {
         let message = Message { data, protocol: delivery.protocol };
         let half = self.half.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        self.deliveries.lock().unwrap().push(delivery);
+        self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).push(delivery);
         half.send(message).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok(true)
     }
