@@ -569,6 +569,7 @@ class RealTransfer(Test):
         self.assertEqual(len(ours), len(theirs))
         types = dict(zip(theirs, ours))
         self.assertEqual([types[name] for name in theirs], ours)
+        self.assertEqual(len(set(types.values())), len(types))
         self.assertLessEqual({"SYN", "SYN-ACK", "PING", "PONG", "DATA", "SACK", "FIN", "FIN-ACK", "FIN-DONE"}, set(theirs))
         print(f"\n  {len(ours)} blocks of a transfer over MMSP/1 compared", file=sys.stderr)
 

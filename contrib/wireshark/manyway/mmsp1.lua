@@ -38,9 +38,11 @@ local function name_of(names, number, digits)
 end
 
 -- Adler-32 over the packet, with zeros in the place of the checksum (rule 3.3).
-local function adler32(bytes, size)
+-- `visit` is called with the number of bytes before each and their checksum.
+local function adler32(bytes, visit)
     local a, b = 1, 0
-    for at = 1, size do
+    for at = 1, #bytes do
+        if visit then visit(at - 1, b * 65536 + a) end
         -- The checksum is bytes 5 to 8.
         if at < 5 or at > 8 then a = (a + bytes:byte(at)) % 65521 end
         b = (b + a) % 65521
@@ -420,13 +422,14 @@ end
 -- a capture shows as one before they are segmented. The others have the same ports and the same tag. `nil` if no
 -- checksum is right (rule 3.3).
 local function first_packet(tvb)
-    local bytes, size, sum = tvb:raw(), tvb:len(), tvb(4, 4):uint()
-    if adler32(bytes, size) == sum then return size end
-    for at = HEADER, size - HEADER, 4 do
-        local is_header = bytes:sub(at + 1, at + 4) == bytes:sub(1, 4) and bytes:sub(at + 9, at + 12) == bytes:sub(9, 12)
-        if is_header and adler32(bytes, at) == sum then return at end
+    local bytes, sum, first = tvb:raw(), tvb(4, 4):uint(), nil
+    local function is_header(at)
+        return bytes:sub(at + 1, at + 4) == bytes:sub(1, 4) and bytes:sub(at + 9, at + 12) == bytes:sub(9, 12)
     end
-    return nil
+    local whole = adler32(bytes, function(size, computed)
+        if not first and size >= HEADER and size % 4 == 0 and computed == sum and is_header(size) then first = size end
+    end)
+    return whole == sum and #bytes or first
 end
 
 -- Whether a receiver reads the header: two ports of MMSP/1 and a checksum that is right (rules 3.3, 3.4).
@@ -448,7 +451,7 @@ local function show(tvb, pinfo, root)
     local packet = { frame = pinfo.number, time = pinfo.rel_ts, tag = tvb(8, 4):uint(), destination = tvb(2, 2):uint() }
     packet.status = 2
     if not Reader.is_in_part(tvb) then
-        packet.computed = adler32(tvb:raw(), tvb:len())
+        packet.computed = adler32(tvb:raw())
         packet.status = packet.computed == tvb(4, 4):uint() and 1 or 0
     end
     -- What a receiver drops teaches nothing about the connection.

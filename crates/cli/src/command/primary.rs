@@ -32,6 +32,7 @@ fn check_place(global: &GlobalArgs, place: &str) -> Result<(), CommandError> {
     // If the system does not list its interfaces, a name cannot be checked.
     let Ok(watcher) = InterfaceWatcher::new() else { return Ok(()) };
     let there = &watcher.snapshot().interfaces;
+    let place = place.trim();
     let name = match place.parse::<IpAddr>() {
         Ok(address) => {
             let holder = there.iter().find(|it| it.addresses.iter().any(|it| it.prefix.address == address));
@@ -41,6 +42,10 @@ fn check_place(global: &GlobalArgs, place: &str) -> Result<(), CommandError> {
                 ))
             })?;
             &holder.name
+        }
+        Err(_) if place.contains('*') => {
+            let text = format!("--primary {place}: name one interface, without *");
+            return Err(CommandError::usage(text));
         }
         Err(_) => {
             let names: Vec<_> = there.iter().map(|interface| interface.name.as_str()).collect();
@@ -115,6 +120,7 @@ mod tests {
         }
         let error = error_of(&[], "nope0").unwrap();
         assert!(error.starts_with("--primary nope0: no such interface; this machine has: "), "{error}");
+        assert_eq!(error_of(&[], "l*").unwrap(), "--primary l*: name one interface, without *");
         let error = error_of(&[], "192.0.2.7").unwrap();
         assert_eq!(error, "--primary 192.0.2.7: no interface of this machine has this address");
     }

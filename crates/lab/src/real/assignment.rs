@@ -90,12 +90,14 @@ impl<'a> Plan<'a> {
     /// The assignment of an agent.
     pub(crate) fn assignment(&self, contender: &Contender, side: Side, seed: u64) -> Assignment {
         let limit = self.scenario.limit();
+        // Others are not asked to give up.
+        let giving_up = self.scenario.giving_up().filter(|_| matches!(contender, Contender::Manyway(_)));
         Assignment {
             end: side.into(),
             carrier: self.carrier(contender, side),
             exchanges: self.exchanges(),
             duration: self.scenario.duration,
-            end_at: limit + self.scenario.giving_up().unwrap_or(GRACE),
+            end_at: limit + giving_up.unwrap_or(GRACE),
             seed,
         }
     }

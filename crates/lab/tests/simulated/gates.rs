@@ -68,7 +68,9 @@ fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
     };
     let plain: Vec<&Scenario> = library.all().iter().filter(is_plain).collect();
     assert!(plain.len() > 10, "{}", plain.len());
-    let chosen = plain.into_iter().filter(|scenario| is_nightly() || scenario.name == "two-50");
+    let is_chosen = |scenario: &&Scenario| is_nightly() || scenario.name == "two-50";
+    let chosen: Vec<&Scenario> = plain.into_iter().filter(is_chosen).collect();
+    assert!(!chosen.is_empty());
     for scenario in chosen {
         let scenario = scenario.clone().with_duration(few_or_many(3, 20) * SECOND);
         for scenario in [scenario.clone(), scenario.turned()] {
@@ -87,7 +89,6 @@ fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
 }
 
 /// Runs the `wanted` cases of the plan this many times; returns how many comparisons of a gate there were, all passed.
-/// passed.
 #[track_caller]
 fn judged(
     scenarios: &[(Scenario, Way)],
