@@ -58,7 +58,7 @@ pub use self::kernel::open_tun;
 #[cfg(target_os = "linux")]
 pub use self::plan::{
     ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, RESOLVER, RESOLVER_V6,
-    TUNNEL_DEVICE,
+    TUNNEL_DEVICE, TUNNEL_MARK,
 };
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};

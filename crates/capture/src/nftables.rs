@@ -5,6 +5,7 @@
 //! table inet manyway {
 //!     chain output {
 //!         type nat hook output priority -100;
+//!         meta mark 0x4455 accept
 //!         oif "manyway0" meta l4proto tcp redirect to :PORT
 //!     }
 //! }
@@ -20,6 +21,7 @@ use rustix::net::netlink;
 
 use crate::netlink::{Attributes, Message, Netlink, Verb};
 use crate::network::{LOOPBACK, V4, V6};
+use crate::plan::TUNNEL_MARK;
 
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -35,13 +37,18 @@ const LOCAL_OUT: u32 = 3;
 const PRIORITY: i32 = -100;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Outgoing device, network protocol, and transport protocol.
+/// Mark, outgoing device, network protocol, and transport protocol.
+const META_MARK: u32 = 3;
 const META_DEVICE: u32 = 5;
 const META_FAMILY: u32 = 15;
 const META_PROTOCOL: u32 = 16;
 /// Where a field of a packet is counted from.
 const TRANSPORT: u32 = 2;
+/// The registers of verdicts and of values.
+const VERDICT: u32 = 0;
 const REGISTER: u32 = 1;
+/// `NF_ACCEPT`.
+const ACCEPT: u32 = 1;
 const EQUAL: u32 = 0;
 const UNEQUAL: u32 = 1;
 /// Translates the destination.
@@ -64,7 +71,7 @@ pub(crate) fn redirect(device: u32, port: u16) -> io::Result<()> {
 }
 
 /// As [`redirect`]. With name servers, DNS queries that leave this host are redirected, too: over UDP to these servers, over
-/// TCP to the port.
+/// TCP to the port. Packets with [`TUNNEL_MARK`] are left alone.
 ///
 /// The rules go when the result is dropped, also when this process is killed.
 pub(crate) fn redirect_while_open(
@@ -73,7 +80,7 @@ pub(crate) fn redirect_while_open(
     name_servers: Option<(Ipv4Addr, Ipv6Addr)>,
 ) -> io::Result<Netlink> {
     let netlink = Netlink::open(Some(netlink::NETFILTER))?;
-    let mut rules = Vec::new();
+    let mut rules = vec![vec![meta(META_MARK), compare(EQUAL, &TUNNEL_MARK.to_ne_bytes()), accept()]];
     if let Some((v4, v6)) = name_servers {
         rules.push(both(queries(V4, UDP), translation(V4, &v4.octets())));
         rules.push(both(queries(V6, UDP), translation(V6, &v6.octets())));
@@ -177,6 +184,15 @@ fn immediate(value: &[u8]) -> Attributes {
     let settings = Attributes::default()
         .with(1, &REGISTER.to_be_bytes())
         .with_nested(2, &Attributes::default().with(1, value));
+    expression(b"immediate\0", &settings)
+}
+
+/// Ends the chain for the packet.
+fn accept() -> Attributes {
+    let verdict = Attributes::default().with(1, &ACCEPT.to_be_bytes());
+    let settings = Attributes::default()
+        .with(1, &VERDICT.to_be_bytes())
+        .with_nested(2, &Attributes::default().with_nested(2, &verdict));
     expression(b"immediate\0", &settings)
 }
 

@@ -1,8 +1,9 @@
 //! `manyway tunnel`: all traffic of a machine, which here is a network namespace.
 
-use super::hosts::{HOST, web_hash};
+use super::hosts::{HOST, serve_web, web_hash};
 use super::run::{ASK, ECHO, SIZE, Scene};
-use crate::common::program::{MANYWAY, Running, have, wait_until};
+use crate::common::lab::{Family, Lab};
+use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
 
 /// A [`Scene`](super::run::Scene) whose client is the machine.
 struct Machine(Scene);
@@ -89,3 +90,57 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     next.end().expect(0);
     assert_eq!(machine.rules(), 0);
 }
+
+#[test]
+fn a_server_that_moves_is_found_by_its_name_and_on_port_53_past_the_tunnel() {
+    let Some(lab) = Lab::start(2, Family::V4).filter(|_| have(&[("curl", "-V"), ("python3", "--version")]))
+    else {
+        return;
+    };
+    serve_web(&lab);
+    // The only name server is asked over the second link, and says what is in its file now.
+    lab.client.set_hosts("127.0.0.1 localhost\n");
+    lab.client.set_name_server("10.7.2.2");
+    let zone = lab.there().join("zone");
+    std::fs::write(&zone, "10.7.1.2").unwrap();
+    let mut names = lab.server.command("python3");
+    names.args(["-u", "-c", NAMES, "10.7.2.2", zone.to_str().unwrap()]);
+    let names = Running::start(names);
+    names.wait_until("the name server", || names.printed().contains("ready"));
+
+    let server = serve_at(&lab, "10.7.1.2");
+    let mut machine = Machine(Scene { lab, server });
+    let tunnel = machine.tunnel();
+    assert!(machine.downloads());
+    machine.0.lab.server.ip("addr add 10.7.1.7/24 dev vb1");
+    std::fs::write(&zone, "10.7.1.7").unwrap();
+    let moved = serve_at(&machine.0.lab, "10.7.1.7");
+    std::mem::replace(&mut machine.0.server, moved).stop().expect(0);
+    tunnel.wait_for("connected again");
+    assert!(machine.downloads());
+}
+
+/// Serves at port 53 of this address, always with the same keys, and a ticket that names `moving.test`.
+fn serve_at(lab: &Lab, address: &str) -> Server {
+    lab.server.set_hosts(&format!("{address} moving.test\n"));
+    let listen = format!("{address}:53");
+    let options = ["--egress", "--allow", HOST, "--listen", &listen, "--advertise", "moving.test:53"];
+    let mut command = lab.serving(&lab.there(), &options);
+    command.env("MANYWAY_HOME", lab.there().join("home"));
+    Server::start(command)
+}
+
+/// A name server that knows one IPv4 address, that in a file.
+const NAMES: &str = "\
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 53))
+print('ready')
+while True:
+    query, source = s.recvfrom(2000)
+    end = query.index(0, 12) + 5
+    is_a = query[end - 4:end - 2] == b'\\0\\1'
+    address = socket.inet_aton(open(sys.argv[2]).read())
+    record = b'\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\1\\0\\4' + address if is_a else b''
+    s.sendto(query[:2] + b'\\x81\\x80\\0\\1' + bytes([0, is_a]) + b'\\0' * 4 + query[12:end] + record, source)
+";

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{Connections, LARGEST_MTU, PROBE, RESOLVER, TUNNEL_DEVICE, Tun, Tunnel, TunnelConfig};
+use manyway_capture::{
+    Connections, LARGEST_MTU, PROBE, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun, Tunnel, TunnelConfig,
+};
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -20,6 +22,7 @@ use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
     let (mut tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
+    let global = &marked(global);
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
     let served = serve(global, arguments, &mut tunnel, (&connections, Arc::new(tun)), &bond).await;
@@ -27,6 +30,13 @@ pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<E
     drop(tunnel);
     bond.bond().end("the client is stopping").await;
     served
+}
+
+/// The transport's own packets are marked, so that they stay out of the tunnel.
+fn marked(global: &GlobalArgs) -> GlobalArgs {
+    let mut global = global.clone();
+    global.mark = Some(TUNNEL_MARK);
+    global
 }
 
 fn config(arguments: &TunnelArgs) -> TunnelConfig {
