@@ -19,6 +19,8 @@ pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
 /// An address that is always reached by a tunnel: a connection to it shows whether TCP arrives.
 pub const PROBE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
+/// As [`PROBE`], over IPv6.
+pub const PROBE_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 3);
 /// As [`RESOLVER`], over IPv6, for a tunnel.
 pub const RESOLVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 2);
 

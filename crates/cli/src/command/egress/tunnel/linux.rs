@@ -1,12 +1,14 @@
 //! `manyway tunnel` on Linux.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_capture::{
-    Connections, LARGEST_MTU, PROBE, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun, Tunnel, TunnelConfig,
+    ADDRESS_V4, ADDRESS_V6, Connections, KillSwitch, LARGEST_MTU, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun,
+    Tunnel, TunnelConfig,
 };
+use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -18,14 +20,39 @@ use super::super::super::signal::interrupted;
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
 use super::super::listening::{PAUSE, reset};
+use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
-    let (mut tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
-    let global = &marked(global);
+    if arguments.clear {
+        return clear(global);
+    }
+    let mut guard = None;
+    let ended = tunnel(&marked(global), arguments, &mut guard).await;
+    if let Some(guard) = guard {
+        let is_wish = match &ended {
+            Ok(signal) => *signal != Signal::HangUp,
+            Err(error) => error.code == ExitCode::Interrupted,
+        };
+        guard.end(is_wish)?;
+    }
+    ended.map(|_| ExitCode::Ok)
+}
+
+/// Tunnels until a signal, and returns it.
+async fn tunnel(
+    global: &GlobalArgs,
+    arguments: &TunnelArgs,
+    guard: &mut Option<Guard>,
+) -> Result<Signal, CommandError> {
+    let config = config(arguments);
+    let (mut tunnel, connections, tun) = Tunnel::open(config.clone()).map_err(CommandError::failed)?;
+    if arguments.kill_switch {
+        *guard = Some(Guard::engage(&config)?);
+    }
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    let served = serve(global, arguments, &mut tunnel, (&connections, Arc::new(tun)), &bond).await;
+    let served = serve(global, arguments, (&mut tunnel, guard), (&connections, Arc::new(tun)), &bond).await;
     // First the machine has its own routes again.
     drop(tunnel);
     bond.bond().end("the client is stopping").await;
@@ -46,6 +73,7 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
         config.routes.clone_from(&arguments.routes);
     }
     config.bypass.clone_from(&arguments.bypass);
+    config.lans.clone_from(&arguments.lans);
     config.resolves_names = arguments.dns == DnsSource::Server;
     config
 }
@@ -53,13 +81,19 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
 async fn serve(
     global: &GlobalArgs,
     arguments: &TunnelArgs,
-    tunnel: &mut Tunnel,
+    (tunnel, guard): (&mut Tunnel, &mut Option<Guard>),
     (connections, tun): (&Connections, Arc<Tun>),
     bond: &Arc<EgressBond>,
-) -> Result<ExitCode, CommandError> {
+) -> Result<Signal, CommandError> {
     tunnel.take_over().map_err(CommandError::failed)?;
-    test_itself(connections).await?;
-    announce(global)?;
+    for probe in tunnel.probes() {
+        test_itself(connections, probe).await?;
+    }
+    if guard.is_none() {
+        // That of a tunnel before this one.
+        KillSwitch::lift().map_err(CommandError::failed)?;
+    }
+    announce(global, arguments, tunnel)?;
     let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
     let (rest, kept, stop) = (datagrams(&tun, bond), bond.bond().keep(), interrupted());
@@ -76,23 +110,46 @@ async fn serve(
                 }
             },
             Some(_) = relays.join_next() => {}
-            _ = looks.tick() => match tunnel.restore() {
-                Ok(false) => {}
-                Ok(true) => bond.say("the routes of the tunnel were removed by another program, and set again"),
-                Err(error) if !tunnel.is_there() => {
-                    return Err(CommandError::failed(format!("the device of the tunnel is gone: {error}")));
-                }
-                Err(error) => tracing::warn!(reason = %error, "a route of the tunnel was not set again yet"),
-            },
+            () = networks_changed(guard.as_mut()) => follow(guard.as_mut()),
+            _ = looks.tick() => {
+                follow(guard.as_mut());
+                look_after(tunnel, bond)?;
+            }
             never = &mut rest => match never {},
             error = &mut kept => return Err(error),
             signal = &mut stop => {
                 if !global.quiet {
                     note(&format!("{}: closing", signal.name()));
                 }
-                return Ok(ExitCode::Ok);
+                return Ok(signal);
             }
         }
+    }
+}
+
+/// Puts back what other programs have removed.
+fn look_after(tunnel: &Tunnel, bond: &EgressBond) -> Result<(), CommandError> {
+    match tunnel.restore() {
+        Ok(false) => {}
+        Ok(true) => bond.say("the routes of the tunnel were removed by another program, and set again"),
+        Err(error) if !tunnel.is_there() => {
+            return Err(CommandError::failed(format!("the device of the tunnel is gone: {error}")));
+        }
+        Err(error) => tracing::warn!(reason = %error, "a route of the tunnel was not set again yet"),
+    }
+    Ok(())
+}
+
+async fn networks_changed(guard: Option<&mut Guard>) {
+    match guard {
+        Some(guard) => guard.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn follow(guard: Option<&mut Guard>) {
+    if let Some(guard) = guard {
+        guard.follow();
     }
 }
 
@@ -103,8 +160,8 @@ fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
 }
 
 /// Connects to an address that exists in the tunnel alone: what this host's own firewall drops would be missed in silence.
-async fn test_itself(connections: &Connections) -> Result<(), CommandError> {
-    let probe = SocketAddr::from((PROBE, PROBE_PORT));
+async fn test_itself(connections: &Connections, probe: IpAddr) -> Result<(), CommandError> {
+    let probe = SocketAddr::new(probe, PROBE_PORT);
     let arrived = async {
         loop {
             match connections.accept().await {
@@ -115,22 +172,39 @@ async fn test_itself(connections: &Connections) -> Result<(), CommandError> {
             }
         }
     };
-    let both = async { tokio::join!(TcpStream::connect(probe), arrived) };
-    match timeout(TEST, both).await {
-        Ok(_) => Ok(()),
-        Err(_) => Err(CommandError::failed(
-            "connections of this machine do not arrive in the tunnel: its firewall has to accept TCP from and to the \
-             addresses 127.0.0.1 and 198.18.0.1 (see `nft list ruleset`)",
-        )),
+    let connected = async {
+        // The kernel needs a moment until it uses a new IPv6 address.
+        while TcpStream::connect(probe).await.is_err() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let both = async { tokio::join!(connected, arrived) };
+    if timeout(TEST, both).await.is_ok() {
+        return Ok(());
     }
+    let addresses: [IpAddr; 2] = match probe {
+        SocketAddr::V4(_) => [Ipv4Addr::LOCALHOST.into(), ADDRESS_V4.into()],
+        SocketAddr::V6(_) => [Ipv6Addr::LOCALHOST.into(), ADDRESS_V6.into()],
+    };
+    let [loopback, own] = addresses;
+    Err(CommandError::failed(format!(
+        "connections of this machine do not arrive in the tunnel: its firewall has to accept TCP from and to the \
+         addresses {loopback} and {own} (see `nft list ruleset`)"
+    )))
 }
 
-fn announce(global: &GlobalArgs) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, arguments: &TunnelArgs, tunnel: &Tunnel) -> Result<(), CommandError> {
     if global.json {
         return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
     }
     if !global.quiet {
         note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
+        for (lan, port) in arguments.lans.iter().zip(tunnel.lan_ports()) {
+            note(&format!(
+                "that of hosts behind {lan} does, too; a firewall has to accept TCP from {lan} to port {port}, and to \
+                 forward between {lan} and {TUNNEL_DEVICE}"
+            ));
+        }
     }
     Ok(())
 }

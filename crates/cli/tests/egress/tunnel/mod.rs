@@ -1,11 +1,14 @@
 //! `manyway tunnel`: all traffic of a machine, which here is a network namespace.
 
-use super::hosts::{HOST, serve_web, web_hash};
-use super::run::{ASK, ECHO, SIZE, Scene};
-use crate::common::lab::{Family, Lab};
-use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
+mod kill_switch;
+mod lan;
 
-/// A [`Scene`](super::run::Scene) whose client is the machine.
+use crate::common::lab::{Family, Lab, Namespace};
+use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
+use crate::egress::hosts::{HOST, serve_web, web_hash};
+use crate::egress::run::{ASK, ECHO, SIZE, Scene};
+
+/// A [`Scene`](crate::egress::run::Scene) whose client is the machine.
 struct Machine(Scene);
 
 impl Machine {
@@ -13,12 +16,16 @@ impl Machine {
         Scene::start().filter(|_| have(&[("python3", "--version")])).map(Self)
     }
 
-    fn start_tunnel(&self) -> Running {
-        self.0.lab.start_client(&["tunnel", &self.0.server.ticket])
+    fn start_tunnel(&self, options: &[&str]) -> Running {
+        self.0.lab.start_client(&[&["tunnel", &self.0.server.ticket], options].concat())
     }
 
     fn tunnel(&self) -> Running {
-        let tunnel = self.start_tunnel();
+        self.tunnel_with(&[])
+    }
+
+    fn tunnel_with(&self, options: &[&str]) -> Running {
+        let tunnel = self.start_tunnel(options);
         tunnel.wait_for("the traffic of this machine goes by manyway-tun");
         tunnel
     }
@@ -35,10 +42,15 @@ impl Machine {
 
     /// Whether a program that knows nothing of Manyway downloads a file of the server's side.
     fn downloads(&self) -> bool {
+        self.downloads_by(&self.0.lab.client, &Scene::url(SIZE))
+    }
+
+    /// Whether such a program at this host does, with these options and URL.
+    fn downloads_by(&self, host: &Namespace, words: &str) -> bool {
         let file = self.0.lab.here().join("page");
         let _ = std::fs::remove_file(&file);
-        let url = Scene::url(SIZE);
-        self.client(&["curl", "-sS", "-m", "10", "-o", file.to_str().unwrap(), &url]);
+        let mut curl = host.command("curl");
+        curl.args(["-sS", "-m", "10", "-o", file.to_str().unwrap()]).args(words.split(' ')).output().unwrap();
         std::fs::read(&file).is_ok_and(|bytes| blake3::hash(&bytes) == web_hash(SIZE))
     }
 }
@@ -62,7 +74,7 @@ fn programs_of_the_machine_reach_the_servers_side_and_manyways_own_packets_stay_
     assert!(sent.trim().parse::<u64>().unwrap() < 100, "{sent}");
     let status = machine.client(&[MANYWAY, "status"]);
     assert!(status.contains("tunnel") && !status.contains("manyway-tun"), "{status}");
-    machine.start_tunnel().end().expect(1).says("another tunnel runs on this machine");
+    machine.start_tunnel(&[]).end().expect(1).says("another tunnel runs on this machine");
 
     tunnel.signal("TERM");
     tunnel.end().expect(0);
@@ -76,10 +88,27 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     let Some(machine) = Machine::start() else { return };
     let tunnel = machine.tunnel();
     let rules = machine.rules();
+    // As those of the kernel they are left alone by systemd-networkd.
+    assert_eq!(machine.client(&["ip", "-d", "rule"]).matches("lookup 4455 proto kernel").count(), rules);
     machine.client(&["ip", "route", "flush", "table", "4455"]);
     machine.client(&["ip", "rule", "del", "table", "4455"]);
     tunnel.wait_for("were removed by another program, and set again");
     assert!(machine.rules() == rules && machine.downloads());
+    machine.client(&["ip", "address", "flush", "dev", "manyway-tun"]);
+    machine.client(&["ip", "link", "set", "manyway-tun", "down"]);
+    wait_until("the routes", || {
+        machine.client(&["ip", "route", "show", "table", "4455"]).contains("default")
+    });
+    assert!(machine.downloads());
+    // One link gets another address, and the other is away for a while, and with it for a moment every network.
+    let client = &machine.0.lab.client;
+    client.ip("link set va2 down");
+    client.ip("address del 10.7.1.1/24 dev va1");
+    client.ip("address add 10.7.1.9/24 dev va1");
+    assert!(machine.downloads());
+    client.ip("link set va1 down");
+    client.ip("link set va2 up");
+    assert!(machine.downloads());
 
     tunnel.signal("KILL");
     wait_until("the end of the device", || !machine.client(&["ip", "link"]).contains("manyway-tun"));
@@ -88,6 +117,16 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     assert!(machine.rules() == rules && machine.downloads());
     next.signal("INT");
     next.end().expect(0);
+    assert_eq!(machine.rules(), 0);
+}
+
+#[test]
+fn a_firewall_that_drops_redirected_connections_of_one_family_is_named() {
+    let Some(machine) = Machine::start() else { return };
+    machine.0.lab.client.nft(
+        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; }\n}",
+    );
+    machine.start_tunnel(&[]).end().expect(1).says("the addresses ::1 and fd6d:77c4:19a2::1 (see");
     assert_eq!(machine.rules(), 0);
 }
 
