@@ -22,6 +22,7 @@ use super::super::captured::{datagrams, relay};
 use super::super::listening::{PAUSE, reset};
 use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
+use crate::serving::notify::{Notice, tell};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
     if arguments.clear {
@@ -194,6 +195,7 @@ async fn test_itself(connections: &Connections, probe: IpAddr) -> Result<(), Com
 }
 
 fn announce(global: &GlobalArgs, arguments: &TunnelArgs, tunnel: &Tunnel) -> Result<(), CommandError> {
+    tell(Notice::Ready);
     if global.json {
         return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
     }
