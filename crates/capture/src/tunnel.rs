@@ -138,11 +138,6 @@ impl Tunnel {
         std::iter::once(PROBE.into()).chain(v6).collect()
     }
 
-    /// The ports of this machine at which connections from the [`lans`](TunnelConfig::lans) arrive, in their order.
-    pub fn lan_ports(&self) -> &[u16] {
-        &self.lan_ports
-    }
-
     /// Whether the device exists.
     pub fn is_there(&self) -> bool {
         index_of(TUNNEL_DEVICE).is_ok_and(|index| index == self.device)

@@ -10,13 +10,8 @@ use ipnet::IpNet;
 #[command(after_help = EXAMPLES)]
 pub struct TunnelArgs {
     /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
-    #[arg(
-        value_name = "TICKET",
-        default_value = "",
-        hide_default_value = true,
-        required_unless_present = "clear"
-    )]
-    pub server: String,
+    #[arg(value_name = "TICKET", required_unless_present = "clear")]
+    pub server: Option<String>,
     /// Only what goes to this network; may be given several times; default everything but networks with a route of their
     /// own, such as that of this machine
     #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
@@ -75,7 +70,23 @@ Manyway's own packets do not enter the tunnel.";
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn a_server_is_needed_unless_the_block_is_ended() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["manyway", "tunnel"], words].concat());
+        for good in
+            [&["home"][..], &["home", "--kill-switch", "--lan", "eth1", "--lan", "eth2"], &["--clear"]]
+        {
+            assert!(parse(good).is_ok(), "{good:?}");
+        }
+        for wrong in [&[][..], &["--kill-switch"], &["home", "--clear"], &["--clear", "--lan", "eth1"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn networks_begin_at_their_first_address() {

@@ -1,35 +1,32 @@
 //! `manyway tunnel` on Linux.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_capture::{
-    ADDRESS_V4, ADDRESS_V6, Connections, KillSwitch, LARGEST_MTU, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun,
-    Tunnel, TunnelConfig,
+    Connections, KillSwitch, LARGEST_MTU, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun, Tunnel, TunnelConfig,
 };
 use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{interval, timeout};
+use tokio::time::interval;
 
 use super::super::super::direction::Direction;
 use super::super::super::signal::interrupted;
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
-use super::super::listening::{PAUSE, reset};
+use super::super::listening::PAUSE;
+use super::checks::{check_redirection, check_reverse_path};
 use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
 use crate::serving::notify::{Notice, tell};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
-    if arguments.clear {
-        return clear(global);
-    }
+    let Some(server) = &arguments.server else { return clear(global) };
     let mut guard = None;
-    let ended = tunnel(&marked(global), arguments, &mut guard).await;
+    let ended = tunnel(&marked(global), server, arguments, &mut guard).await;
     if let Some(guard) = guard {
         let is_wish = match &ended {
             Ok(signal) => *signal != Signal::HangUp,
@@ -43,6 +40,7 @@ pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<E
 /// Tunnels until a signal, and returns it.
 async fn tunnel(
     global: &GlobalArgs,
+    server: &str,
     arguments: &TunnelArgs,
     guard: &mut Option<Guard>,
 ) -> Result<Signal, CommandError> {
@@ -52,7 +50,7 @@ async fn tunnel(
         *guard = Some(Guard::engage(&config)?);
     }
     Direction::Both.tell_what_decides(global);
-    let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
+    let bond = Arc::new(EgressBond::start(global, server).await?);
     let served = serve(global, arguments, (&mut tunnel, guard), (&connections, Arc::new(tun)), &bond).await;
     // First the machine has its own routes again.
     drop(tunnel);
@@ -86,15 +84,16 @@ async fn serve(
     (connections, tun): (&Connections, Arc<Tun>),
     bond: &Arc<EgressBond>,
 ) -> Result<Signal, CommandError> {
+    check_reverse_path(global, bond).await?;
     tunnel.take_over().map_err(CommandError::failed)?;
     for probe in tunnel.probes() {
-        test_itself(connections, probe).await?;
+        check_redirection(connections, probe).await?;
     }
     if guard.is_none() {
         // That of a tunnel before this one.
         KillSwitch::lift().map_err(CommandError::failed)?;
     }
-    announce(global, arguments, tunnel)?;
+    announce(global, arguments)?;
     let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
     let (rest, kept, stop) = (datagrams(&tun, bond), bond.bond().keep(), interrupted());
@@ -160,51 +159,17 @@ fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
     if is_query { SocketAddr::from((RESOLVER, DNS)) } else { destination }
 }
 
-/// Connects to an address that exists in the tunnel alone: what this host's own firewall drops would be missed in silence.
-async fn test_itself(connections: &Connections, probe: IpAddr) -> Result<(), CommandError> {
-    let probe = SocketAddr::new(probe, PROBE_PORT);
-    let arrived = async {
-        loop {
-            match connections.accept().await {
-                Ok((_, destination)) if destination == probe => return,
-                // The program may try again.
-                Ok((socket, _)) => reset(socket),
-                Err(_) => tokio::time::sleep(PAUSE).await,
-            }
-        }
-    };
-    let connected = async {
-        // The kernel needs a moment until it uses a new IPv6 address.
-        while TcpStream::connect(probe).await.is_err() {
-            tokio::time::sleep(PAUSE).await;
-        }
-    };
-    let both = async { tokio::join!(connected, arrived) };
-    if timeout(TEST, both).await.is_ok() {
-        return Ok(());
-    }
-    let addresses: [IpAddr; 2] = match probe {
-        SocketAddr::V4(_) => [Ipv4Addr::LOCALHOST.into(), ADDRESS_V4.into()],
-        SocketAddr::V6(_) => [Ipv6Addr::LOCALHOST.into(), ADDRESS_V6.into()],
-    };
-    let [loopback, own] = addresses;
-    Err(CommandError::failed(format!(
-        "connections of this machine do not arrive in the tunnel: its firewall has to accept TCP from and to the \
-         addresses {loopback} and {own} (see `nft list ruleset`)"
-    )))
-}
-
-fn announce(global: &GlobalArgs, arguments: &TunnelArgs, tunnel: &Tunnel) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<(), CommandError> {
     tell(Notice::Ready);
     if global.json {
         return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
     }
     if !global.quiet {
         note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
-        for (lan, port) in arguments.lans.iter().zip(tunnel.lan_ports()) {
+        for lan in &arguments.lans {
             note(&format!(
-                "that of hosts behind {lan} does, too; a firewall has to accept TCP from {lan} to port {port}, and to \
-                 forward between {lan} and {TUNNEL_DEVICE}"
+                "that of hosts behind {lan} does, too; a firewall has to accept their connections (`ct status dnat`), and \
+                 to forward between {lan} and {TUNNEL_DEVICE}"
             ));
         }
     }
@@ -215,8 +180,5 @@ fn announce(global: &GlobalArgs, arguments: &TunnelArgs, tunnel: &Tunnel) -> Res
 const MOST: usize = 4096;
 /// How often routes and rules are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a connection of the machine to itself may take.
-const TEST: Duration = Duration::from_secs(3);
-const PROBE_PORT: u16 = 9;
 /// Port of DNS.
 const DNS: u16 = 53;
