@@ -62,7 +62,7 @@ Examples:
   sudo manyway tunnel home --route 10.1.0.0/16      one network alone
   sudo manyway tunnel home --bypass 203.0.113.0/24  all but one network
   sudo manyway tunnel home --kill-switch            nothing without the tunnel
-  sudo manyway tunnel home --lan eth1               for the hosts behind eth1, too
+  sudo manyway tunnel home --lan eth1               for hosts behind eth1, too
 
 Needs root, and Linux 5.12. The device, its routes and the redirection go with the process, also when it is killed; \
 routing rules that look into an empty table may stay then, and the next tunnel removes them. No file is changed. \

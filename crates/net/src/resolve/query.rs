@@ -63,6 +63,9 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
     use simple_dns::ResourceRecord;
     use simple_dns::rdata::{A, CNAME};
 
@@ -95,6 +98,18 @@ mod tests {
         assert_eq!(v4.addresses(v4.bytes()), None, "its own query");
         for length in 0..good.len() {
             assert_eq!(v4.addresses(&good[..length]), None, "cut off at {length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(noise in vec(any::<u8>(), 0..600), at in any::<Index>(), by in 1_u8..) {
+            let [_, query] = Query::of_both_families("home.example").unwrap();
+            let _ = query.addresses(&noise);
+            let mut damaged = answer(&query, "elsewhere.example");
+            let place = at.index(damaged.len());
+            damaged[place] ^= by;
+            let _ = query.addresses(&damaged);
         }
     }
 
