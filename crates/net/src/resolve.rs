@@ -19,6 +19,9 @@ use crate::zone::interface_index;
 /// Most addresses that [`resolve`] returns; further ones of a name are dropped.
 pub const MAX_ADDRESSES: usize = 32;
 
+/// How long the system's resolver may take beside look-ups by own sockets.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Looks names up.
 ///
 /// ```
@@ -56,13 +59,17 @@ impl Resolver {
 
     /// The addresses of a name.
     pub(crate) async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        if let Some((mark, policy)) = self.own.as_ref().filter(|_| name.contains('.')) {
+        let of_the_system =
+            async { Ok(tokio::net::lookup_host((name, port)).await?.map(canonical).collect()) };
+        let Some((mark, policy)) = &self.own else { return of_the_system.await };
+        if name.contains('.') {
             match direct::look_up(name, *mark, policy).await {
                 Ok(found) => return Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
                 Err(error) => tracing::debug!(%error, "the system's resolver is asked"),
             }
         }
-        Ok(tokio::net::lookup_host((name, port)).await?.map(canonical).collect())
+        // Its queries may go where nobody answers.
+        tokio::time::timeout(PATIENCE, of_the_system).await?
     }
 }
 

@@ -38,8 +38,8 @@ pub(super) async fn look_up(name: &str, mark: u32, policy: &InterfacePolicy) -> 
     for server in files::name_servers() {
         for candidate in watcher.usable(policy, &[server]).candidates {
             let queries = Query::of_both_families(name)?;
-            let socket = open(candidate.local, server, mark)?;
-            searches.spawn(async move { ask(&socket, &queries).await });
+            let local = candidate.local;
+            searches.spawn(async move { ask(&open(local, server, mark)?, &queries).await });
         }
     }
     while let Some(finished) = searches.join_next().await {

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use super::super::super::direction::Direction;
-use super::super::super::signal::interrupted;
+use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
 use super::super::listening::PAUSE;
@@ -84,11 +84,15 @@ async fn serve(
     (connections, tun): (&Connections, Arc<Tun>),
     bond: &Arc<EgressBond>,
 ) -> Result<Signal, CommandError> {
-    check_reverse_path(global, bond).await?;
-    tunnel.take_over().map_err(CommandError::failed)?;
-    for probe in tunnel.probes() {
-        check_redirection(connections, probe).await?;
-    }
+    until_interrupted(async {
+        check_reverse_path(global, bond).await?;
+        tunnel.take_over().map_err(CommandError::failed)?;
+        for probe in tunnel.probes() {
+            check_redirection(connections, probe).await?;
+        }
+        Ok(())
+    })
+    .await?;
     if guard.is_none() {
         // That of a tunnel before this one.
         KillSwitch::lift().map_err(CommandError::failed)?;
