@@ -1,33 +1,38 @@
-//! TCP connections of the command.
+//! TCP connections of a command or a machine.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
-/// The listeners in the namespace, to which all its TCP connections are redirected.
+/// The listeners to which TCP connections are redirected: all those of a command in its namespace, or those of a machine
+/// and of hosts behind it.
 ///
 /// The kernel has accepted a connection before its destination is known to anybody. So a destination that refuses looks
-/// to the command as one that accepts and then resets the connection: set `SO_LINGER` to 0 and drop the socket.
+/// to the program as one that accepts and then resets the connection: set `SO_LINGER` to 0 and drop the socket.
 #[derive(Debug)]
 pub struct Connections {
-    v4: TcpListener,
-    /// Absent where the kernel has no IPv6.
-    v6: Option<TcpListener>,
+    listeners: Vec<TcpListener>,
+    /// Which of them is asked first.
+    turn: AtomicUsize,
 }
 
 impl Connections {
     /// Takes over listening sockets. Must be called inside a runtime.
-    pub(crate) fn new(v4: OwnedFd, v6: Option<OwnedFd>) -> io::Result<Self> {
-        Ok(Self { v4: listener(v4)?, v6: v6.map(listener).transpose()? })
+    pub(crate) fn new(listeners: impl IntoIterator<Item = OwnedFd>) -> io::Result<Self> {
+        let listeners = listeners.into_iter().map(listener).collect::<io::Result<_>>()?;
+        Ok(Self { listeners, turn: AtomicUsize::new(0) })
     }
 
-    /// Waits for the next connection, and returns it with the destination to which the command connected. The peer
-    /// address of the socket is that of the command.
+    /// Waits for the next connection, and returns it with the destination to which the program connected. The peer
+    /// address of the socket is that of the program.
     ///
     /// Cancelling it loses no connection.
     ///
@@ -35,16 +40,26 @@ impl Connections {
     /// The system has no descriptor or memory left for it. A later call may succeed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {
-            let (socket, at) = tokio::select! {
-                accepted = self.v4.accept() => (accepted?.0, self.v4.local_addr()?),
-                accepted = accept(self.v6.as_ref()) => accepted?,
-            };
-            match original_destination(&socket, at) {
-                Ok(destination) if destination != at => return Ok((socket, destination)),
+            let socket = poll_fn(|context| self.poll_accept(context)).await?;
+            match original_destination(&socket) {
+                Ok(destination) if socket.local_addr().is_ok_and(|at| at != destination) => {
+                    return Ok((socket, destination));
+                }
                 // A program that connects to the listener itself, or a connection that is gone.
                 Ok(_) | Err(_) => reset(socket),
             }
         }
+    }
+
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let in_turn = self.listeners.iter().cycle().skip(first % self.listeners.len().max(1));
+        for listener in in_turn.take(self.listeners.len()) {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready(accepted.map(|(socket, _)| socket));
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -54,15 +69,8 @@ fn listener(descriptor: OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
-    match listener {
-        Some(listener) => Ok((listener.accept().await?.0, listener.local_addr()?)),
-        None => std::future::pending().await,
-    }
-}
-
-fn original_destination(socket: &TcpStream, at: SocketAddr) -> io::Result<SocketAddr> {
-    Ok(match at {
+fn original_destination(socket: &TcpStream) -> io::Result<SocketAddr> {
+    Ok(match socket.local_addr()? {
         SocketAddr::V4(_) => sockopt::ip_original_dst(socket)?.into(),
         SocketAddr::V6(_) => {
             let destination = sockopt::ipv6_original_dst(socket)?;

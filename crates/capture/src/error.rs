@@ -1,5 +1,6 @@
-//! Why a command was not run.
+//! Why a command was not run, and why there is no tunnel.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -43,4 +44,28 @@ impl From<io::Error> for CaptureError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
+}
+
+/// Why there is no tunnel.
+#[derive(Debug)]
+pub struct TunnelError {
+    what: Cow<'static, str>,
+    error: io::Error,
+}
+
+impl fmt::Display for TunnelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.error)
+    }
+}
+
+impl std::error::Error for TunnelError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Makes an error of what has failed.
+pub(crate) fn failed(what: impl Into<Cow<'static, str>>) -> impl FnOnce(io::Error) -> TunnelError {
+    move |error| TunnelError { what: what.into(), error }
 }

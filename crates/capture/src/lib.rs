@@ -31,6 +31,8 @@ mod error;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
+mod kill_switch;
+#[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
 mod network;
@@ -52,13 +54,15 @@ pub use self::command::{CommandSignal, RunningCommand};
 #[cfg(target_os = "linux")]
 pub use self::connections::Connections;
 #[cfg(target_os = "linux")]
-pub use self::error::CaptureError;
+pub use self::error::{CaptureError, TunnelError};
 #[cfg(target_os = "linux")]
 pub use self::kernel::open_tun;
 #[cfg(target_os = "linux")]
+pub use self::kill_switch::KillSwitch;
+#[cfg(target_os = "linux")]
 pub use self::plan::{
-    ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, RESOLVER, RESOLVER_V6,
-    TUNNEL_DEVICE,
+    ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, PROBE_V6, RESOLVER, RESOLVER_V6,
+    TUNNEL_DEVICE, TUNNEL_MARK,
 };
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};
@@ -67,4 +71,4 @@ pub use self::stage::enter_stage;
 #[cfg(target_os = "linux")]
 pub use self::tun::Tun;
 #[cfg(target_os = "linux")]
-pub use self::tunnel::{Tunnel, TunnelConfig, TunnelError};
+pub use self::tunnel::{Tunnel, TunnelConfig};

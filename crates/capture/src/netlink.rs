@@ -42,8 +42,9 @@ pub(crate) enum Verb {
 /// A request.
 #[derive(Debug)]
 pub(crate) struct Message {
-    bytes: Vec<u8>,
-    is_acknowledged: bool,
+    kind: u16,
+    flags: u16,
+    body: Vec<u8>,
 }
 
 impl Message {
@@ -56,39 +57,45 @@ impl Message {
             Verb::Append => REQUEST | ACKNOWLEDGE | CREATE | APPEND,
             Verb::Mark => REQUEST,
         };
-        let mut bytes = vec![0; 4];
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(flags.to_ne_bytes());
-        // The sequence number and the port, which a single socket with requests in turn does not need.
-        bytes.extend([0; 8]);
-        bytes.extend(fixed);
-        Self { bytes, is_acknowledged: verb != Verb::Mark }
+        Self { kind, flags, body: fixed.to_vec() }
     }
 
     /// Adds an attribute.
     pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
-        put(&mut self.bytes, kind, value);
+        put(&mut self.body, kind, value);
         self
     }
 
     /// Adds an attribute with attributes inside.
     pub(crate) fn with_nested(mut self, kind: u16, inside: &Attributes) -> Self {
-        put(&mut self.bytes, kind | NESTED, &inside.0);
+        put(&mut self.body, kind | NESTED, &inside.0);
         self
     }
 
-    fn finished(mut self) -> Vec<u8> {
-        let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
-        if let Some(place) = self.bytes.first_chunk_mut() {
-            *place = length.to_ne_bytes();
-        }
-        pad(&mut self.bytes);
-        self.bytes
+    /// The same, of which the kernel reports a failure alone.
+    pub(crate) fn unacknowledged(mut self) -> Self {
+        self.flags &= !ACKNOWLEDGE;
+        self
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        self.flags & ACKNOWLEDGE != 0
+    }
+
+    fn finished(self) -> Vec<u8> {
+        let length = u32::try_from(HEADER + self.body.len()).unwrap_or(u32::MAX);
+        let mut bytes = length.to_ne_bytes().to_vec();
+        bytes.extend([self.kind, self.flags].map(u16::to_ne_bytes).concat());
+        // The sequence number and the port, which a single socket with requests in turn does not need.
+        bytes.extend([0; 8]);
+        bytes.extend(self.body);
+        pad(&mut bytes);
+        bytes
     }
 }
 
 /// Attributes inside of another one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Attributes(Vec<u8>);
 
 impl Attributes {
@@ -134,7 +141,7 @@ impl Netlink {
     pub(crate) fn request(&self, messages: impl IntoIterator<Item = Message>) -> io::Result<()> {
         let (mut bytes, mut open) = (Vec::new(), 0_usize);
         for message in messages {
-            open += usize::from(message.is_acknowledged);
+            open += usize::from(message.is_acknowledged());
             bytes.extend(message.finished());
         }
         // What is left of answers to a request that failed in its middle is not for this one.

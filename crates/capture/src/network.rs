@@ -34,17 +34,19 @@ const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_TABLE: u16 = 15;
 /// From `linux/fib_rules.h`.
 const TO_TABLE: u8 = 1;
+const GOES_TO: u16 = 1;
 const COMES_FROM: u16 = 3;
 const PRIORITY: u16 = 6;
 const SUPPRESS_PREFIX_LENGTH: u16 = 14;
 const RULE_TABLE: u16 = 15;
+const RULE_ORIGIN: u16 = 21;
 pub(crate) const MAIN_TABLE: u32 = 254;
-const BY_ADMINISTRATOR: u8 = 4;
+/// Who has made a route or rule (`RTPROT_KERNEL`): systemd-networkd removes those of other programs when it starts, but
+/// not those of the kernel, to which nothing else is done.
+const OF_KERNEL: u8 = 2;
 const SCOPE_LINK: u8 = 253;
 const SCOPE_UNIVERSE: u8 = 0;
 const UNICAST: u8 = 1;
-/// The table has no route there; the next rule applies.
-const THROW: u8 = 9;
 /// The loopback device is the first one of each namespace.
 pub(crate) const LOOPBACK: u32 = 1;
 /// Connections that wait to be accepted; the system has a limit of its own.
@@ -76,16 +78,32 @@ fn is_own_route(line: &str) -> bool {
 
 /// Listeners on loopback for IPv4 and, where the system has it, IPv6, and their common port.
 pub(crate) fn listen() -> io::Result<(TcpListener, Option<TcpListener>, u16)> {
-    let v4 = bind(Domain::IPV4, (Ipv4Addr::LOCALHOST, 0).into())?;
+    listen_at(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST, None)
+}
+
+/// As [`listen`], for connections that arrive by a device.
+pub(crate) fn listen_on(device: &str) -> io::Result<(TcpListener, Option<TcpListener>, u16)> {
+    listen_at(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, Some(device))
+}
+
+fn listen_at(
+    v4: Ipv4Addr,
+    v6: Ipv6Addr,
+    device: Option<&str>,
+) -> io::Result<(TcpListener, Option<TcpListener>, u16)> {
+    let v4 = bind(Domain::IPV4, (v4, 0).into(), device)?;
     let port = v4.local_addr()?.port();
-    let v6 = if may_use_v6() { Some(bind(Domain::IPV6, (Ipv6Addr::LOCALHOST, port).into())?) } else { None };
+    let v6 = if may_use_v6() { Some(bind(Domain::IPV6, (v6, port).into(), device)?) } else { None };
     Ok((v4, v6, port))
 }
 
-fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
+fn bind(domain: Domain, address: SocketAddr, device: Option<&str>) -> io::Result<TcpListener> {
     let socket = Socket::new(domain, Type::STREAM, None)?;
     if domain == Domain::IPV6 {
         socket.set_only_v6(true)?;
+    }
+    if let Some(device) = device {
+        socket.bind_device(Some(device.as_bytes()))?;
     }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -95,6 +113,30 @@ fn bind(domain: Domain, address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) fn index_of(device: &str) -> io::Result<u32> {
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     Ok(netdevice::name_to_index(&any, device)?)
+}
+
+/// Whether this host forwards packets that arrive by a device.
+pub(crate) fn forwards_v4(device: &str) -> bool {
+    is_on(&format!("/proc/sys/net/ipv4/conf/{device}/forwarding"))
+}
+
+/// Whether this host forwards IPv6 at all.
+pub(crate) fn forwards_v6() -> bool {
+    is_on("/proc/sys/net/ipv6/conf/all/forwarding")
+}
+
+fn is_on(setting: &str) -> bool {
+    std::fs::read_to_string(setting).is_ok_and(|text| !matches!(text.trim(), "" | "0"))
+}
+
+/// Whether the device has an IPv6 address that is not link-local.
+pub(crate) fn has_wide_v6(device: &str) -> bool {
+    /// In `/proc/net/if_inet6`.
+    const GLOBAL: &str = "00";
+    let list = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|fields| {
+        matches!(fields.as_slice(), [_, _, _, scope, _, name] if *scope == GLOBAL && *name == device)
+    })
 }
 
 pub(crate) fn has_v6() -> bool {
@@ -145,56 +187,59 @@ pub(crate) fn link_up_with(index: u32, mtu: u16) -> Message {
 pub(crate) fn default_route(family: u8, index: u32) -> Message {
     let any =
         if family == V4 { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    route(Verb::Create, MAIN_TABLE, IpNet::new_assert(any, 0), Some(index))
+    route(Verb::Create, MAIN_TABLE, IpNet::new_assert(any, 0), index)
 }
 
-/// A route of a table to a network, by a device; without one the table does not apply to the network (`struct rtmsg`).
-pub(crate) fn route(verb: Verb, table: u32, to: IpNet, device: Option<u32>) -> Message {
+/// A route of a table to a network, by a device (`struct rtmsg`).
+pub(crate) fn route(verb: Verb, table: u32, to: IpNet, device: u32) -> Message {
     let (family, octets) = family_of(to.network());
-    let scope = if family == V4 && device.is_some() { SCOPE_LINK } else { SCOPE_UNIVERSE };
-    let kind = if device.is_some() { UNICAST } else { THROW };
-    let fixed = [family, to.prefix_len(), 0, 0, 0, BY_ADMINISTRATOR, scope, kind, 0, 0, 0, 0];
-    let message = Message::new(NEW_ROUTE, verb, &fixed)
+    let scope = if family == V4 { SCOPE_LINK } else { SCOPE_UNIVERSE };
+    let fixed = [family, to.prefix_len(), 0, 0, 0, OF_KERNEL, scope, UNICAST, 0, 0, 0, 0];
+    Message::new(NEW_ROUTE, verb, &fixed)
         .with(ROUTE_TABLE, &table.to_ne_bytes())
-        .with(ROUTE_DESTINATION, &octets);
-    match device {
-        Some(index) => message.with(DEVICE_INDEX, &index.to_ne_bytes()),
-        None => message,
-    }
+        .with(ROUTE_DESTINATION, &octets)
+        .with(DEVICE_INDEX, &device.to_ne_bytes())
 }
 
 /// A rule that looks into a table; default routes of the table may be left out (`struct fib_rule_hdr`).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) family: u8,
     /// Rules with a lower number come first.
     pub(crate) priority: u32,
+    /// Which packets: those that arrive by this device; those of this host by the loopback device.
+    pub(crate) from: String,
+    /// And go to this network of the family.
+    pub(crate) to: Option<IpNet>,
     pub(crate) table: u32,
     pub(crate) leaves_default_out: bool,
 }
 
 impl Rule {
-    pub(crate) fn create(self) -> Message {
-        self.message(NEW_RULE, Verb::CreateNew)
-    }
-
-    pub(crate) fn delete(self) -> Message {
-        self.message(DELETE_RULE, Verb::Set)
-    }
-
-    fn message(self, kind: u16, verb: Verb) -> Message {
-        let fixed = [self.family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0];
-        let message = Message::new(kind, verb, &fixed)
-            // What this host sends, not what it forwards.
-            .with(COMES_FROM, b"lo\0")
+    pub(crate) fn create(&self) -> Message {
+        let bits = self.to.map_or(0, |to| to.prefix_len());
+        let fixed = [self.family, bits, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0];
+        let mut message = Message::new(NEW_RULE, Verb::CreateNew, &fixed)
+            .with(COMES_FROM, format!("{}\0", self.from).as_bytes())
             .with(PRIORITY, &self.priority.to_ne_bytes())
-            .with(RULE_TABLE, &self.table.to_ne_bytes());
-        if self.leaves_default_out {
-            message.with(SUPPRESS_PREFIX_LENGTH, &0_u32.to_ne_bytes())
-        } else {
-            message
+            .with(RULE_TABLE, &self.table.to_ne_bytes())
+            .with(RULE_ORIGIN, &[OF_KERNEL]);
+        if let Some(to) = self.to {
+            message = message.with(GOES_TO, &family_of(to.network()).1);
         }
+        if self.leaves_default_out {
+            message = message.with(SUPPRESS_PREFIX_LENGTH, &0_u32.to_ne_bytes());
+        }
+        message
     }
+}
+
+/// Deletes one rule of ours with this priority.
+pub(crate) fn delete_rule(family: u8, priority: u32) -> Message {
+    let fixed = [family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    Message::new(DELETE_RULE, Verb::Set, &fixed)
+        .with(PRIORITY, &priority.to_ne_bytes())
+        .with(RULE_ORIGIN, &[OF_KERNEL])
 }
 
 fn family_of(address: IpAddr) -> (u8, Vec<u8>) {

@@ -19,8 +19,13 @@ pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
 /// An address that is always reached by a tunnel: a connection to it shows whether TCP arrives.
 pub const PROBE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
+/// As [`PROBE`], over IPv6.
+pub const PROBE_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 3);
 /// As [`RESOLVER`], over IPv6, for a tunnel.
 pub const RESOLVER_V6: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x77c4, 0x19a2, 0, 0, 0, 0, 2);
+
+/// The mark of packets that a tunnel leaves alone (`SO_MARK`): those of the transport that carries it, and its look-ups.
+pub const TUNNEL_MARK: u32 = 0x4455;
 
 /// The largest MTU of a TUN device, with which no datagram is cut into fragments, which are dropped.
 pub const LARGEST_MTU: u16 = 65_521;

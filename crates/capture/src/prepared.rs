@@ -81,7 +81,7 @@ impl Prepared {
         let (Some(device), Some(v4)) = (descriptors.next(), descriptors.next()) else {
             return Err(io::Error::from(io::ErrorKind::InvalidData).into());
         };
-        let connections = Connections::new(v4, descriptors.next())?;
+        let connections = Connections::new(std::iter::once(v4).chain(descriptors))?;
         Ok(Self { child, channel, connections, tun: Tun::new(device, config.mtu)? })
     }
 

@@ -1,19 +1,20 @@
 //! The traffic of a whole machine instead of a command's.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
 use crate::connections::Connections;
+use crate::error::{TunnelError, failed};
 use crate::kernel;
 use crate::netlink::{Netlink, Verb, ensure};
 use crate::network::{
-    MAIN_TABLE, Rule, V4, V6, address, index_of, link_up_with, listen, route, without_link_local,
+    MAIN_TABLE, Rule, V4, V6, address, delete_rule, forwards_v4, forwards_v6, has_wide_v6, index_of,
+    link_up_with, listen, listen_on, route, set, without_link_local,
 };
-use crate::nftables;
-use crate::plan::{ADDRESS_V4, ADDRESS_V6, PROBE, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE};
+use crate::nftables::redirection::{Redirection, redirect_while_open};
+use crate::plan::{ADDRESS_V4, ADDRESS_V6, PROBE, PROBE_V6, RESOLVER, RESOLVER_V6, TUNNEL_DEVICE};
 use crate::tun::Tun;
 
 /// What goes by the tunnel.
@@ -30,13 +31,16 @@ pub struct TunnelConfig {
     /// Whether queries for names go to [`RESOLVER`] and [`RESOLVER_V6`], whatever name server they are for, as long as
     /// that is not on this machine. Default yes.
     pub resolves_names: bool,
+    /// Interfaces behind which hosts are whose traffic goes by the tunnel, too; by default none. Their TCP connections are
+    /// accepted by this machine, everything else is forwarded, for which the machine has to be a router.
+    pub lans: Vec<String>,
 }
 
 impl Default for TunnelConfig {
     fn default() -> Self {
         let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
         let routes = all.map(|any| IpNet::new_assert(any, 0)).to_vec();
-        Self { mtu: 1500, routes, bypass: Vec::new(), resolves_names: true }
+        Self { mtu: 1500, routes, bypass: Vec::new(), resolves_names: true, lans: Vec::new() }
     }
 }
 
@@ -49,35 +53,13 @@ pub struct Tunnel {
     config: TunnelConfig,
     device: u32,
     netlink: Netlink,
-    /// The port of the listeners.
+    /// The port of the listeners, and of those for each LAN.
     port: u16,
+    lan_ports: Vec<u16>,
     /// Whether IPv6 can be used.
     has_v6: bool,
     /// Keeps the rules of nftables.
     owner: Option<Netlink>,
-}
-
-/// Why there is no tunnel.
-#[derive(Debug)]
-pub struct TunnelError {
-    what: &'static str,
-    error: io::Error,
-}
-
-impl fmt::Display for TunnelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.error)
-    }
-}
-
-impl std::error::Error for TunnelError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-fn failed(what: &'static str) -> impl FnOnce(io::Error) -> TunnelError {
-    move |error| TunnelError { what, error }
 }
 
 impl Tunnel {
@@ -102,9 +84,20 @@ impl Tunnel {
         let netlink = Netlink::open(None).map_err(failed("no netlink socket"))?;
         let (v4, v6, port) = listen().map_err(failed("no port can be opened on loopback"))?;
         let has_v6 = v6.is_some();
-        let tunnel = Self { config, device, netlink, port, has_v6, owner: None };
+        let mut listeners = vec![v4];
+        listeners.extend(v6);
+        let mut lan_ports = Vec::new();
+        for lan in &config.lans {
+            let (v4, v6, port) = listen_on(lan).map_err(failed(format!("no port can be opened on {lan}")))?;
+            listeners.push(v4);
+            listeners.extend(v6);
+            lan_ports.push(port);
+        }
+        let tunnel = Self { config, device, netlink, port, lan_ports, has_v6, owner: None };
         tunnel.configure().map_err(failed("the TUN device cannot be set up"))?;
-        let connections = Connections::new(v4.into(), v6.map(Into::into)).map_err(failed("no runtime"))?;
+        tunnel.config.lans.iter().try_for_each(|lan| check_lan(lan, has_v6))?;
+        let connections =
+            Connections::new(listeners.into_iter().map(Into::into)).map_err(failed("no runtime"))?;
         let tun = Tun::new(descriptor, tunnel.config.mtu).map_err(failed("no runtime"))?;
         Ok((tunnel, connections, tun))
     }
@@ -116,7 +109,9 @@ impl Tunnel {
     pub fn take_over(&mut self) -> Result<(), TunnelError> {
         self.remove_rules();
         let names = self.config.resolves_names.then_some((RESOLVER, RESOLVER_V6));
-        let redirected = nftables::redirect_while_open(self.device, self.port, names);
+        let lans = self.config.lans.iter().cloned().zip(self.lan_ports.iter().copied()).collect();
+        let more = Redirection { name_servers: names, lans };
+        let redirected = redirect_while_open(self.device, self.port, &more);
         self.owner = Some(redirected.map_err(failed(
             "TCP cannot be redirected by nftables (Linux 5.12 with NAT is needed, and no other table inet manyway)",
         ))?);
@@ -136,6 +131,13 @@ impl Tunnel {
         })
     }
 
+    /// Addresses that exist in the tunnel alone, one of each family that this machine uses: a connection to one shows
+    /// whether TCP arrives.
+    pub fn probes(&self) -> Vec<IpAddr> {
+        let v6 = self.has_v6.then_some(PROBE_V6.into());
+        std::iter::once(PROBE.into()).chain(v6).collect()
+    }
+
     /// Whether the device exists.
     pub fn is_there(&self) -> bool {
         index_of(TUNNEL_DEVICE).is_ok_and(|index| index == self.device)
@@ -143,14 +145,10 @@ impl Tunnel {
 
     fn put_back(&self) -> io::Result<bool> {
         let mut was_missing = self.ensure_addresses()?;
-        let own = [RESOLVER.into(), PROBE.into(), IpAddr::V6(RESOLVER_V6)].map(IpNet::from).to_vec();
-        let by_device = Some(self.device);
-        for (networks, device) in
-            [(&own, by_device), (&self.config.routes, by_device), (&self.config.bypass, None)]
-        {
-            for network in networks.iter().filter(|network| network.addr().is_ipv4() || self.has_v6) {
-                was_missing |= ensure(&self.netlink, route(Verb::CreateNew, TABLE, *network, device))?;
-            }
+        let own: [IpAddr; 4] = [RESOLVER.into(), PROBE.into(), RESOLVER_V6.into(), PROBE_V6.into()];
+        let own = own.map(IpNet::from);
+        for network in own.iter().chain(&self.config.routes).filter(|network| self.can_use(network)) {
+            was_missing |= ensure(&self.netlink, route(Verb::CreateNew, TABLE, *network, self.device))?;
         }
         for rule in self.rules() {
             was_missing |= ensure(&self.netlink, rule.create())?;
@@ -158,7 +156,17 @@ impl Tunnel {
         Ok(was_missing)
     }
 
+    fn can_use(&self, network: &IpNet) -> bool {
+        network.addr().is_ipv4() || self.has_v6
+    }
+
     fn configure(&self) -> io::Result<()> {
+        if !self.config.lans.is_empty() {
+            // The device's own settings go with it.
+            for family in ["ipv4", "ipv6"] {
+                set(&format!("/proc/sys/net/{family}/conf/{TUNNEL_DEVICE}/forwarding"), "1");
+            }
+        }
         if self.has_v6 {
             // Where this is refused, packets of neighbour discovery come out of the device and are dropped.
             let _ = self.netlink.request([without_link_local(self.device)]);
@@ -175,28 +183,50 @@ impl Tunnel {
         Ok(was_missing)
     }
 
-    /// More specific routes than default ones come first, then the tunnel; what it leaves out goes as without it.
+    /// What is left out comes first, then more specific routes than default ones, then the tunnel.
     fn rules(&self) -> Vec<Rule> {
-        let families = if self.has_v6 { &[V4, V6][..] } else { &[V4] };
-        let of_family = |family: &u8| {
-            [
-                Rule { family: *family, priority: PRIORITY, table: MAIN_TABLE, leaves_default_out: true },
-                Rule { family: *family, priority: PRIORITY + 1, table: TABLE, leaves_default_out: false },
-            ]
-        };
-        families.iter().flat_map(of_family).collect()
+        let mut rules = Vec::new();
+        for family in [V4, V6].into_iter().filter(|family| *family == V4 || self.has_v6) {
+            for from in std::iter::once("lo").chain(self.config.lans.iter().map(String::as_str)) {
+                let rule = |step, to, table, leaves_default_out| {
+                    let (priority, from) = (PRIORITY + step, from.to_owned());
+                    Rule { family, priority, from, to, table, leaves_default_out }
+                };
+                let bypass = self.config.bypass.iter().filter(|to| to.addr().is_ipv4() == (family == V4));
+                rules.extend(bypass.map(|to| rule(0, Some(*to), MAIN_TABLE, false)));
+                rules.push(rule(1, None, MAIN_TABLE, true));
+                rules.push(rule(2, None, TABLE, false));
+            }
+        }
+        rules
     }
 
     /// Removes the rules, also those that a killed process left.
     fn remove_rules(&self) {
-        for rule in self.rules() {
+        for (family, step) in
+            [V4, V6].into_iter().flat_map(|family| (0..STEPS).map(move |step| (family, step)))
+        {
             for _ in 0..MOST_LEFT {
-                if self.netlink.request([rule.delete()]).is_err() {
+                if self.netlink.request([delete_rule(family, PRIORITY + step)]).is_err() {
                     break;
                 }
             }
         }
     }
+}
+
+/// Checks that packets of the hosts behind an interface are forwarded. That is left to the administrator: a setting of
+/// ours would stay when this process is killed.
+fn check_lan(lan: &str, has_v6: bool) -> Result<(), TunnelError> {
+    let needed = if !(forwards_v4(lan) && forwards_v4(TUNNEL_DEVICE)) {
+        "net.ipv4.ip_forward"
+    } else if has_v6 && has_wide_v6(lan) && !forwards_v6() {
+        "net.ipv6.conf.all.forwarding"
+    } else {
+        return Ok(());
+    };
+    let what = format!("packets of hosts behind {lan} are not forwarded");
+    Err(failed(what)(io::Error::other(format!("`sysctl -w {needed}=1` changes that"))))
 }
 
 impl Drop for Tunnel {
@@ -208,5 +238,7 @@ impl Drop for Tunnel {
 /// The routing table of the tunnel, and the priority of its rules: before that of the main table, 32766.
 const TABLE: u32 = 4455;
 const PRIORITY: u32 = 30_150;
-/// Most rules of one kind that are removed.
-const MOST_LEFT: usize = 16;
+/// Priorities from there on.
+const STEPS: u32 = 3;
+/// Most rules of one priority that are removed.
+const MOST_LEFT: usize = 1024;

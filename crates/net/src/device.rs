@@ -19,6 +19,20 @@ pub enum DeviceBinding {
     },
 }
 
+/// Marks the packets of a socket, so that rules of this machine tell them from others.
+///
+/// # Errors
+/// That needs Linux with `CAP_NET_ADMIN`.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+pub(crate) fn set_mark(socket: &Socket, mark: Option<u32>) -> io::Result<()> {
+    mark.map_or(Ok(()), |mark| socket.set_mark(mark))
+}
+
+#[cfg(any(manyway_portable, not(target_os = "linux")))]
+pub(crate) fn set_mark(_: &Socket, mark: Option<u32>) -> io::Result<()> {
+    mark.map_or(Ok(()), |_| Err(io::ErrorKind::Unsupported.into()))
+}
+
 /// Binds the socket to the interface. Since Linux 5.7 that needs no privilege.
 pub(crate) fn bind_device(socket: &Socket, local: LocalAddress) -> DeviceBinding {
     if local.interface == 0 {

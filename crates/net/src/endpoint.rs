@@ -16,8 +16,7 @@ use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
 use crate::options::{EndpointOptions, Mmsp1Options};
-use crate::resolve;
-use crate::resolve::ResolveError;
+use crate::resolve::{ResolveError, Resolver};
 use crate::ticket::{Host, HostPort, Ticket};
 
 /// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
@@ -66,6 +65,7 @@ pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<Link>>>,
     connection: ConnectionConfig,
+    resolver: Resolver,
     key_log: KeyLog,
     listening: Vec<LocalAddress>,
     accepting: Vec<SocketAddr>,
@@ -81,7 +81,7 @@ impl Endpoint {
     pub fn bind(options: EndpointOptions) -> Result<Self, BindFailure> {
         options.connection.validate().map_err(BindFailure::Config)?;
         options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
-        let connection = options.connection.clone();
+        let (connection, resolver) = (options.connection.clone(), options.resolver());
         let key_log = KeyLog::new(options.key_log);
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
@@ -99,6 +99,7 @@ impl Endpoint {
             commands,
             incoming: tokio::sync::Mutex::new(incoming),
             connection,
+            resolver,
             key_log,
             listening,
             accepting,
@@ -187,7 +188,7 @@ impl Endpoint {
 
     async fn dial(&self, hosts: &[HostPort], dial: Dial) -> Result<Connection, ConnectError> {
         let patience = self.connection.connect_timeout;
-        let found = tokio::time::timeout(patience, resolve::resolve(hosts)).await;
+        let found = tokio::time::timeout(patience, self.resolver.resolve(hosts)).await;
         let remotes = found
             .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
             .map_err(ConnectError::Resolve)?;

@@ -9,6 +9,7 @@ use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, 
 use crate::carriers::CarrierOptions;
 use crate::interfaces::InterfacePolicy;
 use crate::ledger::Ledger;
+use crate::resolve::Resolver;
 use crate::udp::BufferSizes;
 
 /// The local addresses that a client uses.
@@ -153,4 +154,18 @@ pub struct EndpointOptions {
     pub carriers: CarrierOptions,
     /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.
     pub ledger: Option<Arc<dyn Ledger>>,
+    /// Mark of the packets of every socket (`SO_MARK`), by which rules of this machine tell them from those of other
+    /// programs; it needs Linux with `CAP_NET_ADMIN`. Names are looked up by [`Resolver::marked`] then. Default `None`.
+    pub mark: Option<u32>,
+}
+
+impl EndpointOptions {
+    /// Looks up the names of peers.
+    pub(crate) fn resolver(&self) -> Resolver {
+        let policy = match &self.locals {
+            Locals::Interfaces(policy) => policy.clone(),
+            Locals::Fixed(_) => InterfacePolicy::default(),
+        };
+        self.mark.map_or_else(Resolver::default, |mark| Resolver::marked(mark, policy))
+    }
 }

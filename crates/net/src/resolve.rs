@@ -1,5 +1,9 @@
 //! Resolves a server's names to all its addresses.
 
+mod direct;
+mod files;
+mod query;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
@@ -8,11 +12,66 @@ use std::time::Duration;
 
 use manyway_proto::text;
 
+use crate::interfaces::InterfacePolicy;
 use crate::ticket::{Host, HostPort};
 use crate::zone::interface_index;
 
 /// Most addresses that [`resolve`] returns; further ones of a name are dropped.
 pub const MAX_ADDRESSES: usize = 32;
+
+/// How long the system's resolver may take beside look-ups by own sockets.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Looks names up.
+///
+/// ```
+/// use manyway::interfaces::InterfacePolicy;
+/// use manyway::resolve::Resolver;
+///
+/// let of_the_system = Resolver::default();
+/// assert_ne!(of_the_system, Resolver::marked(0x4455, InterfacePolicy::default()));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolver {
+    /// The mark, and the interfaces that lead to name servers.
+    own: Option<(u32, InterfacePolicy)>,
+}
+
+impl Resolver {
+    /// Looks into `/etc/hosts` and then asks the name servers of this host by sockets of its own: with this mark
+    /// (`SO_MARK`), each bound to an interface that the policy allows. The sockets of the system's resolver, which is the
+    /// [default](Self::default), have no mark; it is asked for names without a dot, and for those that are not found
+    /// otherwise.
+    ///
+    /// For a process that routes what other programs send, and has to keep itself out of that. It needs Linux with
+    /// `CAP_NET_ADMIN`.
+    pub fn marked(mark: u32, policy: InterfacePolicy) -> Self {
+        Self { own: Some((mark, policy)) }
+    }
+
+    /// As [`resolve`].
+    ///
+    /// # Errors
+    /// As [`resolve`].
+    pub async fn resolve(&self, hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError> {
+        resolve_by(self, hosts).await
+    }
+
+    /// The addresses of a name.
+    pub(crate) async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let of_the_system =
+            async { Ok(tokio::net::lookup_host((name, port)).await?.map(canonical).collect()) };
+        let Some((mark, policy)) = &self.own else { return of_the_system.await };
+        if name.contains('.') {
+            match direct::look_up(name, *mark, policy).await {
+                Ok(found) => return Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
+                Err(error) => tracing::debug!(%error, "the system's resolver is asked"),
+            }
+        }
+        // Its queries may go where nobody answers.
+        tokio::time::timeout(PATIENCE, of_the_system).await?
+    }
+}
 
 /// Resolves all addresses of the given hosts, each once, IPv6 and IPv4 in turn, so that connection attempts to the
 /// first few try both (RFC 8305, section 4).
@@ -24,6 +83,10 @@ pub const MAX_ADDRESSES: usize = 32;
 /// # Errors
 /// [`ResolveError`] if no address was found at all. A name that fails beside one that resolves is only logged.
 pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError> {
+    resolve_by(&Resolver::default(), hosts).await
+}
+
+async fn resolve_by(resolver: &Resolver, hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError> {
     let mut lookups = tokio::task::JoinSet::new();
     let mut found: Vec<Vec<SocketAddr>> = vec![Vec::new(); hosts.len()];
     let mut failures = Vec::new();
@@ -35,8 +98,8 @@ pub async fn resolve(hosts: &[HostPort]) -> Result<Vec<SocketAddr>, ResolveError
             },
             Host::Ip(address) => slot.push(SocketAddr::new(address.to_canonical(), host.port())),
             Host::Name(name) => {
-                let (name, port) = (name.clone(), host.port());
-                lookups.spawn(async move { (index, look_up(&name, port).await) });
+                let (name, port, resolver) = (name.clone(), host.port(), resolver.clone());
+                lookups.spawn(async move { (index, resolver.look_up(&name, port).await) });
             }
         }
     }
@@ -77,11 +140,6 @@ pub fn socket_address(host: &HostPort) -> io::Result<SocketAddr> {
         io::Error::new(io::ErrorKind::NotFound, format!("this host has no interface {zone:?}"))
     })?;
     Ok(SocketAddrV6::new(*v6, host.port(), 0, index).into())
-}
-
-async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let addresses = tokio::net::lookup_host((name, port)).await?;
-    Ok(addresses.map(canonical).collect())
 }
 
 /// An IPv4-mapped IPv6 address needs an IPv4 socket.

@@ -80,7 +80,7 @@ pub fn signalled() -> impl Future<Output = Signal> {
 /// Whether the parent process had SIGHUP ignored. If the system does not report it, it counts as ignored, so that its
 /// disposition is unchanged.
 #[cfg(unix)]
-fn is_hang_up_ignored() -> bool {
+pub fn is_hang_up_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status");
     status.ok().and_then(|status| ignores_hang_up(&status)).unwrap_or(true)
 }

@@ -1,21 +1,39 @@
-//! A packaged server has no more rights than it needs, and is built from locked dependencies.
+//! A packaged server or tunnel has no more rights than it needs, and is built from locked dependencies.
 
 use super::Finding;
 use super::files::SourceFile;
 
-const UNIT: &str = "packaging/manyway.service";
 const IMAGE: &str = "packaging/Dockerfile";
 const IGNORED: &str = ".dockerignore";
 
-/// Settings that the unit must have, word by word.
-const NEEDED: [&str; 25] = [
+/// A unit of systemd.
+struct Unit {
+    path: &'static str,
+    /// Settings that it must have beside those of every unit, word by word.
+    needed: &'static [&'static str],
+    /// The capabilities that it gives.
+    capabilities: &'static str,
+}
+
+const UNITS: [Unit; 2] = [
+    Unit {
+        path: "packaging/manyway.service",
+        needed: &["StandardOutput=null", "PrivateDevices=yes", "PrivateUsers=yes", "ProcSubset=pid"],
+        capabilities: "",
+    },
+    Unit {
+        path: "packaging/manyway-tunnel@.service",
+        needed: &["DevicePolicy=closed", "DeviceAllow=/dev/net/tun rw", "RestartPreventExitStatus=2 3 5"],
+        capabilities: "CAP_NET_ADMIN",
+    },
+];
+
+/// Settings that every unit must have, word by word.
+const NEEDED: [&str; 21] = [
     "Type=notify",
-    "StandardOutput=null",
     "DynamicUser=yes",
     "StateDirectoryMode=0700",
     "UMask=0077",
-    "CapabilityBoundingSet=",
-    "AmbientCapabilities=",
     "NoNewPrivileges=yes",
     "RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX",
     "RestrictNamespaces=yes",
@@ -28,7 +46,6 @@ const NEEDED: [&str; 25] = [
     "ProtectSystem=strict",
     "ProtectHome=yes",
     "PrivateTmp=yes",
-    "PrivateDevices=yes",
     "ProtectClock=yes",
     "ProtectControlGroups=yes",
     "ProtectKernelLogs=yes",
@@ -45,7 +62,9 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         Some(file) => findings.extend(check(file)),
         None => findings.push(Finding::new(path, 0, "is missing")),
     };
-    with(UNIT, &check_unit);
+    for unit in &UNITS {
+        with(unit.path, &|file| check_unit(unit, file));
+    }
     with(IMAGE, &check_image);
     with(IGNORED, &|file| {
         let needed = [".git", "target"].into_iter();
@@ -55,19 +74,25 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-fn check_unit(file: &SourceFile) -> Vec<Finding> {
+fn check_unit(unit: &Unit, file: &SourceFile) -> Vec<Finding> {
     let lines: Vec<_> = file.lines().map(|(_, line)| line.trim()).collect();
-    let missing = NEEDED.iter().filter(|needed| !lines.contains(needed));
+    let capabilities = RIGHTS.map(|key| format!("{key}{}", unit.capabilities));
+    let needed = NEEDED.iter().chain(unit.needed).copied().chain(capabilities.iter().map(String::as_str));
+    let missing = needed.filter(|needed| !lines.contains(needed));
     let mut findings: Vec<_> =
-        missing.map(|needed| Finding::new(UNIT, 0, format!("lacks the line {needed}"))).collect();
+        missing.map(|needed| Finding::new(unit.path, 0, format!("lacks the line {needed}"))).collect();
     for (number, line) in file.lines() {
-        let gives = ["CapabilityBoundingSet=", "AmbientCapabilities=", "User="];
-        if gives.iter().any(|key| line.strip_prefix(key).is_some_and(|value| !value.is_empty())) {
-            findings.push(Finding::new(UNIT, number, "gives rights that the server does not need"));
+        let gives = |key| line.strip_prefix(key).is_some_and(|value| value != unit.capabilities);
+        // A user of a name of its own is a dynamic one.
+        let is_fixed = line.strip_prefix("User=").is_some_and(|value| !value.starts_with("manyway"));
+        if RIGHTS.into_iter().any(gives) || is_fixed {
+            findings.push(Finding::new(unit.path, number, "gives rights that are not needed"));
         }
     }
     findings
 }
+
+const RIGHTS: [&str; 2] = ["CapabilityBoundingSet=", "AmbientCapabilities="];
 
 /// One instruction of a Dockerfile, joined from its lines.
 struct Instruction {
@@ -189,21 +214,24 @@ mod tests {
 
     #[test]
     fn a_unit_without_a_setting_or_with_rights_is_found() {
-        let good = NEEDED.join("\n");
-        let unit = |text: &str| check_unit(&file(UNIT, text)).len();
-        assert_eq!(unit(&good), 0);
-        for needed in NEEDED {
-            assert_eq!(
-                unit(&good.replacen(&format!("{needed}\n"), "", 1)),
-                usize::from(needed != NEEDED[24])
-            );
+        for unit in &UNITS {
+            let rights = RIGHTS.map(|key| format!("{key}{}", unit.capabilities));
+            let needed = NEEDED.iter().chain(unit.needed).copied().chain(rights.iter().map(String::as_str));
+            let lines: Vec<_> = needed.collect();
+            let findings = |text: &str| check_unit(unit, &file(unit.path, text)).len();
+            let good = lines.join("\n");
+            assert_eq!(findings(&good), 0);
+            for missing in &lines {
+                let others: Vec<_> = lines.iter().filter(|line| *line != missing).copied().collect();
+                assert_eq!(findings(&others.join("\n")), 1, "{missing}");
+            }
+            assert_eq!(findings(&format!("{good}\nAmbientCapabilities=CAP_SYS_ADMIN")), 1);
+            assert_eq!(findings(&format!("{good}\nUser=root")), 1);
         }
-        assert_eq!(unit(&format!("{good}\nAmbientCapabilities=CAP_NET_ADMIN")), 1);
-        assert_eq!(unit(&format!("{good}\nUser=root")), 1);
     }
 
     #[test]
     fn a_missing_file_is_found() {
-        assert_eq!(check(&[]).len(), 3);
+        assert_eq!(check(&[]).len(), 4);
     }
 }

@@ -1,8 +1,8 @@
 //! UDP.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use etherparse::{IpNumber, PacketBuilder, UdpSlice};
+use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder, UdpHeader, UdpSlice};
 
 use super::checksum;
 use super::ip::{Ends, HOP_LIMIT, Invalid, Uncomposable};
@@ -41,7 +41,12 @@ impl<'a> Datagram<'a> {
     /// It is too large, or its ends have different address families; then nothing is appended.
     pub fn compose(&self, packet: &mut Vec<u8>) -> Result<(), Uncomposable> {
         let ip = match (self.source.ip(), self.destination.ip()) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOP_LIMIT),
+            (IpAddr::V4(from), IpAddr::V4(to)) if self.payload.len() <= SMALL => {
+                PacketBuilder::ipv4(from.octets(), to.octets(), HOP_LIMIT)
+            }
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                PacketBuilder::ip(IpHeaders::Ipv4(self.divisible(from, to)?, Ipv4Extensions::default()))
+            }
             (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), HOP_LIMIT),
             _ => return Err(Uncomposable),
         };
@@ -53,8 +58,27 @@ impl<'a> Datagram<'a> {
         })
     }
 
+    /// The header of a packet that routers may fragment. Fragments of several packets are told apart by a number: the
+    /// checksum, which only equal ones, whose fragments are equal, or few others have in common.
+    fn divisible(&self, from: Ipv4Addr, to: Ipv4Addr) -> Result<Ipv4Header, Uncomposable> {
+        let (source, destination) = (from.octets(), to.octets());
+        let header = Ipv4Header {
+            source,
+            destination,
+            time_to_live: HOP_LIMIT,
+            dont_fragment: false,
+            ..Ipv4Header::default()
+        };
+        let (source, destination) = (self.source.port(), self.destination.port());
+        let udp = UdpHeader::with_ipv4_checksum(source, destination, &header, self.payload);
+        Ok(Ipv4Header { identification: udp.map_err(|_| Uncomposable)?.checksum, ..header })
+    }
+
     /// The datagram that answers this one with other bytes.
     pub fn answer<'b>(&self, payload: &'b [u8]) -> Datagram<'b> {
         Datagram { source: self.destination, destination: self.source, payload }
     }
 }
+
+/// Most bytes that any network carries without fragments: those of the least packet of IPv6.
+const SMALL: usize = 1232;

@@ -11,7 +11,7 @@ use crate::network::{
     LOOPBACK, V4, V6, address, default_route, has_v6, index_of, link_up, link_up_with, set,
     without_link_local,
 };
-use crate::nftables;
+use crate::nftables::redirection;
 use crate::plan::{ADDRESS_V4, ADDRESS_V6, DEVICE};
 
 /// Makes the TUN device with addresses and default routes, and sets it and `lo` up.
@@ -51,7 +51,7 @@ pub(super) fn allow_ping(group: u32) {
 /// Listens on loopback, and redirects the TCP connections that would leave by the device.
 pub(super) fn listen() -> Result<(TcpListener, Option<TcpListener>), StepError> {
     let (v4, v6, port) = crate::network::listen().map_err(Step::Listeners.failed())?;
-    let redirected = index_of(DEVICE).and_then(|index| nftables::redirect(index, port));
+    let redirected = index_of(DEVICE).and_then(|index| redirection::redirect(index, port));
     redirected.map_err(Step::Redirection.failed())?;
     Ok((v4, v6))
 }

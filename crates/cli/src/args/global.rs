@@ -210,6 +210,9 @@ pub struct GlobalArgs {
     /// Where and what the user was asked in this run.
     #[arg(skip)]
     pub desk: Desk,
+    /// The mark of all packets to peers and name servers.
+    #[arg(skip)]
+    pub mark: Option<u32>,
     /// Where `manyway status` sees this command.
     #[arg(skip)]
     pub board: Board,

@@ -10,8 +10,8 @@ use ipnet::IpNet;
 #[command(after_help = EXAMPLES)]
 pub struct TunnelArgs {
     /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
-    #[arg(value_name = "TICKET")]
-    pub server: String,
+    #[arg(value_name = "TICKET", required_unless_present = "clear")]
+    pub server: Option<String>,
     /// Only what goes to this network; may be given several times; default everything but networks with a route of their
     /// own, such as that of this machine
     #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
@@ -22,6 +22,16 @@ pub struct TunnelArgs {
     /// Who answers queries for names: the server, whatever name server they are for, or as without a tunnel
     #[arg(long, value_enum, value_name = "WHO", default_value = "server")]
     pub dns: DnsSource,
+    /// For the hosts behind this interface, too, for which this machine is the router; may be given several times
+    #[arg(long = "lan", value_name = "IF")]
+    pub lans: Vec<String>,
+    /// Let nothing go past the tunnel: from its start on, and after its end until --clear or the next tunnel; Ctrl-C and
+    /// SIGTERM alone end the block, too
+    #[arg(long)]
+    pub kill_switch: bool,
+    /// End the block of a tunnel with --kill-switch that did not end by Ctrl-C or SIGTERM
+    #[arg(long, conflicts_with_all = ["server", "routes", "bypass", "dns", "lans", "kill_switch"])]
+    pub clear: bool,
 }
 
 /// Who answers queries for names.
@@ -51,6 +61,8 @@ Examples:
   sudo manyway tunnel @home.ticket
   sudo manyway tunnel home --route 10.1.0.0/16      one network alone
   sudo manyway tunnel home --bypass 203.0.113.0/24  all but one network
+  sudo manyway tunnel home --kill-switch            nothing without the tunnel
+  sudo manyway tunnel home --lan eth1               for hosts behind eth1, too
 
 Needs root, and Linux 5.12. The device, its routes and the redirection go with the process, also when it is killed; \
 routing rules that look into an empty table may stay then, and the next tunnel removes them. No file is changed. \
@@ -58,7 +70,23 @@ Manyway's own packets do not enter the tunnel.";
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn a_server_is_needed_unless_the_block_is_ended() {
+        let parse = |words: &[&str]| Cli::try_parse_from([&["manyway", "tunnel"], words].concat());
+        for good in
+            [&["home"][..], &["home", "--kill-switch", "--lan", "eth1", "--lan", "eth2"], &["--clear"]]
+        {
+            assert!(parse(good).is_ok(), "{good:?}");
+        }
+        for wrong in [&[][..], &["--kill-switch"], &["home", "--clear"], &["--clear", "--lan", "eth1"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn networks_begin_at_their_first_address() {

@@ -151,11 +151,23 @@ async fn check(session: &NetSession, purpose: Purpose) -> Result<(), CommandErro
     }
 }
 
-/// Whether another attempt would end the same way.
+/// Whether another attempt would end the same way. The command line is none of the reasons: it was right for the first
+/// connection, and names in it that are not found now may be found later.
 fn is_final(error: &CommandError) -> bool {
-    error.code.is_interruption()
-        || matches!(error.code, ExitCode::Authentication | ExitCode::Policy | ExitCode::Usage)
+    error.code.is_interruption() || matches!(error.code, ExitCode::Authentication | ExitCode::Policy)
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_found_for_a_while_is_looked_up_again_and_a_refusal_is_final() {
+        let of = |code| is_final(&CommandError::new(code, "a reason"));
+        assert!(![ExitCode::Usage, ExitCode::Unreachable, ExitCode::Failed].into_iter().any(of));
+        assert!([ExitCode::Authentication, ExitCode::Policy, ExitCode::Interrupted].into_iter().all(of));
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use manyway::congestion;
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
-use manyway::resolve::resolve;
+use manyway::resolve::Resolver;
 use manyway::{
     CarrierChoice, ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions,
     Host, HostPort, Ledger, Locals, Wire,
@@ -82,7 +82,11 @@ pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandE
         return Ok(Vec::new());
     }
     let named = |reason: &dyn Display| CommandError::usage(format!("--rendezvous: {reason}"));
-    let found = resolve(&global.rendezvous);
+    let resolver = match global.mark {
+        Some(mark) => Resolver::marked(mark, interface_policy(global)?),
+        None => Resolver::default(),
+    };
+    let found = resolver.resolve(&global.rendezvous);
     let mut addresses =
         tokio::time::timeout(global.connect_timeout(), until_interrupted(async { Ok(found.await) }))
             .await
@@ -159,6 +163,7 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     options.key_log = true;
     options.ledger = ledger(global)?;
     options.locals = Locals::Interfaces(interface_policy(global)?);
+    options.mark = global.mark;
     Ok(options)
 }
 

@@ -1,4 +1,4 @@
-//! Reports the state of the server to a service manager, as `sd_notify(3)` describes it.
+//! Reports the state of a server or a tunnel to a service manager, as `sd_notify(3)` describes it.
 
 use std::ffi::OsStr;
 use std::os::unix::net::UnixDatagram;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 /// The reported state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// Clients can connect.
+    /// Clients can connect, or the tunnel carries traffic.
     Ready,
     /// The server is ending in order.
     Stopping,

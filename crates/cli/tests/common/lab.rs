@@ -259,9 +259,18 @@ impl Namespace {
 
     /// Writes `/etc/hosts` for programs inside.
     pub(crate) fn set_hosts(&self, text: &str) {
+        self.write("hosts", text);
+    }
+
+    /// Names the name server of programs inside.
+    pub(crate) fn set_name_server(&self, address: &str) {
+        self.write("resolv.conf", &format!("nameserver {address}\n"));
+    }
+
+    fn write(&self, name: &str, text: &str) {
         let directory = self.settings();
         std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join("hosts"), text).unwrap();
+        std::fs::write(directory.join(name), text).unwrap();
     }
 
     fn settings(&self) -> PathBuf {

@@ -241,6 +241,50 @@ fn ctrl_c_reaches_the_command_once_and_does_not_end_manyway() {
     assert_eq!(screen.end().0, Some(41));
 }
 
+/// Counts SIGHUP in one file, though it may be ignored at the start, until another one exists.
+const HUPS: &str = "\
+import os, signal, sys, time
+count = 0
+def caught(*_):
+    global count
+    count += 1
+    open(sys.argv[1], 'w').write(str(count))
+signal.signal(signal.SIGHUP, caught)
+print('ready', flush=True)
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.02)
+";
+
+#[test]
+fn a_closed_terminal_is_told_to_the_command_once_and_an_ignored_sighup_not_at_all() {
+    let Some(scene) = Scene::start().filter(|_| have(&[("python3", "--version")])) else { return };
+    let (count, go) = (scene.lab.here().join("count"), scene.lab.here().join("go"));
+    let counted = || std::fs::read_to_string(&count).unwrap_or_default();
+    let shell = |script: &str| {
+        let mut command = scene.lab.client.command("sh");
+        command.args(["-c", script, MANYWAY, "run", &scene.server.ticket, "--", "python3", "-c", HUPS]);
+        command.args([&count, &go]).env("MANYWAY_HOME", scene.lab.here());
+        command
+    };
+    // The shell leads the session; with its end, the system takes the terminal away from it and the others.
+    let screen = AtScreen::start(&shell("\"$0\" \"$@\"; true"), 80);
+    screen.wait_until("the command", |text| text.contains("ready"));
+    drop(screen);
+    wait_until("the signal", || !counted().is_empty());
+    // A second one, passed on by manyway, would come now.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(counted(), "1");
+    std::fs::remove_file(&count).unwrap();
+
+    let ignoring = Running::start(shell("trap '' HUP; exec \"$0\" \"$@\""));
+    ignoring.wait_until("the command", || ignoring.printed().contains("ready"));
+    ignoring.signal("HUP");
+    std::thread::sleep(Duration::from_millis(200));
+    std::fs::write(&go, "").unwrap();
+    ignoring.end().expect(0);
+    assert_eq!(counted(), "");
+}
+
 #[test]
 fn a_command_whose_manyway_was_killed_has_no_way_out() {
     let Some(scene) = Scene::start() else { return };

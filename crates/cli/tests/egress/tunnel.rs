@@ -1,10 +1,14 @@
 //! `manyway tunnel`: all traffic of a machine, which here is a network namespace.
 
-use super::hosts::{HOST, web_hash};
-use super::run::{ASK, ECHO, PING, SIZE, Scene};
-use crate::common::program::{MANYWAY, Running, have, wait_until};
+mod kill_switch;
+mod lan;
 
-/// A [`Scene`](super::run::Scene) whose client is the machine.
+use crate::common::lab::{Family, Lab, Namespace};
+use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
+use crate::egress::hosts::{HOST, serve_web, web_hash};
+use crate::egress::run::{ASK, ECHO, PING, SIZE, Scene};
+
+/// A [`Scene`](crate::egress::run::Scene) whose client is the machine.
 struct Machine(Scene);
 
 impl Machine {
@@ -12,12 +16,16 @@ impl Machine {
         Scene::start().filter(|_| have(&[("python3", "--version")])).map(Self)
     }
 
-    fn start_tunnel(&self) -> Running {
-        self.0.lab.start_client(&["tunnel", &self.0.server.ticket])
+    fn start_tunnel(&self, options: &[&str]) -> Running {
+        self.0.lab.start_client(&[&["tunnel", &self.0.server.ticket], options].concat())
     }
 
     fn tunnel(&self) -> Running {
-        let tunnel = self.start_tunnel();
+        self.tunnel_with(&[])
+    }
+
+    fn tunnel_with(&self, options: &[&str]) -> Running {
+        let tunnel = self.start_tunnel(options);
         tunnel.wait_for("the traffic of this machine goes by manyway-tun");
         tunnel
     }
@@ -34,10 +42,15 @@ impl Machine {
 
     /// Whether a program that knows nothing of Manyway downloads a file of the server's side.
     fn downloads(&self) -> bool {
+        self.downloads_by(&self.0.lab.client, &Scene::url(SIZE))
+    }
+
+    /// Whether such a program at this host does, with these options and URL.
+    fn downloads_by(&self, host: &Namespace, words: &str) -> bool {
         let file = self.0.lab.here().join("page");
         let _ = std::fs::remove_file(&file);
-        let url = Scene::url(SIZE);
-        self.client(&["curl", "-sS", "-m", "10", "-o", file.to_str().unwrap(), &url]);
+        let mut curl = host.command("curl");
+        curl.args(["-sS", "-m", "10", "-o", file.to_str().unwrap()]).args(words.split(' ')).output().unwrap();
         std::fs::read(&file).is_ok_and(|bytes| blake3::hash(&bytes) == web_hash(SIZE))
     }
 }
@@ -65,7 +78,7 @@ fn programs_of_the_machine_reach_the_servers_side_and_manyways_own_packets_stay_
     assert!(sent.trim().parse::<u64>().unwrap() < 100, "{sent}");
     let status = machine.client(&[MANYWAY, "status"]);
     assert!(status.contains("tunnel") && !status.contains("manyway-tun"), "{status}");
-    machine.start_tunnel().end().expect(1).says("another tunnel runs on this machine");
+    machine.start_tunnel(&[]).end().expect(1).says("another tunnel runs on this machine");
 
     tunnel.signal("TERM");
     tunnel.end().expect(0);
@@ -79,10 +92,27 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     let Some(machine) = Machine::start() else { return };
     let tunnel = machine.tunnel();
     let rules = machine.rules();
+    // As those of the kernel they are left alone by systemd-networkd.
+    assert_eq!(machine.client(&["ip", "-d", "rule"]).matches("lookup 4455 proto kernel").count(), rules);
     machine.client(&["ip", "route", "flush", "table", "4455"]);
     machine.client(&["ip", "rule", "del", "table", "4455"]);
     tunnel.wait_for("were removed by another program, and set again");
     assert!(machine.rules() == rules && machine.downloads());
+    machine.client(&["ip", "address", "flush", "dev", "manyway-tun"]);
+    machine.client(&["ip", "link", "set", "manyway-tun", "down"]);
+    wait_until("the routes", || {
+        machine.client(&["ip", "route", "show", "table", "4455"]).contains("default")
+    });
+    assert!(machine.downloads());
+    // One link gets another address, and the other is away for a while, and with it for a moment every network.
+    let client = &machine.0.lab.client;
+    client.ip("link set va2 down");
+    client.ip("address del 10.7.1.1/24 dev va1");
+    client.ip("address add 10.7.1.9/24 dev va1");
+    assert!(machine.downloads());
+    client.ip("link set va1 down");
+    client.ip("link set va2 up");
+    assert!(machine.downloads());
 
     tunnel.signal("KILL");
     wait_until("the end of the device", || !machine.client(&["ip", "link"]).contains("manyway-tun"));
@@ -93,3 +123,72 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     next.end().expect(0);
     assert_eq!(machine.rules(), 0);
 }
+
+#[test]
+fn settings_that_would_make_a_tunnel_fail_in_silence_are_named() {
+    let Some(machine) = Machine::start() else { return };
+    let client = &machine.0.lab.client;
+    client.set("ipv4/conf/all/rp_filter", "1");
+    let refused = machine.start_tunnel(&[]).end().expect(1);
+    refused.says("strict reverse-path filtering is on: sysctl -w net.ipv4.conf.va");
+    client.set("ipv4/conf/all/rp_filter", "2");
+    client.nft(
+        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; }\n}",
+    );
+    machine.start_tunnel(&[]).end().expect(1).says("the addresses ::1 and fd6d:77c4:19a2::1 (see");
+    assert_eq!(machine.rules(), 0);
+}
+
+#[test]
+fn a_server_that_moves_is_found_by_its_name_and_on_port_53_past_the_tunnel() {
+    let Some(lab) = Lab::start(2, Family::V4).filter(|_| have(&[("curl", "-V"), ("python3", "--version")]))
+    else {
+        return;
+    };
+    serve_web(&lab);
+    // The only name server is asked over the second link, and says what is in its file now.
+    lab.client.set_hosts("127.0.0.1 localhost\n");
+    lab.client.set_name_server("10.7.2.2");
+    let zone = lab.there().join("zone");
+    std::fs::write(&zone, "10.7.1.2").unwrap();
+    let mut names = lab.server.command("python3");
+    names.args(["-u", "-c", NAMES, "10.7.2.2", zone.to_str().unwrap()]);
+    let names = Running::start(names);
+    names.wait_until("the name server", || names.printed().contains("ready"));
+
+    let server = serve_at(&lab, "10.7.1.2");
+    let mut machine = Machine(Scene { lab, server });
+    let tunnel = machine.tunnel();
+    assert!(machine.downloads());
+    machine.0.lab.server.ip("addr add 10.7.1.7/24 dev vb1");
+    std::fs::write(&zone, "10.7.1.7").unwrap();
+    let moved = serve_at(&machine.0.lab, "10.7.1.7");
+    std::mem::replace(&mut machine.0.server, moved).stop().expect(0);
+    tunnel.wait_for("connected again");
+    assert!(machine.downloads());
+}
+
+/// Serves at port 53 of this address, always with the same keys, and a ticket that names `moving.test`.
+fn serve_at(lab: &Lab, address: &str) -> Server {
+    lab.server.set_hosts(&format!("{address} moving.test\n"));
+    let listen = format!("{address}:53");
+    let options = ["--egress", "--allow", HOST, "--listen", &listen, "--advertise", "moving.test:53"];
+    let mut command = lab.serving(&lab.there(), &options);
+    command.env("MANYWAY_HOME", lab.there().join("home"));
+    Server::start(command)
+}
+
+/// A name server that knows one IPv4 address, that in a file.
+const NAMES: &str = "\
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], 53))
+print('ready')
+while True:
+    query, source = s.recvfrom(2000)
+    end = query.index(0, 12) + 5
+    is_a = query[end - 4:end - 2] == b'\\0\\1'
+    address = socket.inet_aton(open(sys.argv[2]).read())
+    record = b'\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\1\\0\\4' + address if is_a else b''
+    s.sendto(query[:2] + b'\\x81\\x80\\0\\1' + bytes([0, is_a]) + b'\\0' * 4 + query[12:end] + record, source)
+";

@@ -52,7 +52,7 @@ pub(super) struct Dialled {
 impl Tcp {
     pub(super) fn new(options: &EndpointOptions) -> Self {
         let CarrierOptions { congestion, via, .. } = options.carriers.clone();
-        let settings = Settings { congestion, via };
+        let settings = Settings { congestion, via, mark: options.mark, resolver: options.resolver() };
         let (results, dialled) = mpsc::unbounded_channel();
         Self {
             streams: TcpStreams::new(settings, options.ledger.is_some()),

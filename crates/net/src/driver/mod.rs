@@ -185,7 +185,8 @@ impl Driver {
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
             .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
         let streams = options.connection.streams.clone();
-        let mut sockets = Sockets::new(options.buffers, options.ledger.is_some());
+        let resolver = options.resolver();
+        let mut sockets = Sockets::new(options.buffers, options.mark, options.ledger.is_some());
         let mut tcp = Tcp::new(&options);
         let mut connections = Connections::new(streams, commands, incoming);
         let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
@@ -218,7 +219,7 @@ impl Driver {
             receive_buffer: ReceiveBuffer::new(),
             alarm: Alarm::new(),
             closing: None,
-            rescue: Rescue::new(),
+            rescue: Rescue::new(resolver),
             suspend: SuspendWatch::new(),
             advice,
             standstill: Standstill::default(),

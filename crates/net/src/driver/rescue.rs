@@ -11,7 +11,7 @@ use manyway_proto::ConnectionHandle;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::resolve::resolve;
+use crate::resolve::Resolver;
 use crate::{Host, HostPort};
 
 /// Waits from the loss of the last path, or from the last result, to the next look-up; then the last value repeats.
@@ -29,7 +29,7 @@ type Lookup = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
 pub(super) struct Rescue {
     retries: BTreeMap<ConnectionHandle, Retry>,
     lookups: JoinSet<(ConnectionHandle, Vec<SocketAddr>)>,
-    resolve: fn(Vec<HostPort>) -> Lookup,
+    resolve: Box<dyn Fn(Vec<HostPort>) -> Lookup + Send>,
 }
 
 struct Retry {
@@ -39,12 +39,15 @@ struct Retry {
 }
 
 impl Rescue {
-    pub(super) fn new() -> Self {
-        Self::with(|hosts| Box::pin(async move { resolve(&hosts).await.unwrap_or_default() }))
+    pub(super) fn new(resolver: Resolver) -> Self {
+        Self::with(move |hosts| {
+            let resolver = resolver.clone();
+            Box::pin(async move { resolver.resolve(&hosts).await.unwrap_or_default() })
+        })
     }
 
-    fn with(resolve: fn(Vec<HostPort>) -> Lookup) -> Self {
-        Self { retries: BTreeMap::new(), lookups: JoinSet::new(), resolve }
+    fn with(resolve: impl Fn(Vec<HostPort>) -> Lookup + Send + 'static) -> Self {
+        Self { retries: BTreeMap::new(), lookups: JoinSet::new(), resolve: Box::new(resolve) }
     }
 
     /// Records whether the connection has a working path.

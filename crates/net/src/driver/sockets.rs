@@ -69,6 +69,7 @@ enum Sent {
 pub(super) struct Sockets {
     sockets: Vec<Socket>,
     buffers: BufferSizes,
+    mark: Option<u32>,
     /// Whether the traffic over them is counted.
     counts: bool,
     /// Whether new ones get the port of the first, where it is free.
@@ -106,9 +107,10 @@ impl Denials {
 }
 
 impl Sockets {
-    /// Starts without sockets; later ones request buffers of these sizes, and count their traffic if `counts`.
-    pub(super) fn new(buffers: BufferSizes, counts: bool) -> Self {
-        Self { buffers, counts, ..Self::default() }
+    /// Starts without sockets; later ones request buffers of these sizes, have this mark, and count their traffic if
+    /// `counts`.
+    pub(super) fn new(buffers: BufferSizes, mark: Option<u32>, counts: bool) -> Self {
+        Self { buffers, mark, counts, ..Self::default() }
     }
 
     /// Takes the traffic of all sockets since the last call.
@@ -167,6 +169,7 @@ impl Sockets {
         let bind = |local| {
             let mut options = BindOptions::new(local);
             options.buffers = self.buffers;
+            options.mark = self.mark;
             UdpSocket::bind(&options)
         };
         let common = self.with_common_port(local, listens).and_then(|local| bind(local).ok());
@@ -406,7 +409,7 @@ mod tests {
     /// meanwhile.
     #[tokio::test]
     async fn pending_datagrams_of_a_full_socket_are_dropped_once_the_quota_is_used_up() {
-        let mut sockets = Sockets::new(BufferSizes::default(), true);
+        let mut sockets = Sockets::new(BufferSizes::default(), None, true);
         let here = LocalAddress { interface: 0, address: ([127, 0, 0, 1], 0).into() };
         let from = sockets.bind(here, false).unwrap();
         let to = std::net::UdpSocket::bind(here.address).unwrap();

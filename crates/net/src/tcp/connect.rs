@@ -10,7 +10,8 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::pipe::Pipe;
 use super::{Proxy, RecordStream, tls};
-use crate::device::bind_device;
+use crate::device::{bind_device, set_mark};
+use crate::resolve::Resolver;
 
 /// A connection whose data is not acknowledged for so long is closed by the system.
 #[cfg(target_os = "linux")]
@@ -28,6 +29,10 @@ pub(crate) struct Settings {
     pub(crate) congestion: Option<String>,
     /// Through which connections that this end opens go.
     pub(crate) via: Option<Proxy>,
+    /// The mark of its packets.
+    pub(crate) mark: Option<u32>,
+    /// Looks up the name of the proxy.
+    pub(crate) resolver: Resolver,
 }
 
 /// Connects from a local address, of which port 0 lets the system choose one; through a proxy, if one is set, and with
@@ -41,7 +46,7 @@ pub(crate) async fn connect(
     settings: Settings,
 ) -> io::Result<RecordStream> {
     let through = match &settings.via {
-        Some(proxy) => proxy.resolve(local.address).await?,
+        Some(proxy) => proxy.resolve(local.address, &settings.resolver).await?,
         None => remote,
     };
     let mut stream = match (open(local, through, &settings).await, &settings.via) {
@@ -74,6 +79,7 @@ pub async fn connect_tcp(local: LocalAddress, remote: SocketAddr) -> io::Result<
 async fn open(local: LocalAddress, remote: SocketAddr, settings: &Settings) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
+    set_mark(&socket, settings.mark)?;
     // Without the binding, the address alone chooses the interface, as for UDP.
     let _ = bind_device(&socket, local);
     socket.bind(&local.address.into())?;

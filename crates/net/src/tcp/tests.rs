@@ -97,7 +97,7 @@ async fn the_system_says_what_is_on_its_way() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn congestion_control_is_chosen_by_name_and_an_unknown_one_is_refused_with_advice() {
-    let settings = |name: &str| Settings { congestion: Some(name.to_owned()), via: None };
+    let settings = |name: &str| Settings { congestion: Some(name.to_owned()), ..Settings::default() };
     let (here, _there) = pair(&settings("reno"), false).await;
     assert_eq!(here.congestion(), b"reno");
     let error = Listener::bind(HERE.address, &settings("nonesuch"), None).err().unwrap().to_string();

@@ -10,6 +10,8 @@ use manyway_proto::ConfigError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::resolve::Resolver;
+
 /// Most bytes of the answer's header.
 const MOST_HEADER: usize = 16 * 1024;
 
@@ -36,9 +38,9 @@ impl Proxy {
     ///
     /// # Errors
     /// Its name has none.
-    pub(super) async fn resolve(&self, local: SocketAddr) -> io::Result<SocketAddr> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
-        let mut fitting = found.filter(|address| address.is_ipv4() == local.is_ipv4());
+    pub(super) async fn resolve(&self, local: SocketAddr, resolver: &Resolver) -> io::Result<SocketAddr> {
+        let found = resolver.look_up(&self.host, self.port).await?;
+        let mut fitting = found.into_iter().filter(|address| address.is_ipv4() == local.is_ipv4());
         let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
         fitting.next().ok_or_else(|| io::Error::other(format!("the proxy {self} has no {family} address")))
     }

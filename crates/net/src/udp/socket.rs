@@ -10,7 +10,7 @@ use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::unreachable::{self, Entry, Unreachable};
-use crate::device::{DeviceBinding, bind_device};
+use crate::device::{DeviceBinding, bind_device, set_mark};
 
 /// How to open a [`UdpSocket`].
 #[derive(Debug, Clone)]
@@ -23,12 +23,14 @@ pub struct BindOptions {
     pub buffers: BufferSizes,
     /// Whether the kernel may segment large buffers. Default: where it can.
     pub segmentation: Segmentation,
+    /// Mark of its packets (`SO_MARK`), which needs Linux with `CAP_NET_ADMIN`. Default `None`.
+    pub mark: Option<u32>,
 }
 
 impl BindOptions {
     /// The defaults for an address.
     pub fn new(local: LocalAddress) -> Self {
-        Self { local, buffers: BufferSizes::default(), segmentation: Segmentation::WherePossible }
+        Self { local, buffers: BufferSizes::default(), segmentation: Segmentation::WherePossible, mark: None }
     }
 }
 
@@ -111,6 +113,7 @@ impl UdpSocket {
         if local.address.is_ipv6() {
             socket.set_only_v6(true).map_err(failed(BindStep::Configure))?;
         }
+        set_mark(&socket, options.mark).map_err(failed(BindStep::Configure))?;
         let device = bind_device(&socket, local);
         socket.bind(&local.address.into()).map_err(failed(BindStep::Bind))?;
         enlarge_buffers(&socket, options);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-use manyway::interfaces::{InterfacePolicy, InterfaceWatcher};
+use manyway::interfaces::{Candidate, InterfacePolicy, InterfaceWatcher};
 
 /// The command that makes this host accept packets on an interface that its routes would not choose, if that may be why
 /// no answer arrives there.
@@ -16,13 +16,24 @@ pub(in crate::command) fn advice(interface: &str, local: IpAddr) -> Option<Strin
 
 /// The same for every interface over which a connection to `peers` failed, except for those that the routes choose.
 pub(in crate::command) fn advice_for(policy: &InterfacePolicy, peers: &[SocketAddr]) -> Vec<String> {
-    let Ok(watcher) = InterfaceWatcher::new() else { return Vec::new() };
     let chosen: Vec<IpAddr> = peers.iter().filter_map(|peer| source_towards(*peer)).collect();
-    let selection = watcher.usable(policy, peers);
-    let others = selection.candidates.iter().filter(|it| !chosen.contains(&it.local.address.ip()));
+    let others = candidates(policy, peers).into_iter().filter(|it| !chosen.contains(&it.local.address.ip()));
     let mut commands: Vec<_> = others.filter_map(|it| advice(&it.name, it.local.address.ip())).collect();
     commands.dedup();
     commands
+}
+
+/// As [`advice`] for each address from which a connection goes to `peers`.
+#[cfg(target_os = "linux")]
+pub(in crate::command) fn advice_towards(
+    policy: &InterfacePolicy,
+    peers: &[SocketAddr],
+) -> Vec<Option<String>> {
+    candidates(policy, peers).iter().map(|it| advice(&it.name, it.local.address.ip())).collect()
+}
+
+fn candidates(policy: &InterfacePolicy, peers: &[SocketAddr]) -> Vec<Candidate> {
+    InterfaceWatcher::new().map(|watcher| watcher.usable(policy, peers).candidates).unwrap_or_default()
 }
 
 /// The source address of the route to a peer; nothing is sent.

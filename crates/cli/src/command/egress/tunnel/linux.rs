@@ -4,29 +4,65 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::{Connections, LARGEST_MTU, PROBE, RESOLVER, TUNNEL_DEVICE, Tun, Tunnel, TunnelConfig};
+use manyway_capture::{
+    Connections, KillSwitch, LARGEST_MTU, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun, Tunnel, TunnelConfig,
+};
+use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note};
 use serde_json::json;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{interval, timeout};
+use tokio::time::interval;
 
 use super::super::super::direction::Direction;
-use super::super::super::signal::interrupted;
+use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
-use super::super::listening::{PAUSE, reset};
+use super::super::listening::PAUSE;
+use super::checks::{check_redirection, check_reverse_path};
+use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
+use crate::serving::notify::{Notice, tell};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
-    let (mut tunnel, connections, tun) = Tunnel::open(config(arguments)).map_err(CommandError::failed)?;
+    let Some(server) = &arguments.server else { return clear(global) };
+    let mut guard = None;
+    let ended = tunnel(&marked(global), server, arguments, &mut guard).await;
+    if let Some(guard) = guard {
+        let is_wish = match &ended {
+            Ok(signal) => *signal != Signal::HangUp,
+            Err(error) => error.code == ExitCode::Interrupted,
+        };
+        guard.end(is_wish)?;
+    }
+    ended.map(|_| ExitCode::Ok)
+}
+
+/// Tunnels until a signal, and returns it.
+async fn tunnel(
+    global: &GlobalArgs,
+    server: &str,
+    arguments: &TunnelArgs,
+    guard: &mut Option<Guard>,
+) -> Result<Signal, CommandError> {
+    let config = config(arguments);
+    let (mut tunnel, connections, tun) = Tunnel::open(config.clone()).map_err(CommandError::failed)?;
+    if arguments.kill_switch {
+        *guard = Some(Guard::engage(&config)?);
+    }
     Direction::Both.tell_what_decides(global);
-    let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    let served = serve(global, arguments, &mut tunnel, (&connections, Arc::new(tun)), &bond).await;
+    let bond = Arc::new(EgressBond::start(global, server).await?);
+    let served = serve(global, arguments, (&mut tunnel, guard), (&connections, Arc::new(tun)), &bond).await;
     // First the machine has its own routes again.
     drop(tunnel);
     bond.bond().end("the client is stopping").await;
     served
+}
+
+/// The transport's own packets are marked, so that they stay out of the tunnel.
+fn marked(global: &GlobalArgs) -> GlobalArgs {
+    let mut global = global.clone();
+    global.mark = Some(TUNNEL_MARK);
+    global
 }
 
 fn config(arguments: &TunnelArgs) -> TunnelConfig {
@@ -36,6 +72,7 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
         config.routes.clone_from(&arguments.routes);
     }
     config.bypass.clone_from(&arguments.bypass);
+    config.lans.clone_from(&arguments.lans);
     config.resolves_names = arguments.dns == DnsSource::Server;
     config
 }
@@ -43,13 +80,24 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
 async fn serve(
     global: &GlobalArgs,
     arguments: &TunnelArgs,
-    tunnel: &mut Tunnel,
+    (tunnel, guard): (&mut Tunnel, &mut Option<Guard>),
     (connections, tun): (&Connections, Arc<Tun>),
     bond: &Arc<EgressBond>,
-) -> Result<ExitCode, CommandError> {
-    tunnel.take_over().map_err(CommandError::failed)?;
-    test_itself(connections).await?;
-    announce(global)?;
+) -> Result<Signal, CommandError> {
+    until_interrupted(async {
+        check_reverse_path(global, bond).await?;
+        tunnel.take_over().map_err(CommandError::failed)?;
+        for probe in tunnel.probes() {
+            check_redirection(connections, probe).await?;
+        }
+        Ok(())
+    })
+    .await?;
+    if guard.is_none() {
+        // That of a tunnel before this one.
+        KillSwitch::lift().map_err(CommandError::failed)?;
+    }
+    announce(global, arguments)?;
     let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
     let (rest, kept, stop) = (datagrams(&tun, bond), bond.bond().keep(), interrupted());
@@ -66,23 +114,46 @@ async fn serve(
                 }
             },
             Some(_) = relays.join_next() => {}
-            _ = looks.tick() => match tunnel.restore() {
-                Ok(false) => {}
-                Ok(true) => bond.say("the routes of the tunnel were removed by another program, and set again"),
-                Err(error) if !tunnel.is_there() => {
-                    return Err(CommandError::failed(format!("the device of the tunnel is gone: {error}")));
-                }
-                Err(error) => tracing::warn!(reason = %error, "a route of the tunnel was not set again yet"),
-            },
+            () = networks_changed(guard.as_mut()) => follow(guard.as_mut()),
+            _ = looks.tick() => {
+                follow(guard.as_mut());
+                look_after(tunnel, bond)?;
+            }
             never = &mut rest => match never {},
             error = &mut kept => return Err(error),
             signal = &mut stop => {
                 if !global.quiet {
                     note(&format!("{}: closing", signal.name()));
                 }
-                return Ok(ExitCode::Ok);
+                return Ok(signal);
             }
         }
+    }
+}
+
+/// Puts back what other programs have removed.
+fn look_after(tunnel: &Tunnel, bond: &EgressBond) -> Result<(), CommandError> {
+    match tunnel.restore() {
+        Ok(false) => {}
+        Ok(true) => bond.say("the routes of the tunnel were removed by another program, and set again"),
+        Err(error) if !tunnel.is_there() => {
+            return Err(CommandError::failed(format!("the device of the tunnel is gone: {error}")));
+        }
+        Err(error) => tracing::warn!(reason = %error, "a route of the tunnel was not set again yet"),
+    }
+    Ok(())
+}
+
+async fn networks_changed(guard: Option<&mut Guard>) {
+    match guard {
+        Some(guard) => guard.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn follow(guard: Option<&mut Guard>) {
+    if let Some(guard) = guard {
+        guard.follow();
     }
 }
 
@@ -92,35 +163,19 @@ fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
     if is_query { SocketAddr::from((RESOLVER, DNS)) } else { destination }
 }
 
-/// Connects to an address that exists in the tunnel alone: what this host's own firewall drops would be missed in silence.
-async fn test_itself(connections: &Connections) -> Result<(), CommandError> {
-    let probe = SocketAddr::from((PROBE, PROBE_PORT));
-    let arrived = async {
-        loop {
-            match connections.accept().await {
-                Ok((_, destination)) if destination == probe => return,
-                // The program may try again.
-                Ok((socket, _)) => reset(socket),
-                Err(_) => tokio::time::sleep(PAUSE).await,
-            }
-        }
-    };
-    let both = async { tokio::join!(TcpStream::connect(probe), arrived) };
-    match timeout(TEST, both).await {
-        Ok(_) => Ok(()),
-        Err(_) => Err(CommandError::failed(
-            "connections of this machine do not arrive in the tunnel: its firewall has to accept TCP from and to the \
-             addresses 127.0.0.1 and 198.18.0.1 (see `nft list ruleset`)",
-        )),
-    }
-}
-
-fn announce(global: &GlobalArgs) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<(), CommandError> {
+    tell(Notice::Ready);
     if global.json {
         return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
     }
     if !global.quiet {
         note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
+        for lan in &arguments.lans {
+            note(&format!(
+                "that of hosts behind {lan} does, too; a firewall has to accept their connections (`ct status dnat`), and \
+                 to forward between {lan} and {TUNNEL_DEVICE}"
+            ));
+        }
     }
     Ok(())
 }
@@ -129,8 +184,5 @@ fn announce(global: &GlobalArgs) -> Result<(), CommandError> {
 const MOST: usize = 4096;
 /// How often routes and rules are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a connection of the machine to itself may take.
-const TEST: Duration = Duration::from_secs(3);
-const PROBE_PORT: u16 = 9;
 /// Port of DNS.
 const DNS: u16 = 53;

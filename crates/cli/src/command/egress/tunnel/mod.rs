@@ -1,6 +1,10 @@
 //! `manyway tunnel`: the traffic of the whole machine.
 
 #[cfg(target_os = "linux")]
+mod checks;
+#[cfg(target_os = "linux")]
+mod guard;
+#[cfg(target_os = "linux")]
 mod linux;
 
 use manyway_terminal::{CommandError, ExitCode};

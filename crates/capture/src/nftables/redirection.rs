@@ -1,0 +1,95 @@
+//! Passes TCP and queries for names to this process:
+//!
+//! ```text
+//! table inet manyway {
+//!     chain output {
+//!         type nat hook output priority -100;
+//!         oif "manyway0" meta l4proto tcp redirect to :PORT
+//!     }
+//! }
+//! ```
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::expressions::{
+    Rule, accept, all, arrives_by_name, does_not_leave_by, is_for_another_host, is_marked, is_of, is_tcp,
+    is_tcp_query, is_udp_query, leaves_by, redirect_to, route_leads_to, translate_to,
+};
+use super::{Chain, Hook, commit, open, table};
+use crate::netlink::Netlink;
+use crate::network::{LOOPBACK, V4, V6};
+use crate::plan::TUNNEL_MARK;
+
+const TABLE: &[u8] = b"manyway\0";
+const OUTPUT: &[u8] = b"output\0";
+const ARRIVING: &[u8] = b"prerouting\0";
+/// The table goes with the socket that made it (`NFT_TABLE_F_OWNER`, Linux 5.12).
+const OWNED: u32 = 2;
+
+/// Redirects each TCP connection that would leave by this device to a port of the loopback device. What does not leave
+/// by it, such as connections to 127.0.0.1, is not touched. The rule stays.
+pub(crate) fn redirect(device: u32, port: u16) -> io::Result<()> {
+    commit(&open()?, table(TABLE, 0, &[sent(vec![tcp_to(device, port)])]))
+}
+
+/// What is redirected beside the TCP of this host that would leave by a device.
+#[derive(Debug)]
+pub(crate) struct Redirection {
+    /// Whither DNS queries over UDP go that leave this host; those over TCP go to the ports. Without name servers they are
+    /// not touched.
+    pub(crate) name_servers: Option<(Ipv4Addr, Ipv6Addr)>,
+    /// Devices behind which hosts are, and the port for their connections: what they send to another host, and what this
+    /// one would send by the device.
+    pub(crate) lans: Vec<(String, u16)>,
+}
+
+/// As [`redirect`], and more. Packets with [`TUNNEL_MARK`] are left alone.
+///
+/// The rules go when the result is dropped, also when this process is killed.
+pub(crate) fn redirect_while_open(device: u32, port: u16, more: &Redirection) -> io::Result<Netlink> {
+    let netlink = open()?;
+    let mut output = vec![all([is_marked(TUNNEL_MARK), accept()])];
+    if let Some(servers) = more.name_servers {
+        output.extend(queries(&does_not_leave_by(LOOPBACK), servers, port));
+    }
+    output.push(tcp_to(device, port));
+    let mut chains = vec![sent(output)];
+    if !more.lans.is_empty() {
+        let rules = more.lans.iter().flat_map(|(lan, port)| of_lan(lan, device, *port, more.name_servers));
+        chains.push(Chain { name: ARRIVING, hook: Some(Hook::ARRIVING), rules: rules.collect() });
+    }
+    commit(&netlink, table(TABLE, OWNED, &chains))?;
+    Ok(netlink)
+}
+
+fn of_lan(lan: &str, device: u32, port: u16, name_servers: Option<(Ipv4Addr, Ipv6Addr)>) -> Vec<Rule> {
+    let arrives = arrives_by_name(lan);
+    let mut rules = Vec::new();
+    if let Some(servers) = name_servers {
+        rules.extend(queries(&all([arrives.clone(), is_for_another_host()]), servers, port));
+    }
+    rules.push(all([arrives, is_tcp(), route_leads_to(device), redirect_to(port)]));
+    rules
+}
+
+fn sent(rules: Vec<Rule>) -> Chain {
+    Chain { name: OUTPUT, hook: Some(Hook::SENT), rules }
+}
+
+/// TCP that would leave by a device, to a port of this host.
+fn tcp_to(device: u32, port: u16) -> Rule {
+    all([leaves_by(device), is_tcp(), redirect_to(port)])
+}
+
+/// Queries for names to other name servers.
+fn queries(condition: &Rule, (v4, v6): (Ipv4Addr, Ipv6Addr), port: u16) -> [Rule; 3] {
+    let udp = |family, address: &[u8]| {
+        all([condition.clone(), is_of(family), is_udp_query(), translate_to(family, address)])
+    };
+    [
+        udp(V4, &v4.octets()),
+        udp(V6, &v6.octets()),
+        all([condition.clone(), is_tcp_query(), redirect_to(port)]),
+    ]
+}
