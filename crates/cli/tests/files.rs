@@ -234,7 +234,7 @@ fn a_server_creates_the_directory_that_it_is_to_fill() {
     server.wait_for("created directory incoming/deep");
     assert!(place.here().join("incoming/deep").is_dir());
     place
-        .run(&["serve", "--read-only", "--dir", "nothere"])
+        .run(&["serve", "--read-only", "--listen", "127.0.0.1:0", "--dir", "nothere"])
         .expect(1)
         .says("no such file or directory: nothere");
 }
