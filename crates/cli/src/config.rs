@@ -272,9 +272,8 @@ impl ServeSettings {
         if arguments.allow.is_empty() {
             arguments.allow = allow.into_iter().map(|net| net.0).collect();
         }
-        if arguments.deny.is_empty() {
-            arguments.deny = deny.into_iter().map(|net| net.0).collect();
-        }
+        // What either denies is denied.
+        arguments.deny.extend(deny.into_iter().map(|net| net.0));
         if arguments.cert.is_none() {
             arguments.cert = cert.map(path);
             arguments.key = key.map(path);
@@ -367,6 +366,9 @@ key = "key.pem"
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
+        let cli = applied(ALL, &["serve", "--allow", "10.2.0.0/16", "--deny", "10.2.2.0/24"]);
+        assert_eq!(serve_of(&cli).allow, ["10.2.0.0/16".parse().unwrap()]);
+        assert_eq!(serve_of(&cli).deny, ["10.2.2.0/24", "10.1.2.0/24"].map(|net| net.parse().unwrap()));
         assert_eq!(serve.cert.as_deref(), Some(Path::new("/etc/chain.pem")));
         assert_eq!(serve.key.as_deref(), Some(Path::new("/etc/x/key.pem")));
     }

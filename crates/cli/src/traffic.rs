@@ -73,7 +73,7 @@ impl TrafficRule {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Fields {
-    proto: Option<Proto>,
+    proto: Option<Protocol>,
     #[serde(default, deserialize_with = "number_or_text")]
     port: Option<Ports>,
     #[serde(default, deserialize_with = "number_or_text")]
@@ -87,13 +87,6 @@ struct Fields {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Proto {
-    Tcp,
-    Udp,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
 enum ClassName {
     Interactive,
     Deadline,
@@ -103,11 +96,9 @@ enum ClassName {
 impl TryFrom<Fields> for TrafficRule {
     type Error = &'static str;
 
-    fn try_from(Fields { proto, port, to, dscp, class, lifetime }: Fields) -> Result<Self, Self::Error> {
-        let protocol = proto.map(|proto| match proto {
-            Proto::Tcp => Protocol::Tcp,
-            Proto::Udp => Protocol::Udp,
-        });
+    fn try_from(
+        Fields { proto: protocol, port, to, dscp, class, lifetime }: Fields,
+    ) -> Result<Self, Self::Error> {
         let class = class.map(|class| match class {
             ClassName::Interactive => Urgency::Interactive,
             ClassName::Deadline => Urgency::Deadline,

@@ -47,8 +47,8 @@ impl Datagram {
         payload: &[u8],
     ) -> Bytes {
         let mut bytes = Vec::with_capacity(payload.len() + USUAL_OVERHEAD);
-        let its_own = if address.is_some() { OF_ITS_OWN } else { 0 };
-        bytes.push(its_own | if error.is_some() { ERROR } else { 0 });
+        let has_destination = if address.is_some() { HAS_DESTINATION } else { 0 };
+        bytes.push(has_destination | if error.is_some() { ERROR } else { 0 });
         bytes.extend_from_slice(&number.to_be_bytes());
         if let Some(address) = address {
             address.encode(&mut bytes);
@@ -66,11 +66,11 @@ impl Datagram {
         let mut fields = Fields::new(message);
         let form = fields.u8("form of a datagram")?;
         let number = u32::from_be_bytes(fields.array("number of a datagram")?);
-        if form > (OF_ITS_OWN | ERROR) {
+        if form > (HAS_DESTINATION | ERROR) {
             return Err(CodecError::Value { field: "form of a datagram", value: form.into() });
         }
-        let is_its_own = form & OF_ITS_OWN != 0;
-        let address = is_its_own.then(|| Destination::decode(&mut fields)).transpose()?;
+        let has_destination = form & HAS_DESTINATION != 0;
+        let address = has_destination.then(|| Destination::decode(&mut fields)).transpose()?;
         let error = (form & ERROR != 0).then(|| fields.u8("reason of an error")).transpose()?;
         if error == Some(0) {
             return Err(CodecError::Value { field: "reason of an error", value: 0 });
@@ -86,7 +86,7 @@ impl Datagram {
 }
 
 // Bits of the form.
-const OF_ITS_OWN: u8 = 1;
+const HAS_DESTINATION: u8 = 1;
 const ERROR: u8 = 2;
 /// Form, number, port, kind and an IPv6 address.
 const USUAL_OVERHEAD: usize = 24;

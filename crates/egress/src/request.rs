@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::answer::{Reason, Refusal};
 use crate::codec::{CodecError, Fields};
 use crate::destination::{Destination, decode_ip, encode_ip};
 use crate::treatment::Treatment;
@@ -105,6 +106,17 @@ pub enum Unknown {
     Version(u8),
     /// A kind of request.
     Request(u8),
+}
+
+// egress 1.4
+impl From<Unknown> for Refusal {
+    fn from(unknown: Unknown) -> Self {
+        let text = match unknown {
+            Unknown::Version(version) => format!("version {version}; this side speaks version {VERSION}"),
+            Unknown::Request(kind) => format!("request {kind}"),
+        };
+        Self::with_text(Reason::Unsupported, text)
+    }
 }
 
 impl Request {

@@ -198,6 +198,55 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
     assert_eq!(next(&mut receiver).await, ("answer".to_owned(), Some(resolver.to_string())));
 }
 
+// egress 8.8
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_new_flow_is_answered_at_once_though_the_first_name_server_is_dead_and_hears_of_it_when_all_are() {
+    let (second, _) = socket("127.0.0.1").await;
+    let dead = async || socket("127.0.0.1").await.0.local_addr().unwrap();
+    let serve = |servers: Vec<SocketAddr>| {
+        let names = Names { servers, ..Names::default() };
+        serve_flows(gateway(&[], GatewayConfig::default(), names)).0
+    };
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+    // ICMP tells of the first kind, sending itself of the other: without the right to broadcast it is forbidden.
+    for first in [dead().await, SocketAddr::from(([255, 255, 255, 255], 53))] {
+        let servers = vec![first, second.local_addr().unwrap()];
+        let client = serve(servers);
+        for _ in 0..2 {
+            let (mut sender, mut receiver) =
+                open_flow(&client, FlowKind::Udp, Some(&resolver), Treatment::default()).await.unwrap();
+            sender.send(None, b"\x00\x01question").unwrap();
+            let (question, source) = receive(&second).await;
+            assert_eq!(question, b"\x00\x01question");
+            second.send_to(b"\x00\x01answer", source).await.unwrap();
+            assert_eq!(next(&mut receiver).await, ("\0\x01answer".to_owned(), None));
+        }
+    }
+    let client = serve(vec![dead().await, dead().await]);
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, Some(&resolver), Treatment::default()).await.unwrap();
+    sender.send(None, b"\x00\x01question").unwrap();
+    assert_eq!(next_error(&mut receiver).await, (Reason::Refused, None));
+}
+
+// egress 8.3, 8.9
+#[tokio::test]
+async fn a_program_hears_why_its_datagrams_do_not_reach_a_name() {
+    let names = Names::of("private.test", &[&["10.1.2.3"]]);
+    let (client, _, _) = serve_flows(gateway(&[], GatewayConfig::default(), names));
+    let (mut sender, mut receiver) =
+        open_flow(&client, FlowKind::Udp, None, Treatment::default()).await.unwrap();
+    for (name, expected) in [("private.test", Reason::Forbidden), ("unknown.test", Reason::NameNotFound)] {
+        let name = Destination::parse(name, 80).unwrap();
+        // The first waits for the look-up, the other does not.
+        for _ in 0..2 {
+            sender.send(Some(&name), b"lost").unwrap();
+            assert_eq!(next_error(&mut receiver).await, (expected, Some(name.to_string())));
+        }
+    }
+}
+
 // egress 8.3
 #[tokio::test]
 async fn a_look_up_that_takes_long_stops_no_other_datagrams_of_its_flow() {

@@ -50,7 +50,8 @@ pub struct ForwardRule {
 }
 
 /// A transport protocol of programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// Connections of TCP.
     Tcp,

@@ -46,14 +46,15 @@ pub struct ServeArgs {
     /// The private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Let programs of clients reach the internet through this server, over TCP, UDP and ping (`manyway proxy`, `forward`,
-    /// `run`, `pipe`)
+    /// Let programs of clients reach the internet through this server: TCP, UDP, ICMP echo (`proxy`, `forward`, `run`,
+    /// `tunnel`, `pipe`)
     #[arg(long)]
     pub egress: bool,
-    /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be given several times
+    /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be repeated
     #[arg(long, value_name = "NET[:PORTS]")]
     pub allow: Vec<NetPorts>,
-    /// With --egress, never to this network, whatever --allow says; may be given several times
+    /// With --egress, never to this network, whatever --allow says; 0.0.0.0/0 does not cover IPv6, and a denial of some ports
+    /// does not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
     /// Keep nothing: a new key and a new ticket that are good until this server ends

@@ -78,11 +78,12 @@ fn datagrams_of_a_command_reach_the_servers_side_and_its_resolver_is_inside_the_
     });
     echo.wait_until("its port", || !echo.printed().is_empty());
     let port = echo.printed().trim().to_owned();
-    // An allowed destination, a port where nothing listens, a forbidden one, and the name server that the namespace names.
+    // An allowed destination, also behind a forbidden one, a port where nothing listens, a forbidden one, and the name
+    // server that the namespace names.
     let done = scene.run(&["python3", "-c", ASK, HOST, &port]).end();
     assert_eq!(
         (done.code, done.out.as_str()),
-        (Some(0), "HELLO\nrefused\nforbidden\nnameserver 198.18.0.2\n"),
+        (Some(0), "HELLO\nHELLO\nrefused\nforbidden\nnameserver 198.18.0.2\n"),
         "{done:?}"
     );
 }
@@ -98,19 +99,22 @@ while True:
     s.sendto(text.upper(), source)
 ";
 
-/// Asks the first destination until it answers, and others until the kernel reports that they refuse, or are forbidden.
+/// Asks the first destination until it answers, again from sockets that send to a forbidden one before, and others until the
+/// kernel reports that they refuse, or are forbidden.
 pub(super) const ASK: &str = "\
 import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(0.2)
 end = time.time() + 20
-while time.time() < end:
-    s.sendto(b'hello', (sys.argv[1], int(sys.argv[2])))
-    try:
-        print(s.recv(100).decode())
-        break
-    except TimeoutError:
-        pass
+for before in (), ('10.9.0.2',):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(2)
+    while time.time() < end:
+        for host in (*before, sys.argv[1]):
+            s.sendto(b'hello', (host, int(sys.argv[2])))
+        try:
+            print(s.recv(100).decode())
+            break
+        except TimeoutError:
+            pass
 for host, expected in ((sys.argv[1], 'refused'), ('10.9.0.2', 'forbidden')):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.settimeout(0.2)
@@ -157,6 +161,11 @@ fn ping_reaches_hosts_over_ipv4_and_ipv6_and_hears_of_errors_unless_the_system_o
         "7 content, 8 content\n7 content, 8 content\nNo route to host\nNo route to host\nNo route to host\n";
     assert_eq!((done.code, done.out.as_str()), (Some(0), expected), "{done:?}");
 
+    // One socket asks a forbidden host before another, as fping does.
+    let done =
+        lab.start_client(&["run", &server.ticket, "--", "python3", "-c", PING_BOTH, "10.10.0.1", HOST]).end();
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "10.9.0.1\n"), "{done:?}");
+
     // In the same scene: a datagram that its program marks as a call.
     lab.start_client(&["run", &server.ticket, "--", "python3", "-c", CALL, HOST]).end().expect(0);
     server.running.wait_for("class: Some(Interactive)");
@@ -177,6 +186,18 @@ for _ in range(50):
         pass
     except ConnectionRefusedError:
         break
+else:
+    sys.exit(1)
+";
+
+/// Sends an echo request to each host from one socket, and prints who replies first.
+const PING_BOTH: &str = "\
+import socket, struct, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+s.settimeout(10)
+for host in sys.argv[1:]:
+    s.sendto(struct.pack('!BBHHH', 8, 0, 0, 0, 1), (host, 0))
+print(s.recvfrom(100)[1][0])
 ";
 
 /// Sends two echo requests to each host, and prints the replies, or the error that the kernel reports.

@@ -68,7 +68,11 @@ fn programs_of_the_machine_reach_the_servers_side_and_manyways_own_packets_stay_
     });
     echo.wait_until("its port", || !echo.printed().is_empty());
     let port = echo.printed().trim().to_owned();
-    assert!(machine.client(&["python3", "-c", ASK, HOST, &port]).starts_with("HELLO\nrefused\nforbidden\n"));
+    assert!(
+        machine
+            .client(&["python3", "-c", ASK, HOST, &port])
+            .starts_with("HELLO\nHELLO\nrefused\nforbidden\n")
+    );
     for network in [&machine.0.lab.server, &machine.0.lab.client] {
         network.set("ipv4/ping_group_range", "0 2147483647");
     }

@@ -29,7 +29,7 @@ pub enum Class {
     Reserved,
     /// An address of the server itself.
     Own,
-    /// The administrator denied it, wherever it is.
+    /// An address that the administrator denied, of whatever other class.
     Denied,
 }
 

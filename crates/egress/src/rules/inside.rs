@@ -9,6 +9,8 @@ pub(super) fn inside(address: IpAddr) -> Vec<Ipv4Addr> {
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|at| v6.octets().get(at).copied().unwrap_or(0)));
     let last = at([12, 13, 14, 15]);
     match v6.segments() {
+        // Unspecified and loopback addresses.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Vec::new(),
         // NAT64 (RFC 6052, section 2.2): the well-known prefix, and prefixes of 48, 56, 64 and 96 bits of one's own.
         [0x64, 0xff9b, 1, ..] => vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last],
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => vec![last],

@@ -35,8 +35,8 @@ impl Rules {
 
     /// Denies destinations, also those that an opening covers. A denied IPv4 address is denied inside IPv6 addresses, too.
     #[must_use]
-    pub fn deny(mut self, denials: Vec<NetPorts>) -> Self {
-        self.denials = denials;
+    pub fn deny(mut self, denials: impl IntoIterator<Item = NetPorts>) -> Self {
+        self.denials.extend(denials);
         self
     }
 
@@ -67,11 +67,12 @@ impl Rules {
         if self.openings.iter().any(|opening| opening.contains(address)) {
             return Ok(());
         }
-        match class {
-            Some(class) => Err(class),
-            None if self.own.contain(address.ip().to_canonical()) => Err(Class::Own),
-            None => Ok(()),
+        if let Some(class) = class {
+            return Err(class);
         }
+        let ip = address.ip().to_canonical();
+        let is_own = self.own.contain(ip) || inside(ip).into_iter().any(|v4| self.own.contain(v4.into()));
+        if is_own { Err(Class::Own) } else { Ok(()) }
     }
 }
 
@@ -104,6 +105,8 @@ mod tests {
         let rules = rules(&[]);
         assert_eq!(check(&rules, "9.1.2.3:80"), Some(Class::Own));
         assert_eq!(check(&rules, "[::ffff:9.1.2.3]:80"), Some(Class::Own));
+        assert_eq!(check(&rules, "[64:ff9b::9.1.2.3]:80"), Some(Class::Own));
+        assert_eq!(check(&rules, "[64:ff9b::9.1.2.4]:80"), None);
         assert_eq!(check(&rules, "9.1.2.4:80"), None);
     }
 
@@ -158,6 +161,17 @@ mod tests {
         ] {
             assert_eq!(check(&rules, address), expected, "{address}");
         }
+    }
+
+    // egress 5.10
+    #[test]
+    fn denials_add_up_and_all_of_ipv4_does_not_cover_the_loopback_address_of_ipv6() {
+        let deny = |rules: Rules, net: &str| rules.deny([net.parse().unwrap()]);
+        let rules = deny(deny(rules(&["::1", "10.0.0.0/8"]), "0.0.0.0/0"), "2620:fe::/48");
+        assert_eq!(check(&rules, "10.1.1.1:22"), Some(Class::Denied));
+        assert_eq!(check(&rules, "[2620:fe::fe]:53"), Some(Class::Denied));
+        assert_eq!(check(&rules, "[::1]:22"), None);
+        assert!(!rules.denies("[::]:53".parse().unwrap()));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::Gateway;
 use super::resolve::DNS;
 use super::shared::{GatewayConfig, Shared};
 use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
+use super::usual::{Failure, Usual};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
@@ -22,7 +23,7 @@ use crate::error::{EgressError, RequestError};
 use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
-use crate::request::{FlowKind, Request, Unknown, VERSION};
+use crate::request::{FlowKind, Request};
 use crate::treatment::Treatment;
 
 impl Gateway {
@@ -157,10 +158,7 @@ async fn request_of(
                         | Request::Listen { .. }
                         | Request::Incoming { .. },
                     ) => "this request needs a stream of bytes".to_owned(),
-                    Err(Unknown::Request(kind)) => format!("request {kind}"),
-                    Err(Unknown::Version(version)) => {
-                        format!("version {version}; this side speaks version {VERSION}")
-                    }
+                    Err(unknown) => return Err(Refusal::from(unknown).into()),
                 };
                 return Err(Refusal::with_text(Reason::Unsupported, text).into());
             }
@@ -211,14 +209,11 @@ struct Remote<'a> {
     sockets: Sockets,
     sender: FlowSender,
     errors: ErrorLimit,
-    /// Where datagrams without an address go: to one address, or to one of several name servers.
-    usual: Vec<SocketAddr>,
-    /// Datagrams to them since one of them answered.
-    unanswered: usize,
+    usual: Usual,
     /// Where the client sent to; only those may answer (RFC 4787, section 5).
     peers: BTreeMap<SocketAddr, Peer>,
-    /// What named hosts are; `None` is one that was not found, or is forbidden.
-    names: BTreeMap<Destination, Option<SocketAddr>>,
+    /// What named hosts are, or why nothing is sent to them.
+    names: BTreeMap<Destination, Result<SocketAddr, Reason>>,
     /// The look-up of a named host that is under way.
     lookup: Option<Lookup<'a>>,
 }
@@ -229,6 +224,22 @@ struct Peer {
     last: Instant,
     /// Whether the client asked for the resolver, and knows no address of it.
     is_resolver: bool,
+}
+
+/// What the client calls an address.
+enum Known {
+    /// The destination of the flow.
+    Usual,
+    As(Destination),
+}
+
+impl Known {
+    fn address(&self) -> Option<&Destination> {
+        match self {
+            Self::Usual => None,
+            Self::As(destination) => Some(destination),
+        }
+    }
 }
 
 /// Finds the address of the destination of the flow, and keeps what arrives meanwhile.
@@ -269,9 +280,12 @@ struct Lookup<'a> {
 }
 
 /// Waits for the look-up that is under way; without one, for ever.
-async fn looked_up(lookup: &mut Option<Lookup<'_>>) -> Option<SocketAddr> {
+async fn looked_up(lookup: &mut Option<Lookup<'_>>) -> Result<SocketAddr, Reason> {
     match lookup {
-        Some(lookup) => (&mut lookup.finding).await.ok()?.first().copied(),
+        Some(lookup) => {
+            let found = (&mut lookup.finding).await.map_err(|refusal| refusal.reason)?;
+            found.first().copied().ok_or(Reason::NameNotFound)
+        }
         None => std::future::pending().await,
     }
 }
@@ -288,10 +302,9 @@ impl<'a> Remote<'a> {
             quota,
             kind,
             sockets: Sockets::new(kind),
-            usual,
+            usual: Usual::new(usual),
             sender,
             errors: ErrorLimit::new(Instant::now()),
-            unanswered: 0,
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
             lookup: None,
@@ -305,7 +318,7 @@ impl<'a> Remote<'a> {
             return Ok(0);
         }
         let Some(destination) = &datagram.address else {
-            let Some(address) = self.next_usual() else { return Ok(0) };
+            let Some(address) = self.usual.ask(&datagram.payload) else { return Ok(0) };
             return self.send_to(now, address, &datagram, false);
         };
         if let Host::Ip(ip) = destination.host() {
@@ -313,11 +326,15 @@ impl<'a> Remote<'a> {
             return self.send_to(now, address, &datagram, false);
         }
         match self.names.get(destination) {
-            Some(Some(address)) => {
+            Some(Ok(address)) => {
                 let is_resolver = *destination.host() == Host::Resolver;
                 self.send_to(now, *address, &datagram, is_resolver)
             }
-            Some(None) => Ok(0),
+            Some(Err(reason)) => {
+                let reason = *reason;
+                self.tell(now, Some(destination), reason, &datagram.payload)?;
+                Ok(0)
+            }
             None => {
                 self.look_up(now, datagram);
                 Ok(0)
@@ -332,19 +349,65 @@ impl<'a> Remote<'a> {
         datagram: &Datagram,
         is_resolver: bool,
     ) -> io::Result<u64> {
-        let sent = if self.note(now, address, is_resolver) {
-            self.sockets.send(address, &datagram.payload)
-        } else {
-            Err(Some(Reason::Forbidden))
-        };
-        match sent {
+        match self.put(now, address, &datagram.payload, is_resolver) {
             Ok(()) => return Ok(datagram.payload.len() as u64),
-            Err(Some(reason)) if self.errors.permits(now) => {
-                self.sender.send_error(datagram.address.as_ref(), reason, &datagram.payload)?;
-            }
-            Err(reason) => tracing::trace!(%address, ?reason, "a datagram was not sent"),
+            Err(Some(reason)) => match &datagram.address {
+                Some(about) => self.tell(now, Some(about), reason, &datagram.payload)?,
+                None => self.on_usual_error(now, address, reason, &datagram.payload)?,
+            },
+            Err(None) => tracing::trace!(%address, "a datagram was not sent"),
         }
         Ok(0)
+    }
+
+    /// Sends to an address, if the client may.
+    fn put(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        payload: &[u8],
+        is_resolver: bool,
+    ) -> Result<(), Option<Reason>> {
+        if !self.note(now, address, is_resolver) {
+            return Err(Some(Reason::Forbidden));
+        }
+        self.sockets.send(address, payload)
+    }
+
+    /// What was sent to the destination of the flow did not arrive. Of several name servers the next one is asked.
+    // egress 8.8
+    fn on_usual_error(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        reason: Reason,
+        quote: &[u8],
+    ) -> io::Result<()> {
+        let Failure::Again(next, questions) = self.usual.on_error(address) else {
+            return self.tell(now, None, reason, quote);
+        };
+        for question in questions {
+            // Each question goes to each name server once, so this ends.
+            if let Err(Some(reason)) = self.put(now, next, &question, false) {
+                self.on_usual_error(now, next, reason, &question)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error, unless it was told of many.
+    // egress 8.9
+    fn tell(
+        &mut self,
+        now: Instant,
+        about: Option<&Destination>,
+        reason: Reason,
+        quote: &[u8],
+    ) -> io::Result<()> {
+        if self.errors.permits(now) {
+            self.sender.send_error(about, reason, quote)?;
+        }
+        Ok(())
     }
 
     /// Looks up the name of a datagram, one at a time: those to other names are lost meanwhile.
@@ -364,7 +427,7 @@ impl<'a> Remote<'a> {
     }
 
     /// A look-up has ended: what waited for it is sent. Returns its bytes.
-    fn on_found(&mut self, found: Option<SocketAddr>) -> io::Result<u64> {
+    fn on_found(&mut self, found: Result<SocketAddr, Reason>) -> io::Result<u64> {
         let Some(Lookup { destination, waiting, .. }) = self.lookup.take() else { return Ok(0) };
         if self.names.len() >= MOST_NAMES {
             self.names.pop_first();
@@ -374,14 +437,6 @@ impl<'a> Remote<'a> {
         waiting.into_iter().map(|datagram| self.send(now, datagram)).sum()
     }
 
-    /// A program that gets no answer asks again, and then the next name server is asked. Two questions belong together:
-    /// those for the addresses of both families.
-    fn next_usual(&mut self) -> Option<SocketAddr> {
-        let turn = (self.unanswered / 2).checked_rem(self.usual.len())?;
-        self.unanswered += 1;
-        self.usual.get(turn).copied()
-    }
-
     /// Notes that the client sends to an address; returns false if it must not.
     fn note(&mut self, now: Instant, address: SocketAddr, is_resolver: bool) -> bool {
         if let Some(peer) = self.peers.get_mut(&address) {
@@ -389,8 +444,7 @@ impl<'a> Remote<'a> {
             return true;
         }
         // The destination of the flow was checked; it may be the resolver, which no rule allows.
-        let is_named =
-            self.usual.contains(&address) || self.names.values().any(|named| *named == Some(address));
+        let is_named = self.usual.contains(address) || self.names.values().any(|named| *named == Ok(address));
         if !is_named && let Err(class) = self.shared.rules.check(address) {
             tracing::debug!(%address, %class, "a datagram goes to a forbidden address");
             return false;
@@ -410,37 +464,35 @@ impl<'a> Remote<'a> {
         for _ in 0..BATCH {
             match self.sockets.take(ready) {
                 Some(Event::Datagram { source, payload }) => {
-                    let Some(address) = self.known_as(source) else { continue };
-                    if address.is_none() {
-                        self.unanswered = 0;
+                    let Some(known) = self.known_as(source) else { continue };
+                    if matches!(known, Known::Usual) {
+                        self.usual.on_answer(&payload);
                     }
-                    if self.sender.send(address.as_ref(), &payload)? {
+                    if self.sender.send(known.address(), &payload)? {
                         passed += payload.len() as u64;
                     }
                 }
                 Some(Event::Error { destination, reason, quote }) => {
-                    let Some(address) = self.known_as(destination) else { continue };
-                    if address.is_none() {
-                        // The next question goes to the next name server.
-                        self.unanswered = self.unanswered.next_multiple_of(2);
-                    }
-                    if self.errors.permits(Instant::now()) {
-                        self.sender.send_error(address.as_ref(), reason, &quote)?;
+                    let now = Instant::now();
+                    match self.known_as(destination) {
+                        Some(Known::Usual) => self.on_usual_error(now, destination, reason, &quote)?,
+                        Some(Known::As(about)) => self.tell(now, Some(&about), reason, &quote)?,
+                        None => {}
                     }
                 }
+                Some(Event::Nothing) => {}
                 None => break,
             }
         }
         Ok(passed)
     }
 
-    /// What the client calls an address: `Some(None)` is the destination of the flow, `None` one that the client has not
-    /// sent to.
+    /// What the client calls an address; `None` if it has not sent to it.
     // egress 8.7
-    fn known_as(&self, address: SocketAddr) -> Option<Option<Destination>> {
+    fn known_as(&self, address: SocketAddr) -> Option<Known> {
         let peer = self.peers.get(&address)?;
-        if self.usual.contains(&address) {
-            return Some(None);
+        if self.usual.contains(address) {
+            return Some(Known::Usual);
         }
         let (host, port) = match (peer.is_resolver, address.port()) {
             (true, _) => (Host::Resolver, DNS),
@@ -448,7 +500,7 @@ impl<'a> Remote<'a> {
             (false, 0) => (Host::Ip(address.ip()), FlowKind::ECHO_PORT),
             (false, port) => (Host::Ip(address.ip()), port),
         };
-        Destination::new(host, port).ok().map(Some)
+        Destination::new(host, port).ok().map(Known::As)
     }
 }
 
@@ -477,7 +529,7 @@ impl ErrorLimit {
     }
 }
 
-/// Datagrams that are received at a time.
+/// Datagrams and errors that are received at a time.
 const BATCH: usize = 32;
 /// Datagrams that are kept while the destination is looked up.
 const MOST_EARLY: usize = 16;
@@ -488,3 +540,21 @@ const MOST_NAMES: usize = 64;
 /// Errors of a flow at once, and in a second.
 const MOST_ERRORS: f64 = 8.0;
 const ERRORS_A_SECOND: f64 = 4.0;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    // egress 8.9
+    #[test]
+    fn errors_are_few_at_once_and_in_a_second() {
+        let begin = Instant::now();
+        let mut limit = ErrorLimit::new(begin);
+        let mut permitted = |at| (0..100).filter(|_| limit.permits(begin + at)).count();
+        assert_eq!(permitted(Duration::ZERO), 8);
+        assert_eq!(permitted(Duration::from_secs(1)), 4);
+        assert_eq!(permitted(Duration::from_secs(9)), 8);
+    }
+}

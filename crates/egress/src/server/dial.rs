@@ -81,6 +81,8 @@ pub(super) fn reason_of(error: &io::Error) -> Reason {
         io::ErrorKind::TimedOut => Reason::TimedOut,
         // A firewall, of this host or on the way.
         io::ErrorKind::PermissionDenied => Reason::Forbidden,
+        // The system has no addresses of this family.
+        _ if error.raw_os_error() == Some(EAFNOSUPPORT) => Reason::NetworkUnreachable,
         // The server has no file descriptors left.
         _ if error.raw_os_error().is_some_and(|code| code == EMFILE || code == ENFILE) => Reason::TooMany,
         _ => Reason::Other,
@@ -90,6 +92,10 @@ pub(super) fn reason_of(error: &io::Error) -> Reason {
 // The same number on all systems with such sockets.
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
+#[cfg(target_os = "linux")]
+const EAFNOSUPPORT: i32 = nix::libc::EAFNOSUPPORT;
+#[cfg(not(target_os = "linux"))]
+const EAFNOSUPPORT: i32 = if cfg!(windows) { 10047 } else { 47 };
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +123,12 @@ mod tests {
         let given = ["[2::1]:1", "[2::2]:1", "[2::3]:1", "9.0.0.1:1"].map(|it| it.parse().unwrap());
         let ordered: Vec<_> = interleave(given.to_vec()).iter().map(ToString::to_string).collect();
         assert_eq!(ordered, ["[2::1]:1", "9.0.0.1:1", "[2::2]:1", "[2::3]:1"]);
+    }
+
+    // egress 8.9
+    #[test]
+    fn a_system_without_a_family_of_addresses_does_not_reach_its_network() {
+        assert_eq!(reason_of(&io::Error::from_raw_os_error(EAFNOSUPPORT)), Reason::NetworkUnreachable);
     }
 
     #[test]

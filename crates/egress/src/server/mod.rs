@@ -7,6 +7,7 @@ mod listen;
 mod resolve;
 mod shared;
 mod sockets;
+mod usual;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::destination::{Destination, Host};
 use crate::error::{EgressError, RequestError};
 use crate::quota::Quota;
 use crate::relay::Volume;
-use crate::request::{Request, Unknown, VERSION};
+use crate::request::{Request, Unknown};
 use crate::rules::Rules;
 use crate::tcp::relay_tcp;
 use crate::treatment::Treatment;
@@ -200,13 +201,7 @@ async fn refuse_misunderstood<W: AsyncWrite + Unpin>(
     misunderstood: Misunderstood,
 ) -> EgressError {
     let (refusal, error) = match misunderstood {
-        Misunderstood::Unknown(unknown) => {
-            let text = match unknown {
-                Unknown::Version(version) => format!("version {version}; this side speaks version {VERSION}"),
-                Unknown::Request(kind) => format!("request {kind}"),
-            };
-            (Refusal::with_text(Reason::Unsupported, text), None)
-        }
+        Misunderstood::Unknown(unknown) => (Refusal::from(unknown), None),
         Misunderstood::Wrong(error @ EgressError::Stream(_)) => return error,
         Misunderstood::Wrong(error) => {
             (Refusal::with_text(Reason::Malformed, error.to_string()), Some(error))

@@ -33,6 +33,8 @@ pub(super) enum Event {
     Datagram { source: SocketAddr, payload: Bytes },
     /// What was sent to `destination` did not arrive.
     Error { destination: SocketAddr, reason: Reason, quote: Bytes },
+    /// Something that is not for the client.
+    Nothing,
 }
 
 impl Sockets {
@@ -80,34 +82,32 @@ impl Sockets {
         }
     }
 
-    /// Takes what came next, if there is something.
+    /// Takes one thing that came, if there is one.
     pub(super) fn take(&self, family: Family) -> Option<Event> {
         let socket = match family {
             Family::V4 => self.v4.as_ref()?,
             Family::V6 => self.v6.as_ref()?,
         };
-        while let Some(SendError { destination, reason, quote }) = errors::receive(socket) {
-            if let Some(reason) = reason {
-                let quote = match self.kind {
-                    FlowKind::Udp => Bytes::new(),
-                    FlowKind::Echo => Bytes::copy_from_slice(quote.get(SEQUENCE..HEADER).unwrap_or_default()),
-                };
-                return Some(Event::Error { destination, reason, quote });
-            }
+        if let Some(SendError { destination, reason, quote }) = errors::receive(socket) {
+            let Some(reason) = reason else { return Some(Event::Nothing) };
+            let quote = match self.kind {
+                FlowKind::Udp => Bytes::new(),
+                FlowKind::Echo => Bytes::copy_from_slice(quote.get(SEQUENCE..HEADER).unwrap_or_default()),
+            };
+            return Some(Event::Error { destination, reason, quote });
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(MAX_DATAGRAM, 0);
-            loop {
-                let (length, source) = socket.try_recv_from(buffer).ok()?;
-                let message = buffer.get(..length)?;
-                let payload = match self.kind {
-                    FlowKind::Udp => Some(message),
-                    FlowKind::Echo => echo_reply(message),
-                };
-                if let Some(payload) = payload {
-                    return Some(Event::Datagram { source, payload: Bytes::copy_from_slice(payload) });
-                }
-            }
+            let (length, source) = socket.try_recv_from(buffer).ok()?;
+            let message = buffer.get(..length)?;
+            let payload = match self.kind {
+                FlowKind::Udp => Some(message),
+                FlowKind::Echo => echo_reply(message),
+            };
+            Some(payload.map_or(Event::Nothing, |payload| Event::Datagram {
+                source,
+                payload: Bytes::copy_from_slice(payload),
+            }))
         })
     }
 }
@@ -141,10 +141,12 @@ pub fn can_send_echo_requests() -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("only a server on Linux sends echo requests".to_owned());
     }
-    // IPv6 has the same rule.
-    Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::ICMPV4)).map(drop).map_err(|error| {
+    let socket = |domain, protocol| Socket::new(domain, Type::DGRAM, Some(protocol)).map(drop);
+    // Both families have the same rule; a system may lack one of them.
+    let v4 = socket(Domain::IPV4, Protocol::ICMPV4);
+    v4.or_else(|error| socket(Domain::IPV6, Protocol::ICMPV6).map_err(|_| error)).map_err(|error| {
         if error.kind() == io::ErrorKind::PermissionDenied {
-            "echo requests need a group of the server in its sysctl net.ipv4.ping_group_range".to_owned()
+            "the sysctl net.ipv4.ping_group_range does not include a group of the server's process".to_owned()
         } else {
             error.to_string()
         }
@@ -177,3 +179,35 @@ const ECHO_REPLY_V6: u8 = 129;
 /// Bytes of the header of an echo request, and where its sequence number is.
 const HEADER: usize = 8;
 const SEQUENCE: usize = 6;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use nix::sys::socket::{setsockopt, sockopt::Ipv6DontFrag};
+
+    use super::*;
+
+    // What an attacker can cause must not keep one call busy.
+    #[tokio::test]
+    async fn errors_that_are_not_for_the_client_are_taken_one_at_a_time() {
+        let mut sockets = Sockets::new(FlowKind::Udp);
+        let receiver = UdpSocket::bind("[::1]:0").await.unwrap();
+        let to = receiver.local_addr().unwrap();
+        let socket = sockets.open(to).unwrap();
+        setsockopt(socket, Ipv6DontFrag, &true).unwrap();
+        let own = SocketAddr::new(to.ip(), socket.local_addr().unwrap().port());
+        // Larger than the link takes.
+        for _ in 0..3 {
+            assert!(matches!(sockets.send(to, &[0; 65_520]), Err(None)));
+        }
+        receiver.send_to(b"datagram", own).await.unwrap();
+        let mut ignored = 0;
+        loop {
+            match sockets.take(sockets.ready().await.unwrap()) {
+                Some(Event::Nothing) => ignored += 1,
+                Some(Event::Datagram { .. }) => break,
+                Some(Event::Error { .. }) | None => {}
+            }
+        }
+        assert!(ignored >= 3, "{ignored}");
+    }
+}

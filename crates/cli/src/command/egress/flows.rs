@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Destination, EgressError, FlowKind, FlowReceiver, FlowSender, Host, Reason, Treatment, open_flow,
+    Destination, EgressError, FlowKind, FlowReceiver, FlowSender, Host, Reason, Refusal, Treatment, open_flow,
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
@@ -23,7 +23,7 @@ pub(super) trait FlowSink: Send + Sync + 'static {
     fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]);
 
     /// A datagram of the program's socket to `destination` did not arrive; `quote` is the beginning of its payload, as far as
-    /// it is known. Default: nobody is told.
+    /// it is known. By default the program hears nothing.
     fn fail(&self, program: SocketAddr, destination: &Destination, reason: Reason, quote: &[u8]) {
         let _ = (program, destination, reason, quote);
     }
@@ -100,18 +100,35 @@ impl Shared {
         first: Outgoing,
         mut outgoings: mpsc::Receiver<Outgoing>,
     ) {
-        let (usual, quote) = (first.destination.clone(), first.payload.clone());
-        match self.carry(program, first, &mut outgoings).await {
-            Ok(()) => {}
-            Err(EgressError::Refused(refusal)) => {
-                let reason = refusal.reason;
-                match self.kind {
-                    FlowKind::Udp => self.bond.tell(&usual, &refusal.into()),
-                    FlowKind::Echo => self.bond.tell_text(&format!("ping: {refusal}")),
+        // A usual destination that is forbidden costs the flow, and one socket may ask many hosts for their echo.
+        let mut usual = match self.kind {
+            FlowKind::Udp => Some(first.destination.clone()),
+            FlowKind::Echo => None,
+        };
+        let mut early = vec![first];
+        loop {
+            match self.carry(program, usual.as_ref(), &mut early, &mut outgoings).await {
+                Ok(()) => break,
+                Err(EgressError::Refused(refusal)) => {
+                    while let Ok(outgoing) = outgoings.try_recv() {
+                        early.push(outgoing);
+                    }
+                    let is_lost = |it: &Outgoing| usual.as_ref().is_none_or(|usual| it.destination == *usual);
+                    let (lost, others): (Vec<_>, _) = early.into_iter().partition(is_lost);
+                    for outgoing in lost {
+                        self.on_refusal(program, &outgoing, &refusal);
+                    }
+                    if others.is_empty() {
+                        break;
+                    }
+                    // A flow without a usual destination is refused for no other's sake.
+                    (early, usual) = (others, None);
                 }
-                self.sink.fail(program, &usual, reason, &quote);
+                Err(error) => {
+                    tracing::debug!(%program, %error, "a flow broke");
+                    break;
+                }
             }
-            Err(error) => tracing::debug!(%program, %error, "a flow broke"),
         }
         outgoings.close();
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,28 +138,54 @@ impl Shared {
         }
     }
 
+    /// A datagram was lost with the flow that the server refused.
+    fn on_refusal(&self, program: SocketAddr, lost: &Outgoing, refusal: &Refusal) {
+        match self.kind {
+            FlowKind::Udp => self.bond.tell(&lost.destination, &refusal.clone().into()),
+            FlowKind::Echo => self.bond.tell_text(&format!("ping: {refusal}")),
+        }
+        self.sink.fail(program, &lost.destination, refusal.reason, &lost.payload);
+    }
+
+    /// Carries a flow to its end, the datagrams in `early` first. If the server refuses the flow, `early` holds those that
+    /// were lost with it.
     async fn carry(
         &self,
         program: SocketAddr,
-        Outgoing { destination: usual, payload, dscp }: Outgoing,
+        usual: Option<&Destination>,
+        early: &mut Vec<Outgoing>,
         outgoings: &mut mpsc::Receiver<Outgoing>,
     ) -> Result<(), EgressError> {
-        let Some((mut sender, mut receiver)) = self.open(&usual, dscp).await? else { return Ok(()) };
+        let Some(first) = early.first() else { return Ok(()) };
+        let Some((mut sender, mut receiver)) = self.open(usual, first).await? else { return Ok(()) };
         let mut timer = IdleTimer::new(self.kind);
-        timer.on_question(&usual);
-        sender.send(None, &payload)?;
+        let mut send = |timer: &mut IdleTimer, Outgoing { destination, payload, .. }: &Outgoing| {
+            timer.on_question(destination);
+            sender.send(Some(destination).filter(|it| Some(*it) != usual), payload)
+        };
+        for outgoing in early.iter() {
+            send(&mut timer, outgoing)?;
+        }
+        let mut is_accepted = false;
         loop {
             tokio::select! {
                 outgoing = outgoings.recv() => {
-                    let Some(Outgoing { destination, payload, .. }) = outgoing else { return Ok(()) };
-                    timer.on_question(&destination);
-                    sender.send(Some(&destination).filter(|it| **it != usual), &payload)?;
+                    let Some(outgoing) = outgoing else { return Ok(()) };
+                    send(&mut timer, &outgoing)?;
+                    is_accepted |= receiver.peer().is_some();
+                    if is_accepted {
+                        early.clear();
+                    } else if early.len() < QUEUE {
+                        early.push(outgoing);
+                    }
                 }
                 datagram = receiver.receive() => {
                     let Some(datagram) = datagram? else { return Ok(()) };
+                    is_accepted = true;
+                    early.clear();
                     timer.on_answer();
-                    let source = datagram.address.or_else(|| address_of(&usual, receiver.peer()));
-                    let source = source.as_ref().unwrap_or(&usual);
+                    let source = datagram.address.or_else(|| address_of(usual?, receiver.peer()));
+                    let Some(source) = source.as_ref().or(usual) else { continue };
                     match datagram.error {
                         Some(reason) => self.sink.fail(program, source, reason, &datagram.payload),
                         None => self.sink.deliver(program, source, &datagram.payload),
@@ -156,18 +199,18 @@ impl Shared {
     /// Opens a flow; `None` while the server is away. Old datagrams are worth nothing, so it waits only shortly.
     async fn open(
         &self,
-        usual: &Destination,
-        dscp: Option<u8>,
+        usual: Option<&Destination>,
+        Outgoing { destination, dscp, .. }: &Outgoing,
     ) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
         let treatment = match self.kind {
             FlowKind::Udp => {
-                self.bond.treatment(Traffic { protocol: Protocol::Udp, destination: usual, dscp })
+                self.bond.treatment(Traffic { protocol: Protocol::Udp, destination, dscp: *dscp })
             }
             FlowKind::Echo => Treatment::default(),
         };
         let opening = async {
             match self.bond.bond().session().await {
-                Some(session) => open_flow(&session, self.kind, Some(usual), treatment).await.map(Some),
+                Some(session) => open_flow(&session, self.kind, usual, treatment).await.map(Some),
                 None => Ok(None),
             }
         };
@@ -221,7 +264,7 @@ impl IdleTimer {
 const DNS: u16 = 53;
 /// Flows at the same time.
 const MOST: usize = 1024;
-/// Datagrams that wait for a flow that is being opened.
+/// Datagrams that wait for a flow that is being opened, and those that are kept until the server accepts it.
 const QUEUE: usize = 64;
 /// How long a datagram waits for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(2);
