@@ -205,6 +205,19 @@ fn an_outage_shows_as_a_silence() {
 }
 
 #[test]
+fn the_first_route_is_the_primary_path_also_if_another_answers_sooner() {
+    let Some(mut lab) = Lab::start() else { return };
+    let mut scenario = two_paths(Direction::Up);
+    let first = &mut scenario.links[0];
+    first.up.delay.base = Duration::from_millis(40);
+    first.down.delay.base = Duration::from_millis(40);
+    let outcome = lab.run(&scenario, "manyway:wire=mmsp1");
+    assert_eq!(outcome.failure, None);
+    let carried: Vec<u64> = outcome.routes.iter().map(|route| route.up.total().get()).collect();
+    assert!(carried[0] > 10 * carried[1], "{carried:?}");
+}
+
+#[test]
 fn a_connection_that_loses_all_paths_ends_at_both_ends_on_sockets() {
     let Some(mut lab) = Lab::start() else { return };
     let mut scenario = two_paths(Direction::Up).with_duration(Duration::from_secs(1));

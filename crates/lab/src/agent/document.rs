@@ -106,6 +106,8 @@ pub(crate) struct ManywaySpec {
     pub(crate) discover: bool,
     /// Number of expected paths.
     pub(crate) paths: usize,
+    /// The addresses of the path that is to be the primary one; on its own a client takes the one that answers first.
+    pub(crate) primary: Option<Pair>,
 }
 
 /// Settings of kernel TCP.

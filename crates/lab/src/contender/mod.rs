@@ -59,6 +59,16 @@ pub struct ManywaySettings {
     pub routes: RouteChoice,
 }
 
+impl ManywaySettings {
+    /// Whether the scheduler has a primary path: the first route of the scenario.
+    pub(crate) fn has_primary(&self) -> bool {
+        match &self.scheduler {
+            Some(name) => name == "primary",
+            None => self.wire == Wire::Mmsp1,
+        }
+    }
+}
+
 /// A wire protocol of Manyway, with its own defaults for everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

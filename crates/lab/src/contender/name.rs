@@ -338,7 +338,7 @@ mod tests {
             ("manyway:detection=fast", "add wire=mmsp1"),
             (
                 "manyway:speed=high",
-                "wire, carrier, connections, target, algorithm, scheduler, congestion and pairs",
+                "wire, detection, carrier, connections, target, algorithm, scheduler, congestion and pairs",
             ),
             ("manyway:connections=17", "1 to 16"),
             ("manyway:target=fast", "such as 800k"),

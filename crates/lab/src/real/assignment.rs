@@ -153,6 +153,7 @@ impl<'a> Plan<'a> {
             remotes,
             discover: is_whole && !has_others,
             paths,
+            primary: self.pairs.first().copied().filter(|_| settings.has_primary()),
         }
     }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
     AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, ConnectionError, DEFAULT_PORT,
-    Endpoint, EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, RateAlgorithm, ReceiveStream,
-    SendStream, ServerOptions, TargetRate, Ticket,
+    Endpoint, EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, PathInfo, RateAlgorithm,
+    ReceiveStream, SendStream, ServerOptions, TargetRate, Ticket,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use super::places::{Place, Places};
-use crate::agent::document::{Assignment, Load, ManywaySpec};
+use crate::agent::document::{Assignment, Load, ManywaySpec, Pair};
 use crate::agent::lane::Lane;
 use crate::contender::{Wire, thesis};
 
@@ -141,12 +141,25 @@ impl Streams {
             let Ok(info) = connection.info().await else { return Vec::new() };
             let ready = info.paths.iter().filter(|path| path.statistics.state.carries_data()).count();
             if ready >= self.spec.paths {
+                self.choose_primary(connection, &info.paths);
                 return Vec::new();
             }
             if Instant::now() >= deadline {
                 return vec![format!("only {ready} of {} paths were there at the begin", self.spec.paths)];
             }
             sleep(LOOK).await;
+        }
+    }
+
+    fn choose_primary(&self, connection: &Connection, paths: &[PathInfo]) {
+        let Some(Pair { client, server }) = self.spec.primary else { return };
+        let ends = |path: &&PathInfo| {
+            let tuple = &path.statistics.tuple;
+            let [local, remote] = [tuple.local.address.ip(), tuple.remote.ip()].map(|ip| ip.to_canonical());
+            [local, remote] == [client, server] || [local, remote] == [server, client]
+        };
+        if let Some(path) = paths.iter().find(ends) {
+            connection.path(path.statistics.id).make_primary();
         }
     }
 
