@@ -23,6 +23,7 @@ use manyway_lab::{Contender, LabError, Runner, Scenario};
 use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
 use manyway_sim::link::LinkConfig;
+use manyway_sim::nightly::few_or_many;
 
 #[test]
 fn contenders_on_all_routes_use_all_of_them() {
@@ -245,8 +246,8 @@ fn programs_are_contenders_by_address_and_port() {
     let Some(mut lab) = Lab::start() else { return };
     // Common tools that need nothing else at either end.
     let tools = [
-        ("socat", "socat;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port},bind={local} -"),
         ("nc", "nc;nc -N {remote} {port};nc -l {local} {port}"),
+        ("socat", "socat;socat -u - TCP:{remote}:{port};socat -u TCP-LISTEN:{port},bind={local} -"),
         (
             "python3",
             "python%exec python3 -c 'import shutil, socket, sys; s = socket.create_connection((\"{remote}\", {port})); \
@@ -262,7 +263,8 @@ fn programs_are_contenders_by_address_and_port() {
              or die $!; $s = $l->accept; while (sysread($s, $b, 65536)) { syswrite(STDOUT, $b) }'",
         ),
     ];
-    for (tool, commands) in tools {
+    // By day one is enough: what differs between them is theirs.
+    for (tool, commands) in tools.into_iter().take(few_or_many(1, tools.len())) {
         if !Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap().status.success()
         {
             println!("skipped: there is no {tool}");
