@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io;
 
-use crate::answer::Refusal;
+use crate::answer::{Reason, Refusal};
 use crate::codec::CodecError;
 use crate::destination::Destination;
+use crate::request::{Unknown, VERSION};
 
 /// Why a request failed.
 #[derive(Debug)]
@@ -82,5 +83,16 @@ impl From<Refusal> for EgressError {
 impl From<io::Error> for EgressError {
     fn from(error: io::Error) -> Self {
         Self::Stream(error)
+    }
+}
+
+// egress 1.4
+impl From<Unknown> for Refusal {
+    fn from(unknown: Unknown) -> Self {
+        let text = match unknown {
+            Unknown::Version(version) => format!("version {version}; this side speaks version {VERSION}"),
+            Unknown::Request(kind) => format!("request {kind}"),
+        };
+        Self::with_text(Reason::Unsupported, text)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use crate::answer::{Reason, Refusal};
 use crate::codec::{CodecError, Fields};
 use crate::destination::{Destination, decode_ip, encode_ip};
 use crate::treatment::Treatment;
@@ -106,17 +105,6 @@ pub enum Unknown {
     Version(u8),
     /// A kind of request.
     Request(u8),
-}
-
-// egress 1.4
-impl From<Unknown> for Refusal {
-    fn from(unknown: Unknown) -> Self {
-        let text = match unknown {
-            Unknown::Version(version) => format!("version {version}; this side speaks version {VERSION}"),
-            Unknown::Request(kind) => format!("request {kind}"),
-        };
-        Self::with_text(Reason::Unsupported, text)
-    }
 }
 
 impl Request {

@@ -347,7 +347,7 @@ fn both_ways(links: &[LinkConfig]) -> ([Rate; 2], Vec<Duration>) {
 #[test]
 fn both_directions_at_once_are_as_fast_as_one_over_paths_of_any_length() {
     let cases = [(50, [10, 100]), (10, [2, 2]), (10, [2, 100]), (50, [20, 70])];
-    for (megabits, round_trips) in cases.into_iter().take(few_or_many(3, 4)) {
+    for (megabits, round_trips) in cases.into_iter().take(few_or_many(1, 4)) {
         let round_trips = round_trips.map(|millis| millis * MS);
         let (goodputs, waits) = both_ways(&round_trips.map(|round_trip| link(megabits, round_trip)));
         for goodput in goodputs {

@@ -100,7 +100,7 @@ fn share(ours: &str, theirs: &str, delays: &[Duration], link: &LinkConfig) -> u6
 #[test]
 fn two_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
     let cases = [([5 * MS; 2], 100 * MS), ([5 * MS, 15 * MS], 40 * MS), ([5 * MS; 2], 40 * MS)];
-    for (delays, queue) in cases.into_iter().take(few_or_many(2, 3)) {
+    for (delays, queue) in cases.into_iter().take(few_or_many(1, 3)) {
         let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(queue);
         let share = share("coupled-cubic", "cubic", &delays, &link);
         assert!((70..=140).contains(&share), "{delays:?} {queue:?}: {share}");
@@ -109,6 +109,10 @@ fn two_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
 
 #[test]
 fn three_paths_through_one_bottleneck_take_what_one_cubic_flow_does() {
+    // One of the slower ones: for the night.
+    if !is_nightly() {
+        return;
+    }
     let link = LinkConfig::new(mbit(20), 5 * MS).with_queue_time(60 * MS);
     let share = share("coupled-cubic", "cubic", &[5 * MS; 3], &link);
     assert!((70..=140).contains(&share), "{share}");
@@ -163,7 +167,7 @@ fn paths_through_one_bottleneck_take_no_more_than_one_flow_from_the_beginning_on
 fn paths_with_separate_bottlenecks_are_filled_and_permanently_ungrouped() {
     // Two links of the same kind are the hardest: all figures are the same.
     let links = [([40, 40], [10, 10], 100), ([15, 40], [20, 10], 100), ([30, 30], [10, 30], 60)];
-    for (place, (rates, delays, queue)) in links.into_iter().enumerate() {
+    for (place, (rates, delays, queue)) in links.into_iter().enumerate().take(few_or_many(2, 3)) {
         let controls = [("coupled-cubic", 1), ("lia", 4)];
         let chosen = if is_nightly() { &controls[..] } else { &controls[place % 2..][..1] };
         for (congestion, seed) in chosen.iter().copied() {

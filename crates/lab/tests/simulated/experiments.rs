@@ -81,7 +81,9 @@ fn mmsp_table42() {
 fn mmsp_figures() {
     // In virtual time a damaged packet is the same with any checksum.
     hold("mmsp-fig41", None, &["mmsp-fig41-2-80"]);
-    hold("mmsp-fig42", None, &["mmsp-fig42-2-80"]);
+    if is_nightly() {
+        hold("mmsp-fig42", None, &["mmsp-fig42-2-80"]);
+    }
 }
 
 /// Every row in full length.
