@@ -28,9 +28,9 @@ struct Question {
 /// What follows from an error about the usual destination.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The client is told.
+    /// The client gets an error.
     Final,
-    /// This name server gets these questions, possibly none; the client is told nothing.
+    /// This name server gets these questions, possibly none; the client gets no error.
     Again(SocketAddr, Vec<Bytes>),
 }
 
