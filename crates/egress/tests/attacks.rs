@@ -120,8 +120,8 @@ async fn a_denied_destination_is_not_connected_to_by_any_notation_name_or_name_s
     assert_eq!(error.to_string(), Reason::Forbidden.to_string(), "it names no address");
     let resolver = Destination::new(Host::Resolver, 53).unwrap();
     assert_eq!(reason(in_time(connect(&session, &resolver)).await), Reason::Forbidden);
-    let nobody = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
-    assert!(nobody.is_err(), "the denied one was connected to");
+    let connection = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
+    assert!(connection.is_err(), "the denied one was connected to");
 }
 
 /// The first answer is allowed, later ones are not; of one answer the forbidden addresses are left out.
@@ -144,8 +144,8 @@ async fn a_rebinding_name_is_resolved_once_and_only_checked_addresses_are_connec
     let to = Destination::parse("mixed.test", port).unwrap();
     let opened = in_time(connect(&session, &to)).await.unwrap();
     assert_eq!(opened.address, allowed.local_addr().unwrap());
-    let nobody = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
-    assert!(nobody.is_err(), "the forbidden one was connected to");
+    let connection = tokio::time::timeout(Duration::from_millis(50), forbidden.accept()).await;
+    assert!(connection.is_err(), "the forbidden one was connected to");
 }
 
 // egress 6.1

@@ -292,7 +292,7 @@ async fn next_error(flow: &mut FlowReceiver) -> (Reason, Option<String>) {
 }
 
 /// A destination on loopback where nothing listens.
-async fn nobody(address: &str) -> Destination {
+async fn closed_port(address: &str) -> Destination {
     socket(address).await.1
 }
 
@@ -302,7 +302,8 @@ async fn nobody(address: &str) -> Destination {
 async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
     let (client, _, _) = serve_flows(open_to_loopback(GatewayConfig::default()));
     let (server, to_server) = socket("127.0.0.1").await;
-    let (v4, v6, usual) = (nobody("127.0.0.1").await, nobody("::1").await, nobody("127.0.0.1").await);
+    let (v4, v6, usual) =
+        (closed_port("127.0.0.1").await, closed_port("::1").await, closed_port("127.0.0.1").await);
     let (mut sender, mut receiver) =
         open_flow(&client, FlowKind::Udp, Some(&usual), Treatment::default()).await.unwrap();
     for to in [None, Some(&v4), Some(&v6)] {
@@ -319,7 +320,7 @@ async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
             seen.push(in_time(receiver.receive()).await.unwrap().unwrap().error);
         }
     }
-    // What is forbidden is told, too.
+    // A forbidden destination earns an error, too.
     let forbidden = Destination::parse("10.1.2.3", 80).unwrap();
     sender.send(Some(&forbidden), b"lost").unwrap();
     assert_eq!(next_error(&mut receiver).await, (Reason::Forbidden, Some(forbidden.to_string())));
@@ -334,9 +335,9 @@ async fn errors_of_a_flow_are_few_however_many_datagrams_do_not_arrive() {
     let (mut sender, mut receiver) =
         open_flow(&client, FlowKind::Udp, Some(&to_server), Treatment::default()).await.unwrap();
     let begin = std::time::Instant::now();
-    let nobody = nobody("127.0.0.1").await;
+    let closed = closed_port("127.0.0.1").await;
     for _ in 0..500 {
-        sender.send(Some(&nobody), b"lost").unwrap();
+        sender.send(Some(&closed), b"lost").unwrap();
     }
     sender.send(None, b"question").unwrap();
     let (_, source) = receive(&server).await;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The IPv4 addresses to which a translator or a tunnel may lead what is sent to an address. Where a mechanism has the
+/// The IPv4 addresses that packets to an address may reach by a translator or a tunnel. Where a mechanism has the
 /// address in one of several places, all of them.
 pub(super) fn inside(address: IpAddr) -> Vec<Ipv4Addr> {
     let IpAddr::V6(v6) = address.to_canonical() else { return Vec::new() };
@@ -11,7 +11,7 @@ pub(super) fn inside(address: IpAddr) -> Vec<Ipv4Addr> {
     match v6.segments() {
         // Unspecified and loopback addresses.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Vec::new(),
-        // NAT64 (RFC 6052, section 2.2): the well-known prefix, and prefixes of 48, 56, 64 and 96 bits of one's own.
+        // NAT64 (RFC 6052, section 2.2): the well-known prefix, and network-specific ones of 48, 56, 64 and 96 bits.
         [0x64, 0xff9b, 1, ..] => vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last],
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => vec![last],
         // 6to4 (RFC 3056).

@@ -132,7 +132,7 @@ mod tests {
 
     // egress 8.8
     #[test]
-    fn every_name_server_gets_a_question_once_before_the_client_is_told() {
+    fn every_name_server_gets_a_question_once_before_the_client_gets_an_error() {
         let servers = servers(3);
         let mut usual = Usual::new([&servers[..1], &servers[..]].concat());
         assert_eq!([usual.ask(&a()), usual.ask(&aaaa())], [Some(servers[0]); 2]);
@@ -175,7 +175,7 @@ mod tests {
 
     // egress 8.9
     #[test]
-    fn an_error_about_the_only_destination_is_told_each_time() {
+    fn an_error_about_the_only_destination_reaches_the_client_each_time() {
         let servers = servers(1);
         let mut usual = Usual::new(servers.clone());
         assert_eq!(usual.ask(&a()), Some(servers[0]));
