@@ -216,15 +216,22 @@ fn a_nat_that_changes_the_port_keeps_the_connection() {
 }
 
 #[test]
-fn an_application_binds_a_stream_to_a_path() {
+fn an_application_binds_a_stream_to_a_path_or_an_interface() {
     let mut pair = connected_with(two_paths(), &modern("stream-bound", "cubic"));
     pair.run_for(SECOND).unwrap();
     let host = pair.host(Side::Client);
-    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(8))));
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(12))));
     pair.run_for(500 * MS).unwrap();
-    for path in [1, 0] {
+    let client = pair.peer(Side::Client).unwrap().connection().unwrap();
+    let interface = client.statistics().paths[1].tuple.local.interface;
+    let places = [
+        (1, Binding::Path(PathId(1))),
+        (0, Binding::Path(PathId(0))),
+        (1, Binding::Interface(interface)),
+    ];
+    for (path, place) in places {
         let client = pair.peer(Side::Client).unwrap().connection().unwrap();
-        client.bind_stream(StreamId(0), Some(Binding::Path(PathId(path)))).unwrap();
+        client.bind_stream(StreamId(0), Some(place)).unwrap();
         pair.run_for(SECOND).unwrap();
         let before = pair.delivered(Side::Client);
         pair.run_for(SECOND).unwrap();
@@ -235,7 +242,7 @@ fn an_application_binds_a_stream_to_a_path() {
             .map(|(after, before)| (*after - before).get())
             .collect();
         let [on, off] = if path == 0 { [0, 1] } else { [1, 0] };
-        assert!(delivered[on] > 100 * delivered[off].max(1_000), "{delivered:?} with the path {path}");
+        assert!(delivered[on] > 100 * delivered[off].max(1_000), "{delivered:?} with {place:?}");
     }
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
