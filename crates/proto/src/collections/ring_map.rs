@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// A map whose keys are inserted in ascending order and mostly removed near its front.
 ///
 /// Missing keys cost no memory. A removed entry leaves an empty slot until all entries before it are gone, so no
-/// entry ever moves. Finding a key costs O(1) while no key is missing, otherwise O(log n); inserting and removing at
+/// entry ever moves. Finding a key costs O(log m), where m is the number of missing keys; inserting and removing at
 /// the front cost O(1) amortised and allocate only while the ring grows.
 #[derive(Debug)]
 pub(crate) struct RingMap<T> {
@@ -98,12 +98,21 @@ impl<T> RingMap<T> {
     fn lower_bound(&self, key: u64) -> usize {
         let Some((first, _)) = self.slots.front() else { return 0 };
         let Some(distance) = key.checked_sub(*first) else { return 0 };
-        // Without missing keys this is the exact slot; with missing keys the slot is before it.
+        let slots = self.slots.len();
+        let span = self.slots.back().map_or(0, |(last, _)| last - first + 1);
+        // Without missing keys this is the exact slot; each missing key moves it towards the front by one at most.
         let guess = usize::try_from(distance).unwrap_or(usize::MAX);
-        if self.slots.get(guess).is_some_and(|(found, _)| *found == key) {
-            return guess;
+        let missing = usize::try_from(span - slots as u64).unwrap_or(usize::MAX);
+        let (mut low, mut high) = (guess.saturating_sub(missing).min(slots), guess.min(slots));
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.slots.get(middle).is_some_and(|(found, _)| *found < key) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
         }
-        self.slots.partition_point(|(found, _)| *found < key)
+        low
     }
 
     fn trim(&mut self) {

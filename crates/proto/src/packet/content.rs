@@ -67,6 +67,19 @@ impl SentContent {
         Some(stream)
     }
 
+    /// This and the content that was sent next as one, if both are bytes of a stream and without a gap.
+    pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
+        let Self::Stream { stream, offset, length, end: false } = *self else { return None };
+        let Self::Stream { stream: other, offset: start, length: further, end } = *next else { return None };
+        let length = length.checked_add(further)?;
+        (other == stream && start == offset + u64::from(length - further)).then_some(Self::Stream {
+            stream,
+            offset,
+            length,
+            end,
+        })
+    }
+
     /// Whether it is data of the application.
     pub(crate) fn is_data(&self) -> bool {
         matches!(self, Self::Stream { .. } | Self::Message { .. } | Self::Data { .. })
@@ -141,6 +154,25 @@ pub(crate) type Contents = SmallVec<[SentContent; 2]>;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_without_a_gap_are_joined() {
+        let bytes = |stream, offset, length, end| SentContent::Stream {
+            stream: StreamId(stream),
+            offset,
+            length,
+            end,
+        };
+        let first = bytes(4, 100, 50, false);
+        assert_eq!(first.joined(&bytes(4, 150, 7, true)), Some(bytes(4, 100, 57, true)));
+        for other in
+            [bytes(4, 151, 7, false), bytes(4, 149, 7, false), bytes(8, 150, 7, false), SentContent::MaxData]
+        {
+            assert_eq!(first.joined(&other), None);
+        }
+        assert_eq!(bytes(4, 100, 50, true).joined(&bytes(4, 150, 0, false)), None);
+        assert_eq!(bytes(4, 0, u32::MAX, false).joined(&bytes(4, u32::MAX.into(), 1, false)), None);
+    }
 
     #[test]
     fn content_stays_small_and_keys_are_recovered() {

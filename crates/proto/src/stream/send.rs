@@ -304,12 +304,15 @@ impl SendHalf {
     }
 
     /// The ranks of new bytes and retransmissions: that of the stream, or those of its messages.
+    #[inline]
     pub(crate) fn ranks(&self, urgency: Urgency) -> Ranks {
         let of_stream = Rank { urgency, deadline: None };
-        let messages = self.messages.as_deref();
+        let Some(messages) = self.messages.as_deref() else {
+            return Ranks { fresh: of_stream, repeat: of_stream };
+        };
         Ranks {
-            fresh: messages.and_then(Outbox::fresh_rank).unwrap_or(of_stream),
-            repeat: messages.and_then(Outbox::begun_rank).unwrap_or(of_stream),
+            fresh: messages.fresh_rank().unwrap_or(of_stream),
+            repeat: messages.begun_rank().unwrap_or(of_stream),
         }
     }
 

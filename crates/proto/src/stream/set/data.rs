@@ -22,6 +22,9 @@ enum Step {
     Empty,
 }
 
+/// Bytes of the smallest block of stream data, one that only ends a stream.
+const LEAST_BLOCK: usize = 6;
+
 /// Streams of a level that are checked for one with enough bytes.
 const MOST_LOOKED_AT: usize = 16;
 
@@ -174,6 +177,8 @@ impl StreamSet {
                 Source::Stream(stream) => self.write_stream(stream, w, contents, filter),
             };
             match step {
+                // What is left takes no block: nothing has to be looked for that could go there.
+                Step::Wrote if w.remaining() < LEAST_BLOCK => return true,
                 Step::Wrote => wrote = true,
                 Step::Full | Step::Empty => return wrote,
             }
