@@ -59,6 +59,7 @@ struct ServeSettings {
     listen: Vec<Text<ListenAddress>>,
     advertise: Vec<Text<HostPort>>,
     max_clients: Option<Clients>,
+    threads: Option<Threads>,
     egress: bool,
     allow: Vec<Text<NetPorts>>,
     deny: Vec<Text<NetPorts>>,
@@ -77,6 +78,20 @@ impl TryFrom<i64> for Clients {
     fn try_from(number: i64) -> Result<Self, Self::Error> {
         let number = usize::try_from(number).ok().and_then(NonZeroUsize::new);
         number.map(Self).ok_or("must be at least 1")
+    }
+}
+
+/// Threads of a server.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+struct Threads(u8);
+
+impl TryFrom<i64> for Threads {
+    type Error = &'static str;
+
+    fn try_from(number: i64) -> Result<Self, Self::Error> {
+        let number = u8::try_from(number).ok().filter(|number| (1..=64).contains(number));
+        number.map(Self).ok_or("must be from 1 to 64")
     }
 }
 
@@ -257,7 +272,8 @@ impl Settings {
 
 impl ServeSettings {
     fn apply(self, arguments: &mut ServeArgs, directory: &Path) {
-        let Self { dir, read_only, listen, advertise, max_clients, egress, allow, deny, cert, key } = self;
+        let Self { dir, read_only, listen, advertise, max_clients, threads, egress, allow, deny, cert, key } =
+            self;
         let path = |path: PathBuf| directory.join(path);
         arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
         arguments.read_only |= read_only;
@@ -268,6 +284,7 @@ impl ServeSettings {
             arguments.advertise = advertise.into_iter().map(|host| host.0).collect();
         }
         arguments.max_clients = arguments.max_clients.or_else(|| max_clients.map(|clients| clients.0));
+        arguments.threads = arguments.threads.or_else(|| threads.map(|threads| threads.0));
         arguments.egress |= egress;
         if arguments.allow.is_empty() {
             arguments.allow = allow.into_iter().map(|net| net.0).collect();
@@ -319,6 +336,7 @@ read-only = true
 listen = ["192.0.2.7:5000"]
 advertise = ["media.example.org"]
 max-clients = 10
+threads = 3
 egress = true
 allow = ["10.1.0.0/16:80"]
 deny = ["10.1.2.0/24"]
@@ -364,6 +382,7 @@ key = "key.pem"
         assert_eq!(serve.listen, ["192.0.2.7:5000".parse().unwrap()]);
         assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
+        assert_eq!(serve.threads, Some(3));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
         let cli = applied(ALL, &["serve", "--allow", "10.2.0.0/16", "--deny", "10.2.2.0/24"]);
@@ -421,6 +440,7 @@ key = "key.pem"
             ("connect-timeout = \"soon\"", &["line 1", "connect-timeout", "15ms"]),
             ("interfaces = [\"eth0,role=first\"]", &["line 1", "role"]),
             ("[serve]\nmax-clients = 0", &["line 2", "max-clients", "must be at least 1"]),
+            ("[serve]\nthreads = 65", &["line 2", "threads", "must be from 1 to 64"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("[serve]\nallow = [\"10.1.2.3/16\"]", &["line 2", "allow", "10.1.0.0/16"]),
             ("[serve]\ndeny = [\"mail\"]", &["line 2", "deny", "NET[:PORTS]"]),

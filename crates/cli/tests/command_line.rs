@@ -37,6 +37,8 @@ fn a_wrong_command_line_is_status_2_and_says_why_on_standard_error() {
         (&["bench", "mw1x", "-P", "1000"], "must be at most 128"),
         (&["ping", "mw1x", "-c", "0"], "must be at least 1"),
         (&["serve", "--max-clients", "0"], "must be at least 1"),
+        (&["serve", "--threads", "65"], "1..=64"),
+        (&["serve", "--wire", "mmsp1", "--open", "--threads", "2"], "one thread serves all clients"),
         (&["pipe", "mw1x", "host", "http"], "http is not a port number"),
         (&["forward", "mw1x", "-L", "80:host:http"], "http is not a port number"),
         (&["proxy", "mw1x", "--listen", "1080"], "write it like 127.0.0.1:1080 or [::1]:1080"),

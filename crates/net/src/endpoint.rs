@@ -1,7 +1,7 @@
 //! The endpoint, where connections begin: as client, as server, or both.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_proto::identity::{self, Identity, ServerTrust};
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
-use crate::driver::{self, CLOSE_TIME, Listening, Start};
+use crate::driver::{CLOSE_TIME, Threads};
 use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
@@ -62,19 +62,16 @@ const BACKLOG: usize = 1024;
 /// ```
 #[derive(Debug)]
 pub struct Endpoint {
-    commands: mpsc::UnboundedSender<Command>,
+    threads: Threads,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<Link>>>,
     connection: ConnectionConfig,
     resolver: Resolver,
     key_log: KeyLog,
-    listening: Vec<LocalAddress>,
-    accepting: Vec<SocketAddr>,
     advice: AdviceBoard,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Endpoint {
-    /// Binds the sockets and starts the driver thread.
+    /// Binds the sockets and starts the driver threads.
     ///
     /// # Errors
     /// If an address can not be bound, the system refuses, or a setting is out of its range.
@@ -83,40 +80,28 @@ impl Endpoint {
         options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
         let (connection, resolver) = (options.connection.clone(), options.resolver());
         let key_log = KeyLog::new(options.key_log);
-        let (commands, command_receiver) = mpsc::unbounded_channel();
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
         let advice = AdviceBoard::default();
-        let start = Start {
-            options,
-            key_log: key_log.clone(),
-            commands: commands.downgrade(),
-            command_receiver,
-            incoming: incoming_sender,
-            advice: advice.clone(),
-        };
-        let (Listening { udp: listening, tcp: accepting }, thread) = driver::spawn(start)?;
-        Ok(Self {
-            commands,
-            incoming: tokio::sync::Mutex::new(incoming),
-            connection,
-            resolver,
-            key_log,
-            listening,
-            accepting,
-            advice,
-            thread: Mutex::new(Some(thread)),
-        })
+        let threads = Threads::start(options, &key_log, &incoming_sender, &advice)?;
+        let incoming = tokio::sync::Mutex::new(incoming);
+        Ok(Self { threads, incoming, connection, resolver, key_log, advice })
     }
 
     /// The listening addresses of the server, with the ports that the system chose.
     pub fn local_addresses(&self) -> &[LocalAddress] {
-        &self.listening
+        &self.threads.listening().udp
     }
 
     /// Where the server accepts TCP connections: at each of [`local_addresses`](Self::local_addresses) at which that is
     /// possible, unless [`EndpointOptions::carriers`] forbids it.
     pub fn tcp_addresses(&self) -> &[SocketAddr] {
-        &self.accepting
+        &self.threads.listening().tcp
+    }
+
+    /// How many connections each of its threads has, those included that are not established yet or have just ended
+    /// ([`ServerOptions::threads`](crate::ServerOptions::threads)).
+    pub fn thread_loads(&self) -> Vec<usize> {
+        self.threads.loads()
     }
 
     /// What the system of this host has refused to the endpoint's sockets so far, each entry once, with the commands
@@ -194,7 +179,9 @@ impl Endpoint {
             .map_err(ConnectError::Resolve)?;
         let (reply, answer) = oneshot::channel();
         let command = Command::Connect { dial, hosts: hosts.to_vec(), remotes, reply };
-        self.commands.send(command).map_err(|_| ConnectError::EndpointClosed)?;
+        if !self.threads.send(command) {
+            return Err(ConnectError::EndpointClosed);
+        }
         let link = answer.await.map_err(|_| ConnectError::EndpointClosed)??;
         Ok(Connection::new(link))
     }
@@ -206,7 +193,7 @@ impl Endpoint {
         self.incoming.lock().await.recv().await.map(Connection::new)
     }
 
-    /// Closes every connection in order, with `code` and `reason`, and ends the driver. Waits for that: written data
+    /// Closes every connection in order, with `code` and `reason`, and ends the driver threads. Waits for that: written data
     /// still arrives, for which it has about a minute. Cancelling the wait does not cancel the close.
     pub async fn close(&self, code: u64, reason: &str) {
         self.close_within(code, reason, CLOSE_TIME).await;
@@ -217,15 +204,7 @@ impl Endpoint {
     /// takes 0.3 s. Of two calls the one that aborts earlier decides.
     pub async fn close_within(&self, code: u64, reason: &str, patience: Duration) {
         let until = tokio::time::Instant::now() + patience.min(CLOSE_TIME);
-        let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Shutdown { code, reason: reason.to_owned(), until, reply }).is_ok() {
-            let _ = answer.await;
-        }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // The driver has replied, so the thread ends at once.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
+        self.threads.close(code, reason, until).await;
     }
 }
 

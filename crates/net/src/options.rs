@@ -45,6 +45,11 @@ pub struct ServerOptions {
     /// [`reachable_addresses`](crate::reachable_addresses), kept up to date: one of each family and interface first,
     /// then the second ones, up to 8.
     pub advertise: Vec<SocketAddr>,
+    /// How many threads serve its clients, from 1 to 64; each connection stays with one. Default 1. More need Linux, which
+    /// divides the datagrams of a port among their sockets; where it refuses, and beside
+    /// [`EndpointOptions::mmsp1`], there is one. [`Endpoint::thread_loads`](crate::Endpoint::thread_loads) tells how
+    /// many there are.
+    pub threads: usize,
 }
 
 impl ServerOptions {
@@ -57,7 +62,14 @@ impl ServerOptions {
 
     /// A server with `identity` that accepts the clients that `authoriser` accepts.
     pub fn with_authoriser(identity: Identity, authoriser: Arc<dyn Authoriser>) -> Self {
-        Self { listen: Vec::new(), identity, certificate: None, authoriser, advertise: Vec::new() }
+        Self {
+            listen: Vec::new(),
+            identity,
+            certificate: None,
+            authoriser,
+            advertise: Vec::new(),
+            threads: 1,
+        }
     }
 }
 

@@ -12,3 +12,5 @@ mod mmsp1_peer;
 mod sizes;
 mod streams;
 mod tcp;
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod threads;

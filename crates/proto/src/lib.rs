@@ -139,8 +139,8 @@ pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError}
 pub use connection::{Connection, ConnectionStatistics};
 pub use date::Date;
 pub use endpoint::{
-    AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, Mmsp1Server,
-    ServerConfig,
+    AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, HandOver,
+    Mmsp1Server, Placer, ServerConfig, Shard,
 };
 pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};

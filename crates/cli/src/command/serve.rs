@@ -3,6 +3,7 @@
 mod clear;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,7 +150,10 @@ impl Admission {
     ) -> Result<(), CommandError> {
         match self {
             Self::Keys(secured) => {
-                options.server = Some(secured.server(arguments, advertised));
+                let is_small = global.memory == Some(Memory::Small);
+                let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+                let threads = if is_small { 1 } else { processors };
+                options.server = Some(secured.server(arguments, advertised, threads));
                 options.reset_key = Some(secured.keys.seed.reset_key());
                 options.key_log = true;
                 options.connection.rendezvous = rendezvous(global).await?;
@@ -158,6 +162,11 @@ impl Admission {
                 }
             }
             Self::Addresses(from) => {
+                if arguments.threads.is_some_and(|threads| threads > 1) {
+                    return Err(CommandError::usage(
+                        "over MMSP/1 one thread serves all clients; leave out --threads",
+                    ));
+                }
                 let mut server = Mmsp1Options::new(from.clone());
                 server.connection.clone_from(&options.connection);
                 server.listen.clone_from(&arguments.listen);
@@ -184,12 +193,18 @@ impl Secured {
         Ok(Self { keys: Keys::open(arguments, journal)?, certificate })
     }
 
-    fn server(&self, arguments: &ServeArgs, advertised: Vec<SocketAddr>) -> ServerOptions {
+    fn server(
+        &self,
+        arguments: &ServeArgs,
+        advertised: Vec<SocketAddr>,
+        default_threads: usize,
+    ) -> ServerOptions {
         let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&self.keys.guests);
         let mut server = ServerOptions::with_authoriser(self.keys.seed.identity(), authoriser);
         server.listen.clone_from(&arguments.listen);
         server.advertise = advertised;
         server.certificate = self.certificate.as_ref().map(CertificateFiles::certificate);
+        server.threads = arguments.threads.map_or(default_threads, usize::from);
         server
     }
 }

@@ -15,6 +15,7 @@ mod dialling;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
+mod group;
 mod handshakes;
 mod links;
 mod peer;
@@ -37,6 +38,7 @@ mod terms;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
+mod threads;
 mod traffic;
 mod usage;
 
@@ -44,11 +46,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, LocalAddress, PathState, Rng};
+use manyway_proto::{FourTuple, Instant, PathState, Rng};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
@@ -57,21 +58,23 @@ pub(crate) use closing::CLOSE_TIME;
 use closing::Closing;
 use connections::Connections;
 use dial::Tcp;
+use group::{DELIVERIES, Delivery, Group};
 use links::Links;
 use rescue::Rescue;
 use serving::Serving;
 pub(crate) use serving::is_missing;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
+pub(crate) use threads::Threads;
+use threads::{Listening, Start, fill_with_random};
 use usage::Usage;
 
 use crate::advice::AdviceBoard;
 use crate::clock::{Clock, SuspendWatch};
 use crate::error::BindFailure;
 use crate::interfaces::InterfaceWatcher;
-use crate::key_log::KeyLog;
-use crate::link::{Command, Link};
-use crate::options::{EndpointOptions, Locals};
+use crate::link::Command;
+use crate::options::Locals;
 use crate::udp::{ReceiveBuffer, Unreachable};
 
 /// Commands handled in one turn.
@@ -90,61 +93,6 @@ const REFUSALS: usize = 256;
 const RECEIVE_ERRORS: u32 = 64;
 /// Successive turns with nothing to do although one was due, after which the driver pauses.
 const IDLE_TURNS: u32 = 16;
-
-/// What the driver thread is started with.
-#[derive(Debug)]
-pub(crate) struct Start {
-    pub(crate) options: EndpointOptions,
-    pub(crate) key_log: KeyLog,
-    pub(crate) commands: mpsc::WeakUnboundedSender<Command>,
-    pub(crate) command_receiver: mpsc::UnboundedReceiver<Command>,
-    pub(crate) incoming: mpsc::Sender<Arc<Link>>,
-    pub(crate) advice: AdviceBoard,
-}
-
-/// Where a server listens.
-#[derive(Debug)]
-pub(crate) struct Listening {
-    pub(crate) udp: Vec<LocalAddress>,
-    pub(crate) tcp: Vec<SocketAddr>,
-}
-
-/// Starts the thread; returns its listening addresses.
-pub(crate) fn spawn(start: Start) -> Result<(Listening, std::thread::JoinHandle<()>), BindFailure> {
-    let (ready, answer) = std::sync::mpsc::sync_channel(1);
-    let thread = std::thread::Builder::new()
-        .name("manyway-driver".into())
-        .spawn(move || {
-            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime,
-                Err(error) => {
-                    let _ = ready.send(Err(BindFailure::System(error)));
-                    return;
-                }
-            };
-            runtime.block_on(async {
-                match Driver::new(start) {
-                    Ok(mut driver) => {
-                        let udp = driver.sockets.listening();
-                        let tcp = driver.tcp.streams.listening().collect();
-                        let _ = ready.send(Ok(Listening { udp, tcp }));
-                        driver.run().await;
-                    }
-                    Err(error) => {
-                        let _ = ready.send(Err(error));
-                    }
-                }
-            });
-            // A name look-up may take half a minute, and its result is not needed any more.
-            runtime.shutdown_background();
-        })
-        .map_err(BindFailure::System)?;
-    match answer.recv() {
-        Ok(Ok(listening)) => Ok((listening, thread)),
-        Ok(Err(error)) => Err(error),
-        Err(_) => Err(BindFailure::System(io::Error::other("the driver thread ended at its start"))),
-    }
-}
 
 struct Driver {
     endpoint: manyway_proto::Endpoint,
@@ -176,14 +124,14 @@ struct Driver {
     /// Successive turns in which a deadline had passed but nothing happened.
     idle_turns: u32,
     usage: Usage,
+    group: Group,
 }
 
 impl Driver {
     fn new(start: Start) -> Result<Self, BindFailure> {
-        let Start { options, key_log, commands, command_receiver, incoming, advice } = start;
+        let Start { options, key_log, commands, command_receiver, incoming, advice, group, first } = start;
         let mut seed = [0; 32];
-        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
-            .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))?;
+        fill_with_random(&mut seed)?;
         let streams = options.connection.streams.clone();
         let resolver = options.resolver();
         let mut sockets = Sockets::new(options.buffers, options.mark, options.ledger.is_some());
@@ -197,6 +145,8 @@ impl Driver {
             sockets: &mut sockets,
             tcp: &mut tcp.streams,
             connections: &mut connections,
+            group: &group,
+            first: first.as_ref(),
         }
         .start()?;
         let clock = Clock::new();
@@ -227,11 +177,17 @@ impl Driver {
             bind_retry: None,
             idle_turns: 0,
             usage: Usage::new(options.ledger),
+            group,
         };
         driver.follow_accounts();
         driver.keep_out_spent();
         driver.note_granted();
         Ok(driver)
+    }
+
+    /// Where it listens.
+    fn listening(&self) -> Listening {
+        Listening { udp: self.sockets.listening(), tcp: self.tcp.streams.listening().collect() }
     }
 
     async fn run(&mut self) {
@@ -246,8 +202,10 @@ impl Driver {
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
+        more |= self.poll_group(now, context);
         more |= self.poll_sockets(context);
         more |= self.poll_tcp(now, context);
+        self.hand_over();
         let now = self.clock.now();
         self.endpoint.handle_timeout(now);
         self.connections.on_timeout(&mut self.endpoint, now);
@@ -360,6 +318,31 @@ impl Driver {
         more
     }
 
+    /// Takes what other drivers hand over. Returns true if more is pending.
+    fn poll_group(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
+        for _ in 0..DELIVERIES {
+            match self.group.poll_delivery(context) {
+                Poll::Ready(Some(Delivery::Datagram(datagram))) => self.endpoint.take_over(now, datagram),
+                Poll::Ready(Some(Delivery::Stream(stream, first))) => {
+                    self.tcp.streams.take_over(now, &mut self.endpoint, stream, first);
+                }
+                Poll::Ready(None) | Poll::Pending => return false,
+            }
+        }
+        true
+    }
+
+    /// Hands over what belongs to other drivers.
+    fn hand_over(&mut self) {
+        while let Some(datagram) = self.endpoint.poll_hand_over() {
+            self.group.deliver(datagram.shard, Delivery::Datagram(datagram));
+        }
+        for (shard, stream, first) in self.tcp.streams.take_strays() {
+            self.group.deliver(shard, Delivery::Stream(stream, first));
+        }
+        self.group.note_load(self.endpoint.connections());
+    }
+
     /// Keeps the arrival interfaces of the pairs that connections use, and drops those of unknown senders.
     fn sort_out_arrivals(&mut self) {
         if !self.sockets.split().1.any(|socket| socket.traffic.is_crowded()) {
@@ -429,11 +412,12 @@ impl Driver {
     }
 
     /// Advances the close of the endpoint, if one is under way. Returns whether it is finished.
-    fn drive_closing(&mut self, now: Instant, context: &Context<'_>) -> bool {
+    fn drive_closing(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         let Some(closing) = &mut self.closing else { return false };
         let has_pending = self.sockets.has_pending() || self.tcp.streams.has_pending();
         let is_done = self.connections.all_ended(&self.endpoint) && !has_pending;
-        is_done || closing.poll(&mut self.endpoint, now, context)
+        let is_over = is_done || closing.poll(&mut self.endpoint, now, context);
+        is_over && self.group.poll_dispensable(context).is_ready()
     }
 
     fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {

@@ -8,7 +8,9 @@ use manyway_proto::{
     EndpointConfig, LocalAddress, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity,
 };
 
+use super::Listening;
 use super::connections::Connections;
+use super::group::Group;
 use super::sockets::Sockets;
 use super::tcp::TcpStreams;
 use crate::DEFAULT_PORT;
@@ -29,6 +31,9 @@ pub(super) struct Serving<'a> {
     pub(super) sockets: &'a mut Sockets,
     pub(super) tcp: &'a mut TcpStreams,
     pub(super) connections: &'a mut Connections,
+    pub(super) group: &'a Group,
+    /// Where the first driver of the endpoint listens, unless this is the first.
+    pub(super) first: Option<&'a Listening>,
 }
 
 impl Serving<'_> {
@@ -38,6 +43,9 @@ impl Serving<'_> {
         let EndpointOptions { connection, server, mmsp1, reset_key, carriers, .. } = self.options;
         let mut config = EndpointConfig::default();
         config.reset_key = *reset_key;
+        config.shard = self.group.shard();
+        config.placer = self.group.placer();
+        self.sockets.share_ports(config.shard);
         let of_mmsp1 = mmsp1.as_ref().map(|mmsp1| (&mmsp1.listen, &mmsp1.advertise));
         let addresses = server.as_ref().map(|server| (&server.listen, &server.advertise)).or(of_mmsp1);
         let Some((listen_on, advertise)) = addresses else { return Ok((config, false)) };
@@ -45,9 +53,12 @@ impl Serving<'_> {
             check_ports(listen_on).map_err(BindFailure::Config)?;
             self.sockets.use_one_port();
         }
-        listen(self.sockets, listen_on).map_err(BindFailure::Socket)?;
+        let of_first =
+            self.first.map(|first| first.udp.iter().map(|local| local.address).collect::<Vec<_>>());
+        listen(self.sockets, of_first.as_ref().unwrap_or(listen_on)).map_err(BindFailure::Socket)?;
         let listening = self.sockets.listening();
-        if server.is_some() && carriers.choice != CarrierChoice::Udp {
+        // The first driver accepts TCP connections for all.
+        if self.first.is_none() && server.is_some() && carriers.choice != CarrierChoice::Udp {
             accept_tcp(self.tcp, &listening, carriers.choice)?;
             if let Some(port) = carriers.listen_tls {
                 accept_tls(self.tcp, &listening, port)?;

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, SendRefusal, Transmit};
+use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, SendRefusal, Shard, Transmit};
 
 use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
@@ -74,6 +74,8 @@ pub(super) struct Sockets {
     counts: bool,
     /// Whether new ones get the port of the first, where it is free.
     one_port: bool,
+    /// Which of several drivers that listen on the same ports this one is.
+    shard: Shard,
     /// Indices of interfaces whose quota is used up.
     spent: Vec<u32>,
     /// What the system granted to new sockets, until it is taken.
@@ -152,6 +154,11 @@ impl Sockets {
         self.bind(LocalAddress { interface: 0, address }, true).map(|_| ())
     }
 
+    /// From now on listening sockets share their ports with those of the other drivers.
+    pub(super) fn share_ports(&mut self, shard: Shard) {
+        self.shard = shard;
+    }
+
     /// From now on new sockets get the port of the first one, unless theirs is chosen or that one is taken.
     pub(super) fn use_one_port(&mut self) {
         self.one_port = true;
@@ -166,12 +173,19 @@ impl Sockets {
     }
 
     fn bind(&mut self, local: LocalAddress, listens: bool) -> Result<LocalAddress, BindError> {
-        let bind = |local| {
+        let bind_with = |local, shared_by| {
             let mut options = BindOptions::new(local);
             options.buffers = self.buffers;
             options.mark = self.mark;
+            options.shared_by = shared_by;
             UdpSocket::bind(&options)
         };
+        let shared_by = if listens { self.shard.count() } else { 1 };
+        if shared_by > 1 && self.shard.index() == 0 && local.address.port() != 0 {
+            // Sockets of another process that share the port would let this one join them.
+            drop(bind_with(local, 1)?);
+        }
+        let bind = |local| bind_with(local, shared_by);
         let common = self.with_common_port(local, listens).and_then(|local| bind(local).ok());
         let udp = common.map_or_else(|| bind(local), Ok)?;
         let bound = udp.local();

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionHandle, Ecn, Endpoint, FourTuple, Instant, Transmit};
 
+use super::group::Group;
 use super::handshakes::Handshakes;
 use super::traffic::{Traffic, Way};
 use tokio_rustls::TlsAcceptor;
@@ -52,6 +53,8 @@ pub(super) struct TcpStreams {
     unproven: BTreeMap<IpAddr, usize>,
     /// Connections that have ended since they were last taken.
     ended: Vec<FourTuple>,
+    /// Connections whose first record belongs to another driver, with that record.
+    strays: Vec<(usize, RecordStream, Vec<u8>)>,
     sweep_at: Option<Instant>,
     buffer: Vec<u8>,
     traffic: Traffic,
@@ -74,10 +77,22 @@ struct Stream {
     is_busy: bool,
 }
 
+/// What one turn received over a connection.
+enum Received {
+    /// All that had come.
+    All,
+    /// A part of it.
+    Some,
+    /// The first record, which belongs to the driver with this index.
+    Stray(usize, Vec<u8>),
+}
+
 /// Whether anything that came over a TCP connection belongs to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It was accepted, and nothing does yet.
+    /// It was accepted, and no record has come yet, which may show that it belongs to another driver.
+    New,
+    /// Records came, and none of them does yet.
     Unproven,
     /// This end opened it, or something does.
     Proven,
@@ -93,6 +108,7 @@ impl TcpStreams {
             streams: BTreeMap::new(),
             unproven: BTreeMap::new(),
             ended: Vec::new(),
+            strays: Vec::new(),
             sweep_at: None,
             buffer: Vec::new(),
             traffic: Traffic::new(counts),
@@ -135,6 +151,28 @@ impl TcpStreams {
         std::mem::take(&mut self.ended)
     }
 
+    /// Takes over a connection that another driver accepted, with the first record that came over it.
+    pub(super) fn take_over(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        io: RecordStream,
+        mut first: Vec<u8>,
+    ) {
+        let tuple = io.tuple();
+        self.admit(now, io);
+        endpoint.handle_datagram(now, tuple, Ecn::NotEct, &mut first);
+        if let Some(stream) = self.streams.get_mut(&tuple) {
+            stream.standing = Standing::Unproven;
+            stream.handle_records(now, endpoint);
+        }
+    }
+
+    /// Takes the connections that belong to other drivers: the driver's index, the connection, its first record.
+    pub(super) fn take_strays(&mut self) -> Vec<(usize, RecordStream, Vec<u8>)> {
+        std::mem::take(&mut self.strays)
+    }
+
     /// Takes the traffic since the last call.
     pub(super) fn take_traffic(&mut self) -> impl Iterator<Item = (Way, u64)> {
         self.traffic.take().into_iter()
@@ -142,7 +180,7 @@ impl TcpStreams {
 
     fn insert(&mut self, now: Instant, io: RecordStream, standing: Standing) {
         let tuple = io.tuple();
-        if standing == Standing::Unproven {
+        if standing != Standing::Proven {
             *self.unproven.entry(tuple.remote.ip()).or_default() += 1;
         }
         let (user, searched_at, reported_at) = (None, None, None);
@@ -158,7 +196,7 @@ impl TcpStreams {
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
-        clock: Clock,
+        (clock, group): (Clock, &Group),
         endpoint: &mut Endpoint,
     ) -> bool {
         let mut more = self.accept(now, context);
@@ -170,9 +208,12 @@ impl TcpStreams {
             self.buffer = vec![0; READ];
         }
         let Self { streams, buffer, traffic, .. } = self;
+        let mut strays = Vec::new();
         for (tuple, stream) in streams {
-            match stream.receive(context, clock, buffer, endpoint, traffic) {
-                Ok(is_more) => more |= is_more,
+            match stream.receive(context, (clock, group), buffer, endpoint, traffic) {
+                Ok(Received::Some) => more = true,
+                Ok(Received::All) => {}
+                Ok(Received::Stray(shard, first)) => strays.push((*tuple, shard, first)),
                 Err(error) => {
                     tracing::debug!(%tuple, %error, "TCP connection ended");
                     ended.push(*tuple);
@@ -181,6 +222,10 @@ impl TcpStreams {
         }
         for tuple in ended {
             self.close(clock.now(), tuple, endpoint);
+        }
+        for (tuple, shard, first) in strays {
+            let stream = self.remove(&tuple);
+            self.strays.extend(stream.map(|stream| (shard, stream, first)));
         }
         more
     }
@@ -225,7 +270,7 @@ impl TcpStreams {
             let oldest = unproven.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
             oldest.and_then(|oldest| self.remove(&oldest)).into_iter().for_each(RecordStream::reset);
         }
-        self.insert(now, stream, Standing::Unproven);
+        self.insert(now, stream, Standing::New);
     }
 
     /// Writes a record. A connection that takes no more is reported as blocked.
@@ -313,7 +358,7 @@ impl TcpStreams {
         let mut unused = Vec::new();
         for (tuple, stream) in &mut self.streams {
             let is_used = stream.find_user(tuple, endpoint).is_some();
-            if is_used && std::mem::replace(&mut stream.standing, Standing::Proven) == Standing::Unproven {
+            if is_used && std::mem::replace(&mut stream.standing, Standing::Proven) != Standing::Proven {
                 forget_unproven(&mut self.unproven, tuple);
             }
             if !is_used && now - stream.since >= GRACE {
@@ -362,33 +407,47 @@ fn forget_unproven(unproven: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
 
 impl Stream {
     fn is_unproven(&self) -> bool {
-        self.standing == Standing::Unproven
+        self.standing != Standing::Proven
     }
 
-    /// Reads and handles records. Returns whether more may be pending; an error if the connection has ended.
+    /// Reads and handles records; an error if the connection has ended.
     fn receive(
         &mut self,
         context: &mut Context<'_>,
-        clock: Clock,
+        (clock, group): (Clock, &Group),
         buffer: &mut [u8],
         endpoint: &mut Endpoint,
         traffic: &mut Traffic,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Received> {
         let tuple = self.io.tuple();
         for _ in 0..READS {
             let length = match self.io.poll_read(context, buffer) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Poll::Ready(result) => result?,
-                Poll::Pending => return Ok(false),
+                Poll::Pending => return Ok(Received::All),
             };
             traffic.on_received(&tuple, (length, SEGMENT), None);
             self.is_busy = true;
             let now = clock.now();
-            while let Some(record) = self.io.next_record() {
-                endpoint.handle_datagram(now, tuple, Ecn::NotEct, record);
+            if self.standing == Standing::New {
+                let Some(first) = self.io.next_record() else { continue };
+                if let Some(shard) = group.owner_of_stream(first) {
+                    return Ok(Received::Stray(shard, first.to_vec()));
+                }
+                self.standing = Standing::Unproven;
+                endpoint.handle_datagram(now, tuple, Ecn::NotEct, first);
             }
+            self.handle_records(now, endpoint);
         }
-        Ok(true)
+        Ok(Received::Some)
+    }
+
+    /// Handles the records that were read.
+    fn handle_records(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        let tuple = self.io.tuple();
+        while let Some(record) = self.io.next_record() {
+            endpoint.handle_datagram(now, tuple, Ecn::NotEct, record);
+        }
     }
 
     /// Reports the system's figures to the connection that uses this one.

@@ -20,7 +20,7 @@ impl Driver {
     /// Does what is due for TCP. Returns true if records or connections are pending.
     pub(super) fn poll_tcp(&mut self, now: Instant, context: &mut Context<'_>) -> bool {
         self.tcp.streams.on_timeout(now, &self.endpoint);
-        self.tcp.streams.poll(now, context, self.clock, &mut self.endpoint)
+        self.tcp.streams.poll(now, context, (self.clock, &self.group), &mut self.endpoint)
     }
 
     /// Advances the lines of clients, after the events of this turn.

@@ -44,6 +44,7 @@
 
 mod receive;
 mod send;
+pub(crate) mod share;
 mod socket;
 #[cfg(test)]
 mod tests;

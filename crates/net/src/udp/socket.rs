@@ -9,6 +9,7 @@ use manyway_proto::LocalAddress;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use super::share;
 use super::unreachable::{self, Entry, Unreachable};
 use crate::device::{DeviceBinding, bind_device, set_mark};
 
@@ -25,12 +26,22 @@ pub struct BindOptions {
     pub segmentation: Segmentation,
     /// Mark of its packets (`SO_MARK`), which needs Linux with `CAP_NET_ADMIN`. Default `None`.
     pub mark: Option<u32>,
+    /// How many sockets share the port, at most [`Shard::MOST`](manyway_proto::Shard::MOST): the system gives each
+    /// datagram to the one whose index, in the order in which they are bound, its connection ID has
+    /// ([`Shard`](manyway_proto::Shard)). Others of the same user can join them. Needs Linux. Default 1.
+    pub shared_by: usize,
 }
 
 impl BindOptions {
     /// The defaults for an address.
     pub fn new(local: LocalAddress) -> Self {
-        Self { local, buffers: BufferSizes::default(), segmentation: Segmentation::WherePossible, mark: None }
+        Self {
+            local,
+            buffers: BufferSizes::default(),
+            segmentation: Segmentation::WherePossible,
+            mark: None,
+            shared_by: 1,
+        }
     }
 }
 
@@ -114,8 +125,14 @@ impl UdpSocket {
             socket.set_only_v6(true).map_err(failed(BindStep::Configure))?;
         }
         set_mark(&socket, options.mark).map_err(failed(BindStep::Configure))?;
+        if options.shared_by > 1 {
+            share::permit(&socket).map_err(failed(BindStep::Configure))?;
+        }
         let device = bind_device(&socket, local);
         socket.bind(&local.address.into()).map_err(failed(BindStep::Bind))?;
+        if options.shared_by > 1 {
+            share::divide(&socket, options.shared_by).map_err(failed(BindStep::Configure))?;
+        }
         enlarge_buffers(&socket, options);
 
         unreachable::keep(&socket, local.address.is_ipv4());

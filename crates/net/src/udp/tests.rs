@@ -316,3 +316,40 @@ fn has_ipv6() -> bool {
     }
     there
 }
+
+/// What the kernel decides is what the protocol machine expects, for each kind of header.
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+#[tokio::test]
+async fn sockets_that_share_a_port_get_the_datagrams_of_their_connection_ids() {
+    use manyway_proto::Shard;
+
+    const COUNT: usize = 5;
+    let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse().unwrap() };
+    let mut options = BindOptions::new(local);
+    options.shared_by = COUNT;
+    let mut sockets = vec![UdpSocket::bind(&options).unwrap()];
+    options.local = sockets[0].local();
+    sockets.extend((1..COUNT).map(|_| UdpSocket::bind(&options).unwrap()));
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let shard = Shard::new(0, COUNT).unwrap();
+    let mut buffer = ReceiveBuffer::new();
+    for first in [0x00, 0x05, 0x40, 0x7f, 0x80, 0xff] {
+        for value in (0..=u8::MAX).step_by(9) {
+            // Each byte differs, so that a wrong one leads elsewhere.
+            let mut datagram: Vec<u8> = (0..20).map(|n: u8| value.wrapping_add(n.wrapping_mul(3))).collect();
+            (datagram[0], datagram[1]) = (first, if first == 0 { 0 } else { value });
+            sender.send_to(&datagram, options.local.address).unwrap();
+            let expected = shard.of_datagram(&datagram);
+            sockets[expected].readable().await.unwrap();
+            let mut rows = sockets[expected].try_receive(&mut buffer).unwrap();
+            assert_eq!(rows.next().unwrap().datagrams().next().unwrap(), datagram.as_slice());
+        }
+    }
+    // Shorter than any packet: the first socket gets them, and nothing fails.
+    for length in 1..=2 {
+        sender.send_to(&vec![0x40; length], options.local.address).unwrap();
+        sockets[0].readable().await.unwrap();
+        assert!(sockets[0].try_receive(&mut buffer).is_ok());
+    }
+    assert!(UdpSocket::bind(&BindOptions::new(options.local)).is_err(), "no other may have the port");
+}

@@ -55,7 +55,7 @@ impl Endpoint {
             Side::Server => (SERVER, CLIENT),
         };
         let (local_id, remote_id) = (ConnectionId::from_u64(local_id), ConnectionId::from_u64(remote_id));
-        let peer_reset_key = ResetKey::new(&end.peer_reset_key);
+        let peer_reset_key = ResetKey::new(&end.peer_reset_key, crate::Shard::ALONE);
         let answered = (end.side == Side::Client).then_some((original_destination, &peer_reset_key));
         let parameters = own_parameters(&end.peer, remote_id, answered);
         // The handshake is discarded unused: a server's costs least.

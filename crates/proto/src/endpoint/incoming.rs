@@ -9,6 +9,7 @@ use super::Endpoint;
 use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
 use super::demux::Route;
+use super::shard::Way;
 use super::slots::HalfOpen;
 
 use crate::connection::Connection;
@@ -29,9 +30,9 @@ const MOST_RESET: usize = 43;
 
 impl Endpoint {
     /// Handles a datagram with an id that belongs to no connection.
-    pub(super) fn handle_unknown(&mut self, now: Instant, arrival: Arrival<'_>) {
+    pub(super) fn handle_unknown(&mut self, now: Instant, arrival: Arrival<'_>, way: Way) {
         match arrival.header.form {
-            HeaderForm::Long { kind: LongKind::Initial, .. } => self.handle_stranger(now, arrival),
+            HeaderForm::Long { kind: LongKind::Initial, .. } => self.handle_stranger(now, arrival, way),
             HeaderForm::Short { destination } => {
                 if !self.take_reset(now, arrival.datagram) {
                     self.reset_stranger(now, arrival.tuple, &destination, arrival.datagram.len());
@@ -42,7 +43,7 @@ impl Endpoint {
     }
 
     /// Handles an Initial packet with an unknown destination id: a client's first datagram.
-    fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>) {
+    fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>, way: Way) {
         let HeaderForm::Long { destination, source, .. } = arrival.header.form else { return };
         let tuple = arrival.tuple;
         let least = ConnectionId::LENGTH;
@@ -59,8 +60,11 @@ impl Endpoint {
         }
         let facts = CookieFacts { client: tuple.remote, original_destination: destination, source };
         let local_id = self.server_id(&facts);
+        if let Some(shard) = self.placement.given_to(now, &local_id) {
+            return self.placement.hand_over(shard, &arrival);
+        }
         // spec 7.8: a late copy of a first flight; its connection uses another id for the client by now, or has ended
-        if self.demux.get(&local_id).is_some() || self.admission.begun.contains(now, &local_id) {
+        if self.demux.get(&local_id).is_some() || self.admission.begun.get(now, &local_id).is_some() {
             return;
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
@@ -70,6 +74,11 @@ impl Endpoint {
         }
         if first.needs_no_info && self.admission.has_its_share(prefix) {
             return;
+        }
+        // A stream stays where it is, and a client that got INFO knows the id of this endpoint.
+        let may_go = way == Way::Direct && tuple.is_datagram() && !first.proven;
+        if let Some(shard) = may_go.then(|| self.placement.give(now, local_id)).flatten() {
+            return self.placement.hand_over(shard, &arrival);
         }
         self.accept(now, arrival, &facts, first);
     }
@@ -174,7 +183,7 @@ impl Endpoint {
         let route = Route { slot: handle.slot(), path: PathId::FIRST };
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
-        self.admission.begun.note(now, local_id);
+        self.admission.begun.note(now, local_id, ());
         let (place, gives_way) = self.admission.admit(handle, first.needs_no_info.then_some(prefix));
         self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
         if let Some(oldest) = gives_way

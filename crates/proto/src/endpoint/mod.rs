@@ -9,7 +9,9 @@ pub(crate) mod established;
 mod incoming;
 mod mac_keys;
 mod mmsp1;
+mod recent;
 pub(crate) mod reset_token;
+mod shard;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
 pub use mmsp1::{AddressFilter, Mmsp1Server};
 pub(crate) use reset_token::ResetKey;
+pub use shard::{HandOver, Placer, Shard};
 pub use slots::ConnectionHandle;
 
 use crate::collections::timer_heap::TimerHeap;
@@ -39,6 +42,7 @@ use admission::Admission;
 use cookie::CookieKeys;
 use demux::{Demux, Route};
 use mmsp1::Mmsp1Endpoint;
+use shard::{Placement, Way};
 use slots::Slots;
 
 /// Configuration of an endpoint.
@@ -53,6 +57,12 @@ pub struct EndpointConfig {
     /// The permanent key of stateless resets; an endpoint that keeps it over a restart can end connections from
     /// before. `None` (the default) uses a random one.
     pub reset_key: Option<[u8; 32]>,
+    /// Which one of several endpoints on the same port it is; all of them need the same `reset_key`. Default
+    /// [`Shard::ALONE`]. Clients over MMSP/1, which has no connection IDs, need an endpoint that is alone.
+    pub shard: Shard,
+    /// Which one of those endpoints gets a new client; `None` (the default): the one to which its random connection ID
+    /// leads. Clients that come over a stream are not placed.
+    pub placer: Option<Arc<dyn Placer>>,
 }
 
 /// Settings for connections that clients open.
@@ -95,6 +105,7 @@ pub struct Endpoint {
     /// Connections by the [mark](ResetKey::mark) of each token that ends them.
     resets: BTreeMap<[u8; 16], ConnectionHandle>,
     admission: Admission,
+    placement: Placement,
     interfaces: InterfaceMtus,
     cookies: Option<CookieKeys>,
     /// Exists from the first connection or packet of MMSP/1 on.
@@ -111,7 +122,8 @@ impl Endpoint {
             rng.fill(&mut key);
             key
         });
-        let reset_key = Arc::new(ResetKey::new(&key));
+        let (shard, placer) = (config.shard, config.placer.clone());
+        let reset_key = Arc::new(ResetKey::new(&key, shard));
         Self {
             config,
             slots: Slots::default(),
@@ -121,7 +133,8 @@ impl Endpoint {
             eventful: VecDeque::new(),
             outbox: VecDeque::new(),
             resets: BTreeMap::new(),
-            admission: Admission::new(reset_key.secret(b"admission")),
+            admission: Admission::new(reset_key.secret(b"admission"), shard.count()),
+            placement: Placement::new(shard, placer),
             interfaces: InterfaceMtus::default(),
             cookies: None,
             mmsp1: None,
@@ -143,6 +156,30 @@ impl Endpoint {
     pub fn handle_datagrams(
         &mut self,
         now: Instant,
+        tuple: FourTuple,
+        ecn: Ecn,
+        row: &mut [u8],
+        size: usize,
+    ) {
+        self.handle_row((now, Way::Direct), tuple, ecn, row, size);
+    }
+
+    /// The next datagram that another endpoint of the port has to handle, by [`take_over`](Self::take_over). At most 256
+    /// wait.
+    pub fn poll_hand_over(&mut self) -> Option<HandOver> {
+        self.placement.poll()
+    }
+
+    /// Handles a datagram that another endpoint of the port received.
+    pub fn take_over(&mut self, now: Instant, handed_over: HandOver) {
+        let (tuple, ecn, mut datagram) = handed_over.into_parts();
+        let size = datagram.len();
+        self.handle_row((now, Way::HandedOver), tuple, ecn, &mut datagram, size);
+    }
+
+    fn handle_row(
+        &mut self,
+        (now, way): (Instant, Way),
         tuple: FourTuple,
         ecn: Ecn,
         row: &mut [u8],
@@ -179,7 +216,7 @@ impl Endpoint {
                 }
                 None => {
                     let path = PathId::FIRST;
-                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram });
+                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram }, way);
                 }
             }
         }

@@ -6,6 +6,8 @@ use std::fmt;
 use manyway_wire::ConnectionId;
 use ring::hmac;
 
+use super::shard::Shard;
+
 /// Length of a reset token in bytes.
 pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
 
@@ -15,13 +17,17 @@ const RANDOM: usize = 6;
 const PROOF: usize = ConnectionId::LENGTH - RANDOM;
 
 /// Derives reset tokens from ids, so that none has to be stored.
-pub(crate) struct ResetKey(hmac::Key);
+pub(crate) struct ResetKey {
+    key: hmac::Key,
+    /// Whose ids it issues.
+    shard: Shard,
+}
 
 impl ResetKey {
     /// Takes the permanent key of the endpoint. An endpoint that keeps it over a restart can end connections from
     /// before.
-    pub(crate) fn new(key: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    pub(crate) fn new(key: &[u8; 32], shard: Shard) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, key), shard }
     }
 
     /// The id of this endpoint towards a client, derived from the two ids of the client.
@@ -30,7 +36,7 @@ impl ResetKey {
         original_destination: &ConnectionId,
         source: &ConnectionId,
     ) -> ConnectionId {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         context.update(b"id");
         context.update(original_destination.as_slice());
         context.update(source.as_slice());
@@ -44,6 +50,7 @@ impl ResetKey {
     pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
         let mut bytes = random.to_be_bytes();
         let (random, proof) = bytes.split_at_mut(RANDOM);
+        self.shard.mark(random);
         proof.copy_from_slice(&self.proof(random));
         ConnectionId::from_u64(u64::from_be_bytes(bytes))
     }
@@ -56,7 +63,7 @@ impl ResetKey {
     }
 
     fn proof(&self, random: &[u8]) -> [u8; PROOF] {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         context.update(b"own");
         context.update(random);
         context.sign().as_ref().first_chunk().copied().unwrap_or_default()
@@ -64,7 +71,7 @@ impl ResetKey {
 
     /// A secret of the endpoint for another use, separated from all others by its label.
     pub(crate) fn secret(&self, label: &[u8]) -> [u8; 16] {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         context.update(b"secret");
         context.update(label);
         context.sign().as_ref().first_chunk().copied().unwrap_or_default()
@@ -73,7 +80,7 @@ impl ResetKey {
     /// The key under which a token of the peer is looked up: the time of the search reveals nothing about the token
     /// itself (RFC 9000, section 10.3.1).
     pub(crate) fn mark(&self, token: &[u8; RESET_TOKEN_LENGTH]) -> [u8; RESET_TOKEN_LENGTH] {
-        let mut context = hmac::Context::with_key(&self.0);
+        let mut context = hmac::Context::with_key(&self.key);
         context.update(b"mark");
         context.update(token);
         let tag = context.sign();
@@ -82,7 +89,7 @@ impl ResetKey {
 
     /// The token of a connection id that this endpoint issued: the first 16 bytes of HMAC-SHA256 over it.
     pub(crate) fn token(&self, id: &ConnectionId) -> [u8; RESET_TOKEN_LENGTH] {
-        let tag = hmac::sign(&self.0, id.as_slice());
+        let tag = hmac::sign(&self.key, id.as_slice());
         let mut token = [0; RESET_TOKEN_LENGTH];
         for (to, from) in token.iter_mut().zip(tag.as_ref()) {
             *to = *from;
@@ -101,11 +108,15 @@ impl fmt::Debug for ResetKey {
 mod tests {
     use super::*;
 
+    fn alone(byte: u8) -> ResetKey {
+        ResetKey::new(&[byte; 32], Shard::ALONE)
+    }
+
     #[test]
     fn a_token_depends_on_the_key_and_the_id() {
-        let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
+        let (key, other) = (alone(1), alone(2));
         let (id, second) = (ConnectionId::from_u64(7), ConnectionId::from_u64(8));
-        assert_eq!(key.token(&id), ResetKey::new(&[1; 32]).token(&id));
+        assert_eq!(key.token(&id), alone(1).token(&id));
         assert_ne!(key.token(&id), key.token(&second));
         assert_ne!(key.token(&id), other.token(&id));
     }
@@ -113,7 +124,7 @@ mod tests {
     // spec 4.11, 4.23
     #[test]
     fn an_endpoint_recognises_its_own_ids_and_hardly_any_other() {
-        let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
+        let (key, other) = (alone(1), alone(2));
         let client = (ConnectionId::from_u64(5), ConnectionId::from_u64(6));
         assert!(key.may_have_issued(&key.derive_id(&client.0, &client.1)));
         for random in 0..1000 {
@@ -126,9 +137,26 @@ mod tests {
 
     #[test]
     fn a_mark_depends_on_the_key_and_the_token() {
-        let (key, other) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
+        let (key, other) = (alone(1), alone(2));
         assert_eq!(key.mark(&[5; 16]), key.mark(&[5; 16]));
         assert_ne!(key.mark(&[5; 16]), key.mark(&[6; 16]));
         assert_ne!(key.mark(&[5; 16]), other.mark(&[5; 16]));
+    }
+
+    #[test]
+    fn ids_lead_to_the_endpoint_that_issued_them_and_all_endpoints_of_the_port_recognise_them() {
+        let keys: Vec<_> =
+            (0..3).map(|index| ResetKey::new(&[1; 32], Shard::new(index, 3).unwrap())).collect();
+        for (index, key) in keys.iter().enumerate() {
+            for random in 0..500_u64 {
+                let client = [random, random + 1].map(ConnectionId::from_u64);
+                let ids = [key.issue_id(random << 40 | 99), key.derive_id(&client[0], &client[1])];
+                for id in ids {
+                    assert_eq!(usize::from(id.as_slice()[1]) % 3, index);
+                    assert!(keys.iter().all(|other| other.may_have_issued(&id)));
+                    assert_eq!(keys[0].token(&id), key.token(&id));
+                }
+            }
+        }
     }
 }

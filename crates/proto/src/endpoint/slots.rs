@@ -191,7 +191,7 @@ mod tests {
             config: Arc::new(ConnectionConfig::default()),
             interfaces: crate::path::InterfaceMtus::default(),
             rng: Rng::from_seed([1; 32]),
-            reset_key: Arc::new(ResetKey::new(&[2; 32])),
+            reset_key: Arc::new(ResetKey::new(&[2; 32], crate::Shard::ALONE)),
             original_destination: ConnectionId::from_u64(3),
             local_id: ConnectionId::from_u64(4),
             tls: testing::pair().1,

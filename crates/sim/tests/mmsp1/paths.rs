@@ -224,11 +224,8 @@ fn an_application_binds_a_stream_to_a_path_or_an_interface() {
     pair.run_for(500 * MS).unwrap();
     let client = pair.peer(Side::Client).unwrap().connection().unwrap();
     let interface = client.statistics().paths[1].tuple.local.interface;
-    let places = [
-        (1, Binding::Path(PathId(1))),
-        (0, Binding::Path(PathId(0))),
-        (1, Binding::Interface(interface)),
-    ];
+    let places =
+        [(1, Binding::Path(PathId(1))), (0, Binding::Path(PathId(0))), (1, Binding::Interface(interface))];
     for (path, place) in places {
         let client = pair.peer(Side::Client).unwrap().connection().unwrap();
         client.bind_stream(StreamId(0), Some(place)).unwrap();

@@ -1,7 +1,6 @@
 //! Limits on half-open connections, and on answers to unknown senders.
 
 mod answers;
-mod begun;
 mod failures;
 mod prefix;
 
@@ -11,8 +10,8 @@ pub(crate) use answers::Answer;
 pub(crate) use prefix::Prefix;
 
 use self::answers::Answers;
-use self::begun::Begun;
 use self::failures::Failures;
+use super::recent::Recent;
 use super::slots::ConnectionHandle;
 use crate::Instant;
 
@@ -36,29 +35,34 @@ pub(crate) struct Admission {
     proven: BTreeMap<Prefix, usize>,
     answers: Answers,
     failures: Failures,
-    pub(super) begun: Begun,
+    /// The handshakes that began here.
+    pub(super) begun: Recent<()>,
+    /// How many endpoints share the port: each takes an equal part of the limits on half-open connections.
+    sharers: usize,
 }
 
 impl Admission {
-    /// Starts with empty counters; `secret` must be unknown to attackers.
-    pub(crate) fn new(secret: [u8; 16]) -> Self {
+    /// Starts with empty counters, as one of `sharers` endpoints; `secret` must be unknown to attackers.
+    pub(crate) fn new(secret: [u8; 16], sharers: usize) -> Self {
         Self {
             half_open: BTreeMap::new(),
             next: 0,
             proven: BTreeMap::new(),
             answers: Answers::new(secret),
             failures: Failures::default(),
-            begun: Begun::default(),
+            begun: Recent::default(),
+            sharers,
         }
     }
 
     pub(crate) fn is_under_load(&self) -> bool {
-        self.half_open.len() >= UNDER_LOAD
+        self.half_open.len() >= UNDER_LOAD / self.sharers
     }
 
     /// Whether a network with a validated address has its share of half-open connections already.
     pub(crate) fn has_its_share(&self, prefix: Prefix) -> bool {
-        self.is_under_load() && self.proven.get(&prefix).is_some_and(|count| *count >= MOST_OF_A_NETWORK)
+        self.is_under_load()
+            && self.proven.get(&prefix).is_some_and(|count| *count >= MOST_OF_A_NETWORK / self.sharers)
     }
 
     /// Counts a new half-open connection, `proven` if its address is validated; also returns the one to evict for it,
@@ -75,7 +79,7 @@ impl Admission {
             *self.proven.entry(prefix).or_default() += 1;
         }
         let oldest = self.half_open.first_key_value().map(|(place, (handle, _))| (*place, *handle));
-        let gives_way = oldest.filter(|_| self.half_open.len() > MOST_HALF_OPEN);
+        let gives_way = oldest.filter(|_| self.half_open.len() > MOST_HALF_OPEN / self.sharers);
         if let Some((place, _)) = gives_way {
             self.release(place);
         }
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn one_half_open_connection_too_many_evicts_the_oldest() {
-        let mut admission = Admission::new([1; 16]);
+        let mut admission = Admission::new([1; 16], 1);
         let handles: Vec<_> = (0..=MOST_HALF_OPEN).map(ConnectionHandle::numbered).collect();
         for (count, handle) in handles.iter().enumerate() {
             assert_eq!(admission.is_under_load(), count >= UNDER_LOAD);
@@ -130,8 +134,18 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_of_one_port_share_the_places() {
+        let mut admission = Admission::new([1; 16], 4);
+        for number in 0..MOST_HALF_OPEN / 4 {
+            assert_eq!(admission.is_under_load(), number >= UNDER_LOAD / 4);
+            assert_eq!(admission.admit(ConnectionHandle::numbered(number), None).1, None);
+        }
+        assert!(admission.admit(ConnectionHandle::numbered(MOST_HALF_OPEN), None).1.is_some());
+    }
+
+    #[test]
     fn complete_handshakes_do_not_count() {
-        let mut admission = Admission::new([1; 16]);
+        let mut admission = Admission::new([1; 16], 1);
         let places: Vec<_> = (0..2 * UNDER_LOAD)
             .map(|index| admission.admit(ConnectionHandle::numbered(index), None).0)
             .collect();
@@ -143,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_network_with_validated_addresses_cannot_take_all_places() {
-        let mut admission = Admission::new([1; 16]);
+        let mut admission = Admission::new([1; 16], 1);
         let place = |admission: &mut Admission, index| {
             admission.admit(ConnectionHandle::numbered(index), Some(network(1))).0
         };

@@ -3,10 +3,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Rng;
+use crate::{Rng, Shard};
 
 fn local() -> (LocalIds, Rng) {
-    (LocalIds::new(ConnectionId::from_u64(1), Arc::new(ResetKey::new(&[1; 32]))), Rng::from_seed([2; 32]))
+    (
+        LocalIds::new(ConnectionId::from_u64(1), Arc::new(ResetKey::new(&[1; 32], Shard::ALONE))),
+        Rng::from_seed([2; 32]),
+    )
 }
 
 fn written(ids: &mut LocalIds) -> Contents {

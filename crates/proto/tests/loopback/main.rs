@@ -6,6 +6,8 @@
     reason = "a test may panic, and looks only at the events that it is about"
 )]
 
+mod shards;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

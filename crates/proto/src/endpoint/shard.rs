@@ -1,0 +1,201 @@
+//! Several endpoints that serve one port together: which one a datagram belongs to, and which one gets a new client.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use manyway_wire::ConnectionId;
+
+use super::recent::Recent;
+use crate::mmsp2::Arrival;
+use crate::{Ecn, FourTuple, Instant};
+
+/// Most datagrams that wait until the driver passes them on; more are lost, and repeated by their senders.
+const MOST_WAITING: usize = 256;
+
+/// Which of several endpoints on one port this one is.
+///
+/// The second byte of each connection ID that an endpoint issues, modulo the number of endpoints, is its index. So a
+/// filter of the system finds the endpoint of a datagram by one byte and without state. The first byte stays free for
+/// load balancers that route by connection ID, whose configuration has its first three bits.
+///
+/// ```
+/// use manyway_proto::Shard;
+///
+/// let second = Shard::new(1, 4).unwrap();
+/// assert_eq!((second.index(), second.count()), (1, 4));
+/// // A short header: the connection ID begins behind its first byte.
+/// assert_eq!(second.of_datagram(&[0x40, 0xab, 7, 0, 0]), 3);
+/// assert_eq!(Shard::new(4, 4), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    index: u8,
+    count: u8,
+}
+
+impl Shard {
+    /// The only endpoint of its port.
+    pub const ALONE: Self = Self { index: 0, count: 1 };
+    /// Most endpoints on one port.
+    pub const MOST: usize = 64;
+    /// Where the byte stands in a datagram with a long header, whose first bit is 1.
+    pub const IN_LONG_HEADER: usize = 7;
+    /// Where it stands in a datagram with a short header.
+    pub const IN_SHORT_HEADER: usize = 2;
+    /// Where it stands in a rendezvous message, whose first two bytes are 0.
+    pub const IN_RENDEZVOUS: usize = 5;
+    /// Where it stands in a connection ID.
+    const IN_ID: usize = 1;
+
+    /// The endpoint `index` of `count`, from 0 on; `None` unless the index is below the count, and that at most
+    /// [`MOST`](Self::MOST).
+    pub fn new(index: usize, count: usize) -> Option<Self> {
+        let fits = index < count && count <= Self::MOST;
+        Some(Self { index: u8::try_from(index).ok()?, count: u8::try_from(count).ok()? }).filter(|_| fits)
+    }
+
+    /// The index of the endpoint.
+    pub fn index(self) -> usize {
+        self.index.into()
+    }
+
+    /// How many endpoints share the port.
+    pub fn count(self) -> usize {
+        self.count.into()
+    }
+
+    /// The index of the endpoint to which a datagram, or a record of a stream, belongs by its connection ID. The ID of a
+    /// new client is random. One that is too short belongs to the first endpoint.
+    pub fn of_datagram(self, datagram: &[u8]) -> usize {
+        let at = match datagram {
+            [first, ..] if *first >= 0x80 => Self::IN_LONG_HEADER,
+            [0, 0, ..] => Self::IN_RENDEZVOUS,
+            _ => Self::IN_SHORT_HEADER,
+        };
+        datagram.get(at).map_or(0, |byte| usize::from(byte % self.count))
+    }
+
+    /// Makes a random connection ID one of this endpoint.
+    pub(super) fn mark(self, id: &mut [u8]) {
+        if let Some(byte) = id.get_mut(Self::IN_ID) {
+            let base = *byte - *byte % self.count;
+            // The last few values would lead beyond a byte.
+            *byte = base.checked_add(self.index).unwrap_or(self.index);
+        }
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self::ALONE
+    }
+}
+
+/// Chooses which of the endpoints on one port gets a new client.
+pub trait Placer: fmt::Debug + Send + Sync {
+    /// The index of the endpoint. Called once for each client, by the endpoint that its first datagram came to.
+    fn place(&self) -> usize;
+}
+
+/// A datagram that another endpoint of the port has to handle ([`Endpoint::poll_hand_over`](super::Endpoint::poll_hand_over)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOver {
+    /// The index of that endpoint.
+    pub shard: usize,
+    tuple: FourTuple,
+    ecn: Ecn,
+    datagram: Vec<u8>,
+}
+
+/// How a datagram came to this endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From the network.
+    Direct,
+    /// From the endpoint to which the client's random connection ID leads.
+    HandedOver,
+}
+
+/// Decides which endpoint gets a new client, and remembers it for the client's next datagrams.
+#[derive(Debug, Default)]
+pub(super) struct Placement {
+    own: Shard,
+    placer: Option<Arc<dyn Placer>>,
+    /// The endpoints of clients that were given away, by the id that this endpoint would have issued.
+    given: Recent<usize>,
+    waiting: VecDeque<HandOver>,
+}
+
+impl Placement {
+    pub(super) fn new(own: Shard, placer: Option<Arc<dyn Placer>>) -> Self {
+        Self { own, placer, given: Recent::default(), waiting: VecDeque::new() }
+    }
+
+    /// The endpoint to which a client was given.
+    pub(super) fn given_to(&mut self, now: Instant, id: &ConnectionId) -> Option<usize> {
+        self.given.get(now, id)
+    }
+
+    /// The other endpoint that gets a new client; `None` if this one does.
+    pub(super) fn give(&mut self, now: Instant, id: ConnectionId) -> Option<usize> {
+        let shard = self.placer.as_ref()?.place();
+        if shard == self.own.index() || shard >= self.own.count() {
+            return None;
+        }
+        self.given.note(now, id, shard);
+        Some(shard)
+    }
+
+    pub(super) fn hand_over(&mut self, shard: usize, arrival: &Arrival<'_>) {
+        if self.waiting.len() < MOST_WAITING {
+            let Arrival { tuple, ecn, .. } = *arrival;
+            let datagram = arrival.datagram.to_vec();
+            self.waiting.push_back(HandOver { shard, tuple, ecn, datagram });
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Option<HandOver> {
+        self.waiting.pop_front()
+    }
+}
+
+impl HandOver {
+    pub(super) fn into_parts(self) -> (FourTuple, Ecn, Vec<u8>) {
+        (self.tuple, self.ecn, self.datagram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_becomes_one_of_the_endpoint_and_all_of_them_occur() {
+        for count in 1..=Shard::MOST {
+            for index in 0..count {
+                let shard = Shard::new(index, count).unwrap();
+                let mut seen = std::collections::BTreeSet::new();
+                for byte in 0..=u8::MAX {
+                    let mut id = [9, byte, 9];
+                    shard.mark(&mut id);
+                    assert_eq!((id[0], usize::from(id[1]) % count, id[2]), (9, index, 9));
+                    seen.insert(id[1]);
+                }
+                assert!(seen.len() >= 256 / count);
+            }
+        }
+        assert_eq!(Shard::new(0, 0), None);
+        assert_eq!(Shard::new(0, Shard::MOST + 1), None);
+    }
+
+    #[test]
+    fn datagrams_of_any_length_belong_to_some_endpoint() {
+        let shard = Shard::new(0, 3).unwrap();
+        for first in [0, 1, 0x40, 0x80, 0xff] {
+            for length in 0..16 {
+                assert!(shard.of_datagram(&vec![first; length]) < 3);
+            }
+        }
+    }
+}
