@@ -22,7 +22,7 @@ use manyway_lab::scenario::{
 use manyway_lab::{Contender, LabError, Runner, Scenario};
 use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
-use manyway_sim::link::LinkConfig;
+use manyway_sim::link::{LinkConfig, RateModel};
 use manyway_sim::nightly::few_or_many;
 
 #[test]
@@ -206,12 +206,14 @@ fn an_outage_shows_as_a_silence() {
 }
 
 #[test]
-fn the_first_route_is_the_primary_path_also_if_another_answers_sooner() {
+fn the_first_route_is_the_primary_path_also_if_another_is_better_and_answers_sooner() {
     let Some(mut lab) = Lab::start() else { return };
     let mut scenario = two_paths(Direction::Up);
     let first = &mut scenario.links[0];
     first.up.delay.base = Duration::from_millis(40);
     first.down.delay.base = Duration::from_millis(40);
+    let half = RateModel::Fixed(Rate::from_bits_per_second(10_000_000));
+    (first.up.rate, first.down.rate) = (half.clone(), half);
     let outcome = lab.run(&scenario, "manyway:wire=mmsp1");
     assert_eq!(outcome.failure, None);
     let carried: Vec<u64> = outcome.routes.iter().map(|route| route.up.total().get()).collect();

@@ -153,7 +153,7 @@ impl<'a> Plan<'a> {
             remotes,
             discover: is_whole && !has_others,
             paths,
-            primary: self.pairs.first().copied().filter(|_| settings.has_primary()),
+            primary: self.first_pair().filter(|_| settings.has_primary()),
         }
     }
 
@@ -178,6 +178,12 @@ impl<'a> Plan<'a> {
             is_meshed: self.scenario.server.iter().filter(|interface| !interface.is_for_others).count() > 1,
             subflows: self.routes.len(),
         }
+    }
+
+    /// The addresses of the route that comes first in the scenario, which need not be the best one.
+    fn first_pair(&self) -> Option<Pair> {
+        let pairs = self.routes.iter().zip(&self.pairs);
+        pairs.min_by_key(|(route, _)| **route).map(|(_, pair)| *pair)
     }
 
     fn pair(&self, route: usize) -> Result<Pair, LabError> {
