@@ -5,11 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
 use manyway::resolve::socket_address;
 use manyway::{AddressFilter, HostPort};
 use manyway_egress::NetPorts;
 
 use super::number::{port, within};
+use super::tunnel::parse_network;
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
@@ -57,6 +59,17 @@ pub struct ServeArgs {
     /// does not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
+    /// Join sites at this network, such as 10.99.0.0/24: this host has its first address and each client of `tunnel --site`
+    /// another; whole packets go between them; needs root; once more for IPv6
+    #[arg(long, value_name = "NET", value_parser = parse_network)]
+    pub tun: Vec<IpNet>,
+    /// With --tun, let clients reach this network behind this host, which is its router; may be given several times
+    #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
+    pub tun_announce: Vec<IpNet>,
+    /// With --tun, let the client with the ticket or key of this name announce this network behind it, such as
+    /// branch=192.168.5.0/24; may be given several times
+    #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
+    pub tun_behind: Vec<(String, IpNet)>,
     /// Keep nothing: a new key and a new ticket that are good until this server ends
     #[arg(long)]
     pub ephemeral: bool,
@@ -73,6 +86,17 @@ pub enum LogFormat {
     Text,
     /// A JSON document a line
     Json,
+}
+
+/// The name of a ticket or key, and a network of it.
+fn parse_behind(text: &str) -> Result<(String, IpNet), String> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, network) = named.ok_or_else(|| {
+        format!(
+            "{text:?} is not NAME=NET: write it like branch=192.168.5.0/24; the first ticket is `default`"
+        )
+    })?;
+    Ok((name.to_owned(), parse_network(network)?))
 }
 
 fn parse_clients(text: &str) -> Result<NonZeroUsize, String> {
@@ -127,6 +151,7 @@ Examples:
   manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
   manyway serve --egress --allow 10.1.0.0/16 --allow 127.0.0.1:22
   manyway serve --egress --deny 0.0.0.0/0:25 --deny [::/0]:25     no mail
+  sudo manyway serve --tun 10.99.0.0/24 --tun-behind default=192.168.5.0/24
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
   manyway serve --wire mmsp1 --from 192.168.1.0/24     in clear text, no ticket
