@@ -10,77 +10,18 @@ use manyway_session::MessageHalves;
 use tokio::sync::mpsc;
 
 use super::Port;
+use super::assignment::Assignment;
+use super::config::{HubConfig, HubError};
 use super::filter::{Filter, Tally, Verdict};
 use super::header::Header;
+use super::joining::Joining;
 use super::pool::Pool;
-use super::setup::{Assignment, Joining};
 use super::stream::{Arrival, PacketReceiver, PacketSender};
-use super::table::{Entry, Table, overlap};
+use super::table::{Entry, Table};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::error::EgressError;
 use crate::quota::Quota;
 use crate::relay::Volume;
-
-/// Settings of a server's network.
-#[derive(Debug, Clone)]
-pub struct HubConfig {
-    /// The network, at most one of each family; the first address is the server's.
-    pub networks: Vec<IpNet>,
-    /// Networks behind the server, which clients reach.
-    pub announced: Vec<IpNet>,
-    /// Networks that a client with this ticket or key may announce, or parts of them.
-    pub behind: Vec<(String, IpNet)>,
-    /// Largest packet, in bytes; from 1280, by default 1400: on links of 1500 bytes a packet needs one datagram.
-    pub mtu: u16,
-    /// Clients at the same time. Default 256.
-    pub clients: usize,
-}
-
-impl Default for HubConfig {
-    fn default() -> Self {
-        let (networks, announced, behind) = (Vec::new(), Vec::new(), Vec::new());
-        Self { networks, announced, behind, mtu: 1400, clients: 256 }
-    }
-}
-
-impl HubConfig {
-    /// The server's addresses, each with the length of its network.
-    ///
-    /// # Errors
-    /// The settings contradict themselves.
-    pub fn servers(&self) -> Result<Vec<IpNet>, HubError> {
-        Ok(check(self)?.iter().map(Pool::server).collect())
-    }
-}
-
-/// What is wrong with the settings of a server's network.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HubError {
-    /// There is none, or there are two of a family.
-    Families,
-    /// It has no place for the server and a client.
-    TooSmall(IpNet),
-    /// Two networks have addresses in common.
-    Overlap(IpNet, IpNet),
-    /// More than [`Joining::MOST_NETWORKS`] networks lie behind the sites.
-    TooMany,
-}
-
-impl fmt::Display for HubError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Families => f.write_str("--tun names one network, or one of IPv4 and one of IPv6"),
-            Self::TooSmall(network) => {
-                write!(f, "{network} has no place for a server and a client: write it like 10.99.0.0/24")
-            }
-            Self::Overlap(one, other) => write!(f, "{one} and {other} have addresses in common"),
-            Self::TooMany => write!(f, "at most {} networks may lie behind sites", Joining::MOST_NETWORKS),
-        }
-    }
-}
-
-impl std::error::Error for HubError {}
 
 /// Hears of the clients of a network.
 pub trait SiteLog: Send + Sync {
@@ -136,7 +77,7 @@ impl Hub {
     /// # Errors
     /// The settings contradict themselves.
     pub fn new(config: HubConfig, port: impl Port + 'static) -> Result<Self, HubError> {
-        let pools = check(&config)?;
+        let pools = config.pools()?;
         let servers = pools.iter().map(Pool::server).collect();
         let (port, table) = (Box::new(port), RwLock::new(Table::new(pools)));
         Ok(Self { shared: Arc::new(Shared { config, servers, port, table }) })
@@ -266,25 +207,6 @@ impl Drop for Place<'_> {
     }
 }
 
-fn check(config: &HubConfig) -> Result<Vec<Pool>, HubError> {
-    let of_v4 = config.networks.iter().filter(|it| it.addr().is_ipv4()).count();
-    if config.networks.is_empty() || of_v4 > 1 || config.networks.len() - of_v4 > 1 {
-        return Err(HubError::Families);
-    }
-    let behind = config.behind.iter().map(|(_, network)| network);
-    let all: Vec<_> = config.networks.iter().chain(&config.announced).chain(behind).collect();
-    for (index, one) in all.iter().enumerate() {
-        if let Some(other) = all.iter().skip(index + 1).find(|other| overlap(one, other)) {
-            return Err(HubError::Overlap(**one, **other));
-        }
-    }
-    if config.announced.len() + config.behind.len() > Joining::MOST_NETWORKS {
-        return Err(HubError::TooMany);
-    }
-    let pool = |network: &IpNet| Pool::new(*network).ok_or(HubError::TooSmall(*network));
-    config.networks.iter().map(pool).collect()
-}
-
 /// Tells the client, if it can still be told, and returns the reason.
 async fn refuse(sender: &mut PacketSender, refusal: Refusal) -> EgressError {
     let mut frame = Vec::new();
@@ -301,45 +223,3 @@ pub(super) fn quota() -> Quota {
 
 /// Packets that wait for a client's stream.
 const QUEUE: usize = 256;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Nowhere;
-
-    impl Port for Nowhere {
-        fn put(&self, _: &[u8]) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn settings_that_contradict_themselves_are_refused() {
-        let net = |text: &str| text.parse::<IpNet>().unwrap();
-        let hub = |networks: &[&str], announced: &[&str], behind: &[&str]| {
-            let nets = |texts: &[&str]| texts.iter().map(|text| net(text)).collect();
-            let behind = behind.iter().map(|text| ("branch".to_owned(), net(text))).collect();
-            let config = HubConfig {
-                networks: nets(networks),
-                announced: nets(announced),
-                behind,
-                ..HubConfig::default()
-            };
-            Hub::new(config, Nowhere).map(|hub| hub.addresses().to_vec())
-        };
-        assert_eq!(
-            hub(&["10.99.0.0/24", "fd00:99::/64"], &["192.168.9.0/24"], &["192.168.5.0/24"]),
-            Ok(vec![net("10.99.0.1/24"), net("fd00:99::1/64")])
-        );
-        assert_eq!(hub(&[], &[], &[]), Err(HubError::Families));
-        assert_eq!(hub(&["10.99.0.0/24", "10.98.0.0/24"], &[], &[]), Err(HubError::Families));
-        assert_eq!(hub(&["10.99.0.0/31"], &[], &[]), Err(HubError::TooSmall(net("10.99.0.0/31"))));
-        let (site, wide) = (net("10.99.0.0/24"), net("10.0.0.0/8"));
-        assert_eq!(hub(&["10.99.0.0/24"], &["10.0.0.0/8"], &[]), Err(HubError::Overlap(site, wide)));
-        assert_eq!(hub(&["10.99.0.0/24"], &[], &["10.0.0.0/8"]), Err(HubError::Overlap(site, wide)));
-        let many: Vec<_> = (0..33).map(|n| format!("192.168.{n}.0/24")).collect();
-        let many: Vec<_> = many.iter().map(String::as_str).collect();
-        assert_eq!(hub(&["10.99.0.0/24"], &many, &[]), Err(HubError::TooMany));
-    }
-}

@@ -2,8 +2,9 @@
 
 use manyway_session::Session;
 
+use super::assignment::Assignment;
 use super::hub::quota;
-use super::setup::{Assignment, Joining};
+use super::joining::Joining;
 use super::stream::{Arrival, PacketReceiver, PacketSender};
 use crate::answer::{Reason, Refusal};
 use crate::error::EgressError;

@@ -5,22 +5,27 @@
 //! that arrive.
 // egress 11
 
+mod assignment;
+mod config;
 mod filter;
 mod header;
 mod hub;
 mod join;
+mod joining;
+mod networks;
 mod pool;
-mod setup;
 mod stream;
 mod table;
 
+pub use assignment::Assignment;
+pub use config::{HubConfig, HubError};
 pub use filter::{Filter, Tally, Verdict};
 pub use header::Header;
-pub use hub::{Hub, HubConfig, HubError, Member, SiteLog};
+pub use hub::{Hub, Member, SiteLog};
 pub use join::{Joined, join};
+pub use joining::Joining;
 #[cfg(test)]
-pub(crate) use setup::tests::joining as any_joining;
-pub use setup::{Assignment, Joining};
+pub(crate) use joining::tests::joining as any_joining;
 pub use stream::{PacketReceiver, PacketSender};
 
 /// Takes the packets that arrive from the other end.

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use tokio::sync::{Notify, mpsc};
 
-use super::hub::HubConfig;
+use super::config::{HubConfig, overlap};
+use super::joining::Joining;
 use super::pool::Pool;
-use super::setup::Joining;
 use crate::answer::{Reason, Refusal};
 
 /// A client that has joined.
@@ -137,11 +137,6 @@ impl Table {
         self.give_back(&entry.addresses);
         Some(entry)
     }
-}
-
-/// Whether two networks have an address in common.
-pub(super) fn overlap(one: &IpNet, other: &IpNet) -> bool {
-    one.contains(other) || other.contains(one)
 }
 
 #[cfg(test)]

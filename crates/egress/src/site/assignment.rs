@@ -1,23 +1,11 @@
-//! What both ends tell each other before the first packet.
-
-use std::net::IpAddr;
+//! What a client of a network gets.
 
 use ipnet::IpNet;
 
+use super::networks::{self, count, number};
 use crate::answer::{Answer, Refusal};
 use crate::codec::{CodecError, Fields};
-use crate::destination::{decode_ip, encode_ip};
 use crate::request::{HEADER, Header, VERSION};
-
-/// What a client asks for.
-// egress 11.1
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Joining {
-    /// The addresses that it would like, those that it had before, at most one of each family.
-    pub wanted: Vec<IpAddr>,
-    /// Networks behind it, at most [`Self::MOST_NETWORKS`].
-    pub networks: Vec<IpNet>,
-}
 
 /// What a client gets.
 // egress 11.2
@@ -28,29 +16,8 @@ pub struct Assignment {
     /// The client's addresses, at most one of each family, each with the length of the network that it is part of.
     pub addresses: Vec<IpNet>,
     /// Networks that the client reaches by this stream beside those of its addresses, at most
-    /// [`Joining::MOST_NETWORKS`].
+    /// [`Joining::MOST_NETWORKS`](crate::Joining::MOST_NETWORKS).
     pub networks: Vec<IpNet>,
-}
-
-impl Joining {
-    /// Most networks that an end announces.
-    pub const MOST_NETWORKS: usize = 32;
-
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        count(self.wanted.len(), out);
-        self.wanted.iter().for_each(|address| encode_ip(*address, out));
-        encode_networks(&self.networks, out);
-    }
-
-    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, CodecError> {
-        let mut wanted = Vec::new();
-        for _ in 0..number(fields, "number of addresses", MOST_ADDRESSES)? {
-            let kind = fields.u8("kind of address")?;
-            wanted.push(decode_ip(kind, fields)?);
-        }
-        of_two_families(wanted.iter().copied())?;
-        Ok(Self { wanted, networks: decode_networks(fields)? })
-    }
 }
 
 impl Assignment {
@@ -61,8 +28,8 @@ impl Assignment {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut body = self.mtu.to_be_bytes().to_vec();
         count(self.addresses.len(), &mut body);
-        self.addresses.iter().for_each(|address| encode_network(*address, &mut body));
-        encode_networks(&self.networks, &mut body);
+        self.addresses.iter().for_each(|address| networks::encode_prefix(*address, &mut body));
+        networks::encode(&self.networks, &mut body);
         Header { version: VERSION, kind: 0, length: body.len() }.encode(out);
         out.extend_from_slice(&body);
     }
@@ -88,92 +55,23 @@ impl Assignment {
             return Err(CodecError::Value { field: "MTU", value: mtu.into() });
         }
         let mut addresses = Vec::new();
-        for _ in 0..number(&mut fields, "number of addresses", MOST_ADDRESSES)? {
-            addresses.push(decode_prefix(&mut fields)?);
+        for _ in 0..number(&mut fields, "number of addresses", networks::MOST_ADDRESSES)? {
+            addresses.push(networks::decode_prefix(&mut fields)?);
         }
-        of_two_families(addresses.iter().map(IpNet::addr))?;
-        let networks = decode_networks(&mut fields)?;
+        networks::of_two_families(addresses.iter().map(IpNet::addr))?;
+        let networks = networks::decode(&mut fields)?;
         fields.finish()?;
         Ok(Ok(Self { mtu, addresses, networks }))
     }
 }
 
-fn count(number: usize, out: &mut Vec<u8>) {
-    out.push(u8::try_from(number).unwrap_or(u8::MAX));
-}
-
-fn number(fields: &mut Fields<'_>, field: &'static str, most: usize) -> Result<u8, CodecError> {
-    let number = fields.u8(field)?;
-    if usize::from(number) > most {
-        return Err(CodecError::Value { field, value: number.into() });
-    }
-    Ok(number)
-}
-
-/// At most one address of each family.
-fn of_two_families(addresses: impl Iterator<Item = IpAddr>) -> Result<(), CodecError> {
-    let (v4, v6): (Vec<_>, Vec<_>) = addresses.partition(IpAddr::is_ipv4);
-    if v4.len() > 1 || v6.len() > 1 {
-        return Err(CodecError::Value { field: "family of an address", value: 2 });
-    }
-    Ok(())
-}
-
-fn encode_networks(networks: &[IpNet], out: &mut Vec<u8>) {
-    count(networks.len(), out);
-    networks.iter().for_each(|network| encode_network(*network, out));
-}
-
-fn encode_network(network: IpNet, out: &mut Vec<u8>) {
-    encode_ip(network.addr(), out);
-    out.push(network.prefix_len());
-}
-
-fn decode_networks(fields: &mut Fields<'_>) -> Result<Vec<IpNet>, CodecError> {
-    let mut networks = Vec::new();
-    for _ in 0..number(fields, "number of networks", Joining::MOST_NETWORKS)? {
-        let network = decode_prefix(fields)?;
-        if network != network.trunc() {
-            return Err(CodecError::Value { field: "bits behind a network", value: 1 });
-        }
-        networks.push(network);
-    }
-    Ok(networks)
-}
-
-fn decode_prefix(fields: &mut Fields<'_>) -> Result<IpNet, CodecError> {
-    let kind = fields.u8("kind of address")?;
-    let address = decode_ip(kind, fields)?;
-    let length = fields.u8("length of a network")?;
-    IpNet::new(address, length)
-        .map_err(|_| CodecError::Value { field: "length of a network", value: length.into() })
-}
-
-/// One of each family.
-const MOST_ADDRESSES: usize = 2;
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::answer::Reason;
-
-    fn net() -> impl Strategy<Value = IpNet> {
-        (any::<IpAddr>(), 0..=128_u8).prop_map(|(address, length)| {
-            let length = if address.is_ipv4() { length.min(32) } else { length };
-            IpNet::new(address, length).unwrap().trunc()
-        })
-    }
-
-    pub(crate) fn joining() -> impl Strategy<Value = Joining> {
-        let wanted =
-            (prop::option::of(any::<std::net::Ipv4Addr>()), prop::option::of(any::<std::net::Ipv6Addr>()));
-        (wanted, prop::collection::vec(net(), 0..=Joining::MOST_NETWORKS)).prop_map(|((v4, v6), networks)| {
-            let wanted = v4.map(IpAddr::from).into_iter().chain(v6.map(IpAddr::from)).collect();
-            Joining { wanted, networks }
-        })
-    }
+    use crate::site::networks::tests::net;
 
     fn assigned(assignment: &Assignment) -> Vec<u8> {
         let mut out = Vec::new();
@@ -220,7 +118,7 @@ pub(crate) mod tests {
         fn every_assignment_survives_its_encoding(
             mtu in Assignment::LEAST_MTU..,
             address in net(),
-            networks in prop::collection::vec(net(), 0..=Joining::MOST_NETWORKS),
+            networks in prop::collection::vec(net(), 0..=networks::MOST),
         ) {
             let assignment = Assignment { mtu, addresses: vec![address], networks };
             prop_assert_eq!(Assignment::decode(&assigned(&assignment)), Ok(Ok(assignment)));
