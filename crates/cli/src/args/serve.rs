@@ -18,13 +18,13 @@ use super::tunnel::parse_network;
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
-    /// The directory that clients fetch from and send to; default the current one
+    /// The directory to serve; default the current one
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Let clients fetch, not send
     #[arg(long)]
     pub read_only: bool,
-    /// With --wire mmsp1: addresses from which clients may connect, such as 192.168.1.0/24; may be given several times
+    /// With --wire mmsp1: clients may connect from here, such as 192.168.1.0/24; may be repeated
     #[arg(long, value_name = "NET", conflicts_with = "open")]
     pub from: Vec<AddressFilter>,
     /// With --wire mmsp1: let clients from all addresses fetch; none may send
@@ -33,7 +33,7 @@ pub struct ServeArgs {
     /// Listen here; may be given several times; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
-    /// Accept TCP within TLS here too, for clients in networks that let nothing else through; such as 443
+    /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
     /// Tell clients to come here, for a server behind NAT; may be given several times
@@ -59,21 +59,19 @@ pub struct ServeArgs {
     /// does not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
-    /// Join sites at this network, such as 10.99.0.0/24: this host has its first address and each client of `tunnel --site`
-    /// another; whole packets go between them; needs root; once more for IPv6
+    /// Join sites (`tunnel --site`) by whole packets at this network, such as 10.99.0.0/24; needs root
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun: Vec<IpNet>,
-    /// With --tun, let clients reach this network behind this host, which is its router; may be given several times
+    /// With --tun, a network behind this host
     #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
     pub tun_announce: Vec<IpNet>,
-    /// With --tun, let the client with the ticket or key of this name announce this network behind it, such as
-    /// branch=192.168.5.0/24; may be given several times
+    /// With --tun, what the ticket or key may announce
     #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
     pub tun_behind: Vec<(String, IpNet)>,
-    /// Keep nothing: a new key and a new ticket that are good until this server ends
+    /// Keep nothing: key and ticket end with the server
     #[arg(long)]
     pub ephemeral: bool,
-    /// How to log clients, files, failures and refusals to standard error; -q logs none of them
+    /// How to log on standard error; -q logs nothing
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }
@@ -88,7 +86,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The name of a ticket or key, and a network of it.
+/// The name of a ticket or key, and a network behind its client.
 fn parse_behind(text: &str) -> Result<(String, IpNet), String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, network) = named.ok_or_else(|| {

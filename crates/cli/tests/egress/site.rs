@@ -4,6 +4,7 @@ use manyway::Ticket;
 
 use crate::common::lab::{Family, Hole, Lab, Namespace};
 use crate::common::program::{Running, Server, have, wait_until};
+use crate::egress::hosts::{HOST, serve_web};
 
 /// A client with a host behind its interface `lan0`, whose only router it is.
 struct Sites {
@@ -152,6 +153,9 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
         "10.7.2.0/24",
         "--tun-announce",
         "9.0.0.0/8",
+        "--egress",
+        "--allow",
+        HOST,
     ]);
     let not_permitted = sites.join(&server, &["--announce", "192.168.5.0/24"]).end().expect(5);
     not_permitted.says("--tun-behind default=192.168.5.0/24 permits this network");
@@ -164,7 +168,37 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
     assert_eq!(facts["networks"], serde_json::json!(["10.99.0.0/30"]));
     sites.join(&server, &[]).end().expect(5).says("no address of 10.99.0.0/30 is free");
     assert!(traces(&lab.client).contains("10.99.0.0/30"), "the first one stays");
+    site.signal("INT");
+    site.end().expect(0);
+
+    // Together with a tunnel, which ends TCP to what the server dials.
+    serve_web(lab);
+    let both = sites.join(&server, &["--route", "10.9.0.0/16"]);
+    both.wait_for("TCP between sites goes as packets");
+    let asked = Sites::python(&lab.client, BOTH, &[]).end().expect(0);
+    assert_eq!(asked.out, "1000\nrefused\n", "{}", both.messages());
+    both.signal("TERM");
+    both.end().expect(0);
+    assert_eq!(traces(&lab.client), "");
 }
+
+/// Downloads by TCP from the server's side, and asks a port of the server's host where nothing listens.
+const BOTH: &str = "\
+import socket, urllib.request
+print(len(urllib.request.urlopen('http://10.9.0.1:8080/1000', timeout=20).read()))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.5)
+s.connect(('10.99.0.1', 9))
+for _ in range(20):
+    try:
+        s.send(b'x')
+        s.recv(9)
+    except ConnectionRefusedError:
+        print('refused')
+        break
+    except TimeoutError:
+        pass
+";
 
 /// Answers UDP and protocol 253 in capitals, and TCP with the number of its bytes, at the server's addresses.
 const SERVICES: &str = "\
