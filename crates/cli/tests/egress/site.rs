@@ -157,6 +157,10 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
         "--allow",
         HOST,
     ]);
+    // The server tells no client to come to its address for sites.
+    lab.client.ip("route add default via 10.7.2.2");
+    let paths = lab.run_client(&["paths", &server.ticket, "--json"]).expect(0);
+    assert!(paths.out.contains("10.7.2.2:4455") && !paths.out.contains("10.99.0.1"), "{}", paths.out);
     let not_permitted = sites.join(&server, &["--announce", "192.168.5.0/24"]).end().expect(5);
     not_permitted.says("--tun-behind default=192.168.5.0/24 permits this network");
     sites.join(&server, &["--lan", "lan0"]).end().expect(2).says("--route says what does");
