@@ -97,7 +97,8 @@ fn any_protocol_goes_between_a_host_behind_the_client_and_the_server_over_two_li
     let expected = "10.99.0.1: ping udp 253\nfd00:99::1: ping udp 253\ntcp 4000000\ntoo large\nlost\n";
     assert_eq!(asked.out, expected, "{}\n{}", asked.err, server.running.messages());
     server.running.wait_for("packets from 192.168.6.7, which is no address of this client");
-    assert!(!services.printed().contains("192.168.6.7"), "{}", services.printed());
+    let printed = services.printed();
+    assert!(printed.contains("segments of 1360\n") && !printed.contains("192.168.6.7"), "{printed}");
     lab.release();
 
     // A server that is started again knows its client again.
@@ -137,7 +138,7 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
     let Sites { lab, .. } = &sites;
     let refused = |options: &[&str]| Running::start(lab.serving(&lab.there(), options)).end().expect(2);
     refused(&["--tun", "10.7.1.0/24"]).says("10.7.1.0/24 is taken: vb1 leads to 10.7.1.0/24 here");
-    refused(&["--tun", "198.51.100.0/24"]).says("198.51.100.0/24 is public");
+    refused(&["--tun", "198.51.100.0/24"]).says("198.51.100.0/24 is not private");
     refused(&["--tun", "10.99.0.0/31"]).says("write it like 10.99.0.0/24");
     let without = lab.serve(&[]);
     sites.join(&without, &[]).end().expect(5).says("manyway serve --tun NET");
@@ -204,7 +205,8 @@ for _ in range(20):
         pass
 ";
 
-/// Answers UDP and protocol 253 in capitals, and TCP with the number of its bytes, at the server's addresses.
+/// Answers UDP and protocol 253 in capitals, and TCP with the number of its bytes, at the server's addresses; prints whom it hears,
+/// and the segment size that a connection offers.
 const SERVICES: &str = "\
 import socket, threading
 def datagrams(s, is_raw):
@@ -227,6 +229,14 @@ for family, address in (socket.AF_INET, '10.99.0.1'), (socket.AF_INET6, 'fd00:99
     s = socket.socket(family, socket.SOCK_RAW, 253)
     s.bind((address, 0))
     threading.Thread(target=datagrams, args=(s, True)).start()
+def openings(s):
+    while True:
+        packet = s.recv(4000)
+        # SYN without ACK; the segment size is the first option.
+        if packet[33] & 18 == 2:
+            print('segments of', int.from_bytes(packet[42:44], 'big'))
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+threading.Thread(target=openings, args=(s,)).start()
 s = socket.create_server(('10.99.0.1', 7))
 threading.Thread(target=streams, args=(s,)).start()
 print('ready')

@@ -5,21 +5,14 @@ use manyway::interfaces::{InterfaceWatcher, Snapshot};
 use manyway_capture::SITE_DEVICE;
 use manyway_terminal::CommandError;
 
-/// RFC 1918, 6598, 3927, 4193 and 4291: what another network may say of these is believed.
-pub(in crate::command::egress) const PRIVATE: [&str; 7] = [
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "100.64.0.0/10",
-    "169.254.0.0/16",
-    "fc00::/7",
-    "fe80::/10",
-];
+/// RFC 1918, 6598 and 4193: what another network may say of these is believed.
+pub(in crate::command::egress) const PRIVATE: [&str; 5] =
+    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
 
 /// Why a network is left alone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// Everybody else may mean other hosts by it.
+    /// It is not private: everybody else may mean other hosts by it.
     Public,
     /// This interface has a route to it, or to a part or a whole of it.
     Taken { route: IpNet, interface: String },
@@ -29,7 +22,7 @@ impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Public => f.write_str(
-                "is public; networks of sites are private: parts of 10.0.0.0/8, 172.16.0.0/12, \
+                "is not private: networks of sites are parts of 10.0.0.0/8, 172.16.0.0/12, \
                              192.168.0.0/16, 100.64.0.0/10 or fc00::/7",
             ),
             Self::Taken { route, interface } => write!(f, "is taken: {interface} leads to {route} here"),
@@ -96,6 +89,7 @@ mod tests {
             ("0.0.0.0/0", Err(Unusable::Public)),
             ("10.0.0.0/7", Err(Unusable::Public)),
             ("2001:db8::/32", Err(Unusable::Public)),
+            ("fe80::/64", Err(Unusable::Public)),
         ] {
             assert_eq!(check(network), expected, "{network}");
         }

@@ -66,10 +66,14 @@ fn direct(snapshot: &Snapshot, bypass: &[IpNet]) -> Vec<IpNet> {
     let routes = snapshot.routes.iter().flatten().filter(|route| !own_tunnel(route.interface));
     let networks =
         routes.filter_map(|route| IpNet::new(route.destination.address, route.destination.length).ok());
-    let private: Vec<IpNet> = PRIVATE.iter().filter_map(|network| network.parse().ok()).collect();
+    let private: Vec<IpNet> =
+        PRIVATE.iter().chain(&LINK_LOCAL).filter_map(|network| network.parse().ok()).collect();
     let is_private = |network: &IpNet| private.iter().any(|it| it.contains(network));
     IpNet::aggregate(&networks.filter(is_private).chain(bypass.iter().copied()).collect())
 }
+
+/// RFC 3927 and 4291.
+const LINK_LOCAL: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
 
 #[cfg(test)]
 mod tests {
