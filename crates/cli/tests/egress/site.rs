@@ -101,6 +101,13 @@ fn any_protocol_goes_between_a_host_behind_the_client_and_the_server_over_two_li
     assert!(printed.contains("segments of 1360\n") && !printed.contains("192.168.6.7"), "{printed}");
     lab.release();
 
+    // Another program removes what leads to the network.
+    lab.client.ip("route del 10.99.0.0/24");
+    lab.client.ip("address flush dev manyway-site");
+    site.wait_for("were removed by another program, and set again");
+    let asked = |what: &str| lab.client.ip(&format!("{what} show dev manyway-site"));
+    assert!(asked("route").contains("10.99.0.0/24") && asked("address").contains("10.99.0."));
+
     // A server that is started again knows its client again.
     server.stop().expect(0);
     assert_eq!(traces(&lab.server), "");

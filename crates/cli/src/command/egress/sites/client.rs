@@ -1,7 +1,7 @@
 //! `manyway tunnel --site`: this machine at the network of a server.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use manyway_capture::packet::clamp_segment_size;
@@ -136,8 +136,10 @@ impl Site {
     /// reason.
     pub(in crate::command::egress) async fn carry(mut self, bond: &Bond) -> CommandError {
         loop {
-            match self.place.pass(&mut self.joined).await {
+            let since = Instant::now();
+            match self.place.pass(&mut self.joined, bond).await {
                 End::Final(error) => return error,
+                End::Stream if since.elapsed() < PAUSE => tokio::time::sleep(PAUSE).await,
                 End::Stream => {}
             }
             self = match self.again(bond).await {
@@ -230,7 +232,7 @@ impl Place {
     }
 
     /// Passes packets both ways.
-    async fn pass(&self, joined: &mut Joined) -> End {
+    async fn pass(&self, joined: &mut Joined, bond: &Bond) -> End {
         let Joined { sender, receiver, .. } = joined;
         let mut buffer = vec![0; self.tun.mtu().into()];
         let mut looks = interval(LOOK);
@@ -253,10 +255,10 @@ impl Place {
                     Err(error @ EgressError::Refused(_)) => return End::Final(explain(&error, None)),
                     Ok(None) | Err(_) => return End::Stream,
                 },
-                _ = looks.tick() => {
-                    if let Err(error) = look_after(&self.device) {
-                        return End::Final(error);
-                    }
+                _ = looks.tick() => match look_after(&self.device) {
+                    Ok(true) if !bond.global().quiet => note(SET_AGAIN),
+                    Ok(_) => {}
+                    Err(error) => return End::Final(error),
                 }
             }
         }
@@ -297,21 +299,16 @@ impl Place {
     }
 }
 
-/// Puts back what other programs have removed.
-pub(super) fn look_after(device: &Device) -> Result<(), CommandError> {
+/// Puts back what other programs have removed; returns whether anything was missing.
+pub(super) fn look_after(device: &Device) -> Result<bool, CommandError> {
     match device.restore() {
-        Ok(was_missing) => {
-            if was_missing {
-                note("the routes between sites were removed by another program, and set again");
-            }
-            Ok(())
-        }
+        Ok(was_missing) => Ok(was_missing),
         Err(error) if !device.is_there() => {
             Err(CommandError::failed(format!("{SITE_DEVICE} is gone: {error}")))
         }
         Err(error) => {
             tracing::warn!(reason = %error, "a route between sites was not set again yet");
-            Ok(())
+            Ok(false)
         }
     }
 }
@@ -321,6 +318,7 @@ pub(super) fn looks() -> Interval {
     interval(LOOK)
 }
 
+pub(super) const SET_AGAIN: &str = "the routes between sites were removed by another program, and set again";
 /// What packets cost that are not ended at this machine.
 pub(super) const COST: &str = "TCP between sites goes as packets, put back into order: a lost or late one delays those behind it \
                                by up to 0.1 s, and one connection may not fill all networks; to what the server can dial \

@@ -9,7 +9,7 @@ use manyway_egress::{Hub, HubConfig, Port, Verdict};
 use manyway_terminal::CommandError;
 use serde_json::json;
 
-use super::client::{COST, look_after, looks};
+use super::client::{COST, SET_AGAIN, look_after, looks};
 use super::networks::{check, routes};
 use crate::args::ServeArgs;
 use crate::serving::journal::Journal;
@@ -112,10 +112,10 @@ impl Sites {
                         let _ = self.tun.try_send(&answer);
                     }
                 }
-                _ = looks.tick() => {
-                    if let Err(error) = look_after(&self.device) {
-                        break error.to_string();
-                    }
+                _ = looks.tick() => match look_after(&self.device) {
+                    Ok(true) => journal.remark(SET_AGAIN.to_owned()),
+                    Ok(false) => {}
+                    Err(error) => break error.to_string(),
                 }
             }
         };
