@@ -153,9 +153,7 @@ impl Site {
     async fn again(self, bond: &Bond) -> Result<Self, CommandError> {
         let Self { announced, joined: before, place } = self;
         let wanted: Vec<_> = before.assignment.addresses.iter().map(IpNet::addr).collect();
-        // The server has to see the end of the stream before.
         let assignment = before.assignment;
-        drop((before.sender, before.receiver));
         let joined = tokio::select! {
             joined = ask_until_there(bond, &announced, &wanted) => joined,
             // What waits would be too late.
