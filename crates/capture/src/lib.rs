@@ -13,7 +13,8 @@
 //! default the same program, which has to call [`enter_stage`] first. The stage makes the namespaces, passes listeners
 //! and device back, gives up all capabilities, and becomes the command.
 //!
-//! A [`Tunnel`] does the same for a whole machine, with root: its routes lead to the TUN device.
+//! A [`Tunnel`] does the same for a whole machine, with root: its routes lead to the TUN device. A [`Site`] is a TUN device
+//! for whole packets between sites.
 //!
 //! Linux alone has these namespaces: elsewhere the crate has only its [`packet`] module.
 #![deny(unsafe_code)]
@@ -43,6 +44,8 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod prepared;
 #[cfg(target_os = "linux")]
+mod site;
+#[cfg(target_os = "linux")]
 mod stage;
 #[cfg(target_os = "linux")]
 mod tun;
@@ -62,10 +65,12 @@ pub use self::kill_switch::KillSwitch;
 #[cfg(target_os = "linux")]
 pub use self::plan::{
     ADDRESS_V4, ADDRESS_V6, Config, DEVICE, LARGEST_MTU, Launcher, PROBE, PROBE_V6, RESOLVER, RESOLVER_V6,
-    TUNNEL_DEVICE, TUNNEL_MARK,
+    SITE_DEVICE, TUNNEL_DEVICE, TUNNEL_MARK,
 };
 #[cfg(target_os = "linux")]
 pub use self::prepared::{Captured, Prepared};
+#[cfg(target_os = "linux")]
+pub use self::site::{Site, SiteConfig};
 #[cfg(target_os = "linux")]
 pub use self::stage::enter_stage;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 pub const DEVICE: &str = "manyway0";
 /// The name of the TUN device of a tunnel. A transport that carries the tunnel's traffic must not use this device.
 pub const TUNNEL_DEVICE: &str = "manyway-tun";
+/// The name of the TUN device by which whole packets go to other sites. A transport that carries them must not use this
+/// device either.
+pub const SITE_DEVICE: &str = "manyway-site";
 /// The command's IPv4 address, from the block for measurements between networks (RFC 2544), which is not
 /// routed on the Internet.
 pub const ADDRESS_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

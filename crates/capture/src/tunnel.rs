@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
 
 use ipnet::IpNet;
 
@@ -68,19 +69,7 @@ impl Tunnel {
     /// # Errors
     /// The process lacks the right, there is a tunnel already, or the kernel lacks a part.
     pub fn open(config: TunnelConfig) -> Result<(Self, Connections, Tun), TunnelError> {
-        let descriptor = kernel::open_tun(TUNNEL_DEVICE).map_err(|error| {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
-            let what = match error.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    "a TUN device needs root (or CAP_NET_ADMIN, and /dev/net/tun)"
-                }
-                io::ErrorKind::ResourceBusy => "another tunnel runs on this machine",
-                io::ErrorKind::NotFound => "there is no /dev/net/tun (modprobe tun)",
-                _ => "/dev/net/tun cannot be used",
-            };
-            failed(what)(error)
-        })?;
-        let device = index_of(TUNNEL_DEVICE).map_err(failed("the TUN device is gone"))?;
+        let (descriptor, device) = open_device(TUNNEL_DEVICE, "another tunnel runs on this machine")?;
         let netlink = Netlink::open(None).map_err(failed("no netlink socket"))?;
         let (v4, v6, port) = listen().map_err(failed("no port can be opened on loopback"))?;
         let has_v6 = v6.is_some();
@@ -162,10 +151,7 @@ impl Tunnel {
 
     fn configure(&self) -> io::Result<()> {
         if !self.config.lans.is_empty() {
-            // The device's own settings go with it.
-            for family in ["ipv4", "ipv6"] {
-                set(&format!("/proc/sys/net/{family}/conf/{TUNNEL_DEVICE}/forwarding"), "1");
-            }
+            let_forward(TUNNEL_DEVICE);
         }
         if self.has_v6 {
             // Where this is refused, packets of neighbour discovery come out of the device and are dropped.
@@ -212,6 +198,29 @@ impl Tunnel {
                 }
             }
         }
+    }
+}
+
+/// Makes a TUN device; `busy` says what has it already.
+pub(crate) fn open_device(name: &str, busy: &'static str) -> Result<(OwnedFd, u32), TunnelError> {
+    let descriptor = kernel::open_tun(name).map_err(|error| {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
+        let what = match error.kind() {
+            io::ErrorKind::PermissionDenied => "a TUN device needs root (or CAP_NET_ADMIN, and /dev/net/tun)",
+            io::ErrorKind::ResourceBusy => busy,
+            io::ErrorKind::NotFound => "there is no /dev/net/tun (modprobe tun)",
+            _ => "/dev/net/tun cannot be used",
+        };
+        failed(what)(error)
+    })?;
+    let device = index_of(name).map_err(failed("the TUN device is gone"))?;
+    Ok((descriptor, device))
+}
+
+/// Lets packets that arrive by a device of ours be forwarded; the setting goes with the device.
+pub(crate) fn let_forward(device: &str) {
+    for family in ["ipv4", "ipv6"] {
+        set(&format!("/proc/sys/net/{family}/conf/{device}/forwarding"), "1");
     }
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::answer::Reason;
 use crate::codec::{CodecError, Fields};
 use crate::destination::Destination;
+use crate::order::Numbered;
 
 /// The payload protocol of messages with a datagram.
 // egress 8.2
@@ -24,6 +25,16 @@ pub struct Datagram {
     /// Its payload, at most 65 535 bytes. Of an error the beginning of the payload that the error is about, at most
     /// [`Self::MAX_QUOTE`] bytes.
     pub payload: Bytes,
+}
+
+impl Numbered for Datagram {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn size(&self) -> usize {
+        self.payload.len()
+    }
 }
 
 impl Datagram {

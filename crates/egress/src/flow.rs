@@ -47,23 +47,22 @@ pub async fn open_flow<S: Session>(
 /// The halves of a stream, as those of a flow.
 pub(crate) fn flow((sender, receiver): MessageHalves, quota: &Quota) -> (FlowSender, FlowReceiver) {
     let now = Instant::now();
-    let sender =
-        FlowSender { sender, next: 0, allowance: Allowance::new(now), treatment: Treatment::default() };
+    let (course, treatment) = (Course::new(now), Treatment::default());
+    let sender = FlowSender { sender: Some(sender), course, treatment };
     (sender, FlowReceiver { receiver, order: Resequencer::new(now, quota), peer: None, has_ended: false })
 }
 
 /// Sends the datagrams of a flow. Dropping it ends the flow.
 pub struct FlowSender {
-    sender: Box<dyn MessageSender>,
-    /// The number of the next datagram.
-    next: u32,
-    allowance: Allowance,
+    /// `None` once it was released.
+    sender: Option<Box<dyn MessageSender>>,
+    course: Course,
     treatment: Treatment,
 }
 
 impl fmt::Debug for FlowSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FlowSender").field("allowance", &self.allowance).finish_non_exhaustive()
+        f.debug_struct("FlowSender").field("course", &self.course).finish_non_exhaustive()
     }
 }
 
@@ -75,7 +74,7 @@ impl FlowSender {
     /// # Errors
     /// The flow has ended.
     pub fn send(&mut self, to: Option<&Destination>, payload: &[u8]) -> io::Result<bool> {
-        self.send_message(Datagram::encode(self.next, to, payload), payload.len())
+        self.send_message(Datagram::encode(self.course.next, to, payload), payload.len())
     }
 
     /// Tells the other side why a datagram of its own did not arrive; `quote` is the beginning of its payload.
@@ -86,18 +85,12 @@ impl FlowSender {
         quote: &[u8],
     ) -> io::Result<bool> {
         let quote = quote.get(..Datagram::MAX_QUOTE).unwrap_or(quote);
-        self.send_message(Datagram::encode_error(self.next, about, reason, quote), quote.len())
+        self.send_message(Datagram::encode_error(self.course.next, about, reason, quote), quote.len())
     }
 
     fn send_message(&mut self, message: Bytes, payload: usize) -> io::Result<bool> {
-        let behaviour = self.allowance.urgency(Instant::now(), payload);
-        let urgency = self.treatment.class.unwrap_or(behaviour);
-        let usual = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
-        let lifetime = self.treatment.lifetime.unwrap_or(usual);
-        let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
-        let is_sent = self.sender.try_send(message, delivery)?;
-        self.next = self.next.wrapping_add(u32::from(is_sent));
-        Ok(is_sent)
+        let sender = self.sender.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        self.course.send(&mut **sender, message, payload, self.treatment)
     }
 
     /// Treats later datagrams like this.
@@ -106,15 +99,27 @@ impl FlowSender {
     }
 
     pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
-        let delivery = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
-        self.sender.send(frame.into(), delivery).await
+        send_frame(&mut **self.sender.as_mut().ok_or(io::ErrorKind::BrokenPipe)?, frame).await
     }
+
+    /// The half of the stream itself, for another use.
+    pub(crate) fn release(mut self) -> Option<Box<dyn MessageSender>> {
+        self.sender.take()
+    }
+}
+
+/// Sends a request or an answer.
+pub(crate) async fn send_frame(sender: &mut dyn MessageSender, frame: Vec<u8>) -> io::Result<()> {
+    let delivery = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
+    sender.send(frame.into(), delivery).await
 }
 
 impl Drop for FlowSender {
     fn drop(&mut self) {
         // Datagrams promise nothing about their end, so a reset would tell no more.
-        self.sender.finish();
+        if let Some(sender) = &mut self.sender {
+            sender.finish();
+        }
     }
 }
 
@@ -128,7 +133,7 @@ pub(crate) enum Arrival {
 /// it ends the flow.
 pub struct FlowReceiver {
     receiver: Box<dyn MessageReceiver>,
-    order: Resequencer,
+    order: Resequencer<Datagram>,
     peer: Option<SocketAddr>,
     has_ended: bool,
 }
@@ -162,6 +167,11 @@ impl FlowReceiver {
         }
     }
 
+    /// The half of the stream itself, for another use.
+    pub(crate) fn release(self) -> Box<dyn MessageReceiver> {
+        self.receiver
+    }
+
     pub(crate) async fn arrival(&mut self) -> Result<Option<Arrival>, EgressError> {
         loop {
             let next = if self.has_ended { self.order.drain() } else { self.order.pop(Instant::now()) };
@@ -182,6 +192,38 @@ impl FlowReceiver {
                 None => self.has_ended = true,
             }
         }
+    }
+}
+
+/// What a sender remembers of a flow: the number of its next datagram, and how much it has sent lately.
+#[derive(Debug)]
+pub(crate) struct Course {
+    pub(crate) next: u32,
+    allowance: Allowance,
+}
+
+impl Course {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { next: 0, allowance: Allowance::new(now) }
+    }
+
+    /// Sends a message with the next number; returns whether there was room for it.
+    // egress 8.5
+    pub(crate) fn send(
+        &mut self,
+        sender: &mut dyn MessageSender,
+        message: Bytes,
+        payload: usize,
+        treatment: Treatment,
+    ) -> io::Result<bool> {
+        let behaviour = self.allowance.urgency(Instant::now(), payload);
+        let urgency = treatment.class.unwrap_or(behaviour);
+        let usual = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
+        let lifetime = treatment.lifetime.unwrap_or(usual);
+        let delivery = Delivery { protocol: DATAGRAM, is_ordered: false, lifetime: Some(lifetime), urgency };
+        let is_sent = sender.try_send(message, delivery)?;
+        self.next = self.next.wrapping_add(u32::from(is_sent));
+        Ok(is_sent)
     }
 }
 

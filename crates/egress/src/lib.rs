@@ -6,6 +6,8 @@
 //! unprivileged user, and copies. [`relay`] copies both directions at either end: an orderly end is passed on as such
 //! (half-close), a broken connection is reset at the other end, and a reader that does not read stops the writer.
 //!
+//! Whole IP packets between sites are a third kind of stream: a client [`join`]s the network of a [`Hub`].
+//!
 //! The crate knows no transport: it needs a [`Session`](manyway_session::Session). `docs/specification/egress.md`
 //! specifies the bytes; comments cite its rules as `egress 2.1`.
 #![forbid(unsafe_code)]
@@ -23,6 +25,7 @@ mod relay;
 mod request;
 mod rules;
 mod server;
+mod site;
 mod tcp;
 mod treatment;
 mod wire;
@@ -39,8 +42,12 @@ pub use relay::{RelayError, Volume, relay};
 pub use request::{FlowKind, PROTOCOL, VERSION};
 pub use rules::{Class, NetPorts, NetPortsError, OwnAddresses, Ports, Rules, SystemAddresses};
 pub use server::{
-    Access, Gateway, GatewayConfig, Resolve, SystemResolver, can_send_echo_requests, decline,
-    decline_datagrams,
+    Access, Gateway, GatewayConfig, Resolve, SystemResolver, answer_messages, can_send_echo_requests,
+    decline, decline_datagrams,
+};
+pub use site::{
+    Assignment, Filter, Header, Hub, HubConfig, HubError, Joined, Joining, Member, PacketReceiver,
+    PacketSender, Port, SiteLog, Tally, Verdict, join,
 };
 pub use tcp::{relay_tcp, reset_when_closed};
 pub use treatment::Treatment;

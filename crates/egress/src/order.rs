@@ -1,12 +1,21 @@
-//! Puts the datagrams of a flow back into the order in which they were sent, within a bounded time.
+//! Puts the datagrams of a flow back into the order in which they were sent, within a bounded time; the packets of a lane,
+//! too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::datagram::Datagram;
 use crate::quota::Quota;
+
+/// What has a place in an order.
+pub(crate) trait Numbered {
+    /// Its number, modulo 2³².
+    fn number(&self) -> u32;
+
+    /// Its bytes, as they count while it waits.
+    fn size(&self) -> usize;
+}
 
 /// A resequencing buffer. A datagram that arrives ahead of others waits for them, but only as long as they lately took:
 /// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
@@ -15,15 +24,15 @@ use crate::quota::Quota;
 /// It delays a datagram by at most [`LONGEST`], and holds at most [`MOST_BYTES`], and no more than the quota has left.
 // egress 8.6
 #[derive(Debug)]
-pub(crate) struct Resequencer {
+pub(crate) struct Resequencer<T> {
     /// The number after the last that was delivered in order.
     next: u64,
     /// Ahead of a gap, with their arrival.
-    waiting: BTreeMap<u64, (Instant, Datagram)>,
+    waiting: BTreeMap<u64, (Instant, T)>,
     waiting_bytes: usize,
     /// When the gap before `waiting` was noticed.
     gap_since: Option<Instant>,
-    ready: VecDeque<Datagram>,
+    ready: VecDeque<T>,
     /// Gaps that were not waited for any longer: the number after each, its first number, and when it was noticed.
     given_up: BTreeMap<u64, (u64, Instant)>,
     lateness: Lateness,
@@ -31,7 +40,7 @@ pub(crate) struct Resequencer {
     quota: Quota,
 }
 
-impl Resequencer {
+impl<T: Numbered> Resequencer<T> {
     pub(crate) fn new(now: Instant, quota: &Quota) -> Self {
         Self {
             next: 0,
@@ -46,8 +55,8 @@ impl Resequencer {
     }
 
     /// Takes a datagram. Its number is taken for the nearest one to those before; a repeated number replaces what waits.
-    pub(crate) fn push(&mut self, now: Instant, datagram: Datagram) {
-        let number = nearest(self.next, datagram.number);
+    pub(crate) fn push(&mut self, now: Instant, datagram: T) {
+        let number = nearest(self.next, datagram.number());
         if number < self.next {
             let gap = self.given_up.range(number.saturating_add(1)..).next();
             if let Some((_, (_, since))) = gap.filter(|(_, (first, _))| *first <= number) {
@@ -56,7 +65,7 @@ impl Resequencer {
             self.ready.push_back(datagram);
             return;
         }
-        let size = datagram.payload.len();
+        let size = datagram.size();
         while !self.quota.take(size) {
             if self.waiting.is_empty() {
                 // It cannot wait.
@@ -68,7 +77,7 @@ impl Resequencer {
         }
         self.waiting_bytes += size;
         if let Some((_, replaced)) = self.waiting.insert(number, (now, datagram)) {
-            self.release(replaced.payload.len());
+            self.release(replaced.size());
         }
         if number == self.next {
             if let Some(since) = self.gap_since {
@@ -84,7 +93,7 @@ impl Resequencer {
     }
 
     /// Takes the next datagram that has to wait no longer.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Datagram> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<T> {
         while self.ready.is_empty() && self.deadline().is_some_and(|deadline| deadline <= now) {
             self.give_up_gap();
         }
@@ -92,7 +101,7 @@ impl Resequencer {
     }
 
     /// Takes the next datagram, whatever is missing before it.
-    pub(crate) fn drain(&mut self) -> Option<Datagram> {
+    pub(crate) fn drain(&mut self) -> Option<T> {
         if self.ready.is_empty() {
             self.give_up_gap();
         }
@@ -121,7 +130,7 @@ impl Resequencer {
     fn advance(&mut self) {
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() == self.next) {
             let (_, datagram) = entry.remove();
-            self.release(datagram.payload.len());
+            self.release(datagram.size());
             self.ready.push_back(datagram);
             self.next = self.next.saturating_add(1);
         }
@@ -142,7 +151,7 @@ fn nearest(next: u64, low: u32) -> u64 {
     if ahead >> 31 == 0 || behind > next { next.saturating_add(u64::from(ahead)) } else { next - behind }
 }
 
-impl Drop for Resequencer {
+impl<T> Drop for Resequencer<T> {
     fn drop(&mut self) {
         self.quota.give_back(self.waiting_bytes);
     }
@@ -191,6 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::datagram::Datagram;
 
     fn datagram(number: u64) -> Datagram {
         sized(number, 0)
@@ -205,7 +215,7 @@ mod tests {
         }
     }
 
-    fn numbers(buffer: &mut Resequencer, now: Instant) -> Vec<u64> {
+    fn numbers(buffer: &mut Resequencer<Datagram>, now: Instant) -> Vec<u64> {
         std::iter::from_fn(|| buffer.pop(now)).map(|datagram| datagram.number.into()).collect()
     }
 
@@ -216,7 +226,7 @@ mod tests {
     #[test]
     fn what_arrives_in_order_is_not_delayed() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         for number in 0..5 {
             buffer.push(now, datagram(number));
             assert_eq!(numbers(&mut buffer, now), [number]);
@@ -227,7 +237,7 @@ mod tests {
     #[test]
     fn an_overtaken_datagram_is_put_back_in_its_place() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         for number in [0, 2, 3] {
             buffer.push(now, datagram(number));
         }
@@ -239,7 +249,7 @@ mod tests {
     #[test]
     fn a_lost_datagram_delays_those_behind_it_by_the_measured_lateness_alone() {
         let mut now = Instant::now();
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         // For 12 s nothing is late by more than 8 ms.
         for number in (0..1200).step_by(2) {
             buffer.push(now, datagram(number + 1));
@@ -262,7 +272,7 @@ mod tests {
     #[test]
     fn nothing_waits_longer_than_the_limit_however_late_others_were() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         buffer.push(now, datagram(1));
         buffer.push(now + ms(3000), datagram(0));
         assert_eq!(numbers(&mut buffer, now + ms(3000)).len(), 2);
@@ -273,12 +283,12 @@ mod tests {
     #[test]
     fn the_bytes_that_wait_are_bounded() {
         let now = Instant::now();
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         for number in 1..100 {
             buffer.push(now, sized(number, 60_000));
             assert!(buffer.waiting_bytes <= MOST_BYTES);
         }
-        let mut buffer = Resequencer::new(now, &Quota::unlimited());
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
         for number in 1..10_000 {
             buffer.push(now, datagram(2 * number));
             assert!(buffer.waiting.len() <= MOST && buffer.given_up.len() <= MOST_GAPS);
@@ -289,7 +299,7 @@ mod tests {
     fn what_waits_is_taken_from_the_quota_and_without_one_nothing_waits() {
         let now = Instant::now();
         let quota = Quota::new(1, 1, 1, 1000);
-        let mut buffer = Resequencer::new(now, &quota);
+        let mut buffer = Resequencer::<Datagram>::new(now, &quota);
         buffer.push(now, sized(1, 600));
         assert_eq!((numbers(&mut buffer, now), quota.free_bytes()), (vec![], 400));
         buffer.push(now, sized(3, 600));
@@ -316,7 +326,7 @@ mod tests {
             steps in prop::collection::vec(0..40_u64, 60),
         ) {
             let mut now = Instant::now();
-            let mut buffer = Resequencer::new(now, &Quota::unlimited());
+            let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
             let mut delivered = Vec::new();
             for (number, step) in arrivals.into_iter().zip(steps) {
                 now += ms(step);

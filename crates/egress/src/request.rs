@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::codec::{CodecError, Fields};
 use crate::destination::{Destination, decode_ip, encode_ip};
+use crate::site::Joining;
 use crate::treatment::Treatment;
 
 /// The first byte of every stream of this protocol.
@@ -43,6 +44,8 @@ pub enum Request {
         /// Who connected.
         peer: SocketAddr,
     },
+    /// A place at the server's network, and the packets of this client.
+    Packets(Joining),
 }
 
 /// What a flow carries.
@@ -136,6 +139,10 @@ impl Request {
                 treatment.encode(&mut body);
                 TREATMENT
             }
+            Self::Packets(joining) => {
+                joining.encode(&mut body);
+                PACKETS
+            }
         };
         Header { version: VERSION, kind, length: body.len() }.encode(out);
         out.extend_from_slice(&body);
@@ -178,6 +185,7 @@ impl Request {
                 let (number, peer) = numbered(&mut fields)?;
                 Self::Incoming { number, peer }
             }
+            PACKETS => Self::Packets(Joining::decode(&mut fields)?),
             kind => return Ok(Err(Unknown::Request(kind))),
         };
         fields.finish()?;
@@ -205,6 +213,7 @@ const LISTEN: u8 = 4;
 const INCOMING: u8 = 5;
 const ECHO: u8 = 6;
 const TREATMENT: u8 = 7;
+const PACKETS: u8 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -215,6 +224,7 @@ mod tests {
 
     use super::*;
     use crate::destination::{Host, any_destination as destination};
+    use crate::site::any_joining as joining;
 
     fn encoded(request: &Request) -> Vec<u8> {
         let mut out = Vec::new();
@@ -247,6 +257,11 @@ mod tests {
             [0x45, 1, 4, 0, 9, 0, 1, 1, 192, 0, 2, 7, 0x1f, 0x90]
         );
         assert_eq!(encoded(&Request::Incoming { number: 1, peer: address })[2], 5);
+        let networks = vec!["192.168.5.0/24".parse().unwrap()];
+        assert_eq!(
+            encoded(&Request::Packets(Joining { wanted: Vec::new(), networks })),
+            [0x45, 1, 8, 0, 8, 0, 1, 1, 192, 168, 5, 0, 24]
+        );
         let resolver = Destination::new(Host::Resolver, 53).unwrap();
         assert_eq!(encoded(&Request::Flow(FlowKind::Udp, Some(resolver))), [0x45, 1, 3, 0, 3, 0, 53, 0]);
     }
@@ -272,6 +287,9 @@ mod tests {
             &[0x45, 1, 1, 0, 6, 0, 80, 3, 1, b'a', b'b'],  // a name and more
             &[0x45, 1, 1, 0, 5, 0, 80, 3, 2, b'a'],        // less than a name
             &[0x01, 1, 2, 0, 0],                           // another protocol
+            &[0x45, 1, 8, 0, 1, 0],                        // packets without a number of networks
+            &[0x45, 1, 8, 0, 2, 0, 33],                    // 33 networks
+            &[0x45, 1, 8, 0, 8, 0, 1, 1, 10, 1, 0, 1, 24], // a network with bits behind it
         ] {
             assert!(Request::decode(wrong).is_err(), "{wrong:?}");
         }
@@ -297,7 +315,8 @@ mod tests {
         let lifetime = prop::option::of((1..=u16::MAX).prop_map(|it| Duration::from_millis(it.into())));
         let treatment =
             (class, lifetime).prop_map(|(class, lifetime)| Request::Treatment(Treatment { class, lifetime }));
-        prop_oneof![numbered, connect, flow, treatment, Just(Request::Check)]
+        let packets = joining().prop_map(Request::Packets);
+        prop_oneof![numbered, connect, flow, treatment, packets, Just(Request::Check)]
     }
 
     proptest! {

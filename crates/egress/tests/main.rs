@@ -6,4 +6,5 @@ mod common;
 mod connections;
 mod datagrams;
 mod listeners;
+mod sites;
 mod specification;

@@ -1,7 +1,7 @@
 //! The frames that the specification shows.
 
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, FlowKind, Treatment};
+use manyway_egress::{Assignment, Datagram, Destination, FlowKind, Treatment};
 
 const SPECIFICATION: &str = include_str!("../../../docs/specification/egress.md");
 
@@ -24,10 +24,10 @@ fn shown(to: &Destination) -> String {
 #[test]
 fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
     let rows = rows("45 01 ");
-    assert_eq!(rows.len(), 14);
+    assert_eq!(rows.len(), 17);
     for (bytes, what) in rows {
         let mut written = Vec::new();
-        let is_request = ["CONNECT", "CHECK", "FLOW", "ECHO", "TREATMENT", "LISTEN", "INCOMING"]
+        let is_request = ["CONNECT", "CHECK", "FLOW", "ECHO", "TREATMENT", "LISTEN", "INCOMING", "PACKETS"]
             .iter()
             .any(|name| what.starts_with(name));
         let read = if is_request {
@@ -49,8 +49,19 @@ fn every_frame_of_the_specification_decodes_and_encodes_as_shown() {
                     let lifetime = lifetime.unwrap().as_millis();
                     format!("TREATMENT {}, {lifetime} ms", format!("{:?}", class.unwrap()).to_lowercase())
                 }
+                Request::Packets(joining) => {
+                    let wanted =
+                        joining.wanted.iter().map(|it| format!(", with {it} wanted")).collect::<String>();
+                    let with = if wanted.is_empty() { ", with" } else { "," };
+                    format!("PACKETS{wanted}{with} {} behind the opener", joining.networks[0])
+                }
                 Request::Check | _ => "CHECK".to_owned(),
             }
+        } else if what.starts_with("the answer to PACKETS") {
+            let Assignment { mtu, addresses, networks } = Assignment::decode(&bytes).unwrap().unwrap();
+            let text = format!("the answer to PACKETS: MTU {mtu}, {}, to {}", addresses[0], networks[0]);
+            Assignment { mtu, addresses, networks }.encode(&mut written);
+            text
         } else {
             let answer = Answer::decode(&bytes).unwrap();
             answer.encode(&mut written);

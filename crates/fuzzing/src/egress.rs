@@ -1,12 +1,12 @@
 //! Connections of other programs: bytes as a request, as an answer, as a datagram, as a client's stream for a server,
-//! and as a server's answer for a client. Decoded frames encode to the same bytes; no end writes more than one frame.
+//! as a server's answer for a client, and as a server's answer about packets, and a packet. Decoded frames encode to the same bytes; no end writes more than one frame.
 
 use std::io;
 use std::sync::{LazyLock, Mutex};
 
 use bytes::Bytes;
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, check, connect, decline};
+use manyway_egress::{Assignment, Datagram, Destination, Header, check, connect, decline};
 use manyway_session::Session;
 use tokio::io::{AsyncReadExt as _, DuplexStream, ReadHalf, WriteHalf};
 
@@ -22,11 +22,13 @@ static RUNTIME: LazyLock<Mutex<tokio::runtime::Runtime>> = LazyLock::new(|| {
 /// The first byte selects the use of the rest.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
-    let (what, bytes) = (script.u8() % 5, script.rest());
+    let (what, bytes) = (script.u8() % 7, script.rest());
     match what {
         0 => as_request(bytes),
         1 => as_answer(bytes),
         4 => as_datagram(bytes),
+        5 => as_assignment(bytes),
+        6 => as_packet(bytes),
         _ => {
             let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             runtime.block_on(async {
@@ -63,6 +65,20 @@ fn as_datagram(bytes: &[u8]) {
     };
     assert_eq!(written.len(), bytes.len());
     assert_eq!(Datagram::decode(&written), Ok(datagram));
+}
+
+fn as_assignment(bytes: &[u8]) {
+    let Ok(Ok(assignment)) = Assignment::decode(bytes) else { return };
+    let mut written = Vec::new();
+    assignment.encode(&mut written);
+    assert_eq!(written, bytes);
+}
+
+fn as_packet(bytes: &[u8]) {
+    if let Some(header) = Header::parse(bytes) {
+        assert_eq!(header.source.is_ipv4(), header.destination.is_ipv4());
+        assert_eq!(header.source.is_ipv4(), bytes.first().map(|first| first >> 4) == Some(4));
+    }
 }
 
 async fn as_client_s_stream(bytes: &[u8]) {

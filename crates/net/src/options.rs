@@ -146,7 +146,8 @@ pub(crate) fn check_ports(addresses: &[SocketAddr]) -> Result<(), ConfigError> {
 pub struct EndpointOptions {
     /// Settings of every connection, but for those of [`Mmsp1Options`].
     pub connection: ConnectionConfig,
-    /// The local addresses that clients use.
+    /// The local addresses that clients use. Of a server only
+    /// [`InterfacePolicy::without_own_tunnel`] counts.
     pub locals: Locals,
     /// Settings of a server; `None` for an endpoint that only connects, or that only takes MMSP/1.
     pub server: Option<ServerOptions>,

@@ -21,6 +21,7 @@ mod checksum;
 mod datagram;
 mod echo;
 mod ip;
+mod segment;
 mod unreachable;
 
 use std::net::IpAddr;
@@ -30,6 +31,7 @@ use etherparse::IpNumber;
 pub use self::datagram::Datagram;
 pub use self::echo::Echo;
 pub use self::ip::{Invalid, Uncomposable, dscp};
+pub use self::segment::clamp_segment_size;
 pub use self::unreachable::Unreachable;
 
 /// A packet of a command.

@@ -5,24 +5,26 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
 use manyway::resolve::socket_address;
 use manyway::{AddressFilter, HostPort};
 use manyway_egress::NetPorts;
 
 use super::number::{port, within};
+use super::tunnel::parse_network;
 
 /// Arguments of `serve`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
-    /// The directory that clients fetch from and send to; default the current one
+    /// The directory to serve; default the current one
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Let clients fetch, not send
     #[arg(long)]
     pub read_only: bool,
-    /// With --wire mmsp1: addresses from which clients may connect, such as 192.168.1.0/24; may be given several times
+    /// With --wire mmsp1: clients may connect from here, such as 192.168.1.0/24; may be repeated
     #[arg(long, value_name = "NET", conflicts_with = "open")]
     pub from: Vec<AddressFilter>,
     /// With --wire mmsp1: let clients from all addresses fetch; none may send
@@ -31,7 +33,7 @@ pub struct ServeArgs {
     /// Listen here; may be given several times; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
-    /// Accept TCP within TLS here too, for clients in networks that let nothing else through; such as 443
+    /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
     /// Tell clients to come here, for a server behind NAT; may be given several times
@@ -61,10 +63,19 @@ pub struct ServeArgs {
     /// does not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
-    /// Keep nothing: a new key and a new ticket that are good until this server ends
+    /// Join sites (`tunnel --site`) by whole packets at this network, such as 10.99.0.0/24; needs root
+    #[arg(long, value_name = "NET", value_parser = parse_network)]
+    pub tun: Vec<IpNet>,
+    /// With --tun, a network behind this host
+    #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
+    pub tun_announce: Vec<IpNet>,
+    /// With --tun, what the ticket or key may announce
+    #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
+    pub tun_behind: Vec<(String, IpNet)>,
+    /// Keep nothing: key and ticket end with the server
     #[arg(long)]
     pub ephemeral: bool,
-    /// How to log clients, files, failures and refusals to standard error; -q logs none of them
+    /// How to log on standard error; -q logs nothing
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }
@@ -77,6 +88,17 @@ pub enum LogFormat {
     Text,
     /// A JSON document a line
     Json,
+}
+
+/// The name of a ticket or key, and a network behind its client.
+fn parse_behind(text: &str) -> Result<(String, IpNet), String> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, network) = named.ok_or_else(|| {
+        format!(
+            "{text:?} is not NAME=NET: write it like branch=192.168.5.0/24; the first ticket is `default`"
+        )
+    })?;
+    Ok((name.to_owned(), parse_network(network)?))
 }
 
 fn parse_clients(text: &str) -> Result<NonZeroUsize, String> {
@@ -131,6 +153,7 @@ Examples:
   manyway serve --listen 192.0.2.7:4455 --listen [2001:db8::7]:4455
   manyway serve --egress --allow 10.1.0.0/16 --allow 127.0.0.1:22
   manyway serve --egress --deny 0.0.0.0/0:25 --deny [::/0]:25     no mail
+  sudo manyway serve --tun 10.99.0.0/24 --tun-behind default=192.168.5.0/24
   manyway serve --rendezvous meet.example.org
   manyway serve --cert fullchain.pem --key privkey.pem
   manyway serve --wire mmsp1 --from 192.168.1.0/24     in clear text, no ticket

@@ -8,12 +8,13 @@ use ipnet::IpNet;
 /// Arguments of `tunnel`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TunnelArgs {
-    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server, started with --egress, or with --tun for --site: its ticket, @FILE with it, its name, or HOST:PORT
     #[arg(value_name = "TICKET", required_unless_present = "clear")]
     pub server: Option<String>,
     /// Only what goes to this network; may be given several times; default everything but networks with a route of their
-    /// own, such as that of this machine
+    /// own, such as that of this machine; with --site nothing
     #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
     pub routes: Vec<IpNet>,
     /// Not what goes to this network; may be given several times
@@ -25,12 +26,20 @@ pub struct TunnelArgs {
     /// For the hosts behind this interface, too, for which this machine is the router; may be given several times
     #[arg(long = "lan", value_name = "IF")]
     pub lans: Vec<String>,
+    /// Join the network of sites of a server with --tun: whole packets of any protocol go between this machine, the server's
+    /// network, and networks behind either end
+    #[arg(long)]
+    pub site: bool,
+    /// With --site, let others reach this network behind this machine, which is its router; may be given several times; the
+    /// server's --tun-behind permits it
+    #[arg(long, value_name = "NET", value_parser = parse_network, requires = "site")]
+    pub announce: Vec<IpNet>,
     /// Let nothing go past the tunnel: from its start on, and after its end until --clear or the next tunnel; Ctrl-C and
     /// SIGTERM alone end the block, too
     #[arg(long)]
     pub kill_switch: bool,
     /// End the block of a tunnel with --kill-switch that did not end by Ctrl-C or SIGTERM
-    #[arg(long, conflicts_with_all = ["server", "routes", "bypass", "dns", "lans", "kill_switch"])]
+    #[arg(long, conflicts_with_all = ["server", "routes", "bypass", "dns", "lans", "kill_switch", "site"])]
     pub clear: bool,
 }
 
@@ -44,7 +53,10 @@ pub enum DnsSource {
 }
 
 /// A network, or a single address.
-fn parse_network(text: &str) -> Result<IpNet, String> {
+///
+/// # Errors
+/// The error text shows the right form.
+pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
     let network: IpNet = text
         .parse()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
@@ -63,6 +75,7 @@ Examples:
   sudo manyway tunnel home --bypass 203.0.113.0/24  all but one network
   sudo manyway tunnel home --kill-switch            nothing without the tunnel
   sudo manyway tunnel home --lan eth1               for hosts behind eth1, too
+  sudo manyway tunnel home --site --announce 192.168.5.0/24     between sites
 
 Needs root, and Linux 5.12. The device, its routes and the redirection go with the process, also when it is killed; \
 routing rules that look into an empty table may stay then, and the next tunnel removes them. No file is changed. \
@@ -78,12 +91,22 @@ mod tests {
     #[test]
     fn a_server_is_needed_unless_the_block_is_ended() {
         let parse = |words: &[&str]| Cli::try_parse_from([&["manyway", "tunnel"], words].concat());
-        for good in
-            [&["home"][..], &["home", "--kill-switch", "--lan", "eth1", "--lan", "eth2"], &["--clear"]]
-        {
+        for good in [
+            &["home"][..],
+            &["home", "--kill-switch", "--lan", "eth1", "--lan", "eth2"],
+            &["--clear"],
+            &["home", "--site", "--announce", "192.168.5.0/24"],
+        ] {
             assert!(parse(good).is_ok(), "{good:?}");
         }
-        for wrong in [&[][..], &["--kill-switch"], &["home", "--clear"], &["--clear", "--lan", "eth1"]] {
+        for wrong in [
+            &[][..],
+            &["--kill-switch"],
+            &["home", "--clear"],
+            &["--clear", "--lan", "eth1"],
+            &["--clear", "--site"],
+            &["home", "--announce", "192.168.5.0/24"],
+        ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -33,6 +33,9 @@ pub enum Purpose {
     Egress,
     /// Files of the server.
     Files,
+    /// Packets between sites. The server is asked by the first stream.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "needs a device"))]
+    Sites,
 }
 
 impl Bond {
@@ -148,6 +151,7 @@ async fn check(session: &NetSession, purpose: Purpose) -> Result<(), CommandErro
             let greeted = hello(session, concat!("manyway ", env!("CARGO_PKG_VERSION"))).await;
             greeted.map(drop).map_err(|error| of_measurement(&error, session.0.close_reason()))
         }
+        Purpose::Sites => Ok(()),
     }
 }
 

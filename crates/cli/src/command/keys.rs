@@ -232,6 +232,14 @@ fn default_listening() -> [LocalAddress; 2] {
 pub(super) fn hosts_of(listening: &[LocalAddress]) -> Result<Vec<HostPort>, CommandError> {
     let watcher = InterfaceWatcher::new()?;
     let mut addresses = reachable_addresses(listening, watcher.snapshot());
+    // The way to a network of sites is this server itself.
+    #[cfg(target_os = "linux")]
+    {
+        let mut interfaces = watcher.snapshot().interfaces.iter();
+        let own = interfaces.find(|it| it.name == manyway_capture::SITE_DEVICE);
+        let is_own = |ip| own.is_some_and(|it| it.addresses.iter().any(|own| own.prefix.address == ip));
+        addresses.retain(|address| !is_own(address.ip()));
+    }
     addresses.truncate(Ticket::MAX_HOSTS);
     Ok(addresses.into_iter().map(HostPort::from).collect())
 }

@@ -96,17 +96,22 @@ pub async fn rendezvous(global: &GlobalArgs) -> Result<Vec<SocketAddr>, CommandE
     Ok(addresses)
 }
 
+/// All interfaces but Manyway's own: what a tunnel carries goes over the others, of whatever command it is.
+pub fn without_own_tunnels() -> InterfacePolicy {
+    let policy = InterfacePolicy::new();
+    #[cfg(target_os = "linux")]
+    let policy = policy
+        .without_own_tunnel(manyway_capture::TUNNEL_DEVICE)
+        .without_own_tunnel(manyway_capture::SITE_DEVICE);
+    policy
+}
+
 /// The interface policy of the options.
 ///
 /// # Errors
 /// An invalid interface name.
 pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandError> {
-    let mut policy = InterfacePolicy::new();
-    // What a tunnel carries goes over the other interfaces, of whatever command it is.
-    #[cfg(target_os = "linux")]
-    {
-        policy = policy.without_own_tunnel(manyway_capture::TUNNEL_DEVICE);
-    }
+    let mut policy = without_own_tunnels();
     for rule in &global.interfaces {
         policy = policy.with(rule.rule.clone());
     }

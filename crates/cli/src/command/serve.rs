@@ -1,6 +1,7 @@
 //! `manyway serve`: one server for all verbs.
 
 mod clear;
+mod packets;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use manyway::{
     AddressFilter, Authoriser, ByteCount, CarrierChoice, Connection, Endpoint, EndpointOptions, Host,
-    HostPort, Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
+    HostPort, Locals, Mmsp1Options, Seed, ServerOptions, Ticket, Wire,
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses, can_send_echo_requests};
 use manyway_terminal::signal::Signal;
@@ -20,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::error::of_listen;
 use super::keys::hosts_of;
-use super::network::{MOST_PATHS, connection_config, ledger, rendezvous};
+use super::network::{MOST_PATHS, connection_config, ledger, rendezvous, without_own_tunnels};
 use super::signal::{Farewell, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 pub(super) use crate::home::random;
@@ -64,15 +65,16 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
     }
     options.carriers.listen_tls = arguments.tls_port;
     options.ledger = ledger(global)?;
-    let (admission, egress) = match global.wire {
+    let (admission, gateway) = match global.wire {
         Wire::Mmsp2 => {
             let egress = gateway(arguments, &advertised)?;
-            (Admission::Keys(Box::new(Secured::open(arguments, &journal)?)), Egress::new(egress))
+            (Admission::Keys(Box::new(Secured::open(arguments, &journal)?)), egress)
         }
-        Wire::Mmsp1 => (Admission::Addresses(clear::who_may_come(arguments)?), Egress::new(None)),
+        Wire::Mmsp1 => (Admission::Addresses(clear::who_may_come(arguments)?), None),
     };
     admission.configure(global, arguments, &mut options, advertised).await?;
     let endpoint = Endpoint::bind(options).map_err(|error| of_listen(&error))?;
+    let sites = packets::open(global, arguments)?;
     // A server that cannot start leaves nothing behind.
     make_directory(&journal, arguments)?;
     let services = Services::open(arguments)?;
@@ -88,6 +90,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         }
         Admission::Addresses(from) => clear::announce((global, arguments), &endpoint, from, &journal)?,
     }
+    let (egress, _packets) = packets::start(sites, gateway, &journal);
     for advice in super::advice::of(global, &endpoint) {
         journal.remark(advice);
     }
@@ -148,6 +151,7 @@ impl Admission {
         options: &mut EndpointOptions,
         advertised: Vec<SocketAddr>,
     ) -> Result<(), CommandError> {
+        options.locals = Locals::Interfaces(without_own_tunnels());
         match self {
             Self::Keys(secured) => {
                 let is_small = global.memory == Some(Memory::Small);
@@ -397,7 +401,7 @@ impl House {
         self.clients.spawn(async move {
             let Some(pass) = visitors.admit(&guests, &journal, &connection).await else { return };
             let Guest { noun, name, rights } = &pass.guest;
-            let egress = egress.client(connection.peer_key(), &rights.listen);
+            let egress = egress.client(connection.peer_key(), &rights.listen, name);
             let client = journal.client(noun, name, &remote_of(&connection).await);
             let files = FileCounts::default();
             let _place = board.place(Some(name.clone()), &connection, files.clone());

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use manyway::{ClosedBy, ConnectionError};
-use manyway_egress::{EgressError, RequestError};
+use manyway_egress::{EgressError, RequestError, SiteLog, Tally};
 use manyway_terminal::{note, stderr};
 use manyway_transfer::{Party, Progress, ProgressEvent, TransferError};
 use serde_json::{Map, Value, json};
@@ -192,6 +194,35 @@ impl Client {
 
     fn write(&self, event: &str, text: &str, facts: Value) {
         self.journal.write(event, Some(self.number), text, facts);
+    }
+}
+
+impl SiteLog for Client {
+    fn joined(&self, addresses: &[IpNet], networks: &[IpNet]) {
+        let shown = |networks: &[IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (addresses, networks) = (shown(addresses), shown(networks));
+        let mut text = addresses.join(", ");
+        if !networks.is_empty() {
+            text += &format!(" with {} behind it", networks.join(", "));
+        }
+        let facts = json!({ "addresses": addresses, "networks": networks });
+        self.write("joined", &format!("the network of sites: {text}"), facts);
+    }
+
+    fn spoofed(&self, source: IpAddr) {
+        let text = format!("packets from {source}, which is no address of this client");
+        self.write("drops", &text, json!({ "source": source.to_string() }));
+    }
+
+    fn left(&self, from: Tally, to: Tally) {
+        let counts = |tally: Tally| {
+            json!({
+                "passed": tally.passed, "no_room": tally.no_room, "malformed": tally.malformed,
+                "source": tally.source, "destination": tally.destination,
+            })
+        };
+        let facts = json!({ "from": counts(from), "to": counts(to) });
+        self.write("parted", &format!("from the network of sites: from it {from}; to it {to}"), facts);
     }
 }
 

@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway::PublicKey;
-use manyway_egress::{Access, Gateway, NetPorts, PROTOCOL, Quota, RequestError, decline, decline_datagrams};
+use manyway_egress::{
+    Access, Gateway, Hub, Member, NetPorts, PROTOCOL, Quota, RequestError, answer_messages, decline,
+};
 use manyway_transfer::{Server, Session, Transport};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::sync::mpsc;
@@ -22,16 +24,21 @@ use crate::home::NetPortsText;
 // egress 1.1
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The server's gateway, if it has one, and the quota of each client over all its connections.
+/// The server's gateway and its network of sites, if it has them, and the quota of each client over all its connections.
 #[derive(Debug, Default)]
 pub struct Egress {
     gateway: Option<Gateway>,
+    hub: Option<Hub>,
     clients: Mutex<BTreeMap<PublicKey, Weak<Quota>>>,
 }
 
-/// The gateway as one client may use it.
+/// The gateway and the network as one client may use them.
 #[derive(Debug, Clone)]
-pub struct ClientEgress(Option<Share>);
+pub struct ClientEgress {
+    share: Option<Share>,
+    /// With the client's name there.
+    site: Option<(Hub, String)>,
+}
 
 #[derive(Debug, Clone)]
 struct Share {
@@ -42,21 +49,26 @@ struct Share {
 }
 
 impl Egress {
-    /// With the gateway, or without one: then every request is declined.
-    pub fn new(gateway: Option<Gateway>) -> Arc<Self> {
-        Arc::new(Self { gateway, clients: Mutex::default() })
+    /// With the gateway and the network, or without one: then every request for it is declined.
+    pub fn new(gateway: Option<Gateway>, hub: Option<Hub>) -> Arc<Self> {
+        Arc::new(Self { gateway, hub, clients: Mutex::default() })
     }
 
-    /// The share of the client with this key, which may listen at these addresses.
-    pub fn client(&self, key: Option<PublicKey>, listen: &[NetPortsText]) -> ClientEgress {
-        let (Some(gateway), Some(key)) = (&self.gateway, key) else { return ClientEgress(None) };
+    /// What the client with this key and name may use; it may listen at these addresses.
+    pub fn client(&self, key: Option<PublicKey>, listen: &[NetPortsText], name: &str) -> ClientEgress {
+        let site = self.hub.clone().map(|hub| (hub, name.to_owned()));
+        ClientEgress { share: self.share(key, listen), site }
+    }
+
+    fn share(&self, key: Option<PublicKey>, listen: &[NetPortsText]) -> Option<Share> {
+        let (gateway, key) = (self.gateway.as_ref()?, key?);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|_, quota| quota.strong_count() > 0);
         let shared = clients.get(&key).and_then(Weak::upgrade);
         let quota = shared.unwrap_or_else(|| Arc::new(gateway.quota()));
         clients.insert(key, Arc::downgrade(&quota));
         let listen = listen.iter().map(|opening| opening.0.clone()).collect();
-        ClientEgress(Some(Share { gateway: gateway.clone(), quota, listen }))
+        Some(Share { gateway: gateway.clone(), quota, listen })
     }
 }
 
@@ -74,7 +86,7 @@ where
             let (files, egress, log) = (files.clone(), egress.clone(), log.clone());
             let session = session.clone();
             streams.spawn(async move {
-                if let Err(error) = sort(&session, (send, receive), files, egress).await {
+                if let Err(error) = sort(&session, (send, receive), files, egress, &log).await {
                     tracing::debug!(%error, "a program's connection ended");
                     log.egress_refused(&error);
                 }
@@ -92,18 +104,18 @@ async fn sort<S: Session>(
     (send, mut receive): (S::Send, S::Receive),
     files: mpsc::Sender<Halves<S>>,
     egress: ClientEgress,
+    log: &Client,
 ) -> Result<(), RequestError> {
     let first = timeout(PATIENCE, async {
-        // Messages are flows of datagrams (egress 8.1).
+        // Messages are flows of datagrams (egress 8.1), or packets (egress 11.1).
         if S::carries_messages(&mut receive).await? { Ok(None) } else { receive.read_u8().await.map(Some) }
     });
     let Ok(Ok(first)) = first.await else { return Ok(()) };
     let Some(first) = first else {
         let Some(halves) = S::messages(send, receive) else { return Ok(()) };
-        return match egress.0 {
-            Some(share) => share.gateway.answer_datagrams(&share.quota, halves).await.map(|_| ()),
-            None => Err(decline_datagrams(halves).await),
-        };
+        let gateway = egress.share.as_ref().map(|share| (&share.gateway, &*share.quota));
+        let member = egress.site.as_ref().map(|(hub, name)| Member { hub, name, log });
+        return answer_messages(gateway, member, halves).await.map(drop);
     };
     let receive = WithFirst { first: Some(first), rest: receive };
     if first != PROTOCOL {
@@ -111,7 +123,7 @@ async fn sort<S: Session>(
         let _ = files.send((send, receive)).await;
         return Ok(());
     }
-    match egress.0 {
+    match egress.share {
         Some(Share { gateway, quota, listen }) => {
             let client = Access { session, quota: &quota, listen: &listen };
             gateway.answer(&client, send, receive).await.map(|_| ())
@@ -176,16 +188,19 @@ mod tests {
 
     #[test]
     fn the_connections_of_one_client_share_its_quota_and_others_have_their_own() {
-        let egress = Egress::new(Some(Gateway::new(Rules::new(Vec::new()), GatewayConfig::default())));
+        let egress = Egress::new(Some(Gateway::new(Rules::new(Vec::new()), GatewayConfig::default())), None);
         let key = |seed| Some(*Identity::from_seed(&[seed; 32]).public_key());
-        let quota = |egress: &ClientEgress| Arc::clone(&egress.0.as_ref().unwrap().quota);
-        let (first, second, other) =
-            (egress.client(key(1), &[]), egress.client(key(1), &[]), egress.client(key(2), &[]));
+        let quota = |egress: &ClientEgress| Arc::clone(&egress.share.as_ref().unwrap().quota);
+        let (first, second, other) = (
+            egress.client(key(1), &[], "a"),
+            egress.client(key(1), &[], "a"),
+            egress.client(key(2), &[], "a"),
+        );
         assert!(Arc::ptr_eq(&quota(&first), &quota(&second)));
         assert!(!Arc::ptr_eq(&quota(&first), &quota(&other)));
         drop((first, second, other));
-        let _kept = egress.client(key(3), &[]);
+        let _kept = egress.client(key(3), &[], "a");
         assert_eq!(egress.clients.lock().unwrap().len(), 1, "who is gone is forgotten");
-        assert!(Egress::new(None).client(key(1), &[]).0.is_none());
+        assert!(Egress::new(None, None).client(key(1), &[], "a").share.is_none());
     }
 }

@@ -10,5 +10,7 @@ mod hosts;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
+mod site;
+#[cfg(target_os = "linux")]
 mod tunnel;
 mod verbs;

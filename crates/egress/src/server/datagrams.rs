@@ -8,52 +8,34 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use manyway_session::MessageHalves;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
+use super::messages::{failed, keep, refuse};
 use super::resolve::DNS;
-use super::shared::{GatewayConfig, Shared};
+use super::shared::Shared;
 use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
 use super::usual::{Failure, Usual};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
 use crate::error::{EgressError, RequestError};
-use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
+use crate::flow::{Arrival, FlowReceiver, FlowSender};
 use crate::quota::Quota;
 use crate::relay::Volume;
-use crate::request::{FlowKind, Request};
-use crate::treatment::Treatment;
+use crate::request::FlowKind;
 
 impl Gateway {
-    /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
-    /// [`flow_idle`](super::GatewayConfig::flow_idle).
-    ///
-    /// # Errors
-    /// Why the flow was refused or why it broke, for a log; the client has been told, as far as possible.
-    pub async fn answer_datagrams(
+    /// Serves a flow of datagrams whose request is known; `early` overtook it.
+    pub(super) async fn flow(
         &self,
         quota: &Quota,
-        halves: MessageHalves,
+        (kind, destination): (FlowKind, Option<&Destination>),
+        halves: (FlowSender, FlowReceiver),
+        early: VecDeque<Datagram>,
     ) -> Result<Volume, RequestError> {
-        let (mut sender, mut receiver) = flow(halves, quota);
-        let mut early = VecDeque::new();
-        let until = Instant::now() + self.shared.config.request_timeout;
-        let request = timeout_at(until, request_of(&mut receiver, &mut early)).await;
-        let (kind, destination) = match request {
-            Ok(Ok((treatment, kind, destination))) => {
-                if treatment != Treatment::default() {
-                    tracing::debug!(?destination, ?treatment, "the client asks for a treatment");
-                }
-                sender.treat(treatment);
-                (kind, destination)
-            }
-            Ok(Err(error)) => return Err(failed(None, refuse(&mut sender, error).await)),
-            Err(_) => return Err(failed(None, EgressError::Late)),
-        };
-        let carried = self.carry(quota, (kind, destination.as_ref()), (sender, receiver), early).await;
-        carried.map_err(|error| failed(destination, error))
+        let carried = self.carry(quota, (kind, destination), halves, early).await;
+        carried.map_err(|error| failed(destination.cloned(), error))
     }
 
     async fn carry(
@@ -114,59 +96,6 @@ impl Gateway {
     }
 }
 
-/// Declines a flow of a client at a server without egress, and returns the reason, for a log.
-// egress 2.4
-pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
-    let (mut sender, mut receiver) = flow(halves, &Quota::new(0, 0, 0, 0));
-    let until = Instant::now() + GatewayConfig::default().request_timeout;
-    let (destination, error) = match timeout_at(until, request_of(&mut receiver, &mut VecDeque::new())).await
-    {
-        Ok(Ok((_, _, destination))) => (destination, Refusal::new(Reason::NotEnabled).into()),
-        Ok(Err(error)) => (None, error),
-        Err(_) => return failed(None, EgressError::Late),
-    };
-    failed(destination, refuse(&mut sender, error).await)
-}
-
-fn failed(destination: Option<Destination>, error: EgressError) -> RequestError {
-    RequestError { destination, error }
-}
-
-/// Waits for the request. Datagrams may overtake it.
-async fn request_of(
-    receiver: &mut FlowReceiver,
-    early: &mut VecDeque<Datagram>,
-) -> Result<(Treatment, FlowKind, Option<Destination>), EgressError> {
-    let mut treatment = None;
-    loop {
-        match receiver.arrival().await? {
-            Some(Arrival::Datagram(datagram)) => keep(early, datagram),
-            Some(Arrival::Frame(frame)) => {
-                let text = match Request::decode(&frame)? {
-                    Ok(Request::Flow(kind, destination)) => {
-                        return Ok((treatment.unwrap_or_default(), kind, destination));
-                    }
-                    // egress 2.6
-                    Ok(Request::Treatment(given)) if treatment.is_none() => {
-                        treatment = Some(given);
-                        continue;
-                    }
-                    Ok(Request::Treatment(_)) => "a second treatment".to_owned(),
-                    Ok(
-                        Request::Check
-                        | Request::Connect(_)
-                        | Request::Listen { .. }
-                        | Request::Incoming { .. },
-                    ) => "this request needs a stream of bytes".to_owned(),
-                    Err(unknown) => return Err(Refusal::from(unknown).into()),
-                };
-                return Err(Refusal::with_text(Reason::Unsupported, text).into());
-            }
-            None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-        }
-    }
-}
-
 /// Whether the system lets this process send what the flow carries.
 // egress 10.5
 fn may_send(kind: FlowKind) -> Result<(), EgressError> {
@@ -175,29 +104,6 @@ fn may_send(kind: FlowKind) -> Result<(), EgressError> {
         FlowKind::Echo => {
             can_send_echo_requests().map_err(|reason| Refusal::with_text(Reason::Forbidden, reason).into())
         }
-    }
-}
-
-/// Tells the client, if it can still be told, and returns the reason.
-async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
-    let refusal = match &error {
-        EgressError::Refused(refusal) => refusal.clone(),
-        EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
-        EgressError::Stream(_) | EgressError::Late => return error,
-    };
-    let mut frame = Vec::new();
-    Answer::Refused(refusal).encode(&mut frame);
-    // The stream is new, so there is room.
-    let _ = sender.send_frame(frame).await;
-    error
-}
-
-/// Keeps a datagram that came too early; the oldest make room.
-fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
-    early.push_back(datagram);
-    let bytes = |early: &VecDeque<Datagram>| early.iter().map(|it| it.payload.len()).sum::<usize>();
-    while early.len() > MOST_EARLY || (early.len() > 1 && bytes(early) > MOST_EARLY_BYTES) {
-        early.pop_front();
     }
 }
 
@@ -254,6 +160,8 @@ async fn resolve(
     tokio::pin!(finding);
     loop {
         tokio::select! {
+            // What is known at once counts also for a stream that has ended.
+            biased;
             found = &mut finding => {
                 let mut found = found?;
                 if *destination.host() != Host::Resolver {
@@ -531,9 +439,6 @@ impl ErrorLimit {
 
 /// Datagrams and errors that are received at a time.
 const BATCH: usize = 32;
-/// Datagrams that are kept while the destination is looked up.
-const MOST_EARLY: usize = 16;
-const MOST_EARLY_BYTES: usize = 32 << 10;
 /// Addresses of a flow that may answer, and names that it may use.
 const MOST_PEERS: usize = 256;
 const MOST_NAMES: usize = 64;

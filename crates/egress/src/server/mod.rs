@@ -4,6 +4,7 @@ mod datagrams;
 mod dial;
 mod errors;
 mod listen;
+mod messages;
 mod resolve;
 mod shared;
 mod sockets;
@@ -28,8 +29,8 @@ use crate::rules::Rules;
 use crate::tcp::relay_tcp;
 use crate::treatment::Treatment;
 use crate::wire::{read_request, write_answer};
-pub use datagrams::decline_datagrams;
 pub use listen::Access;
+pub use messages::{answer_messages, decline_datagrams};
 pub use resolve::{Resolve, SystemResolver};
 pub use shared::GatewayConfig;
 use shared::{Shared, say};
@@ -103,8 +104,9 @@ impl Gateway {
                 say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;
                 return Ok(Volume::default());
             }
-            // egress 8.1, 9.1
+            // egress 8.1, 9.1, 11.1
             Ok((Request::Flow(..), _)) => "datagrams on a stream of bytes",
+            Ok((Request::Packets(_), _)) => "packets on a stream of bytes",
             Ok((Request::Incoming { .. }, _)) => "only a server passes connections on",
             Ok((Request::Treatment(_), _)) => "a second treatment",
             Err(error) => return Err(of_nothing(refuse_misunderstood(patience, &mut send, error).await)),
@@ -153,7 +155,11 @@ where
         Ok((Request::Connect(destination), _)) => Some(destination),
         Ok((Request::Flow(_, destination), _)) => destination,
         Ok((
-            Request::Check | Request::Listen { .. } | Request::Incoming { .. } | Request::Treatment(_),
+            Request::Check
+            | Request::Listen { .. }
+            | Request::Incoming { .. }
+            | Request::Treatment(_)
+            | Request::Packets(_),
             _,
         )) => None,
         Err(error) => {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Datagram, Destination, FlowKind, Host, Reason, Refusal, Treatment};
+use manyway_egress::{
+    Assignment, Datagram, Destination, FlowKind, Host, Joining, Reason, Refusal, Treatment,
+};
 use manyway_session::Urgency;
 
 use super::seed::Seed;
@@ -14,6 +16,8 @@ const ANSWER: u8 = 1;
 const CLIENT_S_STREAM: u8 = 2;
 const SERVER_S_ANSWER: u8 = 3;
 const DATAGRAM: u8 = 4;
+const ASSIGNMENT: u8 = 5;
+const PACKET: u8 = 6;
 
 pub(super) fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
@@ -25,6 +29,16 @@ pub(super) fn seeds() -> Vec<Seed> {
         let error = Datagram::encode_error(7, address, Reason::HostUnreachable, &[0, 9]);
         seeds.push(Seed::new("egress", format!("error-of-{kind}"), [&[DATAGRAM][..], &error].concat()));
     }
+    let networks = vec!["192.168.9.0/24".parse().unwrap(), "fd00:9::/64".parse().unwrap()];
+    let addresses = vec!["10.99.0.2/24".parse().unwrap(), "fd00:99::2/64".parse().unwrap()];
+    let mut assigned = vec![ASSIGNMENT];
+    Assignment { mtu: 1400, addresses, networks: networks.clone() }.encode(&mut assigned);
+    seeds.push(Seed::new("egress", "assignment".to_owned(), assigned));
+    let v4 = b"\x45\0\0\x1c\0\0\0\0\x40\x11\0\0\x0a\x63\0\x02\x0a\x63\0\x01\0\x07\0\x07\0\x08\0\0";
+    seeds.push(Seed::new("egress", "packet-ipv4".to_owned(), [&[PACKET][..], v4].concat()));
+    let v6 = [&b"\x60\0\0\x01\0\x04\x06\x40"[..], &[0xfd; 32], b"\0\x07\0\x07"].concat();
+    seeds.push(Seed::new("egress", "packet-ipv6".to_owned(), [&[PACKET][..], &v6].concat()));
+    let joining = Joining { wanted: vec!["10.99.0.2".parse().unwrap()], networks };
     let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {
         seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));
         seeds.push(Seed::new("egress", format!("{name}-in-a-stream"), [vec![in_stream], frame].concat()));
@@ -43,6 +57,7 @@ pub(super) fn seeds() -> Vec<Seed> {
         ("flow-ipv4", flow(FlowKind::Udp, Destination::parse("192.0.2.7", 443).unwrap())),
         ("flow-resolver", flow(FlowKind::Udp, resolver)),
         ("treatment", Request::Treatment(treatment)),
+        ("packets", Request::Packets(joining)),
         ("echo", Request::Flow(FlowKind::Echo, None)),
         ("echo-ipv6", flow(FlowKind::Echo, Destination::parse("2001:db8::7", 7).unwrap())),
     ] {

@@ -41,8 +41,8 @@ impl Driver {
                     addresses.push(*kept);
                 }
             }
-            let spent = self.spent_addresses();
-            addresses.retain(|address| !spent.contains(&address.ip().to_canonical()));
+            let silent = self.silent_addresses();
+            addresses.retain(|address| !silent.contains(&address.ip().to_canonical()));
             addresses.truncate(8);
             for handle in self.connections.servers() {
                 if let Some(connection) = self.endpoint.connection(handle) {
@@ -79,10 +79,10 @@ impl Driver {
     /// The local addresses from which this server can send now.
     fn homes(&self) -> Vec<LocalAddress> {
         let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
-        let spent = self.spent_addresses();
+        let silent = self.silent_addresses();
         let is_open = |address: &SocketAddr| {
             let ip = address.ip().to_canonical();
-            !ip.is_loopback() && !spent.contains(&ip) && !self.links.has_lost(ip)
+            !ip.is_loopback() && !silent.contains(&ip) && !self.links.has_lost(ip)
         };
         let local = |address| LocalAddress { interface: 0, address };
         addresses.into_iter().filter(is_open).map(local).collect()

@@ -110,11 +110,15 @@ impl Driver {
         interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect()
     }
 
-    /// The local addresses of interfaces whose quota is used up.
-    pub(super) fn spent_addresses(&self) -> Vec<IpAddr> {
+    /// The local addresses of interfaces whose quota is used up, and of tunnels that this program itself carries.
+    pub(super) fn silent_addresses(&self) -> Vec<IpAddr> {
         let spent = self.usage.spent();
-        let interfaces = &self.watcher.snapshot().interfaces;
-        let silent = interfaces.iter().filter(|interface| spent.contains_key(&interface.name));
+        let is_own_tunnel = |name: &str| match &self.locals {
+            Locals::Interfaces(policy) => policy.is_own_tunnel(name),
+            Locals::Fixed(_) => false,
+        };
+        let interfaces = self.watcher.snapshot().interfaces.iter();
+        let silent = interfaces.filter(|it| spent.contains_key(&it.name) || is_own_tunnel(&it.name));
         silent.flat_map(|interface| interface.addresses.iter().map(|own| own.prefix.address)).collect()
     }
 

@@ -154,7 +154,8 @@ impl InterfacePolicy {
         self
     }
 
-    /// Excludes a tunnel that this program itself carries: its packets would loop.
+    /// Excludes a tunnel that this program itself carries: its packets would loop. A server does not advertise its
+    /// addresses.
     #[must_use]
     pub fn without_own_tunnel(mut self, name: impl Into<String>) -> Self {
         self.own_tunnels.push(name.into());
@@ -198,8 +199,13 @@ impl InterfacePolicy {
         self.rules.iter().find(|rule| rule.pattern.matches(name))
     }
 
+    /// Whether that interface is a tunnel of this program.
+    pub(crate) fn is_own_tunnel(&self, name: &str) -> bool {
+        self.own_tunnels.iter().any(|own| own == name)
+    }
+
     pub(super) fn verdict(&self, name: &str) -> Verdict {
-        if self.own_tunnels.iter().any(|own| own == name) {
+        if self.is_own_tunnel(name) {
             return Verdict::OwnTunnel;
         }
         if self.excluded.iter().any(|pattern| pattern.matches(name)) {

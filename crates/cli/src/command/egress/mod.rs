@@ -1,4 +1,5 @@
-//! Connections and datagrams of other programs through a server: `pipe`, `forward`, `proxy`, `run` and `tunnel`.
+//! Connections and datagrams of other programs through a server: `pipe`, `forward`, `proxy`, `run` and `tunnel`; and
+//! whole packets between sites.
 
 pub mod bond;
 pub mod forward;
@@ -12,6 +13,8 @@ pub mod tunnel;
 mod captured;
 mod flows;
 pub(super) mod listening;
+#[cfg(target_os = "linux")]
+pub(super) mod sites;
 
 use manyway::ConnectionError;
 use manyway_egress::{EgressError, Reason};

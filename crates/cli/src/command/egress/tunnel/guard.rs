@@ -5,6 +5,7 @@ use manyway::interfaces::{InterfaceWatcher, Snapshot};
 use manyway_capture::{KillSwitch, TUNNEL_DEVICE, TunnelConfig};
 use manyway_terminal::{CommandError, ExitCode, note};
 
+use super::super::sites::PRIVATE;
 use crate::args::GlobalArgs;
 
 /// The block, which follows the networks of this machine.
@@ -65,21 +66,14 @@ fn direct(snapshot: &Snapshot, bypass: &[IpNet]) -> Vec<IpNet> {
     let routes = snapshot.routes.iter().flatten().filter(|route| !own_tunnel(route.interface));
     let networks =
         routes.filter_map(|route| IpNet::new(route.destination.address, route.destination.length).ok());
-    let private: Vec<IpNet> = PRIVATE.iter().filter_map(|network| network.parse().ok()).collect();
+    let private: Vec<IpNet> =
+        PRIVATE.iter().chain(&LINK_LOCAL).filter_map(|network| network.parse().ok()).collect();
     let is_private = |network: &IpNet| private.iter().any(|it| it.contains(network));
     IpNet::aggregate(&networks.filter(is_private).chain(bypass.iter().copied()).collect())
 }
 
-/// RFC 1918, 6598, 3927, 4193 and 4291.
-const PRIVATE: [&str; 7] = [
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "100.64.0.0/10",
-    "169.254.0.0/16",
-    "fc00::/7",
-    "fe80::/10",
-];
+/// RFC 3927 and 4291.
+const LINK_LOCAL: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use manyway_capture::{
 };
 use manyway_terminal::signal::Signal;
 use manyway_terminal::{CommandError, ExitCode, json, note};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
@@ -18,6 +18,7 @@ use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::bond::EgressBond;
 use super::super::captured::{datagrams, relay};
 use super::super::listening::PAUSE;
+use super::super::sites::client::{Site, alone};
 use super::checks::{check_redirection, check_reverse_path};
 use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
@@ -25,6 +26,9 @@ use crate::serving::notify::{Notice, tell};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
     let Some(server) = &arguments.server else { return clear(global) };
+    if arguments.site && arguments.routes.is_empty() {
+        return alone(global, server, arguments).await.map(|_| ExitCode::Ok);
+    }
     let mut guard = None;
     let ended = tunnel(&marked(global), server, arguments, &mut guard).await;
     if let Some(guard) = guard {
@@ -51,7 +55,13 @@ async fn tunnel(
     }
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, server).await?);
-    let served = serve(global, arguments, (&mut tunnel, guard), (&connections, Arc::new(tun)), &bond).await;
+    let served = match join(arguments, &bond).await {
+        Ok(site) => {
+            let devices = (&connections, Arc::new(tun), site);
+            serve(global, arguments, (&mut tunnel, guard), devices, &bond).await
+        }
+        Err(error) => Err(error),
+    };
     // First the machine has its own routes again.
     drop(tunnel);
     bond.bond().end("the client is stopping").await;
@@ -77,11 +87,27 @@ fn config(arguments: &TunnelArgs) -> TunnelConfig {
     config
 }
 
+/// Joins the network of the server, if that is asked for.
+async fn join(arguments: &TunnelArgs, bond: &EgressBond) -> Result<Option<Site>, CommandError> {
+    if !arguments.site {
+        return Ok(None);
+    }
+    until_interrupted(Site::join(bond.bond(), &arguments.announce)).await.map(Some)
+}
+
+/// Carries packets between sites until that is useless; for ever without.
+async fn between_sites(site: Option<Site>, bond: &EgressBond) -> CommandError {
+    match site {
+        Some(site) => site.carry(bond.bond()).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn serve(
     global: &GlobalArgs,
     arguments: &TunnelArgs,
     (tunnel, guard): (&mut Tunnel, &mut Option<Guard>),
-    (connections, tun): (&Connections, Arc<Tun>),
+    (connections, tun, site): (&Connections, Arc<Tun>, Option<Site>),
     bond: &Arc<EgressBond>,
 ) -> Result<Signal, CommandError> {
     until_interrupted(async {
@@ -97,11 +123,12 @@ async fn serve(
         // That of a tunnel before this one.
         KillSwitch::lift().map_err(CommandError::failed)?;
     }
-    announce(global, arguments)?;
+    announce(global, arguments, site.as_ref())?;
     let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
     let (rest, kept, stop) = (datagrams(&tun, bond), bond.bond().keep(), interrupted());
-    tokio::pin!(rest, kept, stop);
+    let sites = between_sites(site, bond);
+    tokio::pin!(rest, kept, stop, sites);
     loop {
         tokio::select! {
             accepted = connections.accept(), if relays.len() < MOST => match accepted {
@@ -121,6 +148,7 @@ async fn serve(
             }
             never = &mut rest => match never {},
             error = &mut kept => return Err(error),
+            error = &mut sites => return Err(error),
             signal = &mut stop => {
                 if !global.quiet {
                     note(&format!("{}: closing", signal.name()));
@@ -163,10 +191,14 @@ fn of_program(arguments: &TunnelArgs, destination: SocketAddr) -> SocketAddr {
     if is_query { SocketAddr::from((RESOLVER, DNS)) } else { destination }
 }
 
-fn announce(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, arguments: &TunnelArgs, site: Option<&Site>) -> Result<(), CommandError> {
     tell(Notice::Ready);
     if global.json {
-        return Ok(json::print(&json!({ "tunnel": TUNNEL_DEVICE }))?);
+        let mut facts = site.map_or_else(|| json!({}), Site::facts);
+        if let Value::Object(facts) = &mut facts {
+            facts.insert("tunnel".to_owned(), TUNNEL_DEVICE.into());
+        }
+        return Ok(json::print(&facts)?);
     }
     if !global.quiet {
         note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
@@ -176,6 +208,7 @@ fn announce(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<(), CommandEr
                  to forward between {lan} and {TUNNEL_DEVICE}"
             ));
         }
+        site.iter().flat_map(|site| site.lines()).for_each(|line| note(&line));
     }
     Ok(())
 }

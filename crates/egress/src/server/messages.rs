@@ -1,0 +1,168 @@
+//! Streams of messages that a client opens: the request tells what they carry.
+
+use std::collections::VecDeque;
+use std::io;
+
+use manyway_session::MessageHalves;
+use tokio::time::{Instant, timeout_at};
+
+use super::Gateway;
+use super::shared::GatewayConfig;
+use crate::answer::{Answer, Reason, Refusal};
+use crate::datagram::Datagram;
+use crate::destination::Destination;
+use crate::error::{EgressError, RequestError};
+use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
+use crate::quota::Quota;
+use crate::relay::Volume;
+use crate::request::{FlowKind, Request};
+use crate::site::{Joining, Member};
+use crate::treatment::Treatment;
+
+impl Gateway {
+    /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
+    /// [`flow_idle`](super::GatewayConfig::flow_idle).
+    ///
+    /// # Errors
+    /// As [`answer_messages`].
+    pub async fn answer_datagrams(
+        &self,
+        quota: &Quota,
+        halves: MessageHalves,
+    ) -> Result<Volume, RequestError> {
+        answer_messages(Some((self, quota)), None, halves).await
+    }
+}
+
+/// Serves one stream of messages: a flow of datagrams, if there is a gateway, or packets, if there is a network that the
+/// client may join.
+///
+/// # Errors
+/// Why the request was refused or why its stream broke, for a log; the client has been told, as far as possible.
+pub async fn answer_messages(
+    gateway: Option<(&Gateway, &Quota)>,
+    member: Option<Member<'_>>,
+    halves: MessageHalves,
+) -> Result<Volume, RequestError> {
+    let none = Quota::new(0, 0, 0, 0);
+    let (mut sender, mut receiver) = flow(halves, gateway.map_or(&none, |(_, quota)| quota));
+    let mut early = VecDeque::new();
+    let patience = gateway.map_or_else(GatewayConfig::default, |(gateway, _)| gateway.shared.config.clone());
+    let until = Instant::now() + patience.request_timeout;
+    let (treatment, asked) = match timeout_at(until, request_of(&mut receiver, &mut early)).await {
+        Ok(Ok(asked)) => asked,
+        Ok(Err(error)) => return Err(failed(None, refuse(&mut sender, error).await)),
+        Err(_) => return Err(failed(None, EgressError::Late)),
+    };
+    // egress 2.4
+    let not_enabled = EgressError::from(Refusal::new(Reason::NotEnabled));
+    match asked {
+        Asked::Flow(kind, destination) => {
+            let Some((gateway, quota)) = gateway else {
+                return Err(failed(destination, refuse(&mut sender, not_enabled).await));
+            };
+            if treatment != Treatment::default() {
+                tracing::debug!(?destination, ?treatment, "the client asks for a treatment");
+            }
+            sender.treat(treatment);
+            gateway.flow(quota, (kind, destination.as_ref()), (sender, receiver), early).await
+        }
+        Asked::Packets(joining) => {
+            let Some(member) = member else {
+                return Err(failed(None, refuse(&mut sender, no_network()).await));
+            };
+            let Some(sender) = sender.release() else {
+                return Err(failed(None, io::Error::from(io::ErrorKind::BrokenPipe).into()));
+            };
+            let served = member.hub.serve(&member, &joining, (sender, receiver.release())).await;
+            served.map_err(|error| failed(None, error))
+        }
+    }
+}
+
+/// Declines a stream of messages at a server without egress, and returns the reason, for a log.
+// egress 2.4
+pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
+    let declined = answer_messages(None, None, halves).await;
+    declined.err().unwrap_or_else(|| failed(None, Refusal::new(Reason::NotEnabled).into()))
+}
+
+fn no_network() -> EgressError {
+    let text = "the server has no network for sites; it must be started with: manyway serve --tun NET";
+    Refusal::with_text(Reason::Forbidden, text).into()
+}
+
+pub(super) fn failed(destination: Option<Destination>, error: EgressError) -> RequestError {
+    RequestError { destination, error }
+}
+
+/// What a stream of messages is for.
+enum Asked {
+    Flow(FlowKind, Option<Destination>),
+    Packets(Joining),
+}
+
+/// Waits for the request. Datagrams may overtake it.
+async fn request_of(
+    receiver: &mut FlowReceiver,
+    early: &mut VecDeque<Datagram>,
+) -> Result<(Treatment, Asked), EgressError> {
+    let mut treatment = None;
+    loop {
+        match receiver.arrival().await? {
+            Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+            Some(Arrival::Frame(frame)) => {
+                let text = match Request::decode(&frame)? {
+                    Ok(Request::Flow(kind, destination)) => {
+                        return Ok((treatment.unwrap_or_default(), Asked::Flow(kind, destination)));
+                    }
+                    Ok(Request::Packets(joining)) => {
+                        return Ok((treatment.unwrap_or_default(), Asked::Packets(joining)));
+                    }
+                    // egress 2.6
+                    Ok(Request::Treatment(given)) if treatment.is_none() => {
+                        treatment = Some(given);
+                        continue;
+                    }
+                    Ok(Request::Treatment(_)) => "a second treatment".to_owned(),
+                    Ok(
+                        Request::Check
+                        | Request::Connect(_)
+                        | Request::Listen { .. }
+                        | Request::Incoming { .. },
+                    ) => "this request needs a stream of bytes".to_owned(),
+                    Err(unknown) => return Err(Refusal::from(unknown).into()),
+                };
+                return Err(Refusal::with_text(Reason::Unsupported, text).into());
+            }
+            None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        }
+    }
+}
+
+/// Tells the client, if it can still be told, and returns the reason.
+pub(super) async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
+    let refusal = match &error {
+        EgressError::Refused(refusal) => refusal.clone(),
+        EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
+        EgressError::Stream(_) | EgressError::Late => return error,
+    };
+    let mut frame = Vec::new();
+    Answer::Refused(refusal).encode(&mut frame);
+    // The stream is new, so there is room.
+    let _ = sender.send_frame(frame).await;
+    error
+}
+
+/// Keeps a datagram that came too early; the oldest make room.
+pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
+    early.push_back(datagram);
+    let bytes = |early: &VecDeque<Datagram>| early.iter().map(|it| it.payload.len()).sum::<usize>();
+    while early.len() > MOST_EARLY || (early.len() > 1 && bytes(early) > MOST_EARLY_BYTES) {
+        early.pop_front();
+    }
+}
+
+/// Datagrams that are kept while the destination is looked up.
+const MOST_EARLY: usize = 16;
+const MOST_EARLY_BYTES: usize = 32 << 10;
