@@ -11,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
 use crate::connection::Connection;
-use crate::driver::{CLOSE_TIME, Threads};
+use crate::driver::CLOSE_TIME;
+use crate::driver::threads::Threads;
 use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};

@@ -42,8 +42,7 @@ pub struct ServeArgs {
     /// Connections at the same time; default no limit
     #[arg(long, value_name = "N", value_parser = parse_clients)]
     pub max_clients: Option<NonZeroUsize>,
-    /// Serve clients with this many threads, from 1 to 64; default one for each processor, with --memory small or --wire mmsp1
-    /// one
+    /// Threads, up to 64; default one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
     /// Show this certificate (PEM, own one first) to clients that trust authorities instead of the key

@@ -28,6 +28,7 @@ mod serving;
 mod sizes_in_namespace;
 mod sockets;
 mod standstill;
+mod start;
 mod streams;
 mod tcp;
 #[cfg(test)]
@@ -38,7 +39,7 @@ mod terms;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod tests_in_namespace;
-mod threads;
+pub(crate) mod threads;
 mod traffic;
 mod usage;
 
@@ -65,8 +66,7 @@ use serving::Serving;
 pub(crate) use serving::is_missing;
 use sockets::{Refusal, Socket, Sockets};
 use standstill::Standstill;
-pub(crate) use threads::Threads;
-use threads::{Listening, Start, fill_with_random};
+use start::{Listening, Start, fill_with_random};
 use usage::Usage;
 
 use crate::advice::AdviceBoard;

@@ -8,10 +8,10 @@ use manyway_proto::{
     EndpointConfig, LocalAddress, LocalCandidate, Mmsp1Server, Role, ServerConfig, identity,
 };
 
-use super::Listening;
 use super::connections::Connections;
 use super::group::Group;
 use super::sockets::Sockets;
+use super::start::Listening;
 use super::tcp::TcpStreams;
 use crate::DEFAULT_PORT;
 use crate::carriers::CarrierChoice;

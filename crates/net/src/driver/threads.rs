@@ -1,42 +1,21 @@
 //! The threads of an endpoint: one driver each.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use manyway_proto::{LocalAddress, Shard};
+use manyway_proto::Shard;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Driver;
 use super::group::{Group, Loads};
+use super::start::{Listening, Start, fill_with_random};
 use crate::advice::AdviceBoard;
 use crate::error::BindFailure;
 use crate::key_log::KeyLog;
 use crate::link::{Command, Link};
 use crate::options::EndpointOptions;
 use crate::udp::share;
-
-/// What a driver is started with.
-#[derive(Debug)]
-pub(super) struct Start {
-    pub(super) options: EndpointOptions,
-    pub(super) key_log: KeyLog,
-    pub(super) commands: mpsc::WeakUnboundedSender<Command>,
-    pub(super) command_receiver: mpsc::UnboundedReceiver<Command>,
-    pub(super) incoming: mpsc::Sender<Arc<Link>>,
-    pub(super) advice: AdviceBoard,
-    pub(super) group: Group,
-    /// Where the first driver of the endpoint listens, unless this is the first.
-    pub(super) first: Option<Listening>,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Listening {
-    pub(crate) udp: Vec<LocalAddress>,
-    pub(crate) tcp: Vec<SocketAddr>,
-}
 
 /// The threads of one endpoint.
 #[derive(Debug)]
@@ -173,10 +152,4 @@ fn spawn(start: Start) -> Result<(Listening, std::thread::JoinHandle<()>), BindF
         Ok(Err(error)) => Err(error),
         Err(_) => Err(BindFailure::System(io::Error::other("the driver thread ended at its start"))),
     }
-}
-
-/// Fills `bytes` with random numbers of the system.
-pub(super) fn fill_with_random(bytes: &mut [u8]) -> Result<(), BindFailure> {
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), bytes)
-        .map_err(|_| BindFailure::System(io::Error::other("the system gives no random numbers")))
 }

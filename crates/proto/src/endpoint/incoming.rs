@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
 use super::demux::Route;
-use super::shard::Way;
+use super::placement::Way;
 use super::slots::HalfOpen;
 
 use crate::connection::Connection;

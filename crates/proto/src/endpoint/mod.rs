@@ -9,6 +9,7 @@ pub(crate) mod established;
 mod incoming;
 mod mac_keys;
 mod mmsp1;
+mod placement;
 mod recent;
 pub(crate) mod reset_token;
 mod shard;
@@ -27,8 +28,9 @@ use manyway_wire::{ConnectionId, PathId};
 pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
 pub use mmsp1::{AddressFilter, Mmsp1Server};
+pub use placement::{HandOver, Placer};
 pub(crate) use reset_token::ResetKey;
-pub use shard::{HandOver, Placer, Shard};
+pub use shard::Shard;
 pub use slots::ConnectionHandle;
 
 use crate::collections::timer_heap::TimerHeap;
@@ -42,7 +44,7 @@ use admission::Admission;
 use cookie::CookieKeys;
 use demux::{Demux, Route};
 use mmsp1::Mmsp1Endpoint;
-use shard::{Placement, Way};
+use placement::{Placement, Way};
 use slots::Slots;
 
 /// Configuration of an endpoint.

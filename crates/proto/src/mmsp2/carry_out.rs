@@ -3,7 +3,7 @@
 use super::Mmsp2;
 use crate::engine::Engine;
 use crate::engine::notices::{Fates, Notice};
-use crate::packet::content::SentContent;
+use crate::packet::content::{SentContent, in_one_piece};
 use crate::protection::EncryptionLevel;
 use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
@@ -67,16 +67,8 @@ impl Mmsp2 {
     /// Passes on the fate of the contents of packets, and triggers the reactions to progress.
     fn settle(&mut self, engine: &mut Engine, now: Instant, fates: &mut Fates) {
         self.streams.on_time(now);
-        let mut before: Option<SentContent> = None;
-        for content in fates.delivered.drain(..).flatten() {
-            if let Some(joined) = before.as_ref().and_then(|before| before.joined(&content)) {
-                before = Some(joined);
-            } else if let Some(before) = before.replace(content) {
-                self.on_content_delivered(engine, EncryptionLevel::OneRtt, &before);
-            }
-        }
-        if let Some(last) = before {
-            self.on_content_delivered(engine, EncryptionLevel::OneRtt, &last);
+        for content in in_one_piece(fates.delivered.drain(..).flatten()) {
+            self.on_content_delivered(engine, EncryptionLevel::OneRtt, &content);
         }
         for content in fates.lost.drain(..).flatten() {
             self.on_content_lost(EncryptionLevel::OneRtt, &content);

@@ -68,7 +68,7 @@ impl SentContent {
     }
 
     /// This and the content that was sent next as one, if both are bytes of a stream and without a gap.
-    pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
+    fn joined(&self, next: &Self) -> Option<Self> {
         let Self::Stream { stream, offset, length, end: false } = *self else { return None };
         let Self::Stream { stream: other, offset: start, length: further, end } = *next else { return None };
         let length = length.checked_add(further)?;
@@ -118,6 +118,19 @@ impl SentContent {
         let Self::Stream { offset, length, .. } = *self else { return None };
         Some(offset..offset + u64::from(length))
     }
+}
+
+/// Joins bytes of a stream that follow one another: what happens to them costs once for all.
+pub(crate) fn in_one_piece(contents: impl Iterator<Item = SentContent>) -> impl Iterator<Item = SentContent> {
+    let mut contents = contents.peekable();
+    std::iter::from_fn(move || {
+        let mut content = contents.next()?;
+        while let Some(joined) = contents.peek().and_then(|next| content.joined(next)) {
+            content = joined;
+            contents.next();
+        }
+        Some(content)
+    })
 }
 
 /// A [`MessageId`] in 8 bytes, so that messages do not enlarge the content of packets.
@@ -170,6 +183,9 @@ mod tests {
         {
             assert_eq!(first.joined(&other), None);
         }
+        let row = [first, bytes(4, 150, 7, false), bytes(4, 157, 3, true), SentContent::MaxData, first];
+        let pieces = [bytes(4, 100, 60, true), SentContent::MaxData, first];
+        assert_eq!(in_one_piece(row.into_iter()).collect::<Vec<_>>(), pieces);
         assert_eq!(bytes(4, 100, 50, true).joined(&bytes(4, 150, 0, false)), None);
         assert_eq!(bytes(4, 0, u32::MAX, false).joined(&bytes(4, u32::MAX.into(), 1, false)), None);
     }
