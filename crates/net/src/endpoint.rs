@@ -16,16 +16,16 @@ use crate::driver::threads::Threads;
 use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
-use crate::options::{EndpointOptions, Mmsp1Options};
+use crate::options::{EndpointOptions, Mmsp1Options, ServerOptions};
 use crate::resolve::{ResolveError, Resolver};
 use crate::ticket::{Host, HostPort, Ticket};
 
 /// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
 const BACKLOG: usize = 1024;
 
-/// Sockets and connections of one driver thread.
+/// Sockets and connections of one driver thread, or of several ([`ServerOptions::threads`](crate::ServerOptions::threads)).
 ///
-/// The thread ends once the endpoint and all handles of its connections are dropped and every close is complete, or
+/// They end once the endpoint and all handles of its connections are dropped and every close is complete, or
 /// with [`close`](Self::close). An endpoint that is dropped alone accepts no more clients; its connections go on.
 ///
 /// ```
@@ -78,6 +78,7 @@ impl Endpoint {
     /// If an address can not be bound, the system refuses, or a setting is out of its range.
     pub fn bind(options: EndpointOptions) -> Result<Self, BindFailure> {
         options.connection.validate().map_err(BindFailure::Config)?;
+        options.server.iter().try_for_each(ServerOptions::validate).map_err(BindFailure::Config)?;
         options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
         let (connection, resolver) = (options.connection.clone(), options.resolver());
         let key_log = KeyLog::new(options.key_log);

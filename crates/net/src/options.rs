@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, ServerCertificate};
-use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, Role};
+use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, Role, Shard};
 
 use crate::carriers::CarrierOptions;
 use crate::interfaces::InterfacePolicy;
@@ -58,6 +58,14 @@ impl ServerOptions {
         let client = Identity::from_ticket_secret(secret);
         let authoriser: AuthorisedKeys = std::iter::once(*client.public_key()).collect();
         Self::with_authoriser(identity, Arc::new(authoriser))
+    }
+
+    /// Checks every field against its range.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if (1..=Shard::MOST).contains(&self.threads) {
+            return Ok(());
+        }
+        Err(ConfigError { field: "threads", reason: format!("must be from 1 to {}", Shard::MOST) })
     }
 
     /// A server with `identity` that accepts the clients that `authoriser` accepts.

@@ -1,7 +1,6 @@
 //! A server with several threads on one port.
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -129,11 +128,48 @@ async fn no_second_server_joins_the_port() {
     let first = server(CarrierChoice::Auto);
     let error = Endpoint::bind(options(address(&first), CarrierChoice::Auto)).unwrap_err();
     assert!(error.to_string().contains("is taken"), "{error}");
-    let (client, mut seen) = (client(CarrierChoice::Udp), BTreeSet::new());
-    for _ in 0..THREADS {
-        let (_, theirs) = connect(&first, std::slice::from_ref(&client)).await;
-        seen.extend(first.thread_loads());
-        drop(theirs);
+    let clients: Vec<_> = (0..THREADS).map(|_| client(CarrierChoice::Udp)).collect();
+    let (ours, theirs) = connect(&first, &clients).await;
+    assert_eq!(first.thread_loads(), [1; THREADS]);
+    echo(&ours, &theirs).await;
+}
+
+#[tokio::test]
+async fn threads_without_connections_wait_for_those_that_have_some() {
+    for is_closed in [true, false] {
+        let server = server(CarrierChoice::Udp);
+        let clients: Vec<_> = (0..THREADS).map(|_| client(CarrierChoice::Udp)).collect();
+        let (mut ours, mut theirs) = connect(&server, &clients).await;
+        // Two of three threads have nothing to do.
+        let (kept, left) = (ours.remove(1), theirs.remove(1));
+        for connection in ours.iter().chain(&theirs) {
+            connection.close(0, "").await;
+        }
+        let data = pattern(3_000_000);
+        let (mut send, _) = soon(left.open()).await.unwrap();
+        soon(send.write_chunk(data.clone().into())).await.unwrap();
+        send.finish().unwrap();
+        let received = async {
+            let (_, mut receive) = kept.accept().await.unwrap();
+            // Time in which the idle threads would have ended.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(read_all(&mut receive).await == data);
+        };
+        if is_closed {
+            soon(async { tokio::join!(received, server.close(0, "")) }).await;
+        } else {
+            drop(server);
+            soon(received).await;
+        }
     }
-    assert!(seen.contains(&1));
+}
+
+#[test]
+fn a_number_of_threads_out_of_range_is_refused() {
+    for threads in [0, 65] {
+        let mut options = options("127.0.0.1:0".parse().unwrap(), CarrierChoice::Udp);
+        options.server.as_mut().unwrap().threads = threads;
+        let error = Endpoint::bind(options).unwrap_err().to_string();
+        assert!(error.contains("threads") && error.contains("from 1 to 64"), "{error}");
+    }
 }

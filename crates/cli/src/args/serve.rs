@@ -30,13 +30,13 @@ pub struct ServeArgs {
     /// With --wire mmsp1: let clients from all addresses fetch; none may send
     #[arg(long)]
     pub open: bool,
-    /// Listen here; may be given several times; default all addresses, port 4455
+    /// Listen here; may be repeated; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
     /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
-    /// Tell clients to come here, for a server behind NAT; may be given several times
+    /// Tell clients to come here, for a server behind NAT; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
     /// Connections at the same time; default no limit

@@ -26,6 +26,8 @@ enum Stage {
     InOrder(TokioInstant),
     /// The peers have been told that the connections are aborted.
     Aborted(TokioInstant),
+    /// Nothing is left to do.
+    Over,
 }
 
 impl Closing {
@@ -38,10 +40,16 @@ impl Closing {
         Self { code, reason, stage: Stage::InOrder(until), replies: reply.into_iter().collect() }
     }
 
-    pub(super) fn deadline(&self) -> TokioInstant {
+    pub(super) fn deadline(&self) -> Option<TokioInstant> {
         match self.stage {
-            Stage::InOrder(until) | Stage::Aborted(until) => until,
+            Stage::InOrder(until) | Stage::Aborted(until) => Some(until),
+            Stage::Over => None,
         }
+    }
+
+    /// All is closed or aborted.
+    pub(super) fn end(&mut self) {
+        self.stage = Stage::Over;
     }
 
     /// The code and the reason for the peers.
@@ -60,9 +68,9 @@ impl Closing {
     /// Merges a second close: the earlier deadline counts, with its code and reason.
     pub(super) fn join(&mut self, other: Self) {
         if let Stage::InOrder(until) = &mut self.stage
-            && other.deadline() < *until
+            && let Some(earlier) = other.deadline().filter(|other| *other < *until)
         {
-            *until = other.deadline();
+            *until = earlier;
             (self.code, self.reason) = (other.code, other.reason);
         }
         self.replies.extend(other.replies);
@@ -71,7 +79,8 @@ impl Closing {
     /// Aborts the connections that have not closed in time. Returns whether the endpoint is to end: its peers' late
     /// packets have been answered for long enough.
     pub(super) fn poll(&mut self, endpoint: &mut Endpoint, now: Instant, context: &Context<'_>) -> bool {
-        if self.deadline() > TokioInstant::now() {
+        let Some(deadline) = self.deadline() else { return true };
+        if deadline > TokioInstant::now() {
             return false;
         }
         if let Stage::Aborted(_) = self.stage {

@@ -1,7 +1,7 @@
 //! The drivers of one endpoint: each a thread with connections of its own, all on one port.
 //!
-//! The system gives a datagram to the driver that issued its connection ID. What comes to another one all the same, the
-//! first datagram of a client or a TCP connection, is handed over.
+//! The system gives a datagram to the driver that issued its connection ID. A driver hands over what belongs to another
+//! one: first datagrams of clients, TCP connections, and datagrams that the system misplaced.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use manyway_proto::{HandOver, Placer, Shard};
+use manyway_proto::{FourTuple, HandOver, Placer, Shard, Undelivered};
 use tokio::sync::mpsc;
 
 use crate::tcp::RecordStream;
@@ -22,6 +22,9 @@ pub(super) const DELIVERIES: usize = 64;
 /// What one driver hands over to another.
 pub(super) enum Delivery {
     Datagram(HandOver),
+    /// An ICMP error for a datagram between two addresses, with the first bytes of its payload: the system gives it to any
+    /// of the sockets on a port.
+    Unreachable(FourTuple, Vec<u8>, Undelivered),
     /// A TCP connection, with the first record that came over it.
     Stream(RecordStream, Vec<u8>),
 }
@@ -30,11 +33,11 @@ pub(super) enum Delivery {
 pub(crate) struct Group {
     shard: Shard,
     loads: Arc<Loads>,
-    /// The ways to all drivers; that to this one is not used.
-    doors: Vec<mpsc::Sender<Delivery>>,
+    /// Where each driver takes deliveries; this one sends itself none.
+    senders: Vec<mpsc::Sender<Delivery>>,
     inbox: mpsc::Receiver<Delivery>,
-    /// Completes once the other drivers have ended.
-    others_end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Completes once no other driver takes deliveries.
+    others_ended: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// How many connections each driver has.
@@ -69,11 +72,11 @@ impl Group {
             turn: AtomicUsize::new(0),
         };
         let loads = Arc::new(loads);
-        let (doors, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::channel(MOST_WAITING)).unzip();
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::channel(MOST_WAITING)).unzip();
         let place = |(index, inbox)| {
             let shard = Shard::new(index, count).unwrap_or_default();
-            let (loads, doors) = (Arc::clone(&loads), doors.clone());
-            Self { shard, loads, doors, inbox, others_end: None }
+            let (loads, senders) = (Arc::clone(&loads), senders.clone());
+            Self { shard, loads, senders, inbox, others_ended: None }
         };
         inboxes.into_iter().enumerate().map(place).collect()
     }
@@ -111,10 +114,16 @@ impl Group {
 
     /// Hands something over to another driver. It is lost if that one has too much to do.
     pub(super) fn deliver(&self, shard: usize, delivery: Delivery) {
-        let door = self.doors.get(shard).filter(|_| shard != self.shard.index());
-        if door.is_none_or(|door| door.try_send(delivery).is_err()) {
+        let sender = self.senders.get(shard).filter(|_| shard != self.shard.index());
+        if sender.is_none_or(|sender| sender.try_send(delivery).is_err()) {
             tracing::debug!(shard, "another driver thread takes no more");
         }
+    }
+
+    /// The indices of the other drivers.
+    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.shard.index();
+        (0..self.shard.count()).filter(move |shard| *shard != own)
     }
 
     /// What another driver hands over.
@@ -122,21 +131,20 @@ impl Group {
         self.inbox.poll_recv(context)
     }
 
-    /// Ready once no other driver needs this one: a TCP connection stays in the care of the runtime of the first driver,
-    /// which accepted it.
-    pub(super) fn poll_dispensable(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.shard.index() > 0 {
-            return Poll::Ready(());
-        }
-        let others = self.others_end.get_or_insert_with(|| {
-            let others: Vec<_> = self.doors.iter().skip(1).cloned().collect();
+    /// Takes no more deliveries; ready once no other driver does either. Until then this one has to keep its sockets, since
+    /// the system divides datagrams by their number, and its runtime, since TCP connections that it accepted need that.
+    pub(super) fn poll_others_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.inbox.close();
+        let others = self.others();
+        let others_ended = self.others_ended.get_or_insert_with(|| {
+            let others: Vec<_> = others.filter_map(|shard| self.senders.get(shard).cloned()).collect();
             Box::pin(async move {
                 for other in others {
                     other.closed().await;
                 }
             })
         });
-        others.as_mut().poll(context)
+        others_ended.as_mut().poll(context)
     }
 }
 

@@ -223,6 +223,7 @@ impl Driver {
         let unsent = self.transmit(context);
         let now = self.clock.now();
         self.tell_events(now);
+        self.group.note_load(self.endpoint.connections());
         self.poll_rescue(now, context);
         more |= self.poll_usage(now, unsent) || unsent || self.connections.has_client_news();
         if self.drive_closing(now, context) {
@@ -299,7 +300,7 @@ impl Driver {
     /// at once must not look older on the one that is read first.
     fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
-        let Self { sockets, endpoint, receive_buffer, clock, .. } = self;
+        let Self { sockets, endpoint, receive_buffer, clock, group, .. } = self;
         let (spent, sockets) = sockets.split();
         for socket in sockets {
             let mut calls = 0;
@@ -309,9 +310,14 @@ impl Driver {
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
             let now = clock.now();
-            let local = socket.udp.local();
+            let (local, listens) = (socket.udp.local(), socket.listens);
             for Unreachable { remote, quoted, undelivered } in socket.take_unreachable(now) {
-                endpoint.on_unreachable(now, FourTuple::udp(local, remote), &quoted, undelivered);
+                let tuple = FourTuple::udp(local, remote);
+                endpoint.on_unreachable(now, tuple, &quoted, undelivered);
+                if listens {
+                    let error = |shard| (shard, Delivery::Unreachable(tuple, quoted.clone(), undelivered));
+                    group.others().map(error).for_each(|(shard, error)| group.deliver(shard, error));
+                }
             }
         }
         self.sort_out_arrivals();
@@ -323,6 +329,9 @@ impl Driver {
         for _ in 0..DELIVERIES {
             match self.group.poll_delivery(context) {
                 Poll::Ready(Some(Delivery::Datagram(datagram))) => self.endpoint.take_over(now, datagram),
+                Poll::Ready(Some(Delivery::Unreachable(tuple, quoted, undelivered))) => {
+                    self.endpoint.on_unreachable(now, tuple, &quoted, undelivered);
+                }
                 Poll::Ready(Some(Delivery::Stream(stream, first))) => {
                     self.tcp.streams.take_over(now, &mut self.endpoint, stream, first);
                 }
@@ -337,10 +346,9 @@ impl Driver {
         while let Some(datagram) = self.endpoint.poll_hand_over() {
             self.group.deliver(datagram.shard, Delivery::Datagram(datagram));
         }
-        for (shard, stream, first) in self.tcp.streams.take_strays() {
+        for (shard, stream, first) in self.tcp.streams.take_misplaced() {
             self.group.deliver(shard, Delivery::Stream(stream, first));
         }
-        self.group.note_load(self.endpoint.connections());
     }
 
     /// Keeps the arrival interfaces of the pairs that connections use, and drops those of unknown senders.
@@ -416,8 +424,11 @@ impl Driver {
         let Some(closing) = &mut self.closing else { return false };
         let has_pending = self.sockets.has_pending() || self.tcp.streams.has_pending();
         let is_done = self.connections.all_ended(&self.endpoint) && !has_pending;
-        let is_over = is_done || closing.poll(&mut self.endpoint, now, context);
-        is_over && self.group.poll_dispensable(context).is_ready()
+        if !is_done && !closing.poll(&mut self.endpoint, now, context) {
+            return false;
+        }
+        closing.end();
+        self.group.poll_others_ended(context).is_ready()
     }
 
     fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {
@@ -481,7 +492,7 @@ impl Driver {
             Some(_) | None => self.idle_turns = 0,
         }
         let deadline = deadline.map(|at| TokioInstant::from_std(self.clock.to_std(at)));
-        let closing = self.closing.as_ref().map(Closing::deadline);
+        let closing = self.closing.as_ref().and_then(Closing::deadline);
         let others = [
             closing,
             self.bind_retry,

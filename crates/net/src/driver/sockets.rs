@@ -181,10 +181,10 @@ impl Sockets {
             UdpSocket::bind(&options)
         };
         let shared_by = if listens { self.shard.count() } else { 1 };
-        if shared_by > 1 && self.shard.index() == 0 && local.address.port() != 0 {
-            // Sockets of another process that share the port would let this one join them.
-            drop(bind_with(local, 1)?);
-        }
+        // Sockets of another process that share a port would let this one join them, so the first driver binds it alone
+        // before.
+        let is_first = shared_by > 1 && self.shard.index() == 0;
+        let local = if is_first { bind_with(local, 1)?.local() } else { local };
         let bind = |local| bind_with(local, shared_by);
         let common = self.with_common_port(local, listens).and_then(|local| bind(local).ok());
         let udp = common.map_or_else(|| bind(local), Ok)?;

@@ -54,7 +54,7 @@ pub(super) struct TcpStreams {
     /// Connections that have ended since they were last taken.
     ended: Vec<FourTuple>,
     /// Connections whose first record belongs to another driver, with that record.
-    strays: Vec<(usize, RecordStream, Vec<u8>)>,
+    misplaced: Vec<(usize, RecordStream, Vec<u8>)>,
     sweep_at: Option<Instant>,
     buffer: Vec<u8>,
     traffic: Traffic,
@@ -84,7 +84,7 @@ enum Received {
     /// A part of it.
     Some,
     /// The first record, which belongs to the driver with this index.
-    Stray(usize, Vec<u8>),
+    Misplaced(usize, Vec<u8>),
 }
 
 /// Whether anything that came over a TCP connection belongs to a connection.
@@ -108,7 +108,7 @@ impl TcpStreams {
             streams: BTreeMap::new(),
             unproven: BTreeMap::new(),
             ended: Vec::new(),
-            strays: Vec::new(),
+            misplaced: Vec::new(),
             sweep_at: None,
             buffer: Vec::new(),
             traffic: Traffic::new(counts),
@@ -169,8 +169,8 @@ impl TcpStreams {
     }
 
     /// Takes the connections that belong to other drivers: the driver's index, the connection, its first record.
-    pub(super) fn take_strays(&mut self) -> Vec<(usize, RecordStream, Vec<u8>)> {
-        std::mem::take(&mut self.strays)
+    pub(super) fn take_misplaced(&mut self) -> Vec<(usize, RecordStream, Vec<u8>)> {
+        std::mem::take(&mut self.misplaced)
     }
 
     /// Takes the traffic since the last call.
@@ -208,12 +208,12 @@ impl TcpStreams {
             self.buffer = vec![0; READ];
         }
         let Self { streams, buffer, traffic, .. } = self;
-        let mut strays = Vec::new();
+        let mut misplaced = Vec::new();
         for (tuple, stream) in streams {
             match stream.receive(context, (clock, group), buffer, endpoint, traffic) {
                 Ok(Received::Some) => more = true,
                 Ok(Received::All) => {}
-                Ok(Received::Stray(shard, first)) => strays.push((*tuple, shard, first)),
+                Ok(Received::Misplaced(shard, first)) => misplaced.push((*tuple, shard, first)),
                 Err(error) => {
                     tracing::debug!(%tuple, %error, "TCP connection ended");
                     ended.push(*tuple);
@@ -223,9 +223,9 @@ impl TcpStreams {
         for tuple in ended {
             self.close(clock.now(), tuple, endpoint);
         }
-        for (tuple, shard, first) in strays {
+        for (tuple, shard, first) in misplaced {
             let stream = self.remove(&tuple);
-            self.strays.extend(stream.map(|stream| (shard, stream, first)));
+            self.misplaced.extend(stream.map(|stream| (shard, stream, first)));
         }
         more
     }
@@ -432,7 +432,7 @@ impl Stream {
             if self.standing == Standing::New {
                 let Some(first) = self.io.next_record() else { continue };
                 if let Some(shard) = group.owner_of_stream(first) {
-                    return Ok(Received::Stray(shard, first.to_vec()));
+                    return Ok(Received::Misplaced(shard, first.to_vec()));
                 }
                 self.standing = Standing::Unproven;
                 endpoint.handle_datagram(now, tuple, Ecn::NotEct, first);

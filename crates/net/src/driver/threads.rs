@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use manyway_proto::Shard;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -49,7 +48,7 @@ impl Threads {
             let (commands, command_receiver) = mpsc::unbounded_channel();
             let first = (!threads.commands.is_empty()).then(|| threads.listening.clone());
             let is_first = first.is_none();
-            let (listening, handle) = spawn(Start {
+            let spawned = spawn(Start {
                 options: options.clone(),
                 key_log: key_log.clone(),
                 commands: commands.downgrade(),
@@ -58,7 +57,14 @@ impl Threads {
                 advice: advice.clone(),
                 group,
                 first,
-            })?;
+            });
+            let (listening, handle) = match spawned {
+                Ok(spawned) => spawned,
+                Err(error) => {
+                    threads.end();
+                    return Err(error);
+                }
+            };
             if is_first {
                 threads.listening = listening;
             }
@@ -66,6 +72,14 @@ impl Threads {
             threads.handles.get_mut().unwrap_or_else(PoisonError::into_inner).push(handle);
         }
         Ok(threads)
+    }
+
+    /// Ends the threads that were started, so that their ports are free.
+    fn end(mut self) {
+        self.commands.clear();
+        for handle in self.handles.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let _ = handle.join();
+        }
     }
 
     /// Where the server listens.
@@ -105,15 +119,15 @@ impl Threads {
 
 /// How many threads an endpoint gets.
 fn count(options: &EndpointOptions) -> usize {
-    let wanted = options.server.as_ref().map_or(1, |server| server.threads).clamp(1, Shard::MOST);
-    if wanted == 1 || options.mmsp1.is_some() {
+    let wanted = options.server.as_ref().map_or(1, |server| server.threads);
+    if wanted <= 1 || options.mmsp1.is_some() {
         // Packets of MMSP/1 have no connection IDs to divide them by.
         return 1;
     }
     match share::check() {
         Ok(()) => wanted,
         Err(error) => {
-            tracing::warn!(%error, "the system cannot divide a port among threads: one thread serves all clients");
+            tracing::info!(%error, "the system cannot divide a port among threads: one thread serves all clients");
             1
         }
     }

@@ -3,7 +3,7 @@
 //! Traffic is reported after a 64th of the quota that was left at the last report, 64 KiB at least, or after a second,
 //! and at once when all of it is used. So each of several processes may exceed a cap by what it has not reported: the
 //! traffic of a second, but no more than that 64th and one turn of the driver. A single process exceeds it by that
-//! turn, and by the turns in which peers are told. Packets that are on their way to this host when the peers are told
+//! turn, and by the turns in which peers are told. Each thread of a server counts as a process here. Packets that are on their way to this host when the peers are told
 //! to stop come on top.
 
 use std::collections::{BTreeMap, BTreeSet};

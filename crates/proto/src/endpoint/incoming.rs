@@ -9,7 +9,7 @@ use super::Endpoint;
 use super::admission::{Answer, Prefix};
 use super::cookie::{CookieFacts, CookieKeys};
 use super::demux::Route;
-use super::placement::Way;
+use super::placement::Origin;
 use super::slots::HalfOpen;
 
 use crate::connection::Connection;
@@ -30,20 +30,30 @@ const MOST_RESET: usize = 43;
 
 impl Endpoint {
     /// Handles a datagram with an id that belongs to no connection.
-    pub(super) fn handle_unknown(&mut self, now: Instant, arrival: Arrival<'_>, way: Way) {
+    pub(super) fn handle_unknown(&mut self, now: Instant, arrival: Arrival<'_>, origin: Origin) {
+        let (HeaderForm::Long { destination, .. } | HeaderForm::Short { destination }) = arrival.header.form
+        else {
+            return;
+        };
+        let is_short = matches!(arrival.header.form, HeaderForm::Short { .. });
+        if is_short && self.take_reset(now, arrival.datagram) {
+            return;
+        }
+        let is_new = origin == Origin::Network && arrival.tuple.is_datagram();
+        if let Some(shard) = self.placement.owner_of(&destination).filter(|_| is_new) {
+            return self.placement.hand_over(shard, &arrival);
+        }
         match arrival.header.form {
-            HeaderForm::Long { kind: LongKind::Initial, .. } => self.handle_stranger(now, arrival, way),
-            HeaderForm::Short { destination } => {
-                if !self.take_reset(now, arrival.datagram) {
-                    self.reset_stranger(now, arrival.tuple, &destination, arrival.datagram.len());
-                }
+            HeaderForm::Long { kind: LongKind::Initial, .. } => self.handle_stranger(now, arrival, origin),
+            HeaderForm::Short { .. } => {
+                self.reset_stranger(now, arrival.tuple, &destination, arrival.datagram.len());
             }
             HeaderForm::Long { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {}
         }
     }
 
     /// Handles an Initial packet with an unknown destination id: a client's first datagram.
-    fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>, way: Way) {
+    fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>, origin: Origin) {
         let HeaderForm::Long { destination, source, .. } = arrival.header.form else { return };
         let tuple = arrival.tuple;
         let least = ConnectionId::LENGTH;
@@ -60,7 +70,7 @@ impl Endpoint {
         }
         let facts = CookieFacts { client: tuple.remote, original_destination: destination, source };
         let local_id = self.server_id(&facts);
-        if let Some(shard) = self.placement.given_to(now, &local_id) {
+        if let Some(shard) = self.placement.placed_at(now, &local_id).filter(|_| tuple.is_datagram()) {
             return self.placement.hand_over(shard, &arrival);
         }
         // spec 7.8: a late copy of a first flight; its connection uses another id for the client by now, or has ended
@@ -76,8 +86,8 @@ impl Endpoint {
             return;
         }
         // A stream stays where it is, and a client that got INFO knows the id of this endpoint.
-        let may_go = way == Way::Direct && tuple.is_datagram() && !first.proven;
-        if let Some(shard) = may_go.then(|| self.placement.give(now, local_id)).flatten() {
+        let may_go = origin == Origin::Network && tuple.is_datagram() && !first.proven;
+        if let Some(shard) = may_go.then(|| self.placement.place(now, local_id)).flatten() {
             return self.placement.hand_over(shard, &arrival);
         }
         self.accept(now, arrival, &facts, first);

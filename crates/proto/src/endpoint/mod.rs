@@ -44,7 +44,7 @@ use admission::Admission;
 use cookie::CookieKeys;
 use demux::{Demux, Route};
 use mmsp1::Mmsp1Endpoint;
-use placement::{Placement, Way};
+use placement::{Origin, Placement};
 use slots::Slots;
 
 /// Configuration of an endpoint.
@@ -163,7 +163,7 @@ impl Endpoint {
         row: &mut [u8],
         size: usize,
     ) {
-        self.handle_row((now, Way::Direct), tuple, ecn, row, size);
+        self.handle_row((now, Origin::Network), tuple, ecn, row, size);
     }
 
     /// The next datagram that another endpoint of the port has to handle, by [`take_over`](Self::take_over). At most 256
@@ -176,12 +176,12 @@ impl Endpoint {
     pub fn take_over(&mut self, now: Instant, handed_over: HandOver) {
         let (tuple, ecn, mut datagram) = handed_over.into_parts();
         let size = datagram.len();
-        self.handle_row((now, Way::HandedOver), tuple, ecn, &mut datagram, size);
+        self.handle_row((now, Origin::OtherEndpoint), tuple, ecn, &mut datagram, size);
     }
 
     fn handle_row(
         &mut self,
-        (now, way): (Instant, Way),
+        (now, origin): (Instant, Origin),
         tuple: FourTuple,
         ecn: Ecn,
         row: &mut [u8],
@@ -218,7 +218,7 @@ impl Endpoint {
                 }
                 None => {
                     let path = PathId::FIRST;
-                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram }, way);
+                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram }, origin);
                 }
             }
         }

@@ -16,7 +16,7 @@ const MOST_WAITING: usize = 256;
 
 /// Chooses which of the endpoints on one port gets a new client.
 pub trait Placer: fmt::Debug + Send + Sync {
-    /// The index of the endpoint. Called once for each client, by the endpoint that its first datagram came to.
+    /// The index of the endpoint. Called for each new client, by the endpoint to which its random connection ID leads.
     fn place(&self) -> usize;
 }
 
@@ -30,13 +30,12 @@ pub struct HandOver {
     datagram: Vec<u8>,
 }
 
-/// How a datagram came to this endpoint.
+/// Where a datagram came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// From the network.
-    Direct,
-    /// From the endpoint to which the client's random connection ID leads.
-    HandedOver,
+pub(super) enum Origin {
+    Network,
+    /// Another endpoint of the port handed it over.
+    OtherEndpoint,
 }
 
 /// Decides which endpoint gets a new client, and remembers it for the client's next datagrams.
@@ -44,28 +43,36 @@ pub(super) enum Way {
 pub(super) struct Placement {
     own: Shard,
     placer: Option<Arc<dyn Placer>>,
-    /// The endpoints of clients that were given away, by the id that this endpoint would have issued.
-    given: Recent<usize>,
+    /// The endpoints of clients that others got, by the id that this endpoint would have issued.
+    placed: Recent<usize>,
     waiting: VecDeque<HandOver>,
 }
 
 impl Placement {
     pub(super) fn new(own: Shard, placer: Option<Arc<dyn Placer>>) -> Self {
-        Self { own, placer, given: Recent::default(), waiting: VecDeque::new() }
+        Self { own, placer, placed: Recent::default(), waiting: VecDeque::new() }
     }
 
-    /// The endpoint to which a client was given.
-    pub(super) fn given_to(&mut self, now: Instant, id: &ConnectionId) -> Option<usize> {
-        self.given.get(now, id)
+    /// The other endpoint to which an ID leads. Its datagrams come here if the system divides by something else for a
+    /// moment, or merges datagrams of several connections into one row.
+    pub(super) fn owner_of(&self, id: &ConnectionId) -> Option<usize> {
+        Some(self.own.of_id(id)).filter(|shard| *shard != self.own.index())
     }
 
-    /// The other endpoint that gets a new client; `None` if this one does.
-    pub(super) fn give(&mut self, now: Instant, id: ConnectionId) -> Option<usize> {
-        let shard = self.placer.as_ref()?.place();
+    /// The other endpoint that got a client.
+    pub(super) fn placed_at(&mut self, now: Instant, id: &ConnectionId) -> Option<usize> {
+        self.placed.get(now, id)
+    }
+
+    /// Places a new client at another endpoint; `None` if it stays here. It does if so many were placed lately that one
+    /// would have to be forgotten, whose next datagram would begin a second connection.
+    pub(super) fn place(&mut self, now: Instant, id: ConnectionId) -> Option<usize> {
+        let placer = self.placer.as_ref().filter(|_| !self.placed.is_full())?;
+        let shard = placer.place();
         if shard == self.own.index() || shard >= self.own.count() {
             return None;
         }
-        self.given.note(now, id, shard);
+        self.placed.note(now, id, shard);
         Some(shard)
     }
 

@@ -46,6 +46,11 @@ impl<T: Copy> Recent<T> {
         self.values.get(id).copied()
     }
 
+    /// Whether the next one makes the oldest forgotten.
+    pub(super) fn is_full(&self) -> bool {
+        self.order.len() >= MOST
+    }
+
     /// Forgets a handshake that this end gave up.
     pub(super) fn forget(&mut self, id: &ConnectionId) {
         self.values.remove(id);

@@ -46,13 +46,18 @@ impl ResetKey {
     }
 
     /// An id from 48 random bits and two more bytes, a keyed hash of them, by which this endpoint recognises its own
-    /// ids. To any other host the whole id is random (spec 4.23).
+    /// ids. To any other host the whole id is random (spec 4.23), but for the index of one of several endpoints (spec 4.25).
     pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
         let mut bytes = random.to_be_bytes();
         let (random, proof) = bytes.split_at_mut(RANDOM);
         self.shard.mark(random);
         proof.copy_from_slice(&self.proof(random));
         ConnectionId::from_u64(u64::from_be_bytes(bytes))
+    }
+
+    /// Whose ids it issues.
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
     }
 
     /// Whether this endpoint, or a predecessor with the same key, may have issued the id: true for all its own ids,

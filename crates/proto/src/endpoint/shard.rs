@@ -1,10 +1,11 @@
 //! Several endpoints that serve one port together: which one a datagram belongs to.
 
+use manyway_wire::ConnectionId;
+
 /// Which of several endpoints on one port this one is.
 ///
 /// The second byte of each connection ID that an endpoint issues, modulo the number of endpoints, is its index. So a
-/// filter of the system finds the endpoint of a datagram by one byte and without state. The first byte stays free for
-/// load balancers that route by connection ID, whose configuration has its first three bits.
+/// filter of the system finds the endpoint of a datagram by one byte and without state.
 ///
 /// ```
 /// use manyway_proto::Shard;
@@ -30,8 +31,8 @@ impl Shard {
     pub const IN_LONG_HEADER: usize = 7;
     /// Where it stands in a datagram with a short header.
     pub const IN_SHORT_HEADER: usize = 2;
-    /// Where it stands in a rendezvous message, whose first two bytes are 0.
-    pub const IN_RENDEZVOUS: usize = 5;
+    /// Where it stands in an answer of a rendezvous server, whose first two bytes are 0: in the nonce of the request.
+    pub const IN_RENDEZVOUS: usize = 21;
     /// Where it stands in a connection ID.
     const IN_ID: usize = 1;
 
@@ -63,8 +64,13 @@ impl Shard {
         datagram.get(at).map_or(0, |byte| usize::from(byte % self.count))
     }
 
-    /// Makes a random connection ID one of this endpoint.
-    pub(super) fn mark(self, id: &mut [u8]) {
+    /// The index of the endpoint to which a connection ID leads.
+    pub(super) fn of_id(self, id: &ConnectionId) -> usize {
+        id.as_slice().get(Self::IN_ID).map_or(0, |byte| usize::from(byte % self.count))
+    }
+
+    /// Makes a random connection ID, or nonce, one of this endpoint.
+    pub(crate) fn mark(self, id: &mut [u8]) {
         if let Some(byte) = id.get_mut(Self::IN_ID) {
             let base = *byte - *byte % self.count;
             // The last few values would lead beyond a byte.

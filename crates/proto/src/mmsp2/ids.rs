@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::endpoint::ResetKey;
 use crate::packet::content::{Contents, SentContent};
-use crate::{Rng, Violation};
+use crate::{Rng, Shard, Violation};
 
 /// Ids issued for each path ahead of use (spec 4.16, 6.9).
 const AHEAD: usize = 2;
@@ -58,6 +58,11 @@ impl LocalIds {
         paths.insert(PathId::FIRST, IssuedToPath { next_sequence: 1, ids });
         let changes = VecDeque::from([IdChange::Added(first, PathId::FIRST)]);
         Self { paths, changes, reset_key, wanted: 0, issued_up_to: PathId::FIRST }
+    }
+
+    /// Whose ids they are.
+    pub(crate) fn shard(&self) -> Shard {
+        self.reset_key.shard()
     }
 
     /// Issues the missing ids of every path up to `highest` that was not closed.

@@ -10,7 +10,7 @@ use manyway_wire::{Side, Writer};
 
 use super::Secrets;
 use crate::path::crossing::crossed;
-use crate::{FourTuple, Instant, LocalAddress, Rng};
+use crate::{FourTuple, Instant, LocalAddress, Rng, Shard};
 
 /// Time from one round of requests to the next while no path works, or while no server answers.
 const WAITS: [Duration; 5] = [
@@ -64,6 +64,8 @@ pub(crate) enum Learnt {
 #[derive(Debug)]
 pub(crate) struct RendezvousClient {
     side: Side,
+    /// Which of several endpoints on one port asks.
+    shard: Shard,
     secrets: Secrets,
     relays: Vec<SocketAddr>,
     legs: Vec<Leg>,
@@ -85,9 +87,15 @@ pub(crate) struct RendezvousClient {
 
 impl RendezvousClient {
     /// Starts; nothing is sent before [`set_own`](Self::set_own).
-    pub(crate) fn new(now: Instant, side: Side, secrets: Secrets, relays: &[SocketAddr]) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        (side, shard): (Side, Shard),
+        secrets: Secrets,
+        relays: &[SocketAddr],
+    ) -> Self {
         Self {
             side,
+            shard,
             secrets,
             relays: relays.to_vec(),
             legs: Vec::new(),
@@ -182,7 +190,10 @@ impl RendezvousClient {
         self.seal_anew();
         let (_, sealed) = self.sealed.as_ref()?;
         let leg = self.legs.get_mut(at)?;
-        let nonce = rng.next_u64();
+        let mut nonce = rng.next_u64().to_be_bytes();
+        // The answer has the nonce, so the system can tell whose it is.
+        self.shard.mark(&mut nonce);
+        let nonce = u64::from_be_bytes(nonce);
         (leg.due, leg.nonce) = (false, Some(nonce));
         let body = Body::Request { side: self.side, nonce, cookie: leg.cookie, sealed };
         Message { token: self.secrets.token(), body }.encode(writer);

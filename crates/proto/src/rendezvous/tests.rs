@@ -8,7 +8,7 @@ use manyway_wire::{Side, Writer};
 
 use super::secrets::SECRET_LEN;
 use super::{Learnt, Relay, RelayLimits, RendezvousClient, Secrets};
-use crate::{FourTuple, Instant, LocalAddress, Rng};
+use crate::{FourTuple, Instant, LocalAddress, Rng, Shard};
 
 const SECOND: Duration = Duration::from_secs(1);
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -28,9 +28,14 @@ fn derived() -> [u8; SECRET_LEN] {
     derived
 }
 
+/// One of several endpoints on a port: answers have to come back to it.
+fn shard() -> Shard {
+    Shard::new(2, 3).unwrap()
+}
+
 fn meeting(side: Side, relays: &[&str]) -> RendezvousClient {
     let relays: Vec<_> = relays.iter().map(|relay| address(relay)).collect();
-    RendezvousClient::new(START, side, Secrets::new(side, &derived()).unwrap(), &relays)
+    RendezvousClient::new(START, (side, shard()), Secrets::new(side, &derived()).unwrap(), &relays)
 }
 
 struct Scene {
@@ -58,6 +63,7 @@ impl Scene {
             let from = self.translated.unwrap_or(tuple.local.address);
             if self.relay.handle_datagram(self.now, from, &buffer, &mut answer) {
                 assert!(answer.len() <= buffer.len(), "no answer is larger than its request");
+                assert_eq!(shard().of_datagram(&answer), shard().index());
                 let message = Message::decode(&answer).unwrap();
                 if let Learnt::PeerIsAt(addresses) = end.on_message(self.now, tuple.remote, &message.body) {
                     learnt = Some(addresses);

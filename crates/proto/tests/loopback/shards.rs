@@ -183,6 +183,35 @@ fn clients_are_placed_in_turn_and_all_their_paths_lead_to_the_endpoint_that_has_
 }
 
 #[test]
+fn datagrams_in_a_row_of_another_endpoint_are_handed_over_and_not_answered() {
+    let mut port = Port::new();
+    let handles: Vec<_> = (0..SHARDS).map(|n| port.connect(1000 + u16::try_from(n).unwrap())).collect();
+    port.run_for(Duration::from_secs(2));
+    let (now, mut buffer, mut row) = (port.now, Vec::new(), Vec::new());
+    for handle in &handles {
+        port.clients.connection(*handle).unwrap().abort(now, 7, "");
+    }
+    let mut tuple = None;
+    while let Some(transmit) = port.clients.poll_transmit(now, &mut buffer) {
+        tuple = Some(FourTuple::udp(at("10.9.0.1:4455", 0), transmit.tuple.local.address));
+        row.push(buffer.clone());
+    }
+    let size = row.iter().map(Vec::len).max().unwrap();
+    assert!(row.len() >= SHARDS && row.iter().all(|datagram| datagram.len() == size), "{row:?}");
+    port.servers[0].handle_datagrams(now, tuple.unwrap(), Ecn::NotEct, &mut row.concat(), size);
+    let before = port.handed_over;
+    port.pass_on();
+    assert_eq!(port.handed_over - before, row.len() - 1, "all but its own");
+    for server in &mut port.servers {
+        let end = std::iter::from_fn(|| server.poll_event()).find_map(|(_, event)| match event {
+            Event::Closed(error) => Some(error.to_string()),
+            _ => None,
+        });
+        assert_eq!(end.as_deref(), Some("closed by the peer with code 0x1007"));
+    }
+}
+
+#[test]
 fn a_late_copy_of_a_first_flight_starts_no_second_connection_elsewhere() {
     let mut port = Port::new();
     port.connect(1000);

@@ -22,6 +22,9 @@ const MOST_HALF_OPEN: usize = 1024;
 /// Most half-open connections of a network with validated addresses while the server is under load.
 const MOST_OF_A_NETWORK: usize = 64;
 
+/// What each of many endpoints on one port has of these limits at least.
+const LEAST_SHARE: usize = 8;
+
 /// Identifies a half-open connection, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
@@ -55,14 +58,19 @@ impl Admission {
         }
     }
 
+    /// The part of a limit that this endpoint has.
+    fn share_of(&self, limit: usize) -> usize {
+        (limit / self.sharers).max(LEAST_SHARE)
+    }
+
     pub(crate) fn is_under_load(&self) -> bool {
-        self.half_open.len() >= UNDER_LOAD / self.sharers
+        self.half_open.len() >= self.share_of(UNDER_LOAD)
     }
 
     /// Whether a network with a validated address has its share of half-open connections already.
     pub(crate) fn has_its_share(&self, prefix: Prefix) -> bool {
         self.is_under_load()
-            && self.proven.get(&prefix).is_some_and(|count| *count >= MOST_OF_A_NETWORK / self.sharers)
+            && self.proven.get(&prefix).is_some_and(|count| *count >= self.share_of(MOST_OF_A_NETWORK))
     }
 
     /// Counts a new half-open connection, `proven` if its address is validated; also returns the one to evict for it,
@@ -79,7 +87,7 @@ impl Admission {
             *self.proven.entry(prefix).or_default() += 1;
         }
         let oldest = self.half_open.first_key_value().map(|(place, (handle, _))| (*place, *handle));
-        let gives_way = oldest.filter(|_| self.half_open.len() > MOST_HALF_OPEN / self.sharers);
+        let gives_way = oldest.filter(|_| self.half_open.len() > self.share_of(MOST_HALF_OPEN));
         if let Some((place, _)) = gives_way {
             self.release(place);
         }
