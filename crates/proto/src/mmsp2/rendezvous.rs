@@ -30,12 +30,8 @@ impl Mmsp2 {
         if let Some(id) = ConnectionId::from_slice(&secrets.token()) {
             self.ids.local.add_alias(id);
         }
-        self.rendezvous = Some(Box::new(RendezvousClient::new(
-            now,
-            (engine.side, self.ids.local.shard()),
-            secrets,
-            &relays,
-        )));
+        let asker = (engine.side, self.ids.local.shard());
+        self.rendezvous = Some(Box::new(RendezvousClient::new(now, asker, secrets, &relays)));
         self.tell_rendezvous(engine);
         if engine.side == Side::Client {
             // Another interface may lead to the rendezvous servers.
