@@ -157,6 +157,5 @@ Examples:
   manyway serve --cert fullchain.pem --key privkey.pem
   manyway serve --wire mmsp1 --from 192.168.1.0/24     in clear text, no ticket
 
-The ticket stays the same when the server is started again, until \
-`manyway keys remove default`. `manyway keys` makes more tickets and lets in \
-clients by their keys.";
+The ticket is kept for the next start, until `manyway keys remove default`. \
+`manyway keys` makes more tickets and lets in clients by their keys.";
