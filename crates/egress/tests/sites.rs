@@ -129,8 +129,8 @@ async fn packets_from_others_or_to_others_are_dropped_and_counted_and_those_betw
     assert_eq!(hub.deliver(&answer), Verdict::Passed);
     let Message { data, protocol } = in_time(client.1.receive()).await.unwrap().unwrap();
     assert_eq!((protocol, &data[2..6], &data[6..]), (0, &[0; 4][..], &answer[..]));
-    let nobody = [10, 99, 0, 9];
-    assert_eq!(hub.deliver(&packet(server, nobody, 0)), Verdict::Destination(nobody.into()));
+    let unassigned = [10, 99, 0, 9];
+    assert_eq!(hub.deliver(&packet(server, unassigned, 0)), Verdict::Destination(unassigned.into()));
     client.0.finish();
     in_time(ended).await.unwrap().unwrap();
     assert_eq!(hub.deliver(&answer), Verdict::Destination(behind.into()));

@@ -143,7 +143,7 @@ impl Transfer {
         Self { now, client, server, free_at, spare, stream: None, accepted: None, written: 0, got: 0 }
     }
 
-    /// Does what is due, and goes on to the next event.
+    /// Handles all events that are due, and moves the clock to the next one.
     fn step(&mut self) {
         let Self { now, client, server, free_at: [up, down], spare, .. } = self;
         receive(*now, server, spare);

@@ -29,7 +29,7 @@ pub enum Verdict {
     TooLarge(u16),
     /// The other end must not send from this address.
     Source(IpAddr),
-    /// The other end must not send there, or nobody has that address.
+    /// The other end must not send there, or no site has that address.
     Destination(IpAddr),
 }
 

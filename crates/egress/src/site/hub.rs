@@ -176,7 +176,7 @@ impl Hub {
         if verdict == Verdict::Passed && !self.shared.port.put(packet) { Verdict::NoRoom } else { verdict }
     }
 
-    /// What a client is told. It reaches what lies behind the server and behind others.
+    /// The settings that a client gets, with the networks behind the server and behind other clients.
     // egress 11.2
     fn assignment(&self, name: &str, addresses: &[IpNet]) -> Assignment {
         let HubConfig { announced, behind, mtu, .. } = &self.shared.config;

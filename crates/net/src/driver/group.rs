@@ -120,8 +120,13 @@ impl Group {
         }
     }
 
+    /// Hands something over to every other driver.
+    pub(super) fn deliver_to_others(&self, delivery: impl Fn() -> Delivery) {
+        self.others().for_each(|shard| self.deliver(shard, delivery()));
+    }
+
     /// The indices of the other drivers.
-    pub(super) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.shard.index();
         (0..self.shard.count()).filter(move |shard| *shard != own)
     }

@@ -315,8 +315,7 @@ impl Driver {
                 let tuple = FourTuple::udp(local, remote);
                 endpoint.on_unreachable(now, tuple, &quoted, undelivered);
                 if listens {
-                    let error = |shard| (shard, Delivery::Unreachable(tuple, quoted.clone(), undelivered));
-                    group.others().map(error).for_each(|(shard, error)| group.deliver(shard, error));
+                    group.deliver_to_others(|| Delivery::Unreachable(tuple, quoted.clone(), undelivered));
                 }
             }
         }

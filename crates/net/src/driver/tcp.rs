@@ -90,11 +90,11 @@ enum Received {
 /// Whether anything that came over a TCP connection belongs to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It was accepted, and no record has come yet, which may show that it belongs to another driver.
+    /// It was accepted. Its first record, which has not come yet, shows which driver it belongs to.
     New,
-    /// Records came, and none of them does yet.
+    /// Records came, and none of them belongs to a connection yet.
     Unproven,
-    /// This end opened it, or something does.
+    /// This end opened it, or a record belongs to a connection.
     Proven,
 }
 

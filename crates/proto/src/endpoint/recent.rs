@@ -1,4 +1,4 @@
-//! What is known of recent handshakes: a repeated first flight, even from another sender, starts nothing (spec 7.8).
+//! Recent handshakes: a repeated first flight, even from another sender, starts no other connection (spec 7.8).
 
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};

@@ -40,7 +40,8 @@ pub(crate) struct Admission {
     failures: Failures,
     /// The handshakes that began here.
     pub(super) begun: Recent<()>,
-    /// How many endpoints share the port: each takes an equal part of the limits on half-open connections.
+    /// How many endpoints share the port: each has an equal part of the limits on half-open connections, and at least
+    /// [`LEAST_SHARE`].
     sharers: usize,
 }
 

@@ -233,7 +233,7 @@ impl Place {
     async fn pass(&self, joined: &mut Joined, bond: &Bond) -> End {
         let Joined { sender, receiver, .. } = joined;
         let mut buffer = vec![0; self.tun.mtu().into()];
-        let mut looks = interval(LOOK);
+        let mut looks = looks();
         loop {
             tokio::select! {
                 read = self.tun.receive(&mut buffer) => {
@@ -281,7 +281,7 @@ impl Place {
         }
     }
 
-    /// Takes packets and drops them, while nobody else would.
+    /// Reads packets from the device and drops them, as long as there is no stream for them.
     async fn discard(&self) -> CommandError {
         let mut buffer = vec![0; self.tun.mtu().into()];
         while self.tun.receive(&mut buffer).await.is_ok() {}
