@@ -310,8 +310,8 @@ impl Peer for EndpointPeer {
         }
     }
 
-    fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
-        let Some(connection) = self.connection() else { return };
+    fn figures(&self, _now: Instant, out: &mut Vec<PathFigures>) {
+        let Some(connection) = self.handle.and_then(|handle| self.endpoint.peek(handle)) else { return };
         // The system below a stream has the window.
         let paths = connection.statistics().paths;
         out.extend(paths.iter().filter(|path| path.tuple.is_datagram()).map(|path| PathFigures {

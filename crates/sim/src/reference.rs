@@ -1,9 +1,11 @@
 //! What the application must read: a simple model beside the protocol machine.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use manyway_proto::StreamId;
+use smallvec::SmallVec;
 
 use crate::ids::HostId;
 use crate::invariants::Law;
@@ -27,43 +29,51 @@ impl Pattern {
 
     /// Fills `bytes` as they stand at `offset`.
     pub fn fill(self, offset: u64, bytes: &mut [u8]) {
-        let mut at = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let word = self.word(at / 8);
-            let skip = usize::try_from(at % 8).unwrap_or(0);
-            let part = rest.len().min(8 - skip);
-            let (now, later) = rest.split_at_mut(part);
-            for (to, from) in now.iter_mut().zip(word.iter().skip(skip)) {
-                *to = *from;
-            }
-            at += part as u64;
-            rest = later;
+        let (head, words, tail) = self.parts(offset, bytes.len());
+        let (first, rest) = bytes.split_at_mut(head.len());
+        first.copy_from_slice(&head);
+        let mut chunks = rest.chunks_exact_mut(8);
+        for (chunk, index) in chunks.by_ref().zip(words) {
+            chunk.copy_from_slice(&self.word(index));
         }
+        chunks.into_remainder().copy_from_slice(&tail);
     }
 
     /// The index of the first byte in `bytes`, read at `offset`, that differs from what was written.
     pub fn first_difference(self, offset: u64, bytes: &[u8]) -> Option<u64> {
-        let mut at = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let word = self.word(at / 8);
-            let skip = usize::try_from(at % 8).unwrap_or(0);
-            let (now, later) = rest.split_at(rest.len().min(8 - skip));
-            let differs = now.iter().zip(word.iter().skip(skip)).position(|(read, written)| read != written);
-            if let Some(place) = differs {
-                return Some(at + place as u64);
-            }
-            at += now.len() as u64;
-            rest = later;
+        let (head, words, tail) = self.parts(offset, bytes.len());
+        let (first, rest) = bytes.split_at(head.len());
+        let chunks = rest.chunks_exact(8);
+        let equal = first == head.as_slice()
+            && chunks.remainder() == tail.as_slice()
+            && chunks.zip(words).all(|(chunk, index)| chunk == self.word(index));
+        if equal {
+            return None;
         }
-        None
+        let wrong = (offset..).zip(bytes).find(|(at, byte)| self.byte(*at) != **byte);
+        wrong.map(|(at, _)| at)
+    }
+
+    /// What stands in a range: bytes up to the first whole word, the indices of whole words, and the bytes behind them.
+    fn parts(self, offset: u64, length: usize) -> (Part, Range<u64>, Part) {
+        let end = offset + length as u64;
+        let first = offset.next_multiple_of(8).min(end);
+        let last = first.max(end / 8 * 8);
+        let bytes = |range: Range<u64>| range.map(|at| self.byte(at)).collect();
+        (bytes(offset..first), first / 8..last / 8, bytes(last..end))
+    }
+
+    fn byte(self, at: u64) -> u8 {
+        self.word(at / 8).into_iter().nth(usize::try_from(at % 8).unwrap_or(0)).unwrap_or_default()
     }
 
     fn word(self, index: u64) -> [u8; 8] {
         mix(self.0.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15))).to_le_bytes()
     }
 }
+
+/// Less than a word.
+type Part = SmallVec<[u8; 8]>;
 
 /// The finaliser of splitmix64.
 fn mix(mut word: u64) -> u64 {

@@ -84,7 +84,8 @@ pub enum Read {
     Reset(u64),
 }
 
-/// An application at one end of a connection. It acts after every event and writes the [`Pattern`] of its host.
+/// An application at one end of a connection. It acts after every event of its host, again while that has an effect, and
+/// when it [wakes](Self::wakes_at); it writes the [`Pattern`] of its host.
 pub trait Application: fmt::Debug {
     /// Does what can be done now.
     fn act(&mut self, now: Instant, streams: &mut dyn Streams);
@@ -496,15 +497,30 @@ impl Application for Service {
 
 /// Streams of one end with the reference beside them: every call is checked against it.
 pub(crate) struct Checked<'a> {
-    pub(crate) now: Instant,
-    pub(crate) streams: &'a mut dyn Streams,
-    pub(crate) host: HostId,
-    pub(crate) peer: HostId,
-    pub(crate) reference: &'a mut Reference,
-    pub(crate) received: &'a mut Series,
-    pub(crate) messages: &'a mut Vec<Delivery>,
+    now: Instant,
+    streams: &'a mut dyn Streams,
+    host: HostId,
+    peer: HostId,
+    reference: &'a mut Reference,
+    received: &'a mut Series,
+    messages: &'a mut Vec<Delivery>,
     /// The first violation.
     pub(crate) broken: Option<Law>,
+    /// Whether any call had an effect.
+    pub(crate) changed: bool,
+}
+
+impl<'a> Checked<'a> {
+    /// The streams of `host`, whose other end is `peer`.
+    pub(crate) fn new(
+        (now, host, peer): (Instant, HostId, HostId),
+        streams: &'a mut dyn Streams,
+        reference: &'a mut Reference,
+        received: &'a mut Series,
+        messages: &'a mut Vec<Delivery>,
+    ) -> Self {
+        Self { now, streams, host, peer, reference, received, messages, broken: None, changed: false }
+    }
 }
 
 impl Checked<'_> {
@@ -522,15 +538,20 @@ impl Checked<'_> {
 
 impl Streams for Checked<'_> {
     fn open(&mut self) -> Option<StreamId> {
-        self.streams.open()
+        let opened = self.streams.open();
+        self.changed |= opened.is_some();
+        opened
     }
 
     fn accept(&mut self) -> Option<StreamId> {
-        self.streams.accept()
+        let accepted = self.streams.accept();
+        self.changed |= accepted.is_some();
+        accepted
     }
 
     fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
         let accepted = self.streams.write(stream, data);
+        self.changed |= accepted > 0;
         self.reference.on_write(self.host, stream, accepted);
         accepted
     }
@@ -538,10 +559,12 @@ impl Streams for Checked<'_> {
     fn finish(&mut self, stream: StreamId) {
         self.reference.on_finish(self.host, stream);
         self.streams.finish(stream);
+        self.changed = true;
     }
 
     fn read(&mut self, stream: StreamId, most: usize) -> Read {
         let read = self.streams.read(stream, most);
+        self.changed |= read != Read::Blocked;
         let result = match &read {
             Read::Data(data) => {
                 self.received.add(self.now, data.len());
@@ -562,11 +585,14 @@ impl Streams for Checked<'_> {
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageToken, SendError> {
-        self.streams.send_message(now, stream, data, options)
+        let sent = self.streams.send_message(now, stream, data, options);
+        self.changed |= sent.is_ok();
+        sent
     }
 
     fn receive_message(&mut self, stream: StreamId) -> Option<MessageOutcome> {
         let outcome = self.streams.receive_message(stream);
+        self.changed |= outcome.is_some();
         match &outcome {
             Some(MessageOutcome::Message(message)) => {
                 self.messages.push(Delivery { at: self.now, stream, message: message.clone() });
@@ -580,5 +606,6 @@ impl Streams for Checked<'_> {
 
     fn set_class(&mut self, stream: StreamId, class: Class) {
         self.streams.set_class(stream, class);
+        self.changed = true;
     }
 }

@@ -43,6 +43,8 @@ pub struct World<N> {
     rng: Rng,
     buffer: Vec<u8>,
     stopped: BTreeMap<HostId, Vec<Arrival>>,
+    /// By host: whether its machine was called, or sent something, since [`World::take_active`].
+    active: Vec<bool>,
 }
 
 /// What a [step](World::step) did.
@@ -71,12 +73,14 @@ impl<N: Node> World<N> {
             rng,
             buffer: Vec::new(),
             stopped: BTreeMap::new(),
+            active: Vec::new(),
         }
     }
 
     /// Adds a host with its machine.
     pub fn add_node(&mut self, node: N) -> HostId {
         self.nodes.push(node);
+        self.active.push(true);
         self.network.add_host()
     }
 
@@ -112,7 +116,24 @@ impl<N: Node> World<N> {
 
     /// The machine of a host, to call. Its packets leave with the next [`step`](Self::step).
     pub fn node_mut(&mut self, host: HostId) -> Option<&mut N> {
+        set_active(&mut self.active, host);
         self.nodes.get_mut(host.0)
+    }
+
+    /// As [`node_mut`](Self::node_mut), for calls that change nothing which [`take_active`](Self::take_active) tells.
+    pub(crate) fn node_at_rest(&mut self, host: HostId) -> Option<&mut N> {
+        self.nodes.get_mut(host.0)
+    }
+
+    /// Makes the next [`take_active`](Self::take_active) true.
+    pub(crate) fn set_active(&mut self, host: HostId) {
+        set_active(&mut self.active, host);
+    }
+
+    /// Whether something may have changed at a machine since the last call: a datagram, a timer, a transmission, or a
+    /// call from outside.
+    pub(crate) fn take_active(&mut self, host: HostId) -> bool {
+        self.active.get_mut(host.0).is_some_and(std::mem::take)
     }
 
     /// Stops a machine, as a suspend or a signal stops a process: its timers do not fire, it sends nothing, and
@@ -128,6 +149,7 @@ impl<N: Node> World<N> {
 
     /// Resumes a stopped machine: first it receives the waiting packets.
     pub fn resume(&mut self, host: HostId) {
+        set_active(&mut self.active, host);
         let now = self.clock.now();
         for arrival in self.stopped.remove(&host).into_iter().flatten() {
             self.hand_over(now, arrival);
@@ -203,6 +225,7 @@ impl<N: Node> World<N> {
 
     fn hand_over(&mut self, now: Instant, mut arrival: Arrival) {
         self.record.note(now, arrival.host, What::Received { tuple: arrival.tuple }, arrival.data.len());
+        set_active(&mut self.active, arrival.host);
         if let Some(node) = self.nodes.get_mut(arrival.host.0) {
             node.handle_datagram(now, arrival.tuple, arrival.ecn, &mut arrival.data);
         }
@@ -214,6 +237,7 @@ impl<N: Node> World<N> {
         for (host, node) in running(&mut self.nodes, &self.stopped) {
             if node.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 node.handle_timeout(now);
+                set_active(&mut self.active, host);
                 self.record.note(now, host, What::Timeout, 0);
                 fired = true;
             }
@@ -235,6 +259,7 @@ impl<N: Node> World<N> {
             loop {
                 self.buffer.clear();
                 let Some(transmit) = node.poll_transmit(now, &mut self.buffer) else { break };
+                set_active(&mut self.active, host);
                 self.laws.on_transmit(now, host, transmit, self.buffer.len())?;
                 let sent = self.buffer.chunks(transmit.segment.max(1)).try_for_each(|datagram| {
                     send(now, &mut self.network, &mut self.record, (host, transmit), datagram)
@@ -246,6 +271,12 @@ impl<N: Node> World<N> {
             }
         }
         Ok(())
+    }
+}
+
+fn set_active(active: &mut [bool], host: HostId) {
+    if let Some(active) = active.get_mut(host.0) {
+        *active = true;
     }
 }
 

@@ -116,10 +116,11 @@ fn a_policer_is_recognised_by_losses_that_last_and_stop_at_a_lower_rate() {
     for (megabits, delay, burst) in
         [(20, 10 * MS, 32_000), (20, 10 * MS, 100_000), (50, 20 * MS, 250_000), (10, 50 * MS, 32_000)]
     {
-        let (share, dropped) = bulk(&[policed(megabits, delay, burst)], Clone::clone, 1);
-        assert!(share >= 90, "{megabits} {burst}: {share}");
+        let runs = [1, 2].map(|seed| bulk(&[policed(megabits, delay, burst)], Clone::clone, seed));
+        assert!(runs.iter().all(|(share, _)| *share >= 90), "{megabits} {burst}: {runs:?}");
         // The draft loses 2 to 7 % there.
-        assert!(dropped <= 9, "{megabits} {burst}: {dropped} % dropped");
+        let dropped = runs.iter().map(|(_, dropped)| dropped).sum::<u64>() / 2;
+        assert!(dropped <= 9, "{megabits} {burst}: {runs:?}");
     }
 }
 

@@ -104,7 +104,7 @@ impl Peer for ToyPeer {
         None
     }
 
-    fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
+    fn figures(&self, _now: Instant, out: &mut Vec<PathFigures>) {
         let paths = self.connection.as_ref().map(ToyConnection::paths).unwrap_or_default();
         out.extend(paths.iter().map(|path| PathFigures {
             path: path.id,

@@ -312,6 +312,11 @@ impl Endpoint {
         self.slots.get_mut(handle)
     }
 
+    /// A connection to read, `None` as for [`connection`](Self::connection). It need not be polled afterwards.
+    pub fn peek(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.slots.get(handle)
+    }
+
     /// Sets the largest IP packet, in bytes, that may leave from each address of this host, whenever it changes: it
     /// bounds the search for the datagram size. Unlisted addresses count as 1500. Costs O(connections).
     pub fn set_interface_mtus(&mut self, now: Instant, known: &[(std::net::IpAddr, u32)]) {

@@ -51,7 +51,7 @@ pub trait Peer: Node {
     fn ended(&self) -> Option<&ConnectionError>;
 
     /// Appends the figures of every open path.
-    fn figures(&mut self, now: Instant, out: &mut Vec<PathFigures>);
+    fn figures(&self, now: Instant, out: &mut Vec<PathFigures>);
 
     /// Sets the addresses of the host from now on.
     fn set_addresses(&mut self, now: Instant, locals: &[LocalAddress]);
@@ -451,9 +451,11 @@ impl<N: Peer> Pair<N> {
         let limit = wakes.map_or(until, |wakes| wakes.min(until));
         let step = self.world.step(limit)?;
         for side in [Side::Client, Side::Server] {
-            self.check_paths(side)?;
+            if self.is_awake(side) {
+                self.check_paths(side)?;
+                self.act_at(side)?;
+            }
         }
-        self.act()?;
         // Waiting for an application is not the end of the time.
         Ok(if self.now() < until { Step::Acted } else { step })
     }
@@ -469,6 +471,18 @@ impl<N: Peer> Pair<N> {
             let error = self.peer(side)?.ended()?.clone();
             Some((side, error))
         })
+    }
+
+    /// Whether there may be something to do for the applications of an end.
+    fn is_awake(&mut self, side: Side) -> bool {
+        let (now, host) = (self.now(), self.host(side));
+        let [client, server] = &self.applications;
+        let applications = match side {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        let wakes = |application: &dyn Application| application.wakes_at().is_some_and(|at| at <= now);
+        self.world.take_active(host) || applications.iter().any(|application| wakes(application.as_ref()))
     }
 
     fn act(&mut self) -> Result<(), PairError> {
@@ -494,17 +508,22 @@ impl<N: Peer> Pair<N> {
             Side::Client => client_messages,
             Side::Server => server_messages,
         };
-        let Some(node) = self.world.node_mut(host) else { return Ok(()) };
+        let Some(node) = self.world.node_at_rest(host) else { return Ok(()) };
         node.absorb_events(now);
         let Some(streams) = node.streams() else { return Ok(()) };
         let reference = &mut self.reference;
-        let mut checked = Checked { now, streams, host, peer, reference, received, messages, broken: None };
+        let mut checked = Checked::new((now, host, peer), streams, reference, received, messages);
         service.act(now, &mut checked);
         for application in applications.iter_mut() {
             application.act(now, &mut checked);
         }
         applications.retain(|application| !application.is_done());
-        match checked.broken {
+        let Checked { broken, changed, .. } = checked;
+        if changed {
+            // They may go on at the next event, whose it is.
+            self.world.set_active(host);
+        }
+        match broken {
             Some(law) => Err(self.world.laws_mut().broken(now, law).into()),
             None => Ok(()),
         }
@@ -514,7 +533,7 @@ impl<N: Peer> Pair<N> {
         let (now, host) = (self.now(), self.host(side));
         let mut figures = std::mem::take(&mut self.figures);
         figures.clear();
-        if let Some(node) = self.world.node_mut(host) {
+        if let Some(node) = self.world.node(host) {
             node.figures(now, &mut figures);
         }
         for path in &figures {

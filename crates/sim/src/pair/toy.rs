@@ -191,7 +191,7 @@ impl Peer for Toy {
         None
     }
 
-    fn figures(&mut self, _now: Instant, out: &mut Vec<PathFigures>) {
+    fn figures(&self, _now: Instant, out: &mut Vec<PathFigures>) {
         out.push(PathFigures {
             path: PathId(0),
             sent: ByteCount::ZERO,

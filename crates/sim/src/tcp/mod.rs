@@ -290,7 +290,7 @@ impl Peer for TcpPeer {
         self.peer.ended()
     }
 
-    fn figures(&mut self, now: Instant, out: &mut Vec<PathFigures>) {
+    fn figures(&self, now: Instant, out: &mut Vec<PathFigures>) {
         self.peer.figures(now, out);
     }
 

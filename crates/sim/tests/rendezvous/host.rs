@@ -101,8 +101,8 @@ impl Peer for Host {
         }
     }
 
-    fn figures(&mut self, now: Instant, out: &mut Vec<PathFigures>) {
-        if let Some(end) = self.end() {
+    fn figures(&self, now: Instant, out: &mut Vec<PathFigures>) {
+        if let Self::End(end) = self {
             end.figures(now, out);
         }
     }
