@@ -15,6 +15,11 @@ pub(super) enum Kind {
 
 /// Links in this order, named `wired`, `wireless1`, `wireless2`, at a share of their rates. The first is the primary.
 pub(super) fn links(kinds: impl IntoIterator<Item = Kind>, share: f64) -> String {
+    links_with(kinds, share, "")
+}
+
+/// The same, each with a further property.
+pub(super) fn links_with(kinds: impl IntoIterator<Item = Kind>, share: f64, property: &str) -> String {
     let mut stations = 0;
     let link = |kind| {
         let (name, rate, rtt) = match kind {
@@ -26,7 +31,7 @@ pub(super) fn links(kinds: impl IntoIterator<Item = Kind>, share: f64) -> String
         };
         let rate = rate * share * 1e3;
         format!(
-            "[links.{name}]\nclient = '{name}'\nserver = '{name}'\nrate = '{rate:.0}kbit'\nrtt = '{rtt}'\n"
+            "[links.{name}]\nclient = '{name}'\nserver = '{name}'\nrate = '{rate:.0}kbit'\nrtt = '{rtt}'\n{property}"
         )
     };
     kinds.into_iter().map(link).collect()

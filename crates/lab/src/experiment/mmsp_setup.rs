@@ -3,7 +3,7 @@
 use manyway_sim::pair::Side;
 
 use super::definition::everywhere;
-use super::mmsp_links::{WIRED, WIRELESS, kinds, links};
+use super::mmsp_links::{WIRED, WIRELESS, kinds, links_with};
 use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
@@ -16,7 +16,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     rows: || [1.0, 2.0, 3.0].map(|paths| Row::new([paths], []).quick()).to_vec(),
     template: |values| {
         let paths = values.first().copied().unwrap_or(1.0);
-        format!("duration = '20s'\n{}[[traffic]]\nbulk = 'both'\n", links(kinds(1.0, paths - 1.0), TENTH))
+        let links = links_with(kinds(1.0, paths - 1.0), TENTH, "queue = '20ms'\n");
+        format!("duration = '20s'\n{links}[[traffic]]\nbulk = 'both'\n")
     },
     contenders: &[THESIS, ALL],
     kernel: &[],
@@ -44,8 +45,10 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     curves: None,
 };
 
-const SCALED: &str = "links of a tenth of the rates of mmsp-table42, since nothing here depends on them; the thesis's \
-scheduler sends new data on the primary alone, so all paths are filled with the default scheduler";
+const SCALED: &str = "links of a tenth of the rates of mmsp-table42, since nothing here depends on them, with queues of \
+20 ms: the acknowledgements of one direction wait in the queue of the other, and behind one of 100 ms NewReno needs \
+longer than the experiment lasts to recover from a loss. The thesis's scheduler sends new data on the primary alone, so \
+all paths are filled with the default scheduler";
 
 const THESIS: &str = "manyway:wire=mmsp1";
 const ALL: &str = "manyway:wire=mmsp1,scheduler=earliest";

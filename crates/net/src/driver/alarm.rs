@@ -51,21 +51,22 @@ impl Alarm {
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod exact {
     use std::io;
-    use std::os::fd::AsFd;
+    use std::os::fd::{AsFd as _, OwnedFd};
     use std::task::{Context, Poll, ready};
     use std::time::Duration;
 
     use nix::sys::time::TimeSpec;
     use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-    use tokio::net::unix::pipe::Receiver;
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
     use tokio::time::Instant;
 
     /// A timer of the kernel.
     #[derive(Debug)]
     pub(super) struct Timer {
         timer: TimerFd,
-        /// The timer as a pipe for the runtime, which waits until it is readable.
-        expirations: Receiver,
+        /// Readable once the timer has expired.
+        expirations: AsyncFd<OwnedFd>,
         /// The instant to which the timer is set, until it expires.
         set_to: Option<Instant>,
     }
@@ -74,7 +75,9 @@ mod exact {
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
             let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-            let expirations = Receiver::from_owned_fd_unchecked(timer.as_fd().try_clone_to_owned()?)?;
+            let expirations = timer.as_fd().try_clone_to_owned()?;
+            // SAFETY: the descriptor stays open, and the same, until `AsyncFd` drops it.
+            let expirations = unsafe { AsyncFd::register_with_interest(expirations, Interest::READABLE)? };
             Ok(Self { timer, expirations, set_to: None })
         }
 
@@ -89,23 +92,19 @@ mod exact {
                 self.set_to = Some(at);
             }
             loop {
-                ready!(self.expirations.poll_read_ready(context))?;
-                match self.expirations.try_read(&mut [0; size_of::<u64>()]) {
-                    Ok(_) => {
-                        self.set_to = None;
-                        return Poll::Ready(Ok(()));
-                    }
-                    // The timer was set anew after it had expired.
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Poll::Ready(Err(error)),
+                // Setting the timer forgets its expirations, so they need not be read.
+                ready!(self.expirations.poll_read_ready(context))?.clear_ready();
+                // Otherwise it had expired before it was set anew.
+                if at <= Instant::now() {
+                    self.set_to = None;
+                    return Poll::Ready(Ok(()));
                 }
             }
         }
     }
 
-    /// An instant that is centuries ahead would overflow the kernel's clock; after a day the driver sets the timer
-    /// again.
-    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    /// Ten years: an instant that is centuries ahead would overflow the kernel's clock.
+    const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 }
 
 #[cfg(test)]
@@ -120,7 +119,7 @@ mod tests {
         let start = Instant::now();
         let soon = start + Duration::from_millis(20);
         poll_fn(|context| {
-            for other in [1, 3600, 5] {
+            for other in [1, 3600, 1 << 40, 5] {
                 assert!(alarm.poll_at(context, start + Duration::from_secs(other)).is_pending());
             }
             alarm.poll_at(context, soon)

@@ -15,6 +15,9 @@ const SLAB: usize = 64 * 1024;
 /// Slabs filled by one call. With receive offload one is nearly enough; the others serve small packets from many peers.
 const SLABS: usize = 4;
 
+/// A call that fills fewer slabs has emptied the socket. Elsewhere a call receives one datagram.
+const LEAVES_NOTHING: usize = if cfg!(target_os = "linux") { SLABS } else { 0 };
+
 /// Memory that [`UdpSocket::try_receive`] fills, 256 KiB, reusable; one is enough for all sockets of a thread.
 #[derive(Debug)]
 pub struct ReceiveBuffer {
@@ -67,13 +70,20 @@ impl UdpSocket {
     /// system as a whole; receiving may go on.
     pub fn try_receive<'a>(&self, buffer: &'a mut ReceiveBuffer) -> io::Result<Rows<'a>> {
         let ReceiveBuffer { slabs, metas } = buffer;
-        let filled = {
+        let mut filled = 0;
+        let result = {
             let mut parts = slabs.chunks_exact_mut(SLAB);
             let mut slices: [IoSliceMut<'_>; SLABS] =
                 std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
-            let receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, metas);
-            self.io.try_io(Interest::READABLE, receive)?
+            self.io.try_io(Interest::READABLE, || {
+                filled = self.state.recv(UdpSockRef::from(&self.io), &mut slices, metas)?;
+                // What comes later makes the socket readable again, so no call has to find out that nothing is left.
+                if filled < LEAVES_NOTHING { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            })
         };
+        if filled == 0 {
+            result?;
+        }
         Ok(Rows {
             local: self.local,
             slabs: slabs.chunks_exact_mut(SLAB),
