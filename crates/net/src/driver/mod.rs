@@ -18,6 +18,7 @@ mod field_tests;
 mod group;
 mod handshakes;
 mod links;
+mod moderation;
 mod peer;
 mod pings;
 mod race;
@@ -61,6 +62,7 @@ use connections::Connections;
 use dial::Tcp;
 use group::{DELIVERIES, Delivery, Group};
 use links::Links;
+use moderation::Moderation;
 use rescue::Rescue;
 use serving::Serving;
 pub(crate) use serving::is_missing;
@@ -117,6 +119,7 @@ struct Driver {
     suspend: SuspendWatch,
     advice: AdviceBoard,
     standstill: Standstill,
+    moderation: Moderation,
     /// The send errors, and when each was last reported.
     refusals: BTreeMap<Refusal, Instant>,
     /// When addresses that could not be bound are tried again.
@@ -173,6 +176,7 @@ impl Driver {
             suspend: SuspendWatch::new(),
             advice,
             standstill: Standstill::default(),
+            moderation: Moderation::default(),
             refusals: BTreeMap::new(),
             bind_retry: None,
             idle_turns: 0,
@@ -199,6 +203,7 @@ impl Driver {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.moderate();
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
@@ -239,6 +244,20 @@ impl Driver {
         }
         self.is_stopped(context);
         Poll::Pending
+    }
+
+    /// Waits a moment for more packets, unless an application wants something.
+    fn moderate(&mut self) {
+        if self.commands.is_empty()
+            && !self.tcp.streams.are_used()
+            && let Some(wait) = self.moderation.wait(TokioInstant::now())
+        {
+            // This thread has nothing else to do, and events would wake it.
+            std::thread::sleep(wait);
+        }
+        let now = TokioInstant::now();
+        self.moderation.begin(now);
+        self.moderation.look_at(now, &self.endpoint, self.connections.entries.keys().copied());
     }
 
     /// Whether the process was stopped in the middle of this turn; then the next one comes at once and handles that.
@@ -300,13 +319,13 @@ impl Driver {
     /// at once must not look older on the one that is read first.
     fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
-        let Self { sockets, endpoint, receive_buffer, clock, group, .. } = self;
+        let Self { sockets, endpoint, receive_buffer, clock, group, moderation, .. } = self;
         let (spent, sockets) = sockets.split();
         for socket in sockets {
             let mut calls = 0;
             while calls < RECEIVES && matches!(socket.udp.poll_readable(context), Poll::Ready(Ok(()))) {
                 calls += 1;
-                receive(socket, spent, receive_buffer, endpoint, *clock);
+                moderation.on_moved(receive(socket, spent, receive_buffer, endpoint, *clock));
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
             let now = clock.now();
@@ -382,6 +401,7 @@ impl Driver {
                 return false;
             }
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
+            self.moderation.on_moved(transmit.length);
             if !transmit.tuple.is_datagram() {
                 let Self { tcp, endpoint, buffer, .. } = self;
                 tcp.streams.send(now, context, endpoint, (&transmit, buffer));
@@ -514,14 +534,15 @@ fn works(state: PathState) -> bool {
     state.carries_data() || state == PathState::Suspect
 }
 
-/// Handles the datagrams of one receive call.
+/// Handles the datagrams of one receive call; returns how many bytes they have.
 fn receive(
     socket: &mut Socket,
     spent: &[u32],
     buffer: &mut ReceiveBuffer,
     endpoint: &mut manyway_proto::Endpoint,
     clock: Clock,
-) {
+) -> usize {
+    let mut received = 0;
     match socket.udp.try_receive(buffer) {
         Ok(rows) => {
             let now = clock.now();
@@ -532,6 +553,7 @@ fn receive(
                     // system reports.
                     row.tuple.local = socket.udp.local();
                 }
+                received += row.payload.len();
                 socket.traffic.on_received(&row.tuple, (row.payload.len(), row.size), row.interface);
                 if socket.traffic.is_over(&row.tuple, spent) {
                     continue;
@@ -546,4 +568,5 @@ fn receive(
             tracing::debug!(local = %socket.udp.local(), %error, "receive");
         }
     }
+    received
 }

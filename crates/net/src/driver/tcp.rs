@@ -340,6 +340,11 @@ impl TcpStreams {
         }
     }
 
+    /// Whether there is any connection.
+    pub(super) fn are_used(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
     /// Whether a record waits for a connection that takes no more.
     pub(super) fn has_pending(&self) -> bool {
         self.streams.values().any(|stream| stream.is_blocked)

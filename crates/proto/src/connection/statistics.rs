@@ -1,5 +1,7 @@
 //! Statistics of a connection, as one snapshot.
 
+use std::time::Duration;
+
 use super::Connection;
 use crate::engine::{PathStatistics, path_statistics};
 use crate::wire::either;
@@ -38,6 +40,12 @@ pub struct ConnectionStatistics {
 }
 
 impl Connection {
+    /// The shortest round trip that was ever measured on one of the live paths; `None` without such a path, and until each
+    /// of them was measured. Costs O(paths).
+    pub fn shortest_rtt(&self) -> Option<Duration> {
+        self.engine.paths.shortest_rtt()
+    }
+
     /// Reads all statistics; costs O(paths²).
     pub fn statistics(&self) -> ConnectionStatistics {
         let engine = &self.engine;

@@ -139,6 +139,12 @@ impl PathSet {
         live.map(|path| path.recovery.rtt().smoothed()).max()
     }
 
+    /// The shortest RTT ever seen on a live path; `None` until each of them has been measured.
+    pub(crate) fn shortest_rtt(&self) -> Option<Duration> {
+        let live = self.iter().filter(|path| path.is_live()).map(|path| path.recovery.rtt());
+        live.map(|rtt| rtt.has_sample().then(|| rtt.minimum())).min().flatten()
+    }
+
     /// Whether packets arrive on a path other than `id`: otherwise the whole network is down, and suspicion is
     /// pointless.
     pub(crate) fn another_works(&self, at: Instant, id: PathId) -> bool {
