@@ -916,6 +916,28 @@ class Halves(unittest.TestCase):
     def test_contradictions_are_seen_in_any_order(self):
         with self.assertRaises(Violation):
             receiver = self.receiver()
+    def test_small_blocks_meet_the_edge_of_memory(self):
+        sender = Sender(Side(1, 1000, 1, 1, 0), Side(2, 1340, 1, 1, 0))
+        path = Path(0, CLIENT, SERVER, 0.0)
+        for _ in range(30):
+            sender.push(Message(0, 0, True, b"sixsix"))
+
+        def send() -> int:
+            count = 0
+            while sent := sender.peek():
+                sender.transmitted(sent, path, 0.0)
+                sender.in_flight(sent, 0.0)
+                count += 1
+            return count
+
+        self.assertEqual(send(), 20)
+        self.assertTrue(sender.on_ack(9, 1004, [], 0.1))
+        self.assertEqual(send(), 4)
+        self.assertTrue(sender.on_ack(23, 0, [], 0.1))
+        self.assertEqual((send(), sender.is_blocked()), (0, True))
+        self.assertTrue(sender.on_ack(23, 67, [], 0.1))
+        self.assertEqual(send(), 1)
+
             receiver.on_data(Data(E, 101, 0, 0, 0, b"x"))
             receiver.on_data(Data(B | E, 100, 0, 0, 0, b"x"))
 

@@ -10,7 +10,8 @@ use manyway_wire::{PathId, StreamId};
 
 use crate::Instant;
 use crate::mmsp1::fuzzing::{
-    Cut, CutState, Cuts, Facts, Flight, InFlight, Which, check, check_fin, expand_tseq, translate, tseq_of,
+    Cut, CutState, Cuts, Edge, Facts, Flight, InFlight, Which, check, check_fin, expand_tseq, translate,
+    tseq_of,
 };
 use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
@@ -78,7 +79,7 @@ impl Sacks {
 
     /// The lowest TSEQ that waits to be sent again, or to be sent at all.
     pub fn waiting(&self) -> Option<u64> {
-        let next = |which| self.cuts.next(which, ClassFilter::All, u64::MAX);
+        let next = |which| self.cuts.next(which, ClassFilter::All, Edge::NONE);
         next(Which::Repeat).or_else(|| next(Which::Unsent))
     }
 
@@ -126,7 +127,7 @@ impl Sacks {
 
     /// A persist probe with the first TSEQ beyond this edge leaves; returns the TSEQ.
     pub fn persist(&mut self, edge: u64) -> Option<u64> {
-        let tseq = self.cuts.first_beyond(edge)?;
+        let tseq = self.cuts.first_beyond(Edge { bytes: edge, ..Edge::NONE })?;
         self.cuts.on_persist_probe(tseq);
         Some(tseq)
     }
@@ -146,7 +147,7 @@ impl Sacks {
     fn apply(&mut self, now: Instant, facts: &Facts) -> SackTold {
         let hits = translate(facts, &self.cuts, now, &self.flight);
         self.cuts.acknowledge(&hits, &mut |_, _| {});
-        let edge = facts.aws.map(|aws| hits.acked_bytes + u64::from(aws));
+        let edge = facts.aws.map(|aws| hits.acked.bytes + u64::from(aws));
         let newly = hits.newly.iter().cloned().flatten().collect();
         let mut told = SackTold { newly, packets: Vec::new(), edge };
         for on in &hits.paths {
@@ -192,7 +193,7 @@ impl Sacks {
 
     /// User bytes acknowledged in sequence.
     pub fn acked_bytes(&self) -> u64 {
-        self.cuts.acked_bytes()
+        self.cuts.acked().bytes
     }
 
     /// Number of TSEQs in flight.

@@ -92,7 +92,7 @@ pub(crate) fn translate(facts: &Facts, cuts: &Cuts, now: Instant, flight: &impl 
     let in_sequence = first..(facts.cum + 1).max(first);
     let named = std::iter::once(in_sequence).chain(facts.ranges.iter().cloned());
     let newly = merged(named.flat_map(|range| cuts.unacked(range)));
-    let acked_bytes = cuts.get(facts.cum).map_or_else(|| cuts.acked_bytes(), |given| given.end);
+    let acked = cuts.get(facts.cum).map_or_else(|| cuts.acked(), |given| given.end);
     let mut work = Work { facts, cuts, now, flight, newly, paths: BTreeMap::new() };
     for tseq in work.newly.clone().into_iter().flatten() {
         if let Some(given) = cuts.get(tseq) {
@@ -103,7 +103,7 @@ pub(crate) fn translate(facts: &Facts, cuts: &Cuts, now: Instant, flight: &impl 
         work.attribute_late(*tseq);
     }
     Hits {
-        acked_bytes,
+        acked,
         again: facts.dups.clone(),
         paths: work.paths.into_values().filter_map(OnPath::finish).collect(),
         newly: work.newly,

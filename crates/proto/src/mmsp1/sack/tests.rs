@@ -7,6 +7,7 @@ use super::*;
 use crate::collections::range_set::RangeSet;
 use crate::mmsp1::cuts::{CutState, Which};
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
+use crate::mmsp1::window::Edge;
 use crate::stream::priority::ClassFilter;
 
 const AWS: u32 = 5000;
@@ -52,7 +53,7 @@ fn an_old_sack_moves_no_edge_but_counts_ranges_and_duplicates() {
     assert_eq!((old.aws, old.cum, old.dups.as_slice()), (None, first + 3, &[first][..]));
     let hits = apply(&mut cuts, &mut flight, at(51), &old);
     let newly = vec![first + 5..first + 6; 1];
-    assert_eq!((hits.newly.as_slice(), hits.acked_bytes), (newly.as_slice(), 40));
+    assert_eq!((hits.newly.as_slice(), hits.acked.bytes), (newly.as_slice(), 40));
     assert_eq!(only(&hits, 0), (vec![5], vec![], vec![]));
 }
 
@@ -183,7 +184,7 @@ impl Model {
 
     fn send(&mut self, path: u32, blocks: usize) {
         let mut tseqs: Vec<u64> =
-            self.cuts.next(Which::Repeat, ClassFilter::All, u64::MAX).into_iter().collect();
+            self.cuts.next(Which::Repeat, ClassFilter::All, Edge::NONE).into_iter().collect();
         while tseqs.len() < blocks {
             tseqs.push(self.cuts.give(cut(10)));
         }
@@ -238,7 +239,7 @@ impl Model {
             assert!(self.arrived.contains(&tseq) && self.newly.insert(tseq), "{tseq} twice or never");
         }
         if let Some(aws) = facts.aws {
-            let edge = hits.acked_bytes + u64::from(aws);
+            let edge = hits.acked.bytes + u64::from(aws);
             assert!(edge >= self.edge, "a SACK that is not old moves the edge of a constant window right");
             self.edge = edge;
         }
@@ -287,7 +288,7 @@ impl Model {
             }
             self.travelling.clear();
             for which in [Which::Repeat, Which::Unsent] {
-                while let Some(tseq) = self.cuts.next(which, ClassFilter::All, u64::MAX) {
+                while let Some(tseq) = self.cuts.next(which, ClassFilter::All, Edge::NONE) {
                     self.send_these(0, &[tseq]);
                 }
             }
@@ -314,7 +315,7 @@ proptest! {
         }
         model.finish();
         prop_assert_eq!(&model.newly, &model.arrived);
-        prop_assert_eq!(model.cuts.acked_bytes(), 10 * model.arrived.len() as u64);
+        prop_assert_eq!(model.cuts.acked().bytes, 10 * model.arrived.len() as u64);
         // SACKs that arrive now are old.
         while !model.sacks.is_empty() {
             model.take_sack(0);
