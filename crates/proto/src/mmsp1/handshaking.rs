@@ -75,11 +75,12 @@ impl Mmsp1 {
         if self.peer.is_none() {
             self.peer = Some(syn_ack.opening);
             self.tag_changes.push_back(TagChange::PeerKnown { peer: syn_ack.opening.tag });
-        }
-        self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
-        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.place.choose(tuple);
-            path.set_role(engine.manager.role_of(&tuple.local));
+            // spec 3.54: a further SYN-ACK replaces INFO and nothing else.
+            self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
+            if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+                path.place.choose(tuple);
+                path.set_role(engine.manager.role_of(&tuple.local));
+            }
         }
         let named: Vec<IpAddr> = self.places.further_addresses().collect();
         let moved = self.handshake.on_syn_ack(now, tuple, syn_ack.info, &named);

@@ -270,6 +270,38 @@ fn an_rst_ends_the_attempt_over_its_address_only() {
 
 #[test]
 fn each_packet_of_the_handshake_may_be_lost() {
+// spec 3.54
+#[test]
+fn a_further_syn_ack_renews_info_and_leaves_the_addresses_of_the_server() {
+    let mut config = mmsp1();
+    config.set_pairs("full-mesh").unwrap();
+    let mut tester = Tester::client(config);
+    let syn = tester.take();
+    let header = syn.header();
+    let [Block::Syn(asked)] = syn.blocks()[..] else { panic!("{:?}", syn.names()) };
+    tester.told = Some(asked.opening);
+    tester.ports = [header.destination_port, header.source_port];
+    let first = Addresses { ipv4: &[[10, 0, 0, 4]], ..Addresses::default() };
+    let answer = SynAck { opening: tester.peer, addresses: first, info: b"first", unrecognised: None };
+    tester.deliver(|w| answer.encode(w));
+    assert_eq!(tester.take().names(), ["PING"]);
+    for (info, addresses) in [
+        (&b"second"[..], Addresses::default()),
+        (b"third", Addresses { ipv4: &[[10, 0, 0, 5]], ..Addresses::default() }),
+    ] {
+        let renewed = SynAck { addresses, info, ..answer };
+        tester.deliver(|w| renewed.encode(w));
+        let ping = tester.take();
+        let [Block::Ping(Ping { info: told, .. })] = ping.blocks()[..] else { panic!("{:?}", ping.names()) };
+        assert_eq!(told, info);
+    }
+    tester.deliver(|w| Block::Pong.encode(w));
+    tester.run_for(SECOND);
+    let to: std::collections::BTreeSet<String> =
+        tester.take_all().iter().map(|sent| sent.tuple.remote.to_string()).collect();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), ["10.0.0.2:4000", "10.0.0.4:4000"]);
+}
+
     for (side, number) in [(Side::Client, 0), (Side::Client, 1), (Side::Server, 0), (Side::Server, 1)] {
         let link = LinkConfig::new(mbit(20), 10 * MS);
         let config = mmsp1();
