@@ -117,7 +117,12 @@ impl Mmsp1 {
         let server = arrival.packet.payload.get(4..8).and_then(|tag| tag.first_chunk().copied());
         let server = server.map(|tag| Tag(u32::from_be_bytes(tag))).filter(|tag| tag.0 != 0);
         let answer = arrival.packet.header.answer(server.unwrap_or(self.own.tag));
-        match (Response::to(error), server) {
+        let response = Response::to(error);
+        let (Response::Error(code) | Response::Reset(code)) = response else { return };
+        if !self.errors.may_report(now, code) {
+            return;
+        }
+        match (response, server) {
             (Response::Error(code), Some(_)) => {
                 let cause = Cause { code, information: &[] };
                 self.queue_answer(arrival.tuple, answer, |w| {

@@ -329,7 +329,7 @@ fn answers_to_packets_of_no_connection_go_fifty_times_a_second() {
         for _ in 0..500 {
             tester.deliver_from(PEER, header, |w| w.bytes(payload));
             let all = tester.take_all();
-            assert!(all.iter().all(|answer| answer.bytes.len() <= HEADER_LEN + payload.len().max(4)));
+            assert!(all.iter().all(|answer| answer.bytes.len() <= 24));
             sent += all.len();
             tester.now += Duration::from_micros(100);
         }
@@ -344,3 +344,6 @@ fn answers_to_packets_of_no_connection_go_fifty_times_a_second() {
     assert_eq!(answers(&block(5, &[]), header), 0, "nor PONG");
     assert_eq!(answers(&[], header), 0, "nor a packet without blocks");
 }
+    assert_eq!(answers(&block(4, &[]), header), 50, "RST, without INFO");
+    assert_eq!(answers(&block(4, &parameter(0, b"")), header), 50, "RST, with an INFO of another server");
+    assert_eq!(answers(&block(2, &[]), header), 500, "RST to SYN has the limit of SYN-ACK");

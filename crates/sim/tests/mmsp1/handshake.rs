@@ -78,6 +78,23 @@ fn an_expired_info_earns_an_error_and_a_new_one() {
     assert_eq!(tester.take().names(), ["PONG"]);
 }
 
+// spec 3.74
+#[test]
+fn a_new_info_for_an_expired_one_goes_no_more_often_than_syns_are_answered() {
+    let mut tester = Tester::server(mmsp1());
+    let answer = tester.ask();
+    let info = tester.note_syn_ack(&answer);
+    tester.now += 12 * SECOND;
+    let mut names = Vec::new();
+    for _ in 0..1500 {
+        tester.ping(&info);
+        names.extend(tester.take_names());
+    }
+    let count = |name| names.iter().filter(|found| **found == name).count();
+    // 10 for the network, and 1000 for all of them.
+    assert_eq!((count("ERROR"), count("SYN-ACK")), (50, 1010));
+}
+
 #[test]
 fn a_forged_info_earns_rst_and_one_of_another_address_nothing() {
     let mut tester = Tester::server(mmsp1());
@@ -242,34 +259,17 @@ fn a_syn_ack_that_cannot_be_read_does_not_count() {
     let [Block::Rst(block)] = rst.blocks()[..] else { panic!("{:?}", rst.names()) };
     assert!(block.reflected && rst.header().connection == asked.opening.tag);
     assert_eq!(rst.codes(), [4]);
+    // spec 3.74
+    let mut answers = 0;
+    for _ in 0..100 {
+        tester.deliver_from(PEER, answer, |w| w.bytes(&[SynAck::KIND, 0, 0, 4]));
+        answers += tester.take_all().iter().flat_map(Sent::codes).filter(|code| *code == 5).count();
+    }
+    assert_eq!(answers, 10, "a second");
     tester.answer_syn(&syn, PEER);
     assert_eq!(tester.take().names(), ["PING"], "the attempt goes on");
 }
 
-#[test]
-fn an_rst_ends_the_attempt_over_its_address_only() {
-    let mut tester = Tester::client_to(mmsp1(), &[PEER, "10.0.0.3:4000"]);
-    let syn = tester.take();
-    let header = syn.header();
-    let answer = Header {
-        source_port: header.destination_port,
-        destination_port: header.source_port,
-        connection: header.connection,
-    };
-    let rst = |w: &mut manyway_wire::Writer<'_>| {
-        manyway_wire::mmsp1::encode_rst(w, true, std::iter::empty());
-    };
-    tester.deliver_from(PEER, answer, rst);
-    assert_eq!(tester.ended(), None);
-    tester.run_for(SECOND);
-    let next = tester.take_all();
-    assert!(next.iter().all(|sent| sent.tuple.remote.to_string() == "10.0.0.3:4000"), "{next:?}");
-    tester.deliver_from("10.0.0.3:4000", answer, rst);
-    assert!(matches!(tester.ended(), Some(ConnectionError::AbortedByPeer { .. })), "{:?}", tester.ended());
-}
-
-#[test]
-fn each_packet_of_the_handshake_may_be_lost() {
 // spec 3.54
 #[test]
 fn a_further_syn_ack_renews_info_and_leaves_the_addresses_of_the_server() {
@@ -302,6 +302,30 @@ fn a_further_syn_ack_renews_info_and_leaves_the_addresses_of_the_server() {
     assert_eq!(to.into_iter().collect::<Vec<_>>(), ["10.0.0.2:4000", "10.0.0.4:4000"]);
 }
 
+#[test]
+fn an_rst_ends_the_attempt_over_its_address_only() {
+    let mut tester = Tester::client_to(mmsp1(), &[PEER, "10.0.0.3:4000"]);
+    let syn = tester.take();
+    let header = syn.header();
+    let answer = Header {
+        source_port: header.destination_port,
+        destination_port: header.source_port,
+        connection: header.connection,
+    };
+    let rst = |w: &mut manyway_wire::Writer<'_>| {
+        manyway_wire::mmsp1::encode_rst(w, true, std::iter::empty());
+    };
+    tester.deliver_from(PEER, answer, rst);
+    assert_eq!(tester.ended(), None);
+    tester.run_for(SECOND);
+    let next = tester.take_all();
+    assert!(next.iter().all(|sent| sent.tuple.remote.to_string() == "10.0.0.3:4000"), "{next:?}");
+    tester.deliver_from("10.0.0.3:4000", answer, rst);
+    assert!(matches!(tester.ended(), Some(ConnectionError::AbortedByPeer { .. })), "{:?}", tester.ended());
+}
+
+#[test]
+fn each_packet_of_the_handshake_may_be_lost() {
     for (side, number) in [(Side::Client, 0), (Side::Client, 1), (Side::Server, 0), (Side::Server, 1)] {
         let link = LinkConfig::new(mbit(20), 10 * MS);
         let config = mmsp1();

@@ -248,10 +248,7 @@ impl Endpoint {
             Ok((_, None)) if mmsp1.tombstones.get(now, header.connection).is_some() => {}
             Ok((info, None)) if own.is_none() && !mmsp1.served.takes(&client_of(&info)) => {
                 tracing::debug!(from = %tuple.remote, "too many connections of MMSP/1");
-                let cause =
-                    Cause { code: ErrorCode::UNRECOGNISED_ERROR, information: b"too many connections" };
-                let answer = answers::reflected_rst(header, Some(cause));
-                self.answer_unmatched(now, tuple, answer);
+                self.reset_ping(now, tuple, header, ErrorCode::UNRECOGNISED_ERROR);
             }
             Ok((info, None)) => {
                 self.begin_serving(now, tuple, own, &info);
@@ -267,7 +264,9 @@ impl Endpoint {
                 let cause = Cause { code: ErrorCode::STALE_INFO, information };
                 let report = answers::error(header.answer(info.client.tag), cause);
                 self.answer_unmatched(now, tuple, report);
-                if let Some(mmsp1) = &mut self.mmsp1 {
+                // spec 3.74: it costs as much as the SYN-ACK that answers a SYN.
+                let may_renew = self.admission.may_answer(now, Answer::Info(Prefix::of(tuple.remote)));
+                if let Some(mmsp1) = self.mmsp1.as_mut().filter(|_| may_renew) {
                     let renewed = mmsp1.renewed(now, header, &info);
                     self.push_answer(tuple, renewed);
                 }
