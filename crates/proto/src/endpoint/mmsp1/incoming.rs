@@ -198,14 +198,12 @@ impl Endpoint {
         if self.config.mmsp1.is_some() && !self.mmsp1_takes(&tuple) {
             return;
         }
+        // A packet whose blocks are all skipped is not empty.
+        if RawBlocks::new(packet.payload).next().is_none_or(|block| block.is_err()) {
+            return;
+        }
         let answer = match first {
-            Some(
-                Ok(Block::Error(_) | Block::Pong | Block::SynAck(_)) | Err(DecodeError::BlockLength { .. }),
-            ) => {
-                return;
-            }
-            // A packet whose blocks are all skipped is not empty.
-            None if packet.payload.is_empty() => return,
+            Some(Ok(Block::Error(_) | Block::Pong | Block::SynAck(_))) => return,
             Some(Ok(Block::FinAck)) => answers::fin_done(header.answer(header.connection), true),
             _ if is_quiet(packet) => return,
             _ if has_ping(packet) => {
