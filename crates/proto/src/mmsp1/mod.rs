@@ -98,6 +98,8 @@ struct Counts {
     established: bool,
     /// Whether the application was told the end.
     reported: bool,
+    /// Packets with a wrong checksum.
+    damaged: u64,
 }
 
 /// A change of the tags under which packets reach a connection.
@@ -139,9 +141,14 @@ impl Mmsp1 {
         self.counts.established
     }
 
-    /// Damaged packets belong to no connection.
+    /// A packet under the tag of this end came with a wrong checksum.
+    pub(crate) fn on_damaged(&mut self) {
+        self.counts.damaged += 1;
+    }
+
+    /// Packets with a wrong checksum.
     pub(crate) fn packets_refused(&self) -> u64 {
-        0
+        self.counts.damaged
     }
 
     /// There are no keys.

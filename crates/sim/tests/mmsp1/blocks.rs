@@ -222,6 +222,8 @@ fn packets_with_a_wrong_checksum_or_impossible_ports_are_dropped() {
         bad[at] ^= 0x10;
         tester.deliver_bytes(PEER, bad);
     }
+    let refused = tester.connection().statistics().packets_refused;
+    assert_eq!(refused, good.len() as u64 - 4, "all are counted but those whose tag was damaged");
     for ports in [[0, 5001], [2000, 0], [16_384, 5001], [2000, 16_384], [65_535, 65_535]] {
         let header = Header { source_port: ports[0], destination_port: ports[1], ..tester.header() };
         let mut bytes = good.clone();

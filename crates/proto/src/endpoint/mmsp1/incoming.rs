@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use manyway_wire::DecodeError;
 use manyway_wire::frame::RawBlocks;
-use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Header, Info, Packet, Ping, Response, Syn, SynAck, Tag};
+use manyway_wire::mmsp1::{
+    Block, Cause, ErrorCode, Header, Info, Packet, PacketError, Ping, Response, Syn, SynAck, Tag,
+};
 
 use super::answers::{self, Asked};
 use super::info::InfoError;
@@ -24,7 +26,7 @@ impl Endpoint {
         }
         let packet = match Packet::decode(datagram) {
             Ok(packet) => packet,
-            Err(error) => return tracing::debug!(from = %tuple.remote, %error, "no packet of MMSP/1"),
+            Err(error) => return self.note_damaged(tuple, datagram, &error),
         };
         let size = datagram.len();
         let rng = &mut self.rng;
@@ -36,6 +38,18 @@ impl Endpoint {
             return self.handle_known(now, handle, tuple, &packet, size);
         }
         self.handle_unmatched(now, tuple, &packet, size);
+    }
+
+    /// A datagram that is no packet is dropped; a wrong checksum counts for the connection whose tag stands there.
+    fn note_damaged(&mut self, tuple: FourTuple, datagram: &[u8], error: &PacketError) {
+        tracing::debug!(from = %tuple.remote, %error, "no packet of MMSP/1");
+        if matches!(error, PacketError::Checksum { .. })
+            && let Ok((header, _)) = Header::decode(datagram)
+            && let Some(handle) = self.mmsp1_connection(tuple, header.connection)
+            && let Some(connection) = self.slots.get_mut(handle)
+        {
+            connection.on_damaged();
+        }
     }
 
     /// The connection with this tag of its own, if it may hear the sender.
