@@ -279,8 +279,7 @@ impl Mmsp1 {
         let Response::Error(code) = Response::to(error) else { return };
         match (code, error) {
             (ErrorCode::NO_INFO, _) => self.errors.note(now, code, &[]),
-            (ErrorCode::UNRESOLVED_ADDRESS, DecodeError::OutOfRange { value, .. }) => {
-                let family = u16::try_from(*value).unwrap_or_default();
+            (_, DecodeError::AddressFamily { family, .. }) => {
                 self.errors.note(now, code, &family.to_be_bytes());
             }
             _ => self.errors.note(now, code, &[kind]),

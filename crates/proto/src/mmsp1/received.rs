@@ -13,8 +13,6 @@ use crate::collections::range_set::RangeSet;
 
 /// How far a block may lie beyond the last one in sequence: offsets in SACK have 16 bits.
 const FARTHEST: u64 = 65_535;
-/// Ranges in a SACK. Between paths of different delay there are hundreds of gaps, and a SACK for each datagram.
-const MOST_RANGES: usize = 48;
 /// The newest arrivals whose ranges a SACK names in any case, so that the loss of some SACKs hides nothing from the peer.
 const MOST_RECENT: usize = 32;
 
@@ -181,7 +179,7 @@ impl Received {
         let cum = self.cum;
         let offset = |tseq: u64| u16::try_from(tseq.saturating_sub(cum)).unwrap_or(u16::MAX);
         let room = w.remaining().saturating_sub(SACK_FIXED) / ENTRY;
-        let reported = self.reported(room.min(MOST_RANGES));
+        let reported = self.reported(room.min(Sack::MAX_RANGES));
         let inclusive =
             |range: &Range<u64>| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) };
         let ranges = reported.iter().map(inclusive);
