@@ -10,8 +10,8 @@ use manyway_wire::{PathId, StreamId};
 
 use crate::Instant;
 use crate::mmsp1::fuzzing::{
-    Cut, CutState, Cuts, Edge, Facts, Flight, InFlight, Which, check, check_fin, expand_tseq, translate,
-    tseq_of,
+    CheckedSack, Cut, CutState, Cuts, Edge, Flight, InFlight, Which, check, check_fin, expand_tseq,
+    translate, tseq_of,
 };
 use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
@@ -134,23 +134,23 @@ impl Sacks {
 
     /// Takes a SACK. `None` if it names a TSEQ that was never sent; then nothing has changed.
     pub fn take(&mut self, now: Instant, sack: &Sack<'_>) -> Option<SackTold> {
-        let facts = check(sack, &self.cuts).ok()?;
-        Some(self.apply(now, &facts))
+        let checked = check(sack, &self.cuts).ok()?;
+        Some(self.apply(now, &checked))
     }
 
     /// Takes a FIN. `None` if it names a TSEQ that was never sent; then nothing has changed.
     pub fn take_fin(&mut self, now: Instant, fin: &Fin) -> Option<SackTold> {
-        let facts = check_fin(fin, &self.cuts).ok()?;
-        Some(self.apply(now, &facts))
+        let checked = check_fin(fin, &self.cuts).ok()?;
+        Some(self.apply(now, &checked))
     }
 
-    fn apply(&mut self, now: Instant, facts: &Facts) -> SackTold {
-        let hits = translate(facts, &self.cuts, now, &self.flight);
-        self.cuts.acknowledge(&hits, &mut |_, _| {});
-        let edge = facts.aws.map(|aws| hits.acked.bytes + u64::from(aws));
-        let newly = hits.newly.iter().cloned().flatten().collect();
+    fn apply(&mut self, now: Instant, checked: &CheckedSack) -> SackTold {
+        let acknowledged = translate(checked, &self.cuts, now, &self.flight);
+        self.cuts.acknowledge(&acknowledged, &mut |_, _| {});
+        let edge = checked.aws.map(|aws| acknowledged.acked.bytes + u64::from(aws));
+        let newly = acknowledged.newly.iter().cloned().flatten().collect();
         let mut told = SackTold { newly, packets: Vec::new(), edge };
-        for on in &hits.paths {
+        for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 self.flight.packets.remove(&(on.path, *number));
                 told.packets.push((on.path, *number));

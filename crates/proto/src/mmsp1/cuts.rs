@@ -12,7 +12,7 @@ use manyway_wire::mmsp1::{Fragment, Sseq, Tseq};
 use manyway_wire::{PathId, StreamId};
 use smallvec::SmallVec;
 
-use super::hits::Hits;
+use super::acknowledged::Acknowledged;
 use super::tseq;
 use super::window::{Edge, Load};
 use crate::collections::range_set::RangeSet;
@@ -20,7 +20,7 @@ use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
 use crate::{Instant, MessageToken};
 
-/// Most TSEQs given beyond the last one that was acknowledged in sequence (spec 3.43): the reach of a SACK's offsets.
+/// Most TSEQs given beyond the last one that was acknowledged in sequence (spec 3.31): the reach of a SACK's offsets.
 const MOST_GIVEN: u64 = 65_535;
 /// Carriers kept of a TSEQ: the newest ones.
 const MOST_CARRIERS: usize = 4;
@@ -278,8 +278,8 @@ impl Cuts {
     }
 
     /// Carries out what a SACK has told: `sink` gets each newly acknowledged cut.
-    pub(crate) fn acknowledge(&mut self, hits: &Hits, sink: &mut dyn FnMut(u64, &Cut)) {
-        for on_path in &hits.paths {
+    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, sink: &mut dyn FnMut(u64, &Cut)) {
+        for on_path in &acknowledged.paths {
             let settled = self.settled.entry(on_path.path).or_default();
             on_path.timed.iter().chain(on_path.untimed.iter()).for_each(|range| {
                 settled.insert(range);
@@ -293,10 +293,10 @@ impl Cuts {
                 settled.insert(0..next);
             }
         }
-        for tseq in hits.newly.iter().cloned().flatten() {
+        for tseq in acknowledged.newly.iter().cloned().flatten() {
             self.acknowledge_one(tseq, sink);
         }
-        hits.again.iter().for_each(|tseq| self.note_again(*tseq));
+        acknowledged.again.iter().for_each(|tseq| self.note_again(*tseq));
         while let Some(given) = self.ring.front().filter(|given| given.state == CutState::Acked) {
             self.acked_load = given.end;
             self.ring.pop_front();

@@ -10,6 +10,7 @@
 //! decides when a SACK is due. [`window`] limits what is sent and kept. [`streams`] holds all streams of a connection. [`handshake`] and [`closing`] are the
 //! machines of the connection, run by a [`table`].
 
+mod acknowledged;
 mod carry_out;
 mod closing;
 mod cuts;
@@ -21,14 +22,13 @@ mod errors;
 pub(crate) mod fuzzing;
 mod handshake;
 mod handshaking;
-mod hits;
 mod input;
 mod monitor;
 mod named;
 mod ordering;
 mod outbox;
 mod output;
-mod places;
+mod peer_addresses;
 mod reassembly;
 mod received;
 mod sack;
@@ -61,7 +61,7 @@ use closing::Closing;
 use errors::Errors;
 use handshake::{Handshake, HandshakeState};
 use monitor::Monitor;
-use places::Places;
+use peer_addresses::PeerAddresses;
 use sack_policy::SackPolicy;
 use streams::Streams;
 
@@ -83,7 +83,7 @@ pub(crate) struct Mmsp1 {
     pub(crate) streams: Streams,
     sacks: SackPolicy,
     monitor: Monitor,
-    places: Places,
+    peer_addresses: PeerAddresses,
     errors: Errors,
     /// Packets that answer others, and go between exactly these addresses.
     answers: VecDeque<(FourTuple, Vec<u8>)>,
@@ -240,7 +240,7 @@ impl Mmsp1 {
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.streams.shrink_to_fit();
-        self.places.shrink_to_fit();
+        self.peer_addresses.shrink_to_fit();
         self.errors.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.tag_changes.shrink_to_fit();

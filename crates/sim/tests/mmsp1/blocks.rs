@@ -258,7 +258,7 @@ fn packets_with_another_tag_or_from_another_address_do_not_count() {
 
 // spec 3.7
 #[test]
-fn a_packet_in_which_a_block_has_company_that_must_travel_alone_is_dropped() {
+fn a_packet_in_which_a_block_is_bundled_that_travels_alone_is_dropped() {
     let mut tester = Tester::accepted();
     let ack = tester.told.unwrap().tseq.minus(1);
     let alone: [(&str, Vec<u8>); 6] = [
@@ -275,8 +275,8 @@ fn a_packet_in_which_a_block_has_company_that_must_travel_alone_is_dropped() {
         ),
     ];
     for (name, bytes) in alone {
-        for company in [data(&tester, 0), block(0x80, b"unknown"), block(5, b"")] {
-            for payload in [[bytes.clone(), company.clone()].concat(), [company, bytes.clone()].concat()] {
+        for other in [data(&tester, 0), block(0x80, b"unknown"), block(5, b"")] {
+            for payload in [[bytes.clone(), other.clone()].concat(), [other, bytes.clone()].concat()] {
                 tester.send_raw(&payload);
                 assert_eq!((tester.take_names(), tester.ended()), (vec![], None), "{name}");
             }

@@ -13,9 +13,9 @@ fn given(count: usize) -> (Cuts, FakeFlight, Vec<u64>) {
 
 fn sack(cuts: &mut Cuts, flight: &mut FakeFlight, cum: u64, ranges: &[(u64, u64)]) {
     let bytes = SackBytes::new(cum, 1000, ranges, &[]);
-    let hits = translate(&check(&bytes.sack(), cuts).unwrap(), cuts, at(50), flight);
-    cuts.acknowledge(&hits, &mut |_, _| {});
-    flight.apply(cuts, &hits);
+    let acknowledged = translate(&check(&bytes.sack(), cuts).unwrap(), cuts, at(50), flight);
+    cuts.acknowledge(&acknowledged, &mut |_, _| {});
+    flight.apply(cuts, &acknowledged);
 }
 
 // spec 3.43

@@ -108,7 +108,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Stops the receiving half: received and future data is dropped. The peer is not told, because MMSP/1 has no word
+    /// Stops the receiving half: received and future data is dropped. The peer is not told, because MMSP/1 has no block
     /// for it.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use manyway_wire::{StreamId, Writer};
 
 use super::{Arrivals, Stream, Streams};
 use crate::StreamEvent;
-use crate::mmsp1::hits::Hits;
+use crate::mmsp1::acknowledged::Acknowledged;
 use crate::mmsp1::reassembly::{Broken, Piece, Whole};
 use crate::mmsp1::received::Taken;
 use crate::mmsp1::window::{Freed, Load};
@@ -158,13 +158,13 @@ impl Streams {
     }
 
     /// Takes the translated SACK. The edge moves to the right only.
-    pub(crate) fn acknowledge(&mut self, hits: &Hits, aws: Option<u32>) {
+    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, aws: Option<u32>) {
         if let Some(aws) = aws {
-            self.edge.raise(hits.acked, aws);
+            self.edge.raise(acknowledged.acked, aws);
         }
         let mut changed: Vec<StreamId> = Vec::new();
         let Self { cuts, streams, statistics, events, .. } = self;
-        cuts.acknowledge(hits, &mut |_, cut| {
+        cuts.acknowledge(acknowledged, &mut |_, cut| {
             statistics.delivered += u64::from(cut.message.is_some());
             let Some(stream) = streams.get_mut(&cut.stream) else { return };
             let sseq = (!cut.unordered).then_some(cut.sseq);

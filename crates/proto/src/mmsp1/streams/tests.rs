@@ -94,10 +94,10 @@ impl Pair {
     fn take_sack(&mut self, to: usize, sack: &Sack<'_>) {
         let now = at(self.millis);
         let End { streams, flight, .. } = &mut self.ends[to];
-        let facts = check(sack, streams.cuts()).unwrap();
-        let hits = translate(&facts, streams.cuts(), now, flight);
-        streams.acknowledge(&hits, facts.aws);
-        for on in &hits.paths {
+        let checked = check(sack, streams.cuts()).unwrap();
+        let acknowledged = translate(&checked, streams.cuts(), now, flight);
+        streams.acknowledge(&acknowledged, checked.aws);
+        for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 flight.remove(on.path, *number);
             }

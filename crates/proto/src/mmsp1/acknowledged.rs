@@ -22,7 +22,7 @@ pub(crate) struct OnPath {
 
 /// The result of the translation.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Hits {
+pub(crate) struct Acknowledged {
     /// Each packet at most once.
     pub(crate) paths: SmallVec<[OnPath; 4]>,
     /// TSEQs that no earlier SACK has named, ascending.
