@@ -7,8 +7,8 @@
 //! Sending: [`outbox`] has what an application wrote to a stream, [`cuts`] what was given a TSEQ, and [`sack`]
 //! translates acknowledgements of TSEQs to the packets of the engine. Receiving: [`received`] knows which TSEQs have
 //! arrived, [`reassembly`] joins fragments, [`ordering`] puts the messages of a stream in order, and [`sack_policy`]
-//! decides when a SACK is due. [`window`] limits what is sent and kept. [`streams`] holds all streams of a connection. [`handshake`] and [`closing`] are the
-//! machines of the connection, run by a [`table`].
+//! decides when a SACK is due. [`window`] limits what is sent and kept. [`streams`] holds all streams of a connection.
+//! [`handshake`] and [`closing`] are the machines of the connection, run by a [`table`].
 
 mod acknowledged;
 mod carry_out;
