@@ -456,7 +456,8 @@ class Transfers(Pair):
             self.assertEqual(self.accepted().received.byte_streams, 3)
 
     def test_a_byte_stream_with_another_length_or_without_end_is_no_success(self):
-        for end in (struct.pack(">QQ", 0, 4), struct.pack(">QQ", 5, 3), b"short", None):
+        abandoned = golden("data_end")[16:]
+        for end in (struct.pack(">QQ", 0, 4), abandoned, b"short", None):
             self.pair({"expect": 1})
             self.net.run(1.0)
             connection = self.application.connection
@@ -467,6 +468,8 @@ class Transfers(Pair):
             connection.close(self.net.now)
             self.finish()
             self.assertEqual(len(self.accepted().faults), 1, end)
+            if end == abandoned:
+                self.assertIn("with code 7 (3 of 100)", self.accepted().faults[0])
 
 
 class Closes(Pair):
@@ -912,6 +915,28 @@ class Halves(unittest.TestCase):
         self.assertTrue(sender.on_ack(2, 4000, [], 0.1))
         self.assertEqual((sender.edge, sender.idle()), (7000, True))
         self.assertFalse(sender.on_ack(3, 4000, [], 0.1))
+
+    def test_small_blocks_meet_the_edge_of_memory(self):
+        sender = Sender(Side(1, 1000, 1, 1, 0), Side(2, 1340, 1, 1, 0))
+        path = Path(0, CLIENT, SERVER, 0.0)
+        for _ in range(30):
+            sender.push(Message(0, 0, True, b"sixsix"))
+
+        def send() -> int:
+            count = 0
+            while sent := sender.peek():
+                sender.transmitted(sent, path, 0.0)
+                sender.in_flight(sent, 0.0)
+                count += 1
+            return count
+
+        self.assertEqual(send(), 20)
+        self.assertTrue(sender.on_ack(9, 1004, [], 0.1))
+        self.assertEqual(send(), 4)
+        self.assertTrue(sender.on_ack(23, 0, [], 0.1))
+        self.assertEqual((send(), sender.is_blocked()), (0, True))
+        self.assertTrue(sender.on_ack(23, 67, [], 0.1))
+        self.assertEqual(send(), 1)
 
     def test_contradictions_are_seen_in_any_order(self):
         with self.assertRaises(Violation):

@@ -213,7 +213,8 @@ class Application:
         length = self.lengths.pop(stream)
         code, total = struct.unpack(">QQ", message.data) if len(message.data) == 16 else (None, None)
         if code != 0 or total != length:  # 3.93
-            self.faults.append(f"the byte stream on stream {stream} was abandoned (code {code}, {length} of {total})")
+            reason = f"with code {code - 1}" if code else "without a code"  # 3.92: codes of applications begin with 0
+            self.faults.append(f"the byte stream on stream {stream} was abandoned {reason} ({length} of {total})")
 
     def feed_opener(self, message: Message) -> None:
         if self.opener and message.stream == 0:

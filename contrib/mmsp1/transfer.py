@@ -27,6 +27,7 @@ from .wire import (
 
 MIN_PTO, SACK_DELAY, FIRST_WAIT, ATTEMPTS, MAX_PATHS = 0.1, 0.02, 1.0, 6, 32
 FRAGMENT = MAX_PACKET - HEADER.size - 16  # bytes of user data in a packet with nothing else (3.8b)
+BLOCK_MEMORY = 128  # what a block takes beside its user data (3.43)
 
 
 def unwrap(value: int, near: int, bits: int = 32) -> int:
@@ -110,7 +111,7 @@ class Sender:
         self.first = self.next_tseq = own.tseq
         self.acked = self.highest_sent = own.tseq - 1
         self.acked_bytes = self.cut_bytes = self.waiting_bytes = 0
-        self.edge, self.largest_message = peer.aws, peer.aws // 2  # 3.43, 3.48
+        self.edge, self.memory_edge, self.largest_message = peer.aws, 2 * peer.aws, peer.aws // 2  # 3.43, 3.48
         self.queue: deque[Message] = deque()
         self.cut: deque[Sent] = deque()  # have a TSEQ and wait for their first transmission
         self.blocks: dict[int, Sent] = {}
@@ -167,14 +168,21 @@ class Sender:
         if self.again:
             return self.blocks[min(self.again)]
         if (self.cut or self.cut_next()) and self.cut[0].tseq - self.acked <= 65535:
-            return self.cut[0] if self.cut[0].end <= self.edge else None
+            return self.cut[0] if self.may_go(self.cut[0]) else None
         return None
+
+    def memory(self, tseq: int, end: int) -> int:
+        """The memory of all blocks up to this one (3.43, point 5)."""
+        return end + BLOCK_MEMORY * (tseq - self.first + 1)
+
+    def may_go(self, sent: Sent) -> bool:
+        return sent.end <= self.edge and self.memory(sent.tseq, sent.end) <= self.memory_edge
 
     def is_blocked(self) -> bool:
         """The edge alone keeps a block back, and nothing is in flight (3.47)."""
         if any(not sent.acked and sent is not self.persist for sent in self.blocks.values()):
             return False
-        return self.persist is not None or bool((self.cut or self.cut_next()) and self.cut[0].end > self.edge)
+        return self.persist is not None or bool((self.cut or self.cut_next()) and not self.may_go(self.cut[0]))
 
     def transmitted(self, sent: Sent, path: Path, now: float) -> None:
         if self.cut and sent is self.cut[0]:
@@ -225,9 +233,12 @@ class Sender:
                     sent.acked = True
                     self.again.discard(tseq)
                     newly.append(sent)
-        if aws is not None and ack >= self.acked and self.acked_bytes + aws > self.edge:  # an old one has no AWS (3.44)
-            self.edge = self.acked_bytes + aws
-            self.end_persist()
+        if aws is not None and ack >= self.acked:  # an old one has no AWS (3.44)
+            before = self.edge, self.memory_edge
+            self.edge = max(self.edge, self.acked_bytes + aws)
+            self.memory_edge = max(self.memory_edge, self.memory(ack, self.acked_bytes) + 2 * aws)
+            if (self.edge, self.memory_edge) != before:
+                self.end_persist()
         self.acked = max(self.acked, ack)
         self.settle(newly, now)
         return True

@@ -29,6 +29,11 @@ MMSP1 = {
         "mmsp1.data.tseq": ["0"],
         "mmsp1.data.data": ["77:78:7a:0a"],
     },
+    "data_end": {
+        "mmsp1.data.protocol": ["0x4d570002"],
+        "mmsp1.bytes_end.code": ["8"],
+        "mmsp1.bytes_end.total": ["100"],
+    },
     "sack": {
         "mmsp1.ack": ["1000"],
         "mmsp1.aws": ["65536"],

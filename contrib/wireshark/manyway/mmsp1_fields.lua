@@ -48,7 +48,7 @@ local f = {
     is_unordered = ProtoField.bool("mmsp1.data.flags.u", "U: unordered", 8, nil, 0x04),
     first_sent = ProtoField.framenum("mmsp1.data.first_sent", "Sent before in frame", base.NONE,
         frametype.RETRANS_PREV),
-    end_code = ProtoField.uint64("mmsp1.bytes_end.code", "Code (0: the byte stream is complete)"),
+    end_code = ProtoField.uint64("mmsp1.bytes_end.code", "Code of the application plus one (0: the byte stream is complete)"),
     end_total = ProtoField.uint64("mmsp1.bytes_end.total", "Bytes in all"),
 
     ack = ProtoField.uint32("mmsp1.ack", "Ack TSEQ"),

@@ -175,8 +175,8 @@ mod tests {
         damaged[15] ^= 1;
         let fault = clear_packet(&damaged).unwrap().fault;
         assert!(matches!(fault, Some(PacketError::Checksum { .. })));
-        let company = packet_of(&[7, 0, 0, 4, 5, 0, 0, 4]);
-        let packet = clear_packet(&company).unwrap();
-        assert_eq!((packet.fault, packet.blocks().count()), (Some(PacketError::Company { kind: 7 }), 2));
+        let bundled = packet_of(&[7, 0, 0, 4, 5, 0, 0, 4]);
+        let packet = clear_packet(&bundled).unwrap();
+        assert_eq!((packet.fault, packet.blocks().count()), (Some(PacketError::Bundled { kind: 7 }), 2));
     }
 }

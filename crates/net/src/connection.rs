@@ -128,7 +128,8 @@ impl Connection {
 
     /// Closes: written data still arrives, then the peer learns `code` and `reason`, at most 512 bytes of it. Waits for
     /// that, a minute at most. Cancelling the wait does not cancel the close. From now on streams accept no data;
-    /// unfinished ones end without a final size.
+    /// unfinished ones end without a final size. What the peer has not acknowledged by then is lost, also where the
+    /// result is [`ConnectionError::Closed`]: [`unacknowledged_at_end`](Self::unacknowledged_at_end) tells how much.
     pub async fn close(&self, code: u64, reason: &str) -> ConnectionError {
         self.link.send(Command::Close { handle: self.link.handle(), code, reason: reason.to_owned() });
         self.closed().await

@@ -95,6 +95,13 @@ pub enum DecodeError {
         /// The value as written.
         value: u64,
     },
+    /// An address of a family other than IPv4 and IPv6.
+    AddressFamily {
+        /// Where the family stands.
+        offset: usize,
+        /// The family as written.
+        family: u16,
+    },
     /// A first byte with which no packet of this protocol begins.
     FirstByte {
         /// The byte.
@@ -139,6 +146,9 @@ impl fmt::Display for DecodeError {
             }
             Self::OutOfRange { part, offset, field, value } => {
                 write!(f, "{part} has {field} = {value} at byte {offset}, which is out of range")
+            }
+            Self::AddressFamily { offset, family } => {
+                write!(f, "an address of the unknown family {family} at byte {offset}")
             }
             Self::FirstByte { first } => write!(f, "no packet begins with {first:#04x}"),
             Self::UnknownParameter { kind, offset } => {

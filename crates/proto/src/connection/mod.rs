@@ -218,6 +218,13 @@ impl Connection {
         self.mmsp1().is_none_or(|(_, mmsp1)| mmsp1.on_peer_syn(now, tuple, syn))
     }
 
+    /// A packet of MMSP/1 under a tag of this connection came with a wrong checksum.
+    pub(crate) fn on_damaged(&mut self) {
+        if let Some((_, mmsp1)) = self.mmsp1() {
+            mmsp1.on_damaged();
+        }
+    }
+
     /// The part of a connection over MMSP/1 that its endpoint asks.
     pub(crate) fn as_mmsp1(&self) -> Option<&Mmsp1> {
         match &self.wire {

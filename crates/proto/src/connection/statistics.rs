@@ -32,8 +32,8 @@ pub struct ConnectionStatistics {
     pub most_ahead_of_gaps: ByteCount,
     /// What was last measured and done for target rates; `None` without one, or before the end of its first interval.
     pub target: Option<TargetReport>,
-    /// Packets that could not be decrypted: damaged, forged, repeated or late. 0 over MMSP/1, whose damaged packets belong
-    /// to no connection.
+    /// Packets that could not be decrypted: damaged, forged, repeated or late. Over MMSP/1, packets under the tag of
+    /// this end whose checksum was wrong; those whose tag was damaged belong to no connection.
     pub packets_refused: u64,
     /// Number of key updates. 0 over MMSP/1.
     pub key_updates: u64,

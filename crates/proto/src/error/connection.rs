@@ -33,7 +33,7 @@ pub enum ConnectionError {
         by: ClosedBy,
         /// The application's code.
         code: u64,
-        /// The application's text, at most 512 bytes.
+        /// The application's text, at most 512 bytes on the wire. In that of the peer, control characters are replaced.
         reason: String,
     },
     /// The peer violated the protocol.
@@ -42,7 +42,7 @@ pub enum ConnectionError {
     AbortedByPeer {
         /// An [error code](crate::Violation::code) of the protocol, or 0x1000 plus the application's.
         code: u64,
-        /// Text for users, at most 512 bytes.
+        /// Text for users, at most 512 bytes on the wire, in which control characters are replaced.
         reason: String,
     },
     /// The peer has lost the state of the connection.
@@ -111,6 +111,14 @@ impl fmt::Display for ConnectionError {
 
 impl std::error::Error for ConnectionError {}
 
+/// The text of a peer as one line for users: what is not UTF-8 and what would control a terminal is replaced.
+pub(crate) fn text_of_peer(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars()
+        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +136,13 @@ mod tests {
         assert_eq!(aborted(0x1002), "closed by the peer with code 0x1002: interrupted");
         let silent = ConnectionError::Closed { by: ClosedBy::Peer, code: 0, reason: String::new() };
         assert_eq!(silent.to_string(), "closed by the peer");
+    }
+
+    #[test]
+    fn the_text_of_a_peer_controls_no_terminal() {
+        assert_eq!(
+            text_of_peer(b"\x1b[2Jgone\r\n\xffgr\xc3\xbcn"),
+            "\u{fffd}[2Jgone\u{fffd}\u{fffd}\u{fffd}grün"
+        );
     }
 }

@@ -5,6 +5,7 @@ mod connection;
 mod misuse;
 mod violation;
 
+pub(crate) use connection::text_of_peer;
 pub use connection::{ClosedBy, ConnectionError, Undelivered};
 pub use misuse::Misuse;
 pub use violation::Violation;

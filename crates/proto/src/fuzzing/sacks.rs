@@ -10,7 +10,8 @@ use manyway_wire::{PathId, StreamId};
 
 use crate::Instant;
 use crate::mmsp1::fuzzing::{
-    Cut, CutState, Cuts, Facts, Flight, InFlight, Which, check, check_fin, expand_tseq, translate, tseq_of,
+    CheckedSack, Cut, CutState, Cuts, Edge, Flight, InFlight, Which, check, check_fin, expand_tseq,
+    translate, tseq_of,
 };
 use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
@@ -78,7 +79,7 @@ impl Sacks {
 
     /// The lowest TSEQ that waits to be sent again, or to be sent at all.
     pub fn waiting(&self) -> Option<u64> {
-        let next = |which| self.cuts.next(which, ClassFilter::All, u64::MAX);
+        let next = |which| self.cuts.next(which, ClassFilter::All, Edge::NONE);
         next(Which::Repeat).or_else(|| next(Which::Unsent))
     }
 
@@ -126,30 +127,30 @@ impl Sacks {
 
     /// A persist probe with the first TSEQ beyond this edge leaves; returns the TSEQ.
     pub fn persist(&mut self, edge: u64) -> Option<u64> {
-        let tseq = self.cuts.first_beyond(edge)?;
+        let tseq = self.cuts.first_beyond(Edge { bytes: edge, ..Edge::NONE })?;
         self.cuts.on_persist_probe(tseq);
         Some(tseq)
     }
 
     /// Takes a SACK. `None` if it names a TSEQ that was never sent; then nothing has changed.
     pub fn take(&mut self, now: Instant, sack: &Sack<'_>) -> Option<SackTold> {
-        let facts = check(sack, &self.cuts).ok()?;
-        Some(self.apply(now, &facts))
+        let checked = check(sack, &self.cuts).ok()?;
+        Some(self.apply(now, &checked))
     }
 
     /// Takes a FIN. `None` if it names a TSEQ that was never sent; then nothing has changed.
     pub fn take_fin(&mut self, now: Instant, fin: &Fin) -> Option<SackTold> {
-        let facts = check_fin(fin, &self.cuts).ok()?;
-        Some(self.apply(now, &facts))
+        let checked = check_fin(fin, &self.cuts).ok()?;
+        Some(self.apply(now, &checked))
     }
 
-    fn apply(&mut self, now: Instant, facts: &Facts) -> SackTold {
-        let hits = translate(facts, &self.cuts, now, &self.flight);
-        self.cuts.acknowledge(&hits, &mut |_, _| {});
-        let edge = facts.aws.map(|aws| hits.acked_bytes + u64::from(aws));
-        let newly = hits.newly.iter().cloned().flatten().collect();
+    fn apply(&mut self, now: Instant, checked: &CheckedSack) -> SackTold {
+        let acknowledged = translate(checked, &self.cuts, now, &self.flight);
+        self.cuts.acknowledge(&acknowledged, &mut |_, _| {});
+        let edge = checked.aws.map(|aws| acknowledged.acked.bytes + u64::from(aws));
+        let newly = acknowledged.newly.iter().cloned().flatten().collect();
         let mut told = SackTold { newly, packets: Vec::new(), edge };
-        for on in &hits.paths {
+        for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 self.flight.packets.remove(&(on.path, *number));
                 told.packets.push((on.path, *number));
@@ -192,7 +193,7 @@ impl Sacks {
 
     /// User bytes acknowledged in sequence.
     pub fn acked_bytes(&self) -> u64 {
-        self.cuts.acked_bytes()
+        self.cuts.acked().bytes
     }
 
     /// Number of TSEQs in flight.

@@ -48,7 +48,7 @@ impl Mmsp1 {
             Notice::Overdue(path) => self.monitor.probe_now(now, path),
             Notice::Closed { path, .. } => {
                 self.monitor.forget(path);
-                self.places.forget(path);
+                self.peer_addresses.forget(path);
                 self.streams.forget_path(path);
                 // Both ends number paths by themselves, so the number of open ones is all that is limited.
                 engine.limits.peer_paths = engine.limits.peer_paths.saturating_add(1);

@@ -12,14 +12,15 @@ use manyway_wire::mmsp1::{Fragment, Sseq, Tseq};
 use manyway_wire::{PathId, StreamId};
 use smallvec::SmallVec;
 
-use super::hits::Hits;
+use super::acknowledged::Acknowledged;
 use super::tseq;
+use super::window::{Edge, Load};
 use crate::collections::range_set::RangeSet;
 use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
 use crate::{Instant, MessageToken};
 
-/// Most TSEQs given beyond the last one that was acknowledged in sequence (spec 3.43): the reach of a SACK's offsets.
+/// Most TSEQs given beyond the last one that was acknowledged in sequence (spec 3.31): the reach of a SACK's offsets.
 const MOST_GIVEN: u64 = 65_535;
 /// Carriers kept of a TSEQ: the newest ones.
 const MOST_CARRIERS: usize = 4;
@@ -83,8 +84,8 @@ pub(crate) struct Cut {
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) cut: Cut,
-    /// User bytes of all TSEQs up to and with this one: the unit of the edge.
-    pub(crate) end: u64,
+    /// All TSEQs up to and with this one.
+    pub(crate) end: Load,
     state: CutState,
     /// Whether it was sent at most once: then its acknowledgement measures the RTT (Karn).
     sent_once: bool,
@@ -108,8 +109,8 @@ pub(crate) struct Cuts {
     acked: RangeSet,
     unsent: Waiting,
     repeats: Waiting,
-    acked_bytes: u64,
-    given_bytes: u64,
+    acked_load: Load,
+    given: Load,
     in_flight: usize,
     highest_sent: Option<u64>,
     /// Acknowledged TSEQs that were sent more than once.
@@ -149,8 +150,8 @@ impl Cuts {
             acked: RangeSet::default(),
             unsent: Waiting::default(),
             repeats: Waiting::default(),
-            acked_bytes: 0,
-            given_bytes: 0,
+            acked_load: Load::default(),
+            given: Load::default(),
             in_flight: 0,
             highest_sent: None,
             late: BTreeMap::new(),
@@ -165,11 +166,11 @@ impl Cuts {
     pub(crate) fn give(&mut self, cut: Cut) -> u64 {
         debug_assert!(self.room_to_give() > 0, "checked by the caller");
         let tseq = self.next_tseq();
-        self.given_bytes += cut.data.len() as u64;
+        self.given += Load::block(cut.data.len());
         self.unsent.insert(tseq, &cut);
         self.ring.push_back(Given {
             cut,
-            end: self.given_bytes,
+            end: self.given,
             state: CutState::Unsent,
             sent_once: true,
             carriers: SmallVec::new(),
@@ -183,15 +184,16 @@ impl Cuts {
     }
 
     /// The next TSEQ to send that ends at or before the edge: the urgent ones first, then the lowest.
-    pub(crate) fn next(&self, which: Which, filter: ClassFilter, edge: u64) -> Option<u64> {
-        self.waiting(which).firsts(filter).find(|tseq| self.get(*tseq).is_some_and(|given| given.end <= edge))
+    pub(crate) fn next(&self, which: Which, filter: ClassFilter, edge: Edge) -> Option<u64> {
+        let may_go = |tseq: &u64| self.get(*tseq).is_some_and(|given| edge.takes(given.end));
+        self.waiting(which).firsts(filter).find(may_go)
     }
 
     /// The lowest TSEQ that waits and ends beyond the edge: the one for a persist probe.
-    pub(crate) fn first_beyond(&self, edge: u64) -> Option<u64> {
+    pub(crate) fn first_beyond(&self, edge: Edge) -> Option<u64> {
         let firsts =
             [Which::Repeat, Which::Unsent].into_iter().flat_map(|which| self.all(which, ClassFilter::All));
-        firsts.filter(|tseq| self.get(*tseq).is_some_and(|given| given.end > edge)).min()
+        firsts.filter(|tseq| self.get(*tseq).is_some_and(|given| !edge.takes(given.end))).min()
     }
 
     /// The TSEQs of one stream that wait, lowest first. Costs a scan of all that wait.
@@ -276,8 +278,8 @@ impl Cuts {
     }
 
     /// Carries out what a SACK has told: `sink` gets each newly acknowledged cut.
-    pub(crate) fn acknowledge(&mut self, hits: &Hits, sink: &mut dyn FnMut(u64, &Cut)) {
-        for on_path in &hits.paths {
+    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, sink: &mut dyn FnMut(u64, &Cut)) {
+        for on_path in &acknowledged.paths {
             let settled = self.settled.entry(on_path.path).or_default();
             on_path.timed.iter().chain(on_path.untimed.iter()).for_each(|range| {
                 settled.insert(range);
@@ -291,12 +293,12 @@ impl Cuts {
                 settled.insert(0..next);
             }
         }
-        for tseq in hits.newly.iter().cloned().flatten() {
+        for tseq in acknowledged.newly.iter().cloned().flatten() {
             self.acknowledge_one(tseq, sink);
         }
-        hits.again.iter().for_each(|tseq| self.note_again(*tseq));
+        acknowledged.again.iter().for_each(|tseq| self.note_again(*tseq));
         while let Some(given) = self.ring.front().filter(|given| given.state == CutState::Acked) {
-            self.acked_bytes = given.end;
+            self.acked_load = given.end;
             self.ring.pop_front();
             self.first += 1;
         }
@@ -372,14 +374,14 @@ impl Cuts {
         self.first - 1
     }
 
-    /// User bytes acknowledged in sequence.
-    pub(crate) fn acked_bytes(&self) -> u64 {
-        self.acked_bytes
+    /// All TSEQs acknowledged in sequence.
+    pub(crate) fn acked(&self) -> Load {
+        self.acked_load
     }
 
-    /// User bytes of all TSEQs given.
-    pub(crate) fn given_bytes(&self) -> u64 {
-        self.given_bytes
+    /// All TSEQs given.
+    pub(crate) fn given(&self) -> Load {
+        self.given
     }
 
     /// Whether every TSEQ given is acknowledged.

@@ -9,10 +9,11 @@ use super::handshake::HandshakeEvent;
 use super::unnumbered::observe;
 use super::{Mmsp1, TagChange};
 use crate::engine::{Engine, Phase, report_closed, single};
+use crate::error::text_of_peer;
 use crate::observe::Direction;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Transmit, Violation};
 
-/// Most bytes of the text of an RST.
+/// Most bytes of the text of an RST, of those sent and of those that the application is told.
 const LONGEST_TEXT: usize = 128;
 
 impl Mmsp1 {
@@ -107,9 +108,12 @@ impl Mmsp1 {
             _ if rst.reflected => ConnectionError::Reset,
             None => ConnectionError::AbortedByPeer { code: 0, reason: String::new() },
             Some(cause) => {
-                let text = String::from_utf8_lossy(cause.information).into_owned();
-                let reason =
-                    if cause.code == ErrorCode::UNRECOGNISED_ERROR { text } else { cause.code.to_string() };
+                let reason = if cause.code == ErrorCode::UNRECOGNISED_ERROR {
+                    let text = cause.information;
+                    text_of_peer(text.get(..LONGEST_TEXT).unwrap_or(text))
+                } else {
+                    cause.code.to_string()
+                };
                 ConnectionError::AbortedByPeer { code: cause.code.0.into(), reason }
             }
         };

@@ -46,12 +46,13 @@ pub(crate) struct Errors {
 impl Errors {
     /// Notes a cause for the next ERROR, unless enough of its code were noted in the last second.
     pub(crate) fn note(&mut self, now: Instant, code: ErrorCode, information: &[u8]) {
-        if self.waiting.len() < WAITING && self.may_note(now, code) {
+        if self.waiting.len() < WAITING && self.may_report(now, code) {
             self.waiting.push_back(OwnedCause::new(code, information));
         }
     }
 
-    fn may_note(&mut self, now: Instant, code: ErrorCode) -> bool {
+    /// Whether a cause of this code may go now (spec 3.74); if so, counts it.
+    pub(crate) fn may_report(&mut self, now: Instant, code: ErrorCode) -> bool {
         let most = if code == ErrorCode::UNRECOGNISED_BLOCK { UNKNOWN_BLOCKS } else { EACH };
         let at = ErrorCode::ALL.iter().position(|known| *known == code);
         let Some(noted) = at.and_then(|at| self.noted.get_mut(at)) else { return false };

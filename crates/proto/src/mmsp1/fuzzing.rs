@@ -2,6 +2,7 @@
 
 pub(crate) use super::cuts::{Cut, CutState, Cuts, Flight, InFlight, Which};
 pub(crate) use super::received::Taken;
-pub(crate) use super::sack::{Facts, check, check_fin, translate};
+pub(crate) use super::sack::{CheckedSack, check, check_fin, translate};
 pub(crate) use super::streams::Streams;
 pub(crate) use super::tseq::{expand_tseq, tseq_of};
+pub(crate) use super::window::Edge;

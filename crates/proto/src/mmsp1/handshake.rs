@@ -1,7 +1,7 @@
 //! The four-way handshake (spec 3.50 to 3.5c; figure 3.15 of the thesis), as a machine that runs by a table.
 //!
 //! The client keeps a [`Handshake`] from its SYN on. A server keeps nothing before a valid PING: its rows are those from
-//! CLOSED, and its endpoint does what they packet.
+//! CLOSED, and its endpoint does what they say.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -75,13 +75,14 @@ impl Mmsp1 {
         if self.peer.is_none() {
             self.peer = Some(syn_ack.opening);
             self.tag_changes.push_back(TagChange::PeerKnown { peer: syn_ack.opening.tag });
+            // spec 3.54: a further SYN-ACK replaces INFO and nothing else.
+            self.peer_addresses.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
+            if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
+                path.place.choose(tuple);
+                path.set_role(engine.manager.role_of(&tuple.local));
+            }
         }
-        self.places.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
-        if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.place.choose(tuple);
-            path.set_role(engine.manager.role_of(&tuple.local));
-        }
-        let named: Vec<IpAddr> = self.places.further_addresses().collect();
+        let named: Vec<IpAddr> = self.peer_addresses.further_addresses().collect();
         let moved = self.handshake.on_syn_ack(now, tuple, syn_ack.info, &named);
         self.on_handshake_moved(engine, now, moved);
     }
@@ -116,7 +117,12 @@ impl Mmsp1 {
         let server = arrival.packet.payload.get(4..8).and_then(|tag| tag.first_chunk().copied());
         let server = server.map(|tag| Tag(u32::from_be_bytes(tag))).filter(|tag| tag.0 != 0);
         let answer = arrival.packet.header.answer(server.unwrap_or(self.own.tag));
-        match (Response::to(error), server) {
+        let response = Response::to(error);
+        let (Response::Error(code) | Response::Reset(code)) = response else { return };
+        if !self.errors.may_report(now, code) {
+            return;
+        }
+        match (response, server) {
             (Response::Error(code), Some(_)) => {
                 let cause = Cause { code, information: &[] };
                 self.queue_answer(arrival.tuple, answer, |w| {
@@ -152,7 +158,7 @@ impl Mmsp1 {
         self.streams = Streams::new(Side::Server, &engine.config.streams, &self.own);
         let named = info.ipv4.iter().map(|octets| (*octets).into());
         let named = named.chain(info.ipv6.iter().map(|octets| (*octets).into()));
-        self.places.set_peer(tuple.remote.ip(), named);
+        self.peer_addresses.set_peer(tuple.remote.ip(), named);
         self.tag_changes.push_back(TagChange::PeerKnown { peer: info.client.tag });
         self.handshake.on(now, HandshakeEvent::ValidPing);
         self.establish(engine, now, tuple);
@@ -179,7 +185,7 @@ impl Mmsp1 {
         engine.events.push(Event::Connected);
         if engine.side == Side::Client {
             // spec 3.54: other addresses to which SYN went need not be those of this server.
-            engine.manager.keep_remotes(|address| self.places.is_peer(address.ip()));
+            engine.manager.keep_remotes(|address| self.peer_addresses.is_peer(address.ip()));
             self.try_peer_addresses(engine, now, tuple.remote);
             engine.open_missing_paths(now);
         }
@@ -187,7 +193,7 @@ impl Mmsp1 {
 
     /// The server's further addresses are tried as advertised ones are (spec 3.82).
     fn try_peer_addresses(&self, engine: &mut Engine, now: Instant, server: SocketAddr) {
-        for (id, address) in (0..).zip(self.places.further_addresses()) {
+        for (id, address) in (0..).zip(self.peer_addresses.further_addresses()) {
             let address = SocketAddr::new(address, server.port());
             engine.on_add_address(now, server.ip(), (id, 0), address);
         }
@@ -238,7 +244,7 @@ impl Mmsp1 {
     /// A PROBE is answered before the handshake is complete, too (spec 3.58).
     fn answer_probe(&mut self, now: Instant, tuple: FourTuple, echo: ProbeData, rng: &mut Rng) {
         let own = tuple.local.address.ip();
-        let data = self.places.probe_data(now, PathId::FIRST, own, rng.next_u64());
+        let data = self.peer_addresses.probe_data(now, PathId::FIRST, own, rng.next_u64());
         let header = self.header(self.peer_tag());
         self.queue_answer(tuple, header, |w| ProbeAck { echo, data, unrecognised: None }.encode(w));
     }

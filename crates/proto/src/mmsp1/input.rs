@@ -4,12 +4,12 @@ use manyway_wire::mmsp1::{Block, ErrorCode, Packet, ProbeAck, ProbeData, Respons
 use manyway_wire::{DecodeError, PathId};
 
 use super::Mmsp1;
+use super::acknowledged::OnPath;
 use super::closing::CloseEvent;
 use super::cuts::{Flight, InFlight};
-use super::hits::OnPath;
 use super::reassembly::Broken;
 use super::received::Taken;
-use super::sack::{self, Facts, NeverSent};
+use super::sack::{self, CheckedSack, NeverSent};
 use super::streams::input::DataError;
 use super::unnumbered::observe;
 use crate::engine::{Engine, Heard, forget_packets};
@@ -61,7 +61,7 @@ impl Mmsp1 {
     fn on_packet(&mut self, engine: &mut Engine, now: Instant, arrival: &PacketArrival<'_>) {
         let &PacketArrival { tuple, packet, size, .. } = arrival;
         // spec 3.81: from any other address nothing counts.
-        if !self.places.is_peer(tuple.remote.ip()) {
+        if !self.peer_addresses.is_peer(tuple.remote.ip()) {
             return;
         }
         let own = engine.paths.by_tuple(&tuple);
@@ -101,7 +101,7 @@ impl Mmsp1 {
             let mut same_hosts = engine.paths.iter().filter(|path| !path.tuple().leads_elsewhere(tuple));
             same_hosts.next().map(|path| path.id).filter(|_| engine.side == Side::Server)
         };
-        engine.paths.by_target(tuple).or_else(|| self.places.seen_between(tuple)).or_else(rebound)
+        engine.paths.by_target(tuple).or_else(|| self.peer_addresses.seen_between(tuple)).or_else(rebound)
     }
 
     fn on_block(
@@ -140,12 +140,12 @@ impl Mmsp1 {
                 }
             },
             Block::Sack(block) => match sack::check(block, self.streams.cuts()) {
-                Ok(facts) => self.on_acknowledged(engine, heard, &facts),
+                Ok(checked) => self.on_acknowledged(engine, heard, &checked),
                 Err(NeverSent { tseq }) => self.note_never_sent(now, Sack::KIND, tseq),
             },
             Block::Fin(block) => match sack::check_fin(block, self.streams.cuts()) {
-                Ok(facts) => {
-                    self.on_acknowledged(engine, heard, &facts);
+                Ok(checked) => {
+                    self.on_acknowledged(engine, heard, &checked);
                     self.on_fin(engine, now);
                 }
                 Err(NeverSent { tseq }) => {
@@ -186,12 +186,12 @@ impl Mmsp1 {
     }
 
     /// What a SACK or a FIN says of the packets of each path.
-    fn on_acknowledged(&mut self, engine: &mut Engine, heard: &Heard, facts: &Facts) {
+    fn on_acknowledged(&mut self, engine: &mut Engine, heard: &Heard, checked: &CheckedSack) {
         let now = heard.now;
-        let hits = sack::translate(facts, self.streams.cuts(), now, &engine.paths);
+        let acknowledged = sack::translate(checked, self.streams.cuts(), now, &engine.paths);
         self.streams.on_time(now);
-        self.streams.acknowledge(&hits, facts.aws);
-        for OnPath { path, timed, untimed, unknown } in &hits.paths {
+        self.streams.acknowledge(&acknowledged, checked.aws);
+        for OnPath { path, timed, untimed, unknown } in &acknowledged.paths {
             for (ranges, is_timed) in [(untimed, false), (timed, true)] {
                 if ranges.is_empty() {
                     continue;
@@ -209,7 +209,7 @@ impl Mmsp1 {
 
     /// A PROBE of the peer: only it opens a path at a server.
     fn on_probe(&mut self, engine: &mut Engine, heard: &Heard, data: ProbeData) {
-        self.places.on_probe(heard.tuple, data);
+        self.peer_addresses.on_probe(heard.tuple, data);
         let path = self.path_for_probe(engine, heard, data.path);
         // An answer goes back to its source whatever path it belongs to.
         let path = path.unwrap_or_else(|| Self::any_path(engine));
@@ -218,13 +218,13 @@ impl Mmsp1 {
 
     fn path_for_probe(&mut self, engine: &mut Engine, heard: &Heard, number: u16) -> Option<PathId> {
         if let Some(id) = engine.paths.by_tuple(&heard.tuple) {
-            self.places.set_path(number, id);
+            self.peer_addresses.set_path(number, id);
             return Some(id);
         }
         if engine.side == Side::Client {
             return engine.paths.by_target(&heard.tuple);
         }
-        if let Some(id) = self.places.path_of(number) {
+        if let Some(id) = self.peer_addresses.path_of(number) {
             let path = engine.paths.get(id)?;
             let waits = matches!(path.state(), PathState::Validating | PathState::Dead);
             // A path that works stays where it is, unless a NAT only changed the port.
@@ -238,7 +238,7 @@ impl Mmsp1 {
             engine.take_path_id()
         })?;
         engine.accept_path(&Heard { path: id, ..*heard }, heard.datagram);
-        self.places.set_path(number, id);
+        self.peer_addresses.set_path(number, id);
         Some(id)
     }
 
@@ -255,7 +255,7 @@ impl Mmsp1 {
     }
 
     fn on_probe_ack(&mut self, engine: &mut Engine, heard: &Heard, answer: &ProbeAck) {
-        if !self.places.is_own(&answer.echo) {
+        if !self.peer_addresses.is_own(&answer.echo) {
             return;
         }
         let path = if heard.path == NO_PATH { Self::any_path(engine) } else { heard.path };
@@ -279,8 +279,7 @@ impl Mmsp1 {
         let Response::Error(code) = Response::to(error) else { return };
         match (code, error) {
             (ErrorCode::NO_INFO, _) => self.errors.note(now, code, &[]),
-            (ErrorCode::UNRESOLVED_ADDRESS, DecodeError::OutOfRange { value, .. }) => {
-                let family = u16::try_from(*value).unwrap_or_default();
+            (_, DecodeError::AddressFamily { family, .. }) => {
                 self.errors.note(now, code, &family.to_be_bytes());
             }
             _ => self.errors.note(now, code, &[kind]),

@@ -7,9 +7,10 @@
 //! Sending: [`outbox`] has what an application wrote to a stream, [`cuts`] what was given a TSEQ, and [`sack`]
 //! translates acknowledgements of TSEQs to the packets of the engine. Receiving: [`received`] knows which TSEQs have
 //! arrived, [`reassembly`] joins fragments, [`ordering`] puts the messages of a stream in order, and [`sack_policy`]
-//! decides when a SACK is due. [`streams`] holds all streams of a connection. [`handshake`] and [`closing`] are the
-//! machines of the connection, run by a [`table`].
+//! decides when a SACK is due. [`window`] limits what is sent and kept. [`streams`] holds all streams of a connection.
+//! [`handshake`] and [`closing`] are the machines of the connection, run by a [`table`].
 
+mod acknowledged;
 mod carry_out;
 mod closing;
 mod cuts;
@@ -21,14 +22,13 @@ mod errors;
 pub(crate) mod fuzzing;
 mod handshake;
 mod handshaking;
-mod hits;
 mod input;
 mod monitor;
 mod named;
 mod ordering;
 mod outbox;
 mod output;
-mod places;
+mod peer_addresses;
 mod reassembly;
 mod received;
 mod sack;
@@ -41,6 +41,7 @@ mod testing;
 mod timers;
 mod tseq;
 mod unnumbered;
+mod window;
 #[cfg(test)]
 mod wrap_tests;
 
@@ -60,7 +61,7 @@ use closing::Closing;
 use errors::Errors;
 use handshake::{Handshake, HandshakeState};
 use monitor::Monitor;
-use places::Places;
+use peer_addresses::PeerAddresses;
 use sack_policy::SackPolicy;
 use streams::Streams;
 
@@ -82,7 +83,7 @@ pub(crate) struct Mmsp1 {
     pub(crate) streams: Streams,
     sacks: SackPolicy,
     monitor: Monitor,
-    places: Places,
+    peer_addresses: PeerAddresses,
     errors: Errors,
     /// Packets that answer others, and go between exactly these addresses.
     answers: VecDeque<(FourTuple, Vec<u8>)>,
@@ -97,6 +98,8 @@ struct Counts {
     established: bool,
     /// Whether the application was told the end.
     reported: bool,
+    /// Packets with a wrong checksum.
+    damaged: u64,
 }
 
 /// A change of the tags under which packets reach a connection.
@@ -138,9 +141,14 @@ impl Mmsp1 {
         self.counts.established
     }
 
-    /// Damaged packets belong to no connection.
+    /// A packet under the tag of this end came with a wrong checksum.
+    pub(crate) fn on_damaged(&mut self) {
+        self.counts.damaged += 1;
+    }
+
+    /// Packets with a wrong checksum.
     pub(crate) fn packets_refused(&self) -> u64 {
-        0
+        self.counts.damaged
     }
 
     /// There are no keys.
@@ -232,7 +240,7 @@ impl Mmsp1 {
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.streams.shrink_to_fit();
-        self.places.shrink_to_fit();
+        self.peer_addresses.shrink_to_fit();
         self.errors.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.tag_changes.shrink_to_fit();

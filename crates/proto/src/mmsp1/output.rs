@@ -238,7 +238,7 @@ impl Mmsp1 {
         probing: &Probing,
     ) -> Option<Built> {
         let &Probing { tuple, answer, challenge, .. } = probing;
-        let echo = answer.and_then(|nonce| self.places.take_echo(nonce));
+        let echo = answer.and_then(|nonce| self.peer_addresses.take_echo(nonce));
         if echo.is_none() && challenge.is_none() {
             return None;
         }
@@ -246,7 +246,7 @@ impl Mmsp1 {
         let mut writer = Writer::new(buffer, usize::from(BASE_DATAGRAM));
         self.header(self.peer_tag()).encode(&mut writer);
         if let Some(echo) = echo {
-            let data = self.places.probe_data(now, id, tuple.local.address.ip(), own_nonce);
+            let data = self.peer_addresses.probe_data(now, id, tuple.local.address.ip(), own_nonce);
             ProbeAck { echo, data, unrecognised: None }.encode(&mut writer);
         }
         if let Some(nonce) = challenge {
@@ -267,7 +267,7 @@ impl Mmsp1 {
     }
 
     fn probe(&self, now: Instant, id: PathId, tuple: FourTuple, nonce: u64) -> Probe {
-        Probe { data: self.places.probe_data(now, id, tuple.remote.ip(), nonce), unrecognised: None }
+        Probe { data: self.peer_addresses.probe_data(now, id, tuple.remote.ip(), nonce), unrecognised: None }
     }
 
     /// The header of packets under this tag.

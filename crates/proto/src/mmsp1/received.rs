@@ -8,12 +8,11 @@ use manyway_wire::mmsp1::{Sack, Tseq, encode_sack};
 use smallvec::SmallVec;
 
 use super::tseq::{expand_tseq, start, tseq_of};
+use super::window::Load;
 use crate::collections::range_set::RangeSet;
 
 /// How far a block may lie beyond the last one in sequence: offsets in SACK have 16 bits.
 const FARTHEST: u64 = 65_535;
-/// Ranges in a SACK. Between paths of different delay there are hundreds of gaps, and a SACK for each datagram.
-const MOST_RANGES: usize = 48;
 /// The newest arrivals whose ranges a SACK names in any case, so that the loss of some SACKs hides nothing from the peer.
 const MOST_RECENT: usize = 32;
 
@@ -49,7 +48,7 @@ pub(crate) struct Received {
     sizes: VecDeque<u16>,
     /// Each further copy that arrived since the last SACK, at most as many as a SACK takes.
     dups: SmallVec<[Tseq; Sack::MAX_DUPLICATES]>,
-    bytes_in_sequence: u64,
+    in_sequence: Load,
 }
 
 impl Received {
@@ -61,7 +60,7 @@ impl Received {
             recent: VecDeque::new(),
             sizes: VecDeque::new(),
             dups: SmallVec::new(),
-            bytes_in_sequence: 0,
+            in_sequence: Load::default(),
         }
     }
 
@@ -99,7 +98,7 @@ impl Received {
             }
             Taken::InOrder => {
                 self.cum = tseq;
-                self.bytes_in_sequence += u64::from(bytes);
+                self.in_sequence += Load::block(bytes.into());
             }
             Taken::FillsGap | Taken::BeyondGap => {
                 self.note_size(tseq, bytes);
@@ -131,7 +130,8 @@ impl Received {
         }
         let Some(first) = self.beyond.pop_first() else { return };
         let count = usize::try_from(first.end - first.start).unwrap_or(usize::MAX).min(self.sizes.len());
-        self.bytes_in_sequence += self.sizes.drain(..count).map(u64::from).sum::<u64>();
+        self.in_sequence.bytes += self.sizes.drain(..count).map(u64::from).sum::<u64>();
+        self.in_sequence.blocks += count as u64;
         self.cum = first.end - 1;
         if self.beyond.is_empty() {
             self.recent.clear();
@@ -168,9 +168,9 @@ impl Received {
         !self.beyond.is_empty()
     }
 
-    /// Bytes of user data up to [`Self::ack`].
-    pub(crate) fn bytes_in_sequence(&self) -> u64 {
-        self.bytes_in_sequence
+    /// All blocks up to [`Self::ack`].
+    pub(crate) fn in_sequence(&self) -> Load {
+        self.in_sequence
     }
 
     /// Appends a SACK with the given AWS, as many ranges as fit, and then as many duplicates as fit; forgets the
@@ -179,7 +179,7 @@ impl Received {
         let cum = self.cum;
         let offset = |tseq: u64| u16::try_from(tseq.saturating_sub(cum)).unwrap_or(u16::MAX);
         let room = w.remaining().saturating_sub(SACK_FIXED) / ENTRY;
-        let reported = self.reported(room.min(MOST_RANGES));
+        let reported = self.reported(room.min(Sack::MAX_RANGES));
         let inclusive =
             |range: &Range<u64>| -> RangeInclusive<u16> { offset(range.start)..=offset(range.end - 1) };
         let ranges = reported.iter().map(inclusive);

@@ -11,14 +11,14 @@ use manyway_wire::PathId;
 use manyway_wire::mmsp1::{Fin, Sack, Tseq};
 use smallvec::SmallVec;
 
+use super::acknowledged::{Acknowledged, OnPath};
 use super::cuts::{Carrier, Cuts, Flight, Given};
-use super::hits::{Hits, OnPath};
 use super::tseq::{expand_tseq, tseq_of};
 use crate::Instant;
 
 /// What a SACK or FIN says, with numbers that do not wrap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct CheckedSack {
     /// The highest TSEQ received in sequence.
     pub(crate) cum: u64,
     /// TSEQs received beyond it: ascending, without overlap.
@@ -42,7 +42,7 @@ pub(crate) struct NeverSent {
 ///
 /// # Errors
 /// It acknowledges a TSEQ never sent.
-pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<Facts, NeverSent> {
+pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<CheckedSack, NeverSent> {
     let newest = cuts.acked_in_sequence();
     let cum = check_ack(sack.ack, cuts)?;
     let offsets = sack.ranges.offsets();
@@ -54,16 +54,16 @@ pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<Facts, NeverSent> {
     let dups = sack.duplicates.iter().take(Sack::MAX_DUPLICATES).filter_map(|tseq| expand_tseq(tseq, newest));
     let dups = dups.filter(|tseq| cuts.were_sent(&(*tseq..*tseq + 1))).collect();
     let aws = (cum >= newest).then_some(sack.window);
-    Ok(Facts { cum: cum.max(newest), ranges, dups, aws })
+    Ok(CheckedSack { cum: cum.max(newest), ranges, dups, aws })
 }
 
 /// Checks the acknowledgement in a FIN.
 ///
 /// # Errors
 /// It acknowledges a TSEQ never sent.
-pub(crate) fn check_fin(fin: &Fin, cuts: &Cuts) -> Result<Facts, NeverSent> {
+pub(crate) fn check_fin(fin: &Fin, cuts: &Cuts) -> Result<CheckedSack, NeverSent> {
     let cum = check_ack(fin.ack, cuts)?.max(cuts.acked_in_sequence());
-    Ok(Facts { cum, ranges: SmallVec::new(), dups: SmallVec::new(), aws: None })
+    Ok(CheckedSack { cum, ranges: SmallVec::new(), dups: SmallVec::new(), aws: None })
 }
 
 fn check_ack(ack: Tseq, cuts: &Cuts) -> Result<u64, NeverSent> {
@@ -85,33 +85,38 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> SmallVec<[Range<u64>; 8]>
     sorted
 }
 
-/// Translates checked facts to packets. Costs one step for each newly acknowledged TSEQ, and a search for each range; a
+/// Translates a checked SACK to packets. Costs one step for each newly acknowledged TSEQ, and a search for each range; a
 /// TSEQ that was sent more than once costs as many steps as its packets have blocks.
-pub(crate) fn translate(facts: &Facts, cuts: &Cuts, now: Instant, flight: &impl Flight) -> Hits {
+pub(crate) fn translate(
+    checked: &CheckedSack,
+    cuts: &Cuts,
+    now: Instant,
+    flight: &impl Flight,
+) -> Acknowledged {
     let first = cuts.acked_in_sequence() + 1;
-    let in_sequence = first..(facts.cum + 1).max(first);
-    let named = std::iter::once(in_sequence).chain(facts.ranges.iter().cloned());
+    let in_sequence = first..(checked.cum + 1).max(first);
+    let named = std::iter::once(in_sequence).chain(checked.ranges.iter().cloned());
     let newly = merged(named.flat_map(|range| cuts.unacked(range)));
-    let acked_bytes = cuts.get(facts.cum).map_or_else(|| cuts.acked_bytes(), |given| given.end);
-    let mut work = Work { facts, cuts, now, flight, newly, paths: BTreeMap::new() };
+    let acked = cuts.get(checked.cum).map_or_else(|| cuts.acked(), |given| given.end);
+    let mut work = Work { checked, cuts, now, flight, newly, paths: BTreeMap::new() };
     for tseq in work.newly.clone().into_iter().flatten() {
         if let Some(given) = cuts.get(tseq) {
             work.attribute(tseq, given);
         }
     }
-    for tseq in &facts.dups {
+    for tseq in &checked.dups {
         work.attribute_late(*tseq);
     }
-    Hits {
-        acked_bytes,
-        again: facts.dups.clone(),
+    Acknowledged {
+        acked,
+        again: checked.dups.clone(),
         paths: work.paths.into_values().filter_map(OnPath::finish).collect(),
         newly: work.newly,
     }
 }
 
 struct Work<'a, F> {
-    facts: &'a Facts,
+    checked: &'a CheckedSack,
     cuts: &'a Cuts,
     now: Instant,
     flight: &'a F,
@@ -139,7 +144,7 @@ impl<F: Flight> Work<'_, F> {
             return;
         }
         let candidates: SmallVec<[Candidate; 4]> = self.candidates(given.carriers());
-        let arrived = 1 + self.facts.dups.iter().filter(|dup| **dup == tseq).count();
+        let arrived = 1 + self.checked.dups.iter().filter(|dup| **dup == tseq).count();
         let all_arrived = arrived > 1 && arrived >= candidates.len();
         let chosen = self.choose(&candidates);
         for (index, candidate) in candidates.iter().enumerate() {

@@ -11,7 +11,7 @@ use super::errors::Errors;
 use super::handshake::{ANSWER_DELAY, Handshake};
 use super::monitor::Monitor;
 use super::named::Named;
-use super::places::Places;
+use super::peer_addresses::PeerAddresses;
 use super::sack_policy::SackPolicy;
 use super::streams::Streams;
 use super::{Counts, Mmsp1};
@@ -95,7 +95,7 @@ impl Mmsp1 {
         let beginning = Beginning { now, side, original_destination: id, local_id: id, tuple };
         let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
         let probing_seed = rng.next_u64();
-        let places = Places::new(&mut rng);
+        let peer_addresses = PeerAddresses::new(&mut rng);
         let streams = Streams::new(side, &config.streams, &own);
         let features = Features {
             padding: false,
@@ -133,7 +133,7 @@ impl Mmsp1 {
             streams,
             sacks: SackPolicy::default(),
             monitor: Monitor::default(),
-            places,
+            peer_addresses,
             errors: Errors::default(),
             answers: std::collections::VecDeque::new(),
             close_reason: None,

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use manyway_wire::mmsp1::{Fragment, Sack, Sseq, Tseq, encode_sack};
 use manyway_wire::{PathId, Reader, StreamId, Writer};
 
+use super::acknowledged::Acknowledged;
 use super::cuts::{Cut, Cuts, Flight, InFlight};
-use super::hits::Hits;
 use super::tseq::tseq_of;
 use crate::Instant;
 use crate::packet::content::SentContent;
@@ -113,8 +113,8 @@ impl FakeFlight {
     }
 
     /// Does with the packets what the engine does after a SACK.
-    pub(crate) fn apply(&mut self, cuts: &mut Cuts, hits: &Hits) {
-        for on in &hits.paths {
+    pub(crate) fn apply(&mut self, cuts: &mut Cuts, acknowledged: &Acknowledged) {
+        for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 self.packets.remove(&(on.path, *number));
             }

@@ -7,6 +7,7 @@ use super::Mmsp2;
 use super::input::PacketFacts;
 use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life};
 use crate::engine::{Engine, report_closed};
+use crate::error::text_of_peer;
 use crate::event::Event;
 use crate::handshake::{Handshake, is_authentication_alert};
 use crate::protection::EncryptionLevel;
@@ -127,7 +128,7 @@ impl Mmsp2 {
 
     pub(crate) fn on_close(&mut self, engine: &mut Engine, facts: &PacketFacts, block: &Close<'_>) {
         let now = facts.now;
-        let reason = String::from_utf8_lossy(block.text).into_owned();
+        let reason = text_of_peer(block.text);
         let given = CloseReason { code: application_code(block.code), reason };
         let repeat = Repeat::new(now, engine.paths.longest_pto());
         match (block.step, &mut self.life) {

@@ -174,12 +174,22 @@ impl ReceiveCredit {
 
     /// Credit not yet advertised to the peer, in bytes.
     pub(crate) fn due(&self) -> u64 {
-        (self.consumed + self.window).saturating_sub(self.limit)
+        self.offer() - self.limit
+    }
+
+    /// The limit that could be advertised now.
+    pub(crate) fn offer(&self) -> u64 {
+        self.limit.max(self.consumed + self.window)
+    }
+
+    /// The peer is told this limit.
+    pub(crate) fn advertise(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
     }
 
     /// Updates the limit and returns it, to be sent.
     pub(crate) fn update(&mut self) -> u64 {
-        self.limit = self.limit.max(self.consumed + self.window);
+        self.advertise(self.offer());
         self.limit
     }
 }

@@ -92,7 +92,12 @@ fn a_length_that_cannot_be_ends_the_reading_without_an_answer() {
 #[test]
 fn a_block_that_cannot_be_read_is_ignored_and_earns_error_0x0004() {
     let sack = |counts: u32, rest: &[u32]| block(1, &[words(&[0, 0, counts]), words(rest)].concat());
-    let cases: [(&str, u8, Vec<u8>); 8] = [
+    let mut probe =
+        ProbeData { sent_micros: 1, path: 1, address: "10.0.0.1".parse().unwrap(), nonce: 1, mac: 1 }
+            .to_bytes();
+    let echo = parameter(0x10, &probe);
+    probe[ProbeData::LEN - 17] = 1;
+    let cases: [(&str, u8, Vec<u8>); 14] = [
         ("DATA without its fields", 0, block(0, &[0; 8])),
         ("SACK without its fields", 1, block(1, &[0; 8])),
         ("SACK with fewer ranges than it says", 1, sack(2 << 16, &[(1 << 16) | 1])),
@@ -101,12 +106,21 @@ fn a_block_that_cannot_be_read_is_ignored_and_earns_error_0x0004() {
         ("SACK with an end before its start", 1, sack(1 << 16, &[(5 << 16) | 4])),
         ("PONG with a body", 5, block(5, &[0; 4])),
         ("PROBE without its parameter", 11, block(11, &[])),
+        ("PROBE with an IPv4 address and more than zeros behind it", 11, block(11, &parameter(0x10, &probe))),
+        ("PROBE-ACK without its echo", 12, block(12, &echo)),
+        ("FIN without its field", 6, block(6, &[])),
+        ("FIN with another field", 6, block(6, &[0; 8])),
+        ("FIN-ACK with a body", 7, block(7, &[0; 4])),
+        ("FIN-DONE with a body", 8, block(8, &[0; 4])),
     ];
     for (name, kind, bytes) in cases {
         let mut tester = Tester::accepted();
-        let payload = [bytes, data(&tester, 0)].concat();
+        // Blocks of the close travel alone.
+        let is_alone = (6..=8).contains(&kind);
+        let payload = if is_alone { bytes } else { [bytes, data(&tester, 0)].concat() };
         tester.send_raw(&payload);
-        assert_eq!(tester.texts().len(), 1, "{name}: the reading goes on with the next block");
+        let texts = tester.texts().len();
+        assert_eq!(texts, usize::from(!is_alone), "{name}: the reading goes on with the next block");
         assert_eq!(causes(&mut tester), [(4, vec![kind])], "{name}");
     }
 }
@@ -208,6 +222,8 @@ fn packets_with_a_wrong_checksum_or_impossible_ports_are_dropped() {
         bad[at] ^= 0x10;
         tester.deliver_bytes(PEER, bad);
     }
+    let refused = tester.connection().statistics().packets_refused;
+    assert_eq!(refused, good.len() as u64 - 4, "all are counted but those whose tag was damaged");
     for ports in [[0, 5001], [2000, 0], [16_384, 5001], [2000, 16_384], [65_535, 65_535]] {
         let header = Header { source_port: ports[0], destination_port: ports[1], ..tester.header() };
         let mut bytes = good.clone();
@@ -242,7 +258,7 @@ fn packets_with_another_tag_or_from_another_address_do_not_count() {
 
 // spec 3.7
 #[test]
-fn a_packet_in_which_a_block_has_company_that_must_travel_alone_is_dropped() {
+fn a_packet_in_which_a_block_is_bundled_that_travels_alone_is_dropped() {
     let mut tester = Tester::accepted();
     let ack = tester.told.unwrap().tseq.minus(1);
     let alone: [(&str, Vec<u8>); 6] = [
@@ -259,8 +275,8 @@ fn a_packet_in_which_a_block_has_company_that_must_travel_alone_is_dropped() {
         ),
     ];
     for (name, bytes) in alone {
-        for company in [data(&tester, 0), block(0x80, b"unknown"), block(5, b"")] {
-            for payload in [[bytes.clone(), company.clone()].concat(), [company, bytes.clone()].concat()] {
+        for other in [data(&tester, 0), block(0x80, b"unknown"), block(5, b"")] {
+            for payload in [[bytes.clone(), other.clone()].concat(), [other, bytes.clone()].concat()] {
                 tester.send_raw(&payload);
                 assert_eq!((tester.take_names(), tester.ended()), (vec![], None), "{name}");
             }
@@ -329,7 +345,7 @@ fn answers_to_packets_of_no_connection_go_fifty_times_a_second() {
         for _ in 0..500 {
             tester.deliver_from(PEER, header, |w| w.bytes(payload));
             let all = tester.take_all();
-            assert!(all.iter().all(|answer| answer.bytes.len() <= HEADER_LEN + payload.len().max(4)));
+            assert!(all.iter().all(|answer| answer.bytes.len() <= 24));
             sent += all.len();
             tester.now += Duration::from_micros(100);
         }
@@ -338,9 +354,17 @@ fn answers_to_packets_of_no_connection_go_fifty_times_a_second() {
     let header = Header { source_port: 7, destination_port: 8, connection: Tag(99) };
     assert_eq!(answers(&block(7, &[]), header), 50, "FIN-DONE");
     assert_eq!(answers(&block(1, &words(&[1, 2, 0])), header), 50, "RST");
+    assert_eq!(answers(&block(4, &[]), header), 50, "RST, without INFO");
+    assert_eq!(answers(&block(4, &parameter(0, b"")), header), 50, "RST, with an INFO of another server");
+    assert_eq!(answers(&block(2, &[]), header), 500, "RST to SYN has the limit of SYN-ACK");
     assert_eq!(answers(&block(9, &[]), header), 0, "RST is not answered");
     assert_eq!(answers(&block(10, &[0, 1, 0, 4]), header), 0, "nor is ERROR");
     assert_eq!(answers(&block(8, &[]), header), 0, "nor FIN-DONE");
     assert_eq!(answers(&block(5, &[]), header), 0, "nor PONG");
-    assert_eq!(answers(&[], header), 0, "nor a packet without blocks");
+    for filler in [&[][..], &[7], &[1, 0], &[0, 0, 0]] {
+        assert_eq!(answers(filler, header), 0, "nor a packet without blocks");
+    }
+    assert_eq!(answers(&[1, 0, 0, 3], header), 0, "nor one without a length that can be read");
+    let skipped = [block(0x80, b""), vec![1, 0, 0, 3]].concat();
+    assert_eq!(answers(&skipped, header), 50, "one that is skipped is a block");
 }

@@ -183,6 +183,36 @@ fn a_message_of_half_the_window_is_taken_and_a_larger_one_earns_rst_0x000a() {
     }
 }
 
+// spec 3.48
+#[test]
+fn a_message_of_half_the_window_is_taken_in_fragments_of_128_bytes_and_may_end_the_connection_in_smaller_ones()
+ {
+    let mut config = ConnectionConfig::mmsp1();
+    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    for (size, is_taken) in [(128, true), (8, false)] {
+        let mut tester = Tester::accepted_with(config.clone());
+        let content: &'static [u8] = &[b'm'; 128];
+        let count = 8192 / size;
+        let mut blocks = 0;
+        for tseq in 0..count {
+            let fragment = match tseq {
+                0 => Fragment::First,
+                _ if tseq + 1 == count => Fragment::Last,
+                _ => Fragment::Middle,
+            };
+            let number = u32::try_from(tseq).unwrap();
+            let block = Data { fragment, ..tester.data(number, 0, 0, &content[..size]) };
+            tester.send(&[block]);
+            blocks = tester.take_sacks().last().map_or(blocks, |sack| sack.blocks);
+        }
+        if is_taken {
+            assert_eq!(tester.texts()[0].len(), 8192);
+        } else {
+            assert!(matches!(tester.ended(), Some(ConnectionError::Violation(_))), "{blocks} were taken");
+        }
+    }
+}
+
 // spec 3.35
 #[test]
 fn data_without_data_are_acknowledged_and_earn_error_0x0007() {

@@ -78,6 +78,23 @@ fn an_expired_info_earns_an_error_and_a_new_one() {
     assert_eq!(tester.take().names(), ["PONG"]);
 }
 
+// spec 3.74
+#[test]
+fn a_new_info_for_an_expired_one_goes_no_more_often_than_syns_are_answered() {
+    let mut tester = Tester::server(mmsp1());
+    let answer = tester.ask();
+    let info = tester.note_syn_ack(&answer);
+    tester.now += 12 * SECOND;
+    let mut names = Vec::new();
+    for _ in 0..1500 {
+        tester.ping(&info);
+        names.extend(tester.take_names());
+    }
+    let count = |name| names.iter().filter(|found| **found == name).count();
+    // 10 for the network, and 1000 for all of them.
+    assert_eq!((count("ERROR"), count("SYN-ACK")), (50, 1010));
+}
+
 #[test]
 fn a_forged_info_earns_rst_and_one_of_another_address_nothing() {
     let mut tester = Tester::server(mmsp1());
@@ -242,8 +259,47 @@ fn a_syn_ack_that_cannot_be_read_does_not_count() {
     let [Block::Rst(block)] = rst.blocks()[..] else { panic!("{:?}", rst.names()) };
     assert!(block.reflected && rst.header().connection == asked.opening.tag);
     assert_eq!(rst.codes(), [4]);
+    // spec 3.74
+    let mut answers = 0;
+    for _ in 0..100 {
+        tester.deliver_from(PEER, answer, |w| w.bytes(&[SynAck::KIND, 0, 0, 4]));
+        answers += tester.take_all().iter().flat_map(Sent::codes).filter(|code| *code == 5).count();
+    }
+    assert_eq!(answers, 10, "a second");
     tester.answer_syn(&syn, PEER);
     assert_eq!(tester.take().names(), ["PING"], "the attempt goes on");
+}
+
+// spec 3.54
+#[test]
+fn a_further_syn_ack_renews_info_and_leaves_the_addresses_of_the_server() {
+    let mut config = mmsp1();
+    config.set_pairs("full-mesh").unwrap();
+    let mut tester = Tester::client(config);
+    let syn = tester.take();
+    let header = syn.header();
+    let [Block::Syn(asked)] = syn.blocks()[..] else { panic!("{:?}", syn.names()) };
+    tester.told = Some(asked.opening);
+    tester.ports = [header.destination_port, header.source_port];
+    let first = Addresses { ipv4: &[[10, 0, 0, 4]], ..Addresses::default() };
+    let answer = SynAck { opening: tester.peer, addresses: first, info: b"first", unrecognised: None };
+    tester.deliver(|w| answer.encode(w));
+    assert_eq!(tester.take().names(), ["PING"]);
+    for (info, addresses) in [
+        (&b"second"[..], Addresses::default()),
+        (b"third", Addresses { ipv4: &[[10, 0, 0, 5]], ..Addresses::default() }),
+    ] {
+        let renewed = SynAck { addresses, info, ..answer };
+        tester.deliver(|w| renewed.encode(w));
+        let ping = tester.take();
+        let [Block::Ping(Ping { info: told, .. })] = ping.blocks()[..] else { panic!("{:?}", ping.names()) };
+        assert_eq!(told, info);
+    }
+    tester.deliver(|w| Block::Pong.encode(w));
+    tester.run_for(SECOND);
+    let to: std::collections::BTreeSet<String> =
+        tester.take_all().iter().map(|sent| sent.tuple.remote.to_string()).collect();
+    assert_eq!(to.into_iter().collect::<Vec<_>>(), ["10.0.0.2:4000", "10.0.0.4:4000"]);
 }
 
 #[test]

@@ -63,13 +63,16 @@ fn the_addresses_of_a_server_become_paths_though_the_client_knew_one() {
 }
 
 #[test]
-fn new_data_goes_on_the_primary_alone() {
+fn new_data_goes_on_the_primary_alone_and_what_was_lost_on_the_other_path() {
     let mut pair = connected(two_paths());
     pair.run_for(500 * MS).unwrap();
     let report = pair.transfer(Side::Client, megabytes(5), MINUTE).unwrap();
     assert!(percent(report.goodput, mbit(20)) >= 90, "{}", report.goodput);
-    // Retransmissions go on the other path.
-    assert!(report.path_bytes[1] < ByteCount(150_000), "{:?}", report.path_bytes);
+    // The queue of the primary overflows.
+    let paths = pair.peer(Side::Client).unwrap().connection().unwrap().statistics().paths;
+    let (lost, on_other) = (paths[0].packets_lost, report.path_bytes[1].get());
+    assert!(lost > 20 && paths[1].packets_lost == 0, "{paths:?}");
+    assert!((lost * 1000..lost * 1400 + 5000).contains(&on_other), "{on_other} bytes for {lost} packets");
 }
 
 #[test]

@@ -51,6 +51,51 @@ fn a_sender_stops_at_the_edge() {
 
 // spec 3.43
 #[test]
+fn a_sender_of_small_messages_stops_when_their_memory_is_twice_the_window() {
+    // 134 bytes of memory for each message of 6.
+    let mut tester = Tester::accepted_from(Opening { window: 1340, ..opening(77) });
+    let stream = tester.open_stream();
+    (0..30).for_each(|_| tester.send_message(stream, b"sixsix", MessageOptions::default()));
+    assert_eq!(tseqs(&tester.take_data()), (0..20).collect::<Vec<_>>());
+    tester.sack(19, 334);
+    assert_eq!(tseqs(&tester.take_data()), [20, 21, 22, 23], "two bytes of memory are missing for the next");
+    tester.sack(23, 66);
+    assert!(tester.take_data().is_empty(), "as before");
+    tester.sack(23, 67);
+    assert_eq!(tseqs(&tester.take_data()), [24]);
+    tester.sack(24, 0);
+    assert!(tester.take_data().is_empty());
+    let (_, sent) = wait_for_data(&mut tester);
+    assert_eq!(sent[0].tseq, 25, "a persist probe goes beyond this edge, too");
+}
+
+// spec 3.43
+#[test]
+fn small_unread_messages_close_the_window_before_one_is_dropped() {
+    let mut config = ConnectionConfig::mmsp1();
+    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    let mut tester = Tester::accepted_with(config);
+    let memory = |messages: u32| messages * (6 + 128);
+    let (mut edge, mut sent, mut window) = (2 * 16_384, 0, 16_384);
+    while memory(sent + 1) <= edge {
+        let block = tester.data(sent, 0, u16::try_from(sent).unwrap(), b"unread");
+        tester.send(&[block]);
+        tester.run_for(20 * MS);
+        sent += 1;
+        for sack in tester.take_sacks() {
+            assert_eq!(sack.blocks, sent, "everything within the edges is taken");
+            edge = edge.max(memory(sack.blocks) + 2 * sack.window);
+            window = sack.window;
+        }
+    }
+    assert_eq!((sent, edge, window), (244, 2 * 16_384, 36), "no room for a message");
+    assert_eq!(tester.texts().len(), 244);
+    tester.run_for(20 * MS);
+    assert!(tester.take_sacks().last().is_some_and(|sack| sack.window > 4096), "the reader opens it again");
+}
+
+// spec 3.43
+#[test]
 fn a_smaller_window_takes_no_credit_back() {
     let mut tester = with_window(2000, 6);
     assert_eq!(tseqs(&tester.take_data()), [0, 1]);

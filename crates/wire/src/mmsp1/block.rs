@@ -22,7 +22,7 @@ block_list! {
     SynAck(SynAck<'a>),
     /// Returns the server's INFO.
     Ping(Ping<'a>),
-    /// Asks the peer to flush and to close.
+    /// Tells that all DATA of its sender are acknowledged, and asks the peer to close, too.
     Fin(Fin),
     /// Completes the close.
     FinDone(FinDone),

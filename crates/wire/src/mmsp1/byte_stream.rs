@@ -19,7 +19,7 @@ pub const BYTES_END: u32 = 0x4d57_0002;
 /// How a byte stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamEnd {
-    /// 0 if the stream is complete; otherwise the application's reason to abandon it.
+    /// 0 if the stream is complete; otherwise the application's code for the reason to abandon it, plus one.
     pub code: u64,
     /// How many bytes it had in all its messages.
     pub total: u64,

@@ -15,7 +15,7 @@ use crate::writer::Writer;
 /// Flag T of RST and FIN-DONE: the connection id of the packet is the tag of its sender, which is all it knows.
 pub(super) const REFLECTED: u8 = 0x01;
 
-/// Tells that the sender has flushed and writes nothing more.
+/// Tells that all DATA of its sender are acknowledged, and asks the peer to close, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fin {
     /// The last TSEQ received in order, as in SACK.

@@ -107,7 +107,7 @@ pub fn checksum(packet: &[u8]) -> u32 {
     sum.checksum()
 }
 
-/// A packet whose checksum is right and in which no block has company that may not have any.
+/// A packet whose checksum is right and in which no block is bundled that travels alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The common header.
@@ -128,7 +128,7 @@ impl<'a> Packet<'a> {
             return Err(PacketError::Checksum { written, computed });
         }
         let payload = datagram.get(HEADER_LEN..).unwrap_or_default();
-        check_company(payload)?;
+        check_bundling(payload)?;
         Ok(Self { header, payload })
     }
 
@@ -143,14 +143,14 @@ pub fn travels_alone(kind: u8) -> bool {
     matches!(kind, Syn::KIND | SynAck::KIND | Fin::KIND | FinAck::KIND | FinDone::KIND | Rst::KIND)
 }
 
-/// Refuses a payload in which a block that travels alone has company, be it unknown or unreadable.
-fn check_company(payload: &[u8]) -> Result<(), PacketError> {
+/// Refuses a payload in which a block that travels alone is bundled with another, be that unknown or unreadable.
+fn check_bundling(payload: &[u8]) -> Result<(), PacketError> {
     let mut alone = None;
     for (count, frame) in RawBlocks::new(payload).enumerate() {
         let kind = frame.ok().map(|frame| frame.kind).filter(|kind| travels_alone(*kind));
         alone = alone.or(kind);
         if let Some(kind) = alone.filter(|_| count > 0) {
-            return Err(PacketError::Company { kind });
+            return Err(PacketError::Bundled { kind });
         }
     }
     Ok(())
@@ -169,7 +169,7 @@ pub enum PacketError {
         computed: u32,
     },
     /// A block of this type must travel alone and does not.
-    Company {
+    Bundled {
         /// Type of the block.
         kind: u8,
     },
@@ -182,7 +182,7 @@ impl fmt::Display for PacketError {
             Self::Checksum { written, computed } => {
                 write!(f, "the checksum is {written:#010x}, that of the bytes {computed:#010x}")
             }
-            Self::Company { kind } => write!(f, "block {kind:#04x} must travel alone and does not"),
+            Self::Bundled { kind } => write!(f, "block {kind:#04x} must travel alone and does not"),
         }
     }
 }
@@ -191,7 +191,7 @@ impl std::error::Error for PacketError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Header(error) => Some(error),
-            Self::Checksum { .. } | Self::Company { .. } => None,
+            Self::Checksum { .. } | Self::Bundled { .. } => None,
         }
     }
 }

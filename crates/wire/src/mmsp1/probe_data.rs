@@ -59,7 +59,7 @@ impl ProbeData {
             (V4, [v4, [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) => IpAddr::V4(Ipv4Addr::from(*v4)),
             (V4, _) => return Err(value.out_of_range(offset + 6, "rest of the address", 1)),
             (V6, _) => IpAddr::V6(Ipv6Addr::from(address)),
-            (family, _) => return Err(value.out_of_range(offset, "address family", family.into())),
+            (family, _) => return Err(DecodeError::AddressFamily { offset, family }),
         };
         Ok(Self { sent_micros, path, address, nonce: value.u64()?, mac: value.u64()? })
     }

@@ -24,7 +24,7 @@ impl Response {
             DecodeError::BlockLength { .. } | DecodeError::FirstByte { .. } => Self::Drop,
             DecodeError::UnknownBlock { .. } => Self::Error(Code::UNRECOGNISED_BLOCK),
             DecodeError::Truncated { part, .. } if opens(part) => Self::Reset(Code::MISSING_FIELD),
-            DecodeError::OutOfRange { field: "address family", .. } => Self::Error(Code::UNRESOLVED_ADDRESS),
+            DecodeError::AddressFamily { .. } => Self::Error(Code::UNRESOLVED_ADDRESS),
             DecodeError::MissingParameter { kind: INFO } => Self::Error(Code::NO_INFO),
             DecodeError::Truncated { part, .. }
             | DecodeError::TrailingBytes { part, .. }

@@ -23,7 +23,8 @@ const ENTRY: usize = 4;
 pub struct Sack<'a> {
     /// The last TSEQ before the first gap; before any data, the peer's initial TSEQ − 1.
     pub ack: Tseq,
-    /// Advertised window size (AWS): bytes of user data behind `ack` for which the sender of this block has room.
+    /// Advertised window size (AWS): bytes of user data behind `ack` for which the sender of this block has room,
+    /// or less where small blocks take its memory.
     pub window: u32,
     /// What arrived beyond `ack`.
     pub ranges: SackRanges<'a>,
@@ -34,8 +35,9 @@ pub struct Sack<'a> {
 impl<'a> Sack<'a> {
     /// Type on the wire.
     pub const KIND: u8 = 1;
-    /// Most ranges that [`encode_sack`] writes. A decoder takes any number.
-    pub const MAX_RANGES: usize = 64;
+    /// Most ranges that [`encode_sack`] writes. A decoder takes any number. Between paths of different delay there are
+    /// hundreds of gaps, and a SACK for each datagram.
+    pub const MAX_RANGES: usize = 48;
     /// Most duplicates that [`encode_sack`] writes. A decoder takes any number.
     pub const MAX_DUPLICATES: usize = 16;
 

@@ -115,6 +115,7 @@ impl From<&DecodeError> for ErrorCode {
             | DecodeError::BlockLength { .. }
             | DecodeError::UnknownBlock { .. }
             | DecodeError::UnknownFlags { .. }
+            | DecodeError::AddressFamily { .. }
             | DecodeError::FirstByte { .. } => Self::MALFORMED,
         }
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use manyway_wire::Writer;
 use manyway_wire::mmsp1::{
-    Addresses, Block, Blocks, Cause, Data, ErrorCode, Fin, FinDone, Fragment, Header, Info, Opening, Packet,
-    Ping, Probe, ProbeAck, ProbeData, Sseq, Syn, SynAck, Tag, Tseq, encode_error, encode_rst, encode_sack,
-    seal,
+    Addresses, BYTES_END, Block, Blocks, Cause, Data, ErrorCode, Fin, FinDone, Fragment, Header, Info,
+    Opening, Packet, Ping, Probe, ProbeAck, ProbeData, Sseq, StreamEnd, Syn, SynAck, Tag, Tseq, encode_error,
+    encode_rst, encode_sack, seal,
 };
 
 use super::PREFIX;
@@ -31,6 +31,9 @@ const WHOLE: Data<'static> = Data {
     data: b"abc",
 };
 
+/// The content of the end of a byte stream.
+const ABANDONED: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 100];
+
 /// Files that [`blocks`] does not name.
 const OTHERS: [&str; 5] = ["error", "info", "packet", "rst", "sack"];
 
@@ -49,6 +52,7 @@ fn blocks() -> Vec<(&'static str, Block<'static>)> {
         data: b"wxz\n",
         ..WHOLE
     };
+    let end = Data { tseq: Tseq(1002), sseq: Sseq(3), protocol: BYTES_END, data: ABANDONED, ..WHOLE };
     let second = Opening { outgoing: 2, incoming: 2, tseq: Tseq(u32::MAX), ..CLIENT };
     let addresses = Addresses { listed: &[[192, 0, 2, 7]], ipv4: &[[198, 51, 100, 7]], ipv6: &[] };
     let unrecognised = None;
@@ -70,6 +74,7 @@ fn blocks() -> Vec<(&'static str, Block<'static>)> {
     vec![
         ("data", Block::Data(WHOLE)),
         ("data_last", Block::Data(last)),
+        ("data_end", Block::Data(end)),
         ("syn", syn(CLIENT, Addresses { listed, ..NO_ADDRESSES })),
         ("syn_parameters", syn(second, Addresses { ipv6, ..NO_ADDRESSES })),
         ("syn_ack", Block::SynAck(SynAck { opening: SERVER, addresses, info: INFO, unrecognised })),
@@ -92,6 +97,14 @@ fn every_block_is_written_and_read_as_the_specification_shows() {
         assert_eq!(block.encoded_len(), expected.len(), "{name}");
         assert_eq!(Blocks::new(&expected).collect::<Vec<_>>(), [Ok(block)], "{name}");
     }
+}
+
+// spec 3.92
+#[test]
+fn the_end_of_an_abandoned_byte_stream_is_written_and_read_as_the_specification_shows() {
+    let end = StreamEnd { code: 7 + 1, total: 100 };
+    assert_eq!(hex(&written(|w| end.encode(w))), hex(ABANDONED));
+    assert_eq!(StreamEnd::decode(ABANDONED), Ok(end));
 }
 
 // spec 3.40

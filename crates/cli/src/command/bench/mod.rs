@@ -335,6 +335,7 @@ impl<'a> Run<'a> {
             outcome: Sums::from(&outcome),
             paths: PathSum::between(&before, self.paths.all(), &report),
             duplicates: DuplicateBytes::between(&before, after),
+            refused: after.statistics.packets_refused.saturating_sub(before.statistics.packets_refused),
             target: self.target.take().map(TargetTally::finish),
             comparison: None,
         };

@@ -27,6 +27,8 @@ pub(super) struct Summary {
     pub(super) outcome: Sums,
     pub(super) paths: Vec<PathSum>,
     pub(super) duplicates: DuplicateBytes,
+    /// Packets that this end refused as damaged, forged, repeated or late.
+    pub(super) refused: u64,
     pub(super) target: Option<TargetSum>,
     pub(super) comparison: Option<Comparison>,
 }
@@ -193,6 +195,7 @@ impl Summary {
             "packets_lost": self.packets_lost(),
             "paths": paths,
             "duplicate_bytes": { "sent": self.duplicates.sent, "received": self.duplicates.received },
+            "packets_refused": self.refused,
             "cpu": { "here": cpu(&self.outcome.here), "there": self.outcome.there.as_ref().map(cpu) },
             "congestion": {
                 "here": known(&self.outcome.here),
@@ -407,6 +410,7 @@ mod tests {
             },
             paths: vec![path(0, "eth0", 17_000_000, 700_000), path(1, "wlan0", 9_000_000, 300_000)],
             duplicates: DuplicateBytes::default(),
+            refused: 3,
             target: None,
             comparison: Some(Comparison {
                 bond: rate(20_000_000),
@@ -486,6 +490,7 @@ mod tests {
           },
           "gain_percent": 49.25373134328359,
           "packets_lost": 14,
+          "packets_refused": 3,
           "paths": [
             {
               "bytes_received": 700000,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use manyway_wire::DecodeError;
 use manyway_wire::frame::RawBlocks;
-use manyway_wire::mmsp1::{Block, Cause, ErrorCode, Header, Info, Packet, Ping, Response, Syn, SynAck, Tag};
+use manyway_wire::mmsp1::{
+    Block, Cause, ErrorCode, Header, Info, Packet, PacketError, Ping, Response, Syn, SynAck, Tag,
+};
 
 use super::answers::{self, Asked};
 use super::info::InfoError;
@@ -24,7 +26,7 @@ impl Endpoint {
         }
         let packet = match Packet::decode(datagram) {
             Ok(packet) => packet,
-            Err(error) => return tracing::debug!(from = %tuple.remote, %error, "no packet of MMSP/1"),
+            Err(error) => return self.note_damaged(tuple, datagram, &error),
         };
         let size = datagram.len();
         let rng = &mut self.rng;
@@ -36,6 +38,18 @@ impl Endpoint {
             return self.handle_known(now, handle, tuple, &packet, size);
         }
         self.handle_unmatched(now, tuple, &packet, size);
+    }
+
+    /// A datagram that is no packet is dropped; a wrong checksum counts for the connection whose tag stands there.
+    fn note_damaged(&mut self, tuple: FourTuple, datagram: &[u8], error: &PacketError) {
+        tracing::debug!(from = %tuple.remote, %error, "no packet of MMSP/1");
+        if matches!(error, PacketError::Checksum { .. })
+            && let Ok((header, _)) = Header::decode(datagram)
+            && let Some(handle) = self.mmsp1_connection(tuple, header.connection)
+            && let Some(connection) = self.slots.get_mut(handle)
+        {
+            connection.on_damaged();
+        }
     }
 
     /// The connection with this tag of its own, if it may hear the sender.
@@ -198,14 +212,12 @@ impl Endpoint {
         if self.config.mmsp1.is_some() && !self.mmsp1_takes(&tuple) {
             return;
         }
+        // A packet whose blocks are all skipped is not empty.
+        if RawBlocks::new(packet.payload).next().is_none_or(|block| block.is_err()) {
+            return;
+        }
         let answer = match first {
-            Some(
-                Ok(Block::Error(_) | Block::Pong | Block::SynAck(_)) | Err(DecodeError::BlockLength { .. }),
-            ) => {
-                return;
-            }
-            // A packet whose blocks are all skipped is not empty.
-            None if packet.payload.is_empty() => return,
+            Some(Ok(Block::Error(_) | Block::Pong | Block::SynAck(_))) => return,
             Some(Ok(Block::FinAck)) => answers::fin_done(header.answer(header.connection), true),
             _ if is_quiet(packet) => return,
             _ if has_ping(packet) => {
@@ -248,10 +260,7 @@ impl Endpoint {
             Ok((_, None)) if mmsp1.tombstones.get(now, header.connection).is_some() => {}
             Ok((info, None)) if own.is_none() && !mmsp1.served.takes(&client_of(&info)) => {
                 tracing::debug!(from = %tuple.remote, "too many connections of MMSP/1");
-                let cause =
-                    Cause { code: ErrorCode::UNRECOGNISED_ERROR, information: b"too many connections" };
-                let answer = answers::reflected_rst(header, Some(cause));
-                self.answer_unmatched(now, tuple, answer);
+                self.reset_ping(now, tuple, header, ErrorCode::UNRECOGNISED_ERROR);
             }
             Ok((info, None)) => {
                 self.begin_serving(now, tuple, own, &info);
@@ -267,7 +276,9 @@ impl Endpoint {
                 let cause = Cause { code: ErrorCode::STALE_INFO, information };
                 let report = answers::error(header.answer(info.client.tag), cause);
                 self.answer_unmatched(now, tuple, report);
-                if let Some(mmsp1) = &mut self.mmsp1 {
+                // spec 3.74: it costs as much as the SYN-ACK that answers a SYN.
+                let may_renew = self.admission.may_answer(now, Answer::Info(Prefix::of(tuple.remote)));
+                if let Some(mmsp1) = self.mmsp1.as_mut().filter(|_| may_renew) {
                     let renewed = mmsp1.renewed(now, header, &info);
                     self.push_answer(tuple, renewed);
                 }

@@ -3,7 +3,7 @@ use crate::Class;
 use crate::mmsp1::sack::{check, translate};
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
 
-const EDGE: u64 = u64::MAX;
+const EDGE: Edge = Edge::NONE;
 
 fn given(count: usize) -> (Cuts, FakeFlight, Vec<u64>) {
     let mut cuts = Cuts::new(INITIAL);
@@ -13,9 +13,9 @@ fn given(count: usize) -> (Cuts, FakeFlight, Vec<u64>) {
 
 fn sack(cuts: &mut Cuts, flight: &mut FakeFlight, cum: u64, ranges: &[(u64, u64)]) {
     let bytes = SackBytes::new(cum, 1000, ranges, &[]);
-    let hits = translate(&check(&bytes.sack(), cuts).unwrap(), cuts, at(50), flight);
-    cuts.acknowledge(&hits, &mut |_, _| {});
-    flight.apply(cuts, &hits);
+    let acknowledged = translate(&check(&bytes.sack(), cuts).unwrap(), cuts, at(50), flight);
+    cuts.acknowledge(&acknowledged, &mut |_, _| {});
+    flight.apply(cuts, &acknowledged);
 }
 
 // spec 3.43
@@ -29,7 +29,7 @@ fn a_tseq_is_freed_by_a_sack_alone() {
     flight.send(&mut cuts, at(1), 1, &tseqs);
     sack(&mut cuts, &mut flight, tseqs[0], &[]);
     assert!(cuts.is_empty() && cuts.is_acked(tseqs[0]));
-    assert_eq!((cuts.acked_bytes(), cuts.in_flight()), (10, 0));
+    assert_eq!((cuts.acked().bytes, cuts.in_flight()), (10, 0));
 }
 
 #[test]
@@ -75,12 +75,13 @@ fn the_urgent_and_then_the_lowest_tseq_goes_first_and_none_beyond_the_edge() {
     let (mut cuts, _, tseqs) = given(2);
     let urgent = Urgency { class: Class::Interactive, ..Urgency::default() };
     let third = cuts.give(Cut { urgency: urgent, ..cut(10) });
-    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, 30), Some(third));
-    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, 29), Some(tseqs[0]));
-    assert_eq!(cuts.next(Which::Unsent, ClassFilter::NotUrgent, 30), Some(tseqs[0]));
-    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, 9), None);
-    assert_eq!(cuts.first_beyond(9), Some(tseqs[0]));
-    assert_eq!(cuts.first_beyond(15), Some(tseqs[1]));
+    let edge = |bytes| Edge { bytes, ..Edge::NONE };
+    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, edge(30)), Some(third));
+    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, edge(29)), Some(tseqs[0]));
+    assert_eq!(cuts.next(Which::Unsent, ClassFilter::NotUrgent, edge(30)), Some(tseqs[0]));
+    assert_eq!(cuts.next(Which::Unsent, ClassFilter::All, edge(9)), None);
+    assert_eq!(cuts.first_beyond(edge(9)), Some(tseqs[0]));
+    assert_eq!(cuts.first_beyond(edge(15)), Some(tseqs[1]));
     assert_eq!(cuts.waiting_bytes(Which::Unsent, ClassFilter::All), 30);
 }
 

@@ -50,7 +50,7 @@ fn blocks_are_placed_across_the_wrap_of_tseq() {
     assert_eq!(take(&mut received, u32::MAX), Taken::Duplicate);
     assert_eq!(take(&mut received, 2), Taken::BeyondGap);
     assert_eq!(take(&mut received, 0), Taken::FillsGap);
-    assert_eq!((received.ack(), received.has_gap(), received.bytes_in_sequence()), (Tseq(2), false, 40));
+    assert_eq!((received.ack(), received.has_gap(), received.in_sequence().bytes), (Tseq(2), false, 40));
     assert_eq!(take(&mut received, 3), Taken::InOrder);
     assert_eq!(take(&mut received, 1), Taken::Duplicate);
 }
@@ -98,7 +98,7 @@ fn nothing_beyond_65535() {
     assert_eq!(take(&mut received, 65_535), Taken::BeyondGap);
     assert_eq!(said(&mut received, 1200).unwrap().ranges, [(65_535, 65_535)]);
     (1..65_535).for_each(|tseq| assert_eq!(take(&mut received, tseq), Taken::FillsGap));
-    assert_eq!((received.ack(), received.bytes_in_sequence()), (Tseq(65_535), 655_350));
+    assert_eq!((received.ack(), received.in_sequence().bytes), (Tseq(65_535), 655_350));
     assert_eq!(take(&mut received, 2 * 65_535), Taken::BeyondGap);
 }
 
@@ -123,7 +123,7 @@ proptest! {
         }
         let in_sequence: Vec<u32> = (0..).take_while(|offset| model.contains(offset)).collect();
         let count = u32::try_from(in_sequence.len()).unwrap();
-        prop_assert_eq!(received.bytes_in_sequence(), u64::from(in_sequence.iter().sum::<u32>()));
+        prop_assert_eq!(received.in_sequence().bytes, u64::from(in_sequence.iter().sum::<u32>()));
         let said = said(&mut received, 1200).unwrap();
         prop_assert_eq!(said.ack, Tseq(initial).plus(count).minus(1));
         prop_assert_eq!(said.duplicates, copies);

@@ -7,6 +7,7 @@ use super::*;
 use crate::collections::range_set::RangeSet;
 use crate::mmsp1::cuts::{CutState, Which};
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
+use crate::mmsp1::window::Edge;
 use crate::stream::priority::ClassFilter;
 
 const AWS: u32 = 5000;
@@ -22,23 +23,23 @@ fn sent(count: u64) -> (Cuts, FakeFlight, u64) {
     (cuts, flight, first)
 }
 
-fn facts(cuts: &Cuts, cum: u64, ranges: &[(u64, u64)], dups: &[u64]) -> Result<Facts, NeverSent> {
+fn checked(cuts: &Cuts, cum: u64, ranges: &[(u64, u64)], dups: &[u64]) -> Result<CheckedSack, NeverSent> {
     check(&SackBytes::new(cum, AWS, ranges, dups).sack(), cuts)
 }
 
-fn apply(cuts: &mut Cuts, flight: &mut FakeFlight, now: Instant, facts: &Facts) -> Hits {
-    let hits = translate(facts, cuts, now, flight);
-    cuts.acknowledge(&hits, &mut |_, _| {});
-    flight.apply(cuts, &hits);
-    hits
+fn apply(cuts: &mut Cuts, flight: &mut FakeFlight, now: Instant, checked: &CheckedSack) -> Acknowledged {
+    let acknowledged = translate(checked, cuts, now, flight);
+    cuts.acknowledge(&acknowledged, &mut |_, _| {});
+    flight.apply(cuts, &acknowledged);
+    acknowledged
 }
 
 fn numbers(set: &RangeSet) -> Vec<u64> {
     set.iter().flatten().collect()
 }
 
-fn only(hits: &Hits, path: u32) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
-    let on = hits.paths.iter().find(|on| on.path == PathId(path)).cloned().unwrap_or_default();
+fn only(acknowledged: &Acknowledged, path: u32) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
+    let on = acknowledged.paths.iter().find(|on| on.path == PathId(path)).cloned().unwrap_or_default();
     (numbers(&on.timed), numbers(&on.untimed), on.unknown.to_vec())
 }
 
@@ -46,34 +47,34 @@ fn only(hits: &Hits, path: u32) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
 #[test]
 fn an_old_sack_moves_no_edge_but_counts_ranges_and_duplicates() {
     let (mut cuts, mut flight, first) = sent(6);
-    let new = facts(&cuts, first + 3, &[], &[]).unwrap();
+    let new = checked(&cuts, first + 3, &[], &[]).unwrap();
     apply(&mut cuts, &mut flight, at(50), &new);
-    let old = facts(&cuts, first + 1, &[(first + 3, first + 3), (first + 5, first + 5)], &[first]).unwrap();
+    let old = checked(&cuts, first + 1, &[(first + 3, first + 3), (first + 5, first + 5)], &[first]).unwrap();
     assert_eq!((old.aws, old.cum, old.dups.as_slice()), (None, first + 3, &[first][..]));
-    let hits = apply(&mut cuts, &mut flight, at(51), &old);
+    let acknowledged = apply(&mut cuts, &mut flight, at(51), &old);
     let newly = vec![first + 5..first + 6; 1];
-    assert_eq!((hits.newly.as_slice(), hits.acked_bytes), (newly.as_slice(), 40));
-    assert_eq!(only(&hits, 0), (vec![5], vec![], vec![]));
+    assert_eq!((acknowledged.newly.as_slice(), acknowledged.acked.bytes), (newly.as_slice(), 40));
+    assert_eq!(only(&acknowledged, 0), (vec![5], vec![], vec![]));
 }
 
 // spec 3.45
 #[test]
 fn ack_of_unsent_and_inverted_ranges_are_refused_whole() {
     let (mut cuts, _, first) = sent(3);
-    assert!(facts(&cuts, first + 2, &[], &[]).is_ok());
-    assert_eq!(facts(&cuts, first + 3, &[], &[]), Err(NeverSent { tseq: tseq_of(first + 3) }));
-    let beyond = facts(&cuts, first, &[(first + 2, first + 3)], &[]);
+    assert!(checked(&cuts, first + 2, &[], &[]).is_ok());
+    assert_eq!(checked(&cuts, first + 3, &[], &[]), Err(NeverSent { tseq: tseq_of(first + 3) }));
+    let beyond = checked(&cuts, first, &[(first + 2, first + 3)], &[]);
     assert_eq!(beyond, Err(NeverSent { tseq: tseq_of(first + 3) }));
     let half_way = SackBytes::new(first - 1 + (1 << 31), AWS, &[], &[]);
     assert!(check(&half_way.sack(), &cuts).is_err());
     // A TSEQ that was passed over is unsent, too.
     let (skipped, next) = (cuts.give(cut(10)), cuts.give(cut(10)));
     FakeFlight::default().send(&mut cuts, at(0), 1, &[next]);
-    assert!(facts(&cuts, first - 1, &[(next, next)], &[]).is_ok());
-    assert_eq!(facts(&cuts, next, &[], &[]), Err(NeverSent { tseq: tseq_of(next) }));
-    assert!(facts(&cuts, first - 1, &[(skipped, next)], &[]).is_err());
+    assert!(checked(&cuts, first - 1, &[(next, next)], &[]).is_ok());
+    assert_eq!(checked(&cuts, next, &[], &[]), Err(NeverSent { tseq: tseq_of(next) }));
+    assert!(checked(&cuts, first - 1, &[(skipped, next)], &[]).is_err());
     // Inverted ranges are refused by the decoder, overlapping ones are merged.
-    let merged = facts(&cuts, first - 1, &[(first + 1, first + 2), (first + 1, first + 1)], &[]).unwrap();
+    let merged = checked(&cuts, first - 1, &[(first + 1, first + 2), (first + 1, first + 1)], &[]).unwrap();
     assert_eq!((merged.ranges.len(), merged.ranges[0].clone()), (1, first + 1..first + 3));
     // spec 3.24: the same of FIN.
     assert!(check_fin(&Fin { ack: tseq_of(first + 2) }, &cuts).is_ok());
@@ -85,7 +86,7 @@ fn a_first_copy_that_was_only_late_undoes_the_reaction() {
     let (mut cuts, mut flight, first) = sent(1);
     flight.settle(&mut cuts, PathId(0), 0);
     let copy = flight.send(&mut cuts, at(100), 1, &[first]);
-    let named = facts(&cuts, first, &[], &[]).unwrap();
+    let named = checked(&cuts, first, &[], &[]).unwrap();
     // After 10 ms the copy, with an RTT of at least 40 ms, cannot be the one that arrived.
     let early = translate(&named, &cuts, at(110), &flight);
     assert_eq!(only(&early, 0), (vec![], vec![0], vec![]));
@@ -100,22 +101,22 @@ fn a_duplicate_reported_later_undoes_the_reaction_too() {
     let (mut cuts, mut flight, first) = sent(2);
     flight.settle(&mut cuts, PathId(0), 0);
     flight.send(&mut cuts, at(100), 1, &[first]);
-    let named = facts(&cuts, first, &[], &[]).unwrap();
+    let named = checked(&cuts, first, &[], &[]).unwrap();
     apply(&mut cuts, &mut flight, at(150), &named);
-    let again = facts(&cuts, first, &[], &[first, first]).unwrap();
-    let hits = apply(&mut cuts, &mut flight, at(151), &again);
-    assert_eq!(only(&hits, 0), (vec![], vec![0], vec![]));
-    let hits = apply(&mut cuts, &mut flight, at(152), &again);
-    assert!(hits.paths.is_empty(), "each packet is reported once: {hits:?}");
+    let again = checked(&cuts, first, &[], &[first, first]).unwrap();
+    let acknowledged = apply(&mut cuts, &mut flight, at(151), &again);
+    assert_eq!(only(&acknowledged, 0), (vec![], vec![0], vec![]));
+    let acknowledged = apply(&mut cuts, &mut flight, at(152), &again);
+    assert!(acknowledged.paths.is_empty(), "each packet is reported once: {acknowledged:?}");
 }
 
 #[test]
 fn a_tseq_named_with_its_duplicate_acknowledges_both_copies() {
     let (mut cuts, mut flight, first) = sent(1);
     let copy = flight.send(&mut cuts, at(5), 1, &[first]);
-    let both = facts(&cuts, first, &[], &[first]).unwrap();
-    let hits = translate(&both, &cuts, at(60), &flight);
-    assert_eq!((only(&hits, 0).1, only(&hits, 1).1), (vec![0], vec![copy]));
+    let both = checked(&cuts, first, &[], &[first]).unwrap();
+    let acknowledged = translate(&both, &cuts, at(60), &flight);
+    assert_eq!((only(&acknowledged, 0).1, only(&acknowledged, 1).1), (vec![0], vec![copy]));
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn bytes_that_arrive_again_count_once_for_each_copy_that_was_sent() {
     flight.send(&mut cuts, at(5), 1, &[first]);
     flight.send(&mut cuts, at(6), 2, &[first]);
     for (dups, expected) in [(vec![first, first + 1], 10), (vec![first; 9], 20), (vec![first], 20)] {
-        let again = facts(&cuts, first + 1, &[], &dups).unwrap();
+        let again = checked(&cuts, first + 1, &[], &dups).unwrap();
         apply(&mut cuts, &mut flight, at(60), &again);
         assert_eq!(cuts.duplicate_bytes(), expected, "{dups:?}: a TSEQ sent once has no copies");
     }
@@ -135,12 +136,16 @@ fn the_only_packet_without_a_missing_tseq_is_the_one_that_arrived() {
     let (mut cuts, mut flight, first) = sent(1);
     let second = cuts.give(cut(10));
     let bundle = flight.send(&mut cuts, at(5), 1, &[first, second]);
-    let named = facts(&cuts, first, &[], &[]).unwrap();
-    let hits = apply(&mut cuts, &mut flight, at(60), &named);
-    assert_eq!((only(&hits, 0).1, hits.paths.len()), (vec![0], 1), "the bundle stays in flight: {hits:?}");
-    let named = facts(&cuts, second, &[], &[]).unwrap();
-    let hits = apply(&mut cuts, &mut flight, at(61), &named);
-    assert_eq!(only(&hits, 1), (vec![bundle], vec![], vec![]));
+    let named = checked(&cuts, first, &[], &[]).unwrap();
+    let acknowledged = apply(&mut cuts, &mut flight, at(60), &named);
+    assert_eq!(
+        (only(&acknowledged, 0).1, acknowledged.paths.len()),
+        (vec![0], 1),
+        "the bundle stays in flight: {acknowledged:?}"
+    );
+    let named = checked(&cuts, second, &[], &[]).unwrap();
+    let acknowledged = apply(&mut cuts, &mut flight, at(61), &named);
+    assert_eq!(only(&acknowledged, 1), (vec![bundle], vec![], vec![]));
 }
 
 /// A sender, a receiver and a network between them.
@@ -183,7 +188,7 @@ impl Model {
 
     fn send(&mut self, path: u32, blocks: usize) {
         let mut tseqs: Vec<u64> =
-            self.cuts.next(Which::Repeat, ClassFilter::All, u64::MAX).into_iter().collect();
+            self.cuts.next(Which::Repeat, ClassFilter::All, Edge::NONE).into_iter().collect();
         while tseqs.len() < blocks {
             tseqs.push(self.cuts.give(cut(10)));
         }
@@ -232,17 +237,17 @@ impl Model {
 
     fn take_sack(&mut self, index: usize) {
         let bytes = self.sacks.swap_remove(index);
-        let facts = check(&bytes.sack(), &self.cuts).unwrap();
-        let hits = apply(&mut self.cuts, &mut self.flight, at(self.millis), &facts);
-        for tseq in hits.newly.iter().cloned().flatten() {
+        let checked = check(&bytes.sack(), &self.cuts).unwrap();
+        let acknowledged = apply(&mut self.cuts, &mut self.flight, at(self.millis), &checked);
+        for tseq in acknowledged.newly.iter().cloned().flatten() {
             assert!(self.arrived.contains(&tseq) && self.newly.insert(tseq), "{tseq} twice or never");
         }
-        if let Some(aws) = facts.aws {
-            let edge = hits.acked_bytes + u64::from(aws);
+        if let Some(aws) = checked.aws {
+            let edge = acknowledged.acked.bytes + u64::from(aws);
             assert!(edge >= self.edge, "a SACK that is not old moves the edge of a constant window right");
             self.edge = edge;
         }
-        for on in &hits.paths {
+        for on in &acknowledged.paths {
             let all = numbers(&on.timed).into_iter().chain(numbers(&on.untimed)).chain(on.unknown.to_vec());
             for number in all {
                 assert!(self.sent.contains(&(on.path, number)), "{number} was never sent on {:?}", on.path);
@@ -287,7 +292,7 @@ impl Model {
             }
             self.travelling.clear();
             for which in [Which::Repeat, Which::Unsent] {
-                while let Some(tseq) = self.cuts.next(which, ClassFilter::All, u64::MAX) {
+                while let Some(tseq) = self.cuts.next(which, ClassFilter::All, Edge::NONE) {
                     self.send_these(0, &[tseq]);
                 }
             }
@@ -314,7 +319,7 @@ proptest! {
         }
         model.finish();
         prop_assert_eq!(&model.newly, &model.arrived);
-        prop_assert_eq!(model.cuts.acked_bytes(), 10 * model.arrived.len() as u64);
+        prop_assert_eq!(model.cuts.acked().bytes, 10 * model.arrived.len() as u64);
         // SACKs that arrive now are old.
         while !model.sacks.is_empty() {
             model.take_sack(0);
@@ -323,7 +328,7 @@ proptest! {
 
     #[test]
     fn on_one_path_without_repeats_packets_and_tseqs_are_the_same(
-        order in prop::collection::vec(any::<prop::sample::Index>(), 1..60)
+        order in prop::collection::vec(any::<prop::sample::Index>(), 1..Sack::MAX_RANGES)
     ) {
         let (mut cuts, mut flight, first) = sent(order.len() as u64);
         let mut left: Vec<u64> = (0..order.len() as u64).collect();
@@ -333,9 +338,9 @@ proptest! {
             arrived.insert(number);
             let cum = (0..).find(|number| !arrived.contains(number)).unwrap();
             let ranges: Vec<_> = arrived.range(cum..).map(|number| (first + number, first + number)).collect();
-            let facts = facts(&cuts, first + cum - 1, &ranges, &[]).unwrap();
-            let hits = apply(&mut cuts, &mut flight, at(50), &facts);
-            prop_assert_eq!(only(&hits, 0), (vec![number], vec![], vec![]));
+            let checked = checked(&cuts, first + cum - 1, &ranges, &[]).unwrap();
+            let acknowledged = apply(&mut cuts, &mut flight, at(50), &checked);
+            prop_assert_eq!(only(&acknowledged, 0), (vec![number], vec![], vec![]));
         }
         prop_assert!(cuts.is_empty() && flight.in_flight().is_empty());
     }
@@ -357,13 +362,13 @@ impl Flight for Counting<'_> {
 
 #[test]
 fn a_repeated_sack_costs_its_ranges_and_not_its_tseqs() {
-    let (mut cuts, mut flight, first) = sent(60_000);
-    let ranges: Vec<_> = (0..60).map(|part| (first + part * 1000 + 1, first + part * 1000 + 999)).collect();
-    let named = facts(&cuts, first - 1, &ranges, &[]).unwrap();
-    let hits = apply(&mut cuts, &mut flight, at(50), &named);
-    assert_eq!(hits.newly.len(), 60);
+    let (mut cuts, mut flight, first) = sent(48_000);
+    let ranges: Vec<_> = (0..48).map(|part| (first + part * 1000 + 1, first + part * 1000 + 999)).collect();
+    let named = checked(&cuts, first - 1, &ranges, &[]).unwrap();
+    let acknowledged = apply(&mut cuts, &mut flight, at(50), &named);
+    assert_eq!(acknowledged.newly.len(), Sack::MAX_RANGES);
     let counting = Counting(&flight, std::cell::Cell::new(0));
-    let again = translate(&facts(&cuts, first - 1, &ranges, &[]).unwrap(), &cuts, at(51), &counting);
+    let again = translate(&checked(&cuts, first - 1, &ranges, &[]).unwrap(), &cuts, at(51), &counting);
     assert_eq!((again.newly.len(), again.paths.len(), counting.1.get()), (0, 0, 0));
 }
 
@@ -386,9 +391,9 @@ fn huge(cum: u64, ranges: &[(u16, u16)]) -> Vec<u8> {
 fn cost(cuts: &mut Cuts, flight: &mut FakeFlight, body: &[u8]) -> (u64, u64) {
     let before = cuts.looks.get();
     let sack = Sack::decode(0, manyway_wire::Reader::new(body)).unwrap();
-    let facts = check(&sack, cuts).unwrap();
-    let hits = apply(cuts, flight, at(50), &facts);
-    (hits.newly.iter().map(|range| range.end - range.start).sum(), cuts.looks.get() - before)
+    let checked = check(&sack, cuts).unwrap();
+    let acknowledged = apply(cuts, flight, at(50), &checked);
+    (acknowledged.newly.iter().map(|range| range.end - range.start).sum(), cuts.looks.get() - before)
 }
 
 /// As many ranges as a block has room for.

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use manyway_wire::StreamId;
 
-use super::incoming::Freed;
 use super::{Stream, Streams};
 use crate::message::MessageStatistics;
 use crate::mmsp1::outbox::Waiting;
+use crate::mmsp1::window::Freed;
 use crate::stream::priority::Urgency;
 use crate::{
     Carries, Class, Instant, MessageOptions, MessageOutcome, MessageToken, Misuse, ReadOutcome, SendError,
@@ -108,7 +108,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Stops the receiving half: received and future data is dropped. The peer is not told, because MMSP/1 has no word
+    /// Stops the receiving half: received and future data is dropped. The peer is not told, because MMSP/1 has no block
     /// for it.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl Streams {
     fn consume(&mut self, id: StreamId, freed: Freed) {
         let epoch = self.epoch();
         self.arrivals.ready -= freed.memory;
-        self.arrivals.credit.consume(freed.bytes, epoch);
+        self.arrivals.window.consume(freed, epoch);
         self.note_end(id);
     }
 

@@ -6,6 +6,7 @@ use manyway_wire::StreamId;
 use manyway_wire::mmsp1::{BYTES, BYTES_END, StreamEnd};
 
 use crate::mmsp1::reassembly::Whole;
+use crate::mmsp1::window::Freed;
 use crate::{Carries, Message, MessageOutcome, Misuse, Order, ReadOutcome};
 
 /// What the application may do with the half.
@@ -19,13 +20,6 @@ enum State {
     Told,
     /// It reads no more: what comes is dropped.
     Stopped,
-}
-
-/// Bytes of user data that the application took, or will never take, and the memory that became free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Freed {
-    pub(super) bytes: u64,
-    pub(super) memory: u64,
 }
 
 /// One receiving half.
@@ -248,12 +242,4 @@ enum Ready {
 fn message(whole: Whole) -> Message {
     let order = if whole.sseq.is_some() { Order::Ordered } else { Order::Unordered };
     Message { data: whole.data, protocol: whole.protocol, order }
-}
-
-impl std::ops::Add for Freed {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, memory: self.memory + other.memory }
-    }
 }

@@ -6,13 +6,12 @@ use bytes::Bytes;
 use manyway_wire::mmsp1::{Data, Tseq};
 use manyway_wire::{StreamId, Writer};
 
-use super::incoming::Freed;
 use super::{Arrivals, Stream, Streams};
 use crate::StreamEvent;
-use crate::message::OVERHEAD;
-use crate::mmsp1::hits::Hits;
+use crate::mmsp1::acknowledged::Acknowledged;
 use crate::mmsp1::reassembly::{Broken, Piece, Whole};
 use crate::mmsp1::received::Taken;
+use crate::mmsp1::window::{Freed, Load};
 
 /// What became of a DATA block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +49,11 @@ impl Streams {
             return Ok(Heard { taken: Taken::TooFar, error: None });
         }
         let is_valid = data.stream < self.numbers.incoming;
-        let content = if is_valid { Bytes::copy_from_slice(data.data) } else { Bytes::new() };
-        let whole = self.arrivals.reassembly.insert(tseq, piece(data, content))?;
+        let whole = self.arrivals.join(tseq, data, is_valid)?;
         let taken = self.arrivals.received.take(tseq, u16::try_from(length).unwrap_or(u16::MAX));
         self.arrivals.bytes += length as u64;
         self.arrivals.most_ahead = self.arrivals.most_ahead.max(self.arrivals.ahead());
         if !is_valid {
-            self.arrivals.credit.discard(length as u64);
             return Ok(Heard { taken, error: Some(DataError::InvalidStream) });
         }
         let mut error = (length == 0).then_some(DataError::NoUserData);
@@ -135,19 +132,19 @@ impl Streams {
 
     /// Writes a SACK with all credit that is due. False, and nothing written, if there is no room.
     pub(crate) fn write_sack(&mut self, w: &mut Writer<'_>) -> bool {
-        let Arrivals { received, credit, .. } = &mut self.arrivals;
-        let limit = credit.limit() + credit.due();
-        let window = limit.saturating_sub(received.bytes_in_sequence());
-        let wrote = received.write_sack(w, u32::try_from(window).unwrap_or(u32::MAX));
+        let Arrivals { received, window, .. } = &mut self.arrivals;
+        let acked = received.in_sequence();
+        let aws = window.behind(acked);
+        let wrote = received.write_sack(w, aws);
         if wrote {
-            credit.update();
+            window.on_advertised(acked, aws);
         }
         wrote
     }
 
     /// Whether a quarter of the window is free that the peer does not know of: a SACK is due.
     pub(crate) fn wants_window_update(&self) -> bool {
-        self.arrivals.credit.should_update()
+        self.arrivals.window.should_update(self.arrivals.received.in_sequence())
     }
 
     /// The last TSEQ in sequence, for FIN.
@@ -161,13 +158,13 @@ impl Streams {
     }
 
     /// Takes the translated SACK. The edge moves to the right only.
-    pub(crate) fn acknowledge(&mut self, hits: &Hits, aws: Option<u32>) {
+    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, aws: Option<u32>) {
         if let Some(aws) = aws {
-            self.edge = self.edge.max(hits.acked_bytes + u64::from(aws));
+            self.edge.raise(acknowledged.acked, aws);
         }
         let mut changed: Vec<StreamId> = Vec::new();
         let Self { cuts, streams, statistics, events, .. } = self;
-        cuts.acknowledge(hits, &mut |_, cut| {
+        cuts.acknowledge(acknowledged, &mut |_, cut| {
             statistics.delivered += u64::from(cut.message.is_some());
             let Some(stream) = streams.get_mut(&cut.stream) else { return };
             let sseq = (!cut.unordered).then_some(cut.sseq);
@@ -193,8 +190,8 @@ impl Arrivals {
     /// Whether there is memory for a block. What the application may read does not hinder the block for which all
     /// others wait, unless the application is behind, too.
     fn has_memory(&self, data: &Data<'_>, tseq: u64) -> Result<bool, Broken> {
-        let budget = self.credit.window().saturating_mul(2);
-        let cost = OVERHEAD + data.data.len() as u64;
+        let budget = self.window.memory();
+        let cost = Load::block(data.data.len()).memory();
         let stuck = self.behind + self.reassembly.held();
         if stuck + self.ready + cost <= budget {
             return Ok(true);
@@ -207,6 +204,19 @@ impl Arrivals {
         if stuck + cost > budget.saturating_mul(2) { Err(Broken::TooLarge) } else { Ok(true) }
     }
 
+    /// Joins a block to the fragments beside it, and returns the message that it completes. What is not kept returns to
+    /// the peer: the overhead of the fragments of a complete message, and all content for a stream that does not exist.
+    fn join(&mut self, tseq: u64, data: &Data<'_>, is_valid: bool) -> Result<Option<Whole>, Broken> {
+        let arrived = Load::block(data.data.len());
+        let content = if is_valid { Bytes::copy_from_slice(data.data) } else { Bytes::new() };
+        let before = self.reassembly.held() + arrived.memory();
+        let whole = self.reassembly.insert(tseq, piece(data, content))?.filter(|_| is_valid);
+        let after = self.reassembly.held() + whole.as_ref().map_or(0, Whole::cost);
+        let bytes = if is_valid { 0 } else { arrived.bytes };
+        self.window.discard(Freed { bytes, memory: before - after });
+        Ok(whole)
+    }
+
     /// Memory of what waits for earlier data, or for its other fragments.
     pub(super) fn ahead(&self) -> u64 {
         self.behind + self.reassembly.held()
@@ -215,7 +225,7 @@ impl Arrivals {
     /// Nobody will read these bytes: their credit returns to the peer.
     pub(super) fn discard(&mut self, freed: Freed) {
         self.ready -= freed.memory;
-        self.credit.discard(freed.bytes);
+        self.window.discard(freed);
     }
 }
 

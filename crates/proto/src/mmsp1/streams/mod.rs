@@ -27,8 +27,9 @@ use super::outbox::Outbox;
 use super::reassembly::Reassembly;
 use super::received::Received;
 use super::tseq::{self, FIRST_SSEQ};
+use super::window::{Edge, Load, ReceiveWindow};
 use crate::message::MessageStatistics;
-use crate::stream::flow_control::{Epoch, ReceiveCredit};
+use crate::stream::flow_control::Epoch;
 use crate::stream::priority::{Rank, ReadyQueue, Urgency};
 use crate::{Instant, StreamConfig, StreamEvent};
 
@@ -60,8 +61,7 @@ pub(crate) struct Streams {
     /// When messages that were not cut expire.
     expiries: BTreeSet<(Instant, StreamId)>,
     totals: Totals,
-    /// User bytes that the peer permits, from the first on.
-    edge: u64,
+    edge: Edge,
     /// Bytes of the largest message that the peer takes.
     most_message: u64,
     fragment: usize,
@@ -121,7 +121,7 @@ struct Totals {
 struct Arrivals {
     received: Received,
     reassembly: Reassembly,
-    credit: ReceiveCredit,
+    window: ReceiveWindow,
     /// Memory of messages that wait for earlier ones.
     behind: u64,
     /// Memory of messages that the application may read.
@@ -172,14 +172,14 @@ impl Streams {
             queue: ReadyQueue::default(),
             expiries: BTreeSet::new(),
             totals: Totals::default(),
-            edge: 0,
+            edge: Edge::default(),
             most_message: 0,
             fragment: FRAGMENT,
             persist_is_due: false,
             arrivals: Arrivals {
                 received: Received::new(own.tseq),
                 reassembly: Reassembly::new(tseq::start(own.tseq), window / 2),
-                credit: ReceiveCredit::new(window, config.max_window.min(u32::MAX.into())),
+                window: ReceiveWindow::new(window, config.max_window.min(u32::MAX.into())),
                 behind: 0,
                 ready: 0,
                 bytes: 0,
@@ -199,7 +199,7 @@ impl Streams {
     pub(crate) fn set_peer(&mut self, own: &Opening, peer: &Opening) {
         self.numbers =
             Numbers { outgoing: own.outgoing.min(peer.incoming), incoming: own.incoming.min(peer.outgoing) };
-        self.edge = peer.window.into();
+        self.edge.raise(Load::default(), peer.window);
         self.most_message = u64::from(peer.window / 2).min(MOST_FRAGMENTS * self.fragment as u64);
         self.arrivals.received = Received::new(peer.tseq);
         self.arrivals.reassembly = Reassembly::new(tseq::start(peer.tseq), u64::from(own.window) / 2);

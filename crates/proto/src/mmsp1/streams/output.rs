@@ -8,6 +8,7 @@ use super::Streams;
 use crate::mmsp1::cuts::{Cut, CutState, Cuts, Flight, Given, Which};
 use crate::mmsp1::outbox::Slice;
 use crate::mmsp1::tseq::tseq_of;
+use crate::mmsp1::window::Edge;
 use crate::packet::content::{Contents, SentContent};
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
@@ -103,7 +104,7 @@ impl Streams {
     /// Whether the first block of the next cut of a stream ends before the edge, and its TSEQs may be given.
     pub(super) fn fits_edge(&self, stream: StreamId) -> bool {
         let Some(out) = self.streams.get(&stream).map(|stream| &stream.out) else { return false };
-        let left = self.edge.saturating_sub(self.cuts.given_bytes());
+        let left = self.edge.left(self.cuts.given());
         let size = out.first_size(self.fragment).map(|size| size as u64);
         // A block of bytes may be smaller, but not much.
         let least =
@@ -115,7 +116,7 @@ impl Streams {
     /// The next data of one stream.
     fn next_of(&self, id: StreamId, filter: ClassFilter) -> Option<NextItem> {
         for which in [Which::Repeat, Which::Unsent] {
-            let may_go = |given: &Given| given.end <= self.edge && filter.takes(given.cut.urgency);
+            let may_go = |given: &Given| self.edge.takes(given.end) && filter.takes(given.cut.urgency);
             let mut waiting = self.cuts.of_stream(which, id);
             if let Some(tseq) = waiting.find(|tseq| self.cuts.get(*tseq).is_some_and(may_go)) {
                 return Some(NextItem::Tseq(tseq));
@@ -130,7 +131,7 @@ impl Streams {
         let mut passed = 0;
         let mut count = 0;
         for tseq in self.cuts.all(Which::Unsent, filter) {
-            let given = self.cuts.get(tseq).filter(|given| given.end <= self.edge)?;
+            let given = self.cuts.get(tseq).filter(|given| self.edge.takes(given.end))?;
             if passed >= skip {
                 return Some(NextItem::Tseq(tseq));
             }
@@ -156,10 +157,10 @@ impl Streams {
     }
 
     /// Cuts the next data of a stream and gives them TSEQs, of which it returns the first.
-    fn cut(&mut self, id: StreamId, room: usize, edge: u64) -> Option<u64> {
+    fn cut(&mut self, id: StreamId, room: usize, edge: Edge) -> Option<u64> {
         let stream = self.streams.get_mut(&id)?;
         let urgency = stream.entry.rank?.urgency;
-        let left = usize::try_from(edge.saturating_sub(self.cuts.given_bytes())).unwrap_or(usize::MAX);
+        let left = usize::try_from(edge.left(self.cuts.given())).unwrap_or(usize::MAX);
         let number = stream.number;
         let slices = stream.out.cut(self.fragment, room.min(left));
         let mut first = None;
@@ -228,7 +229,7 @@ impl Streams {
         let before = contents.len();
         for tseq in self.cuts.unacked_on(path) {
             let is_here = contents.iter().any(|content| content.tseq() == Some(tseq));
-            let given = self.cuts.get(tseq).filter(|given| !is_here && given.end <= self.edge);
+            let given = self.cuts.get(tseq).filter(|given| !is_here && self.edge.takes(given.end));
             if given.is_some_and(|given| !write_block(tseq, given, w, contents)) {
                 break;
             }
@@ -248,7 +249,7 @@ impl Streams {
         let tseq = waiting.or_else(|| {
             let (_, stream) = self.queue.first(ClassFilter::All)?;
             let pieces = self.streams.get(&stream)?.out.pieces(self.fragment) as u64;
-            (pieces <= self.cuts.room_to_give()).then(|| self.cut(stream, self.fragment, u64::MAX))?
+            (pieces <= self.cuts.room_to_give()).then(|| self.cut(stream, self.fragment, Edge::NONE))?
         });
         let Some(tseq) = tseq else { return false };
         let Some(given) = self.cuts.get(tseq) else { return false };

@@ -8,6 +8,7 @@ use super::Streams;
 use super::output::NextItem;
 use crate::ByteCount;
 use crate::mmsp1::cuts::Which;
+use crate::mmsp1::window::Edge;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream, View};
 use crate::stream::priority::{ClassFilter, Level, Rank};
@@ -29,13 +30,13 @@ impl Streams {
         };
         let next = self.next_up(filter);
         let may_go = next.is_some_and(|next| skipped > 0 || self.fits_edge(next.stream));
-        let left = if may_go { self.edge.saturating_sub(self.cuts.given_bytes()) } else { 0 };
+        let left = if may_go { self.edge.left(self.cuts.given()) } else { 0 };
         Backlog {
             backlog: ByteCount(waiting + skipped),
             skipped: ByteCount(skipped),
             repeats: ByteCount(self.cuts.waiting_bytes(Which::Repeat, filter)),
             credit_left: ByteCount(left),
-            credit_total: ByteCount(self.edge.saturating_sub(self.cuts.acked_bytes())),
+            credit_total: ByteCount(self.edge.left(self.cuts.acked())),
             next,
         }
     }
@@ -91,7 +92,7 @@ impl Streams {
     /// The next new data that `filter` takes, for schedulers.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
         if let Some(given) =
-            self.cuts.next(Which::Unsent, filter, u64::MAX).and_then(|tseq| self.cuts.get(tseq))
+            self.cuts.next(Which::Unsent, filter, Edge::NONE).and_then(|tseq| self.cuts.get(tseq))
         {
             let left = ByteCount(given.cut.data.len() as u64);
             let (stream, class) = (given.cut.stream, given.cut.urgency.class);
@@ -156,13 +157,13 @@ impl Streams {
 
     /// User bytes acknowledged in sequence, over the life of the connection.
     pub(crate) fn acked_bytes(&self) -> u64 {
-        self.cuts.acked_bytes()
+        self.cuts.acked().bytes
     }
 
     /// Totals of useful and duplicate bytes.
     pub(crate) fn tally(&self) -> Tally {
         Tally {
-            arrived_in_order: self.cuts.acked_bytes(),
+            arrived_in_order: self.cuts.acked().bytes,
             duplicate_bytes_sent: self.cuts.duplicate_bytes(),
             duplicate_bytes_received: self.arrivals.duplicate_bytes,
             ahead: self.arrivals.ahead(),

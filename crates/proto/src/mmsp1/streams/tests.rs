@@ -94,10 +94,10 @@ impl Pair {
     fn take_sack(&mut self, to: usize, sack: &Sack<'_>) {
         let now = at(self.millis);
         let End { streams, flight, .. } = &mut self.ends[to];
-        let facts = check(sack, streams.cuts()).unwrap();
-        let hits = translate(&facts, streams.cuts(), now, flight);
-        streams.acknowledge(&hits, facts.aws);
-        for on in &hits.paths {
+        let checked = check(sack, streams.cuts()).unwrap();
+        let acknowledged = translate(&checked, streams.cuts(), now, flight);
+        streams.acknowledge(&acknowledged, checked.aws);
+        for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 flight.remove(on.path, *number);
             }
@@ -375,7 +375,7 @@ fn a_copy_is_written_only_of_what_is_in_flight() {
     assert_eq!(contents.len(), 1, "it is in the packet already");
     assert!(pair.client().is_held_up_by(&content) && !pair.client().has_arrived(&content));
     pair.lose_all();
-    assert_eq!(pair.client().cuts.next(Which::Repeat, ClassFilter::All, u64::MAX), content.tseq());
+    assert_eq!(pair.client().cuts.next(Which::Repeat, ClassFilter::All, Edge::NONE), content.tseq());
     pair.client().write_copy(&content, &mut Writer::new(&mut Vec::new(), PACKET), &mut contents);
     assert_eq!(contents.len(), 1, "it waits to be sent again");
     pair.run();

@@ -82,14 +82,14 @@ fn ports_lie_between_1_and_16383() {
 
 // spec 3.7
 #[test]
-fn six_blocks_travel_alone_and_a_packet_in_which_one_has_company_is_refused() {
+fn six_blocks_travel_alone_and_a_packet_in_which_one_is_bundled_is_refused() {
     let alone: Vec<_> = (0..=u8::MAX).filter(|kind| travels_alone(*kind)).collect();
     assert_eq!(alone, [2, 3, 6, 7, 8, 9]);
-    let company = [framed(5, 0, &[]), framed(0x80, 0, &[]), framed(0x7f, 0, &[1]), vec![5, 0, 0, 3]];
+    let others = [framed(5, 0, &[]), framed(0x80, 0, &[]), framed(0x7f, 0, &[1]), vec![5, 0, 0, 3]];
     for kind in alone {
         let block = framed(kind, 0, &[]);
         assert!(Packet::decode(&packet_of(&block)).is_ok());
-        for other in company.iter().chain([&block]) {
+        for other in others.iter().chain([&block]) {
             for payload in [[&block[..], other].concat(), [&other[..], &block].concat()] {
                 // Nothing is read behind a block without an end.
                 let is_hidden = payload[..4] == [5, 0, 0, 3];
@@ -98,7 +98,7 @@ fn six_blocks_travel_alone_and_a_packet_in_which_one_has_company_is_refused() {
                 } else {
                     payload
                 };
-                let expected = Err(PacketError::Company { kind });
+                let expected = Err(PacketError::Bundled { kind });
                 let read = Packet::decode(&packet_of(&padded)).map(|_| ());
                 assert_eq!(read, if is_hidden { Ok(()) } else { expected }, "{padded:?}");
             }
@@ -106,9 +106,9 @@ fn six_blocks_travel_alone_and_a_packet_in_which_one_has_company_is_refused() {
     }
 }
 
-// spec 3.9: fewer bytes than a block's header are filler and no company
+// spec 3.9: fewer bytes than a block's header are filler and no other block
 #[test]
-fn trailing_filler_is_no_company() {
+fn trailing_filler_is_no_other_block() {
     let mut fin = encoded(&Block::Fin(Fin { ack: Tseq(1) }));
     fin.extend([0; 3]);
     assert!(Packet::decode(&packet_of(&fin)).is_ok());
@@ -118,7 +118,7 @@ fn trailing_filler_is_no_company() {
 fn errors_tell_what_is_wrong() {
     let words = PacketError::Checksum { written: 1, computed: 0x0002_0003 }.to_string();
     assert_eq!(words, "the checksum is 0x00000001, that of the bytes 0x00020003");
-    let words = PacketError::Company { kind: 2 }.to_string();
+    let words = PacketError::Bundled { kind: 2 }.to_string();
     assert_eq!(words, "block 0x02 must travel alone and does not");
     let words = Packet::decode(&[]).unwrap_err().to_string();
     assert_eq!(words, "packet header is cut at byte 0: 2 bytes needed, 0 left");

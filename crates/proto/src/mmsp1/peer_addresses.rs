@@ -19,7 +19,7 @@ const MOST_SEEN: usize = 64;
 const MOST_ADDRESSES: usize = 256;
 
 /// What a connection knows of addresses beside its paths.
-pub(crate) struct Places {
+pub(crate) struct PeerAddresses {
     /// The addresses of the peer. They do not change.
     peer: Vec<IpAddr>,
     /// This end's path for each number that the peer gave to one.
@@ -31,7 +31,7 @@ pub(crate) struct Places {
     key: hmac::Key,
 }
 
-impl Places {
+impl PeerAddresses {
     pub(crate) fn new(rng: &mut Rng) -> Self {
         let mut key = [0; 32];
         rng.fill(&mut key);
@@ -126,9 +126,12 @@ impl Places {
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for PeerAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Places").field("peer", &self.peer).field("paths", &self.paths).finish_non_exhaustive()
+        f.debug_struct("PeerAddresses")
+            .field("peer", &self.peer)
+            .field("paths", &self.paths)
+            .finish_non_exhaustive()
     }
 }
 
@@ -151,8 +154,8 @@ mod tests {
     use super::*;
     use crate::LocalAddress;
 
-    fn places() -> Places {
-        Places::new(&mut Rng::from_seed([3; 32]))
+    fn peer_addresses() -> PeerAddresses {
+        PeerAddresses::new(&mut Rng::from_seed([3; 32]))
     }
 
     fn tuple(port: u16) -> FourTuple {
@@ -162,23 +165,23 @@ mod tests {
 
     #[test]
     fn addresses_that_no_host_has_are_not_the_peers() {
-        let mut places = places();
+        let mut peer_addresses = peer_addresses();
         let named = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "127.0.0.1", "::1", "10.0.1.2", "fe80::2"];
         let named = named.iter().map(|address| address.parse().unwrap());
-        places.set_peer("10.0.0.2".parse().unwrap(), named);
-        let further: Vec<_> = places.further_addresses().map(|address| address.to_string()).collect();
+        peer_addresses.set_peer("10.0.0.2".parse().unwrap(), named);
+        let further: Vec<_> = peer_addresses.further_addresses().map(|address| address.to_string()).collect();
         assert_eq!(further, ["10.0.1.2", "fe80::2"]);
-        assert!(places.is_peer("::ffff:10.0.0.2".parse().unwrap()));
-        assert!(!places.is_peer("127.0.0.1".parse().unwrap()));
+        assert!(peer_addresses.is_peer("::ffff:10.0.0.2".parse().unwrap()));
+        assert!(!peer_addresses.is_peer("127.0.0.1".parse().unwrap()));
     }
 
     #[test]
     fn an_echo_is_taken_for_its_own_only_if_every_bit_is() {
-        let places = places();
+        let peer_addresses = peer_addresses();
         let now = Instant::from_nanos(5_000_000);
-        let data = places.probe_data(now, PathId(3), "10.0.0.2".parse().unwrap(), 99);
+        let data = peer_addresses.probe_data(now, PathId(3), "10.0.0.2".parse().unwrap(), 99);
         assert_eq!((data.sent_micros, data.path), (5_000, 3));
-        assert!(places.is_own(&data));
+        assert!(peer_addresses.is_own(&data));
         for wrong in [
             ProbeData { nonce: 98, ..data },
             ProbeData { path: 4, ..data },
@@ -186,13 +189,13 @@ mod tests {
             ProbeData { mac: data.mac ^ 1, ..data },
             ProbeData { address: "10.0.0.3".parse().unwrap(), ..data },
         ] {
-            assert!(!places.is_own(&wrong), "{wrong:?}");
+            assert!(!peer_addresses.is_own(&wrong), "{wrong:?}");
         }
     }
 
     #[test]
     fn probes_that_wait_for_answers_are_bounded_and_answered_once() {
-        let mut places = places();
+        let mut peer_addresses = peer_addresses();
         let probe = |nonce| ProbeData {
             sent_micros: 0,
             path: 2,
@@ -201,15 +204,15 @@ mod tests {
             mac: 0,
         };
         for nonce in 0..1000_u16 {
-            places.on_probe(tuple(nonce), probe(nonce.into()));
+            peer_addresses.on_probe(tuple(nonce), probe(nonce.into()));
         }
-        assert_eq!((places.echoes.len(), places.seen.len()), (MOST_ECHOES, MOST_SEEN));
-        assert_eq!((places.take_echo(0), places.take_echo(999).is_some()), (None, true));
-        assert_eq!(places.take_echo(999), None);
-        assert_eq!(places.seen_between(&tuple(999)), None, "the number belongs to no path");
-        places.set_path(2, PathId(5));
-        assert_eq!(places.seen_between(&tuple(999)), Some(PathId(5)));
-        places.forget(PathId(5));
-        assert_eq!(places.path_of(2), None);
+        assert_eq!((peer_addresses.echoes.len(), peer_addresses.seen.len()), (MOST_ECHOES, MOST_SEEN));
+        assert_eq!((peer_addresses.take_echo(0), peer_addresses.take_echo(999).is_some()), (None, true));
+        assert_eq!(peer_addresses.take_echo(999), None);
+        assert_eq!(peer_addresses.seen_between(&tuple(999)), None, "the number belongs to no path");
+        peer_addresses.set_path(2, PathId(5));
+        assert_eq!(peer_addresses.seen_between(&tuple(999)), Some(PathId(5)));
+        peer_addresses.forget(PathId(5));
+        assert_eq!(peer_addresses.path_of(2), None);
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
+use super::window::Load;
 use crate::collections::range_set::RangeSet;
 
 /// What a SACK says of the packets of one path.
@@ -21,15 +22,15 @@ pub(crate) struct OnPath {
 
 /// The result of the translation.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Hits {
+pub(crate) struct Acknowledged {
     /// Each packet at most once.
     pub(crate) paths: SmallVec<[OnPath; 4]>,
     /// TSEQs that no earlier SACK has named, ascending.
     pub(crate) newly: SmallVec<[Range<u64>; 8]>,
     /// TSEQs of which a further copy arrived, one for each copy.
     pub(crate) again: SmallVec<[u64; 4]>,
-    /// User bytes acknowledged in sequence, with those of this SACK.
-    pub(crate) acked_bytes: u64,
+    /// All that is acknowledged in sequence, with what this SACK acknowledges.
+    pub(crate) acked: Load,
 }
 
 impl OnPath {
