@@ -1,12 +1,14 @@
-//! The memory of an idle connection at a server, counted to the byte by a counting allocator.
+//! The memory of idle connections and of streams that ended, counted to the byte by a counting allocator.
 #![expect(clippy::print_stdout, reason = "the figures are worth reading also when the test passes")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionConfig};
 use manyway_sim::Crowd;
+use manyway_sim::nightly::few_or_many;
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -46,6 +48,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// One test at a time: what another one allocates would be counted, too.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 const CONNECTIONS: usize = 200;
 
 /// Bytes that the server holds for each of its connections, after each carried this many bytes and became idle.
@@ -65,11 +73,30 @@ fn idle_bytes(paths: u8, carried: u64) -> i64 {
     each
 }
 
-// One test: a parallel one would be counted, too.
 #[test]
 fn an_idle_connection_takes_at_most_16_kib() {
+    let _alone = alone();
     for (paths, carried) in [(1, 0), (1, 1_000_000), (3, 0), (3, 1_000_000)] {
         let each = idle_bytes(paths, carried);
         assert!(each <= 16 << 10, "{paths} paths, {carried} bytes carried: {each}");
     }
+}
+
+#[test]
+fn streams_that_ended_leave_no_memory_at_either_end() {
+    let _alone = alone();
+    let mut crowd = Crowd::new(1, 2, &ConnectionConfig::default(), held);
+    let mut run = |streams: u32| {
+        for _ in 0..streams {
+            crowd.exchange(0, ByteCount(10));
+        }
+        crowd.rest(Duration::from_secs(1));
+        (crowd.metered(), held())
+    };
+    let (server, both) = run(2000);
+    let streams = few_or_many(20_000, 1_000_000);
+    let (server_later, both_later) = run(streams);
+    println!("{streams} streams: {} bytes, at the server {}", both_later - both, server_later - server);
+    // Less than a bit for each.
+    assert!(server_later <= server + 1024 && both_later <= both + 2048);
 }

@@ -86,7 +86,7 @@ impl Peer for Tap {
         self.inner.ended()
     }
 
-    fn figures(&mut self, now: Instant, out: &mut Vec<manyway_sim::PathFigures>) {
+    fn figures(&self, now: Instant, out: &mut Vec<manyway_sim::PathFigures>) {
         self.inner.figures(now, out);
     }
 
