@@ -92,7 +92,7 @@ impl Place {
 fn paths_primary_moves_the_traffic_of_a_running_transfer_over_mmsp1() {
     let Some(place) = Place::start() else { return };
     let server = place.serve();
-    let sending = place.command(&["--wire", "mmsp1", "bench", "-t", "60", "--to", "10.7.1.2:4433"]);
+    let sending = place.command(&["--wire", "mmsp1", "bench", "-t", "60", "10.7.1.2:4433"]);
     place.switch(Running::start(sending));
     drop(server);
 }
@@ -102,7 +102,7 @@ fn a_transfer_over_mmsp1_sends_on_the_primary_path_that_it_names() {
     for (named, at) in [("va2", 1), ("10.7.2.1", 1), ("va1", 0)] {
         let Some(place) = Place::start() else { return };
         let server = place.serve();
-        let sending = ["--wire", "mmsp1", "bench", "-t", "60", "--to", "10.7.1.2:4433", "--primary", named];
+        let sending = ["--wire", "mmsp1", "bench", "-t", "60", "10.7.1.2:4433", "--primary", named];
         let sending = Running::start(place.command(&sending));
         place.until_data_is_sent(&sending);
         place.until_more_over(&sending, at, 1_000_000);
@@ -110,7 +110,7 @@ fn a_transfer_over_mmsp1_sends_on_the_primary_path_that_it_names() {
         drop((sending, server));
     }
     let Some(place) = Place::start() else { return };
-    let refused = ["bench", "--to", "10.7.1.2:4433", "--primary", "va1"];
+    let refused = ["bench", "10.7.1.2:4433", "--primary", "va1"];
     Running::start(place.command(&refused)).end().expect(2).says("no primary path");
 }
 
