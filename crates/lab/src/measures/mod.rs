@@ -12,7 +12,7 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, Rate};
 
 pub use cross::CrossFigures;
-pub(crate) use flows::{Counted, counted};
+pub(crate) use flows::{Counted, counted, of_entry, silence_of};
 pub use recovery::{Fault, Recovery, recoveries};
 pub use spread::Spread;
 
