@@ -1,5 +1,6 @@
 //! The contenders.
 
+mod error;
 mod name;
 mod target;
 mod through;
@@ -7,7 +8,8 @@ mod through;
 use manyway_proto::{ConfigError, ConnectionConfig, Detection, PairMode};
 use serde::{Deserialize, Serialize};
 
-pub use name::{NameError, POSSIBLE_NAMES};
+pub use error::NameError;
+pub use name::POSSIBLE_NAMES;
 pub use target::Target;
 pub use through::{Program, Through, Verb};
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 
+use super::error::NameError;
 use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
@@ -245,18 +246,6 @@ impl FromStr for ExternalProgram {
         Ok(Self { name: (*name).to_owned(), sender: (*sender).to_owned(), receiver: (*receiver).to_owned() })
     }
 }
-
-/// There is no such contender. The text lists the existing ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameError(pub(super) String);
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NameError {}
 
 fn unknown_program(name: &str, externals: &[ExternalProgram]) -> NameError {
     let names: Vec<&str> = externals.iter().map(|external| external.name.as_str()).collect();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::NameError;
+use super::error::NameError;
 
 /// A program whose connections a verb of `manyway` carries to a server with `--egress`, over all routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Measures;
 use crate::outcome::{Flow, Outcome};
 use crate::scenario::{Direction, Ending, Scenario, Traffic};
 
@@ -48,12 +47,15 @@ pub(crate) fn of_entry<'a>(
 /// The longest silence of a flow that overlaps a time; until the end of the run for a flow that went silent before it.
 pub(crate) fn silence_of(flow: &Flow, (from, to): (Duration, Duration), end: Duration) -> Duration {
     let last = flow.arrivals.span().map_or(Duration::ZERO, |(_, last)| last);
-    let has_stalled = last < to && last.saturating_add(Measures::STALLED) < end;
+    let has_stalled = last < to && last.saturating_add(STALLED) < end;
     let tail = if has_stalled { end.saturating_sub(last) } else { Duration::ZERO };
     let touching = flow.arrivals.silences().iter();
     let overlapping = touching.filter(|silence| silence.from < to && silence.from + silence.length > from);
     overlapping.map(|silence| silence.length).max().unwrap_or_default().max(tail)
 }
+
+/// A flow that ends this long before the run has stalled.
+pub(super) const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -76,7 +76,7 @@ pub struct MessageFigures {
 
 impl Measures {
     /// A flow that ends this long before the run has not ended but stalled.
-    pub const STALLED: Duration = Duration::from_secs(1);
+    pub const STALLED: Duration = flows::STALLED;
 
     /// Computes the figures of an outcome.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
