@@ -32,6 +32,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         Some(Action::Lab(action)) => lab::act(global, action),
         Some(Action::Sim(arguments)) => sim::run(global, arguments),
         Some(Action::Experiments(arguments)) => experiments::run(global, arguments),
+        Some(Action::Programs(arguments)) => experiments::run_programs(global, arguments),
         Some(Action::LabAgent) => agent::run(),
         Some(Action::Completion(arguments)) => {
             print(|out| documents::completion(Cli::command(), arguments.shell, out))

@@ -70,6 +70,8 @@ fn experiments_are_listed_and_run_by_themselves() {
         (&["sim", "ams-fig9", "--direction", "both"], "says itself who runs"),
         (&["sim", "ams-fig9", "--scheduler", "min-rtt"], "says itself who runs"),
         (&["ams-fig8"], "did you mean ams-fig9?"),
+        (&["sim", "programs-tcp"], "on real sockets alone"),
+        (&["programs", "ams-fig9"], "no experiment is called"),
     ] {
         let output = lab(arguments);
         let text = err(&output);

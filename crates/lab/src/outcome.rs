@@ -41,6 +41,8 @@ pub struct Flow {
     pub latencies: Option<Vec<Duration>>,
     /// Messages that were sent but did not arrive by the end.
     pub missing: u64,
+    /// Messages that arrived after one that was sent later.
+    pub overtaken: u64,
 }
 
 /// Data delivered by a route.

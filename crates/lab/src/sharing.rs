@@ -107,7 +107,7 @@ mod tests {
             arrivals.record(Duration::from_millis(10 * place), bytes);
         }
         Outcome {
-            flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0 }],
+            flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0, overtaken: 0 }],
             routes: Vec::new(),
             delivery: None,
             cpu: None,

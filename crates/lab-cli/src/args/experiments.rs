@@ -10,15 +10,26 @@ use super::campaign::parse_length;
 /// Arguments of `experiments`.
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentsArgs {
-    /// Which experiments [default: all; `list` shows them]
-    #[arg(value_name = "NAME")]
-    pub names: Vec<String>,
     /// Where they run [default: both; without root, virtual time alone]
     #[arg(long, value_enum, value_name = "WORLD")]
     pub only: Option<Only>,
-    /// How often each is run [default: 3, with --quick 1]
+    /// Which, and how.
+    #[command(flatten)]
+    pub series: SeriesArgs,
+}
+
+/// Experiments one after the other.
+#[derive(Debug, Clone, Args)]
+pub struct SeriesArgs {
+    /// Which experiments [default: all; `list` shows them]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// How often each is run [default: 3, on sockets alone 5, with --quick 1]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
+    /// Make every run this long; events move with it
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
+    pub duration: Option<Duration>,
     /// Some points of each, in a tenth of the time
     #[arg(long)]
     pub quick: bool,
@@ -47,3 +58,20 @@ Examples:
   manyway-lab experiments --only virtual --quick
   manyway-lab experiments multitcp-fig82 multitcp-fig87 --only virtual -n 1 --report out
   sudo manyway-lab experiments --report out --budget 2h";
+
+pub(super) const PROGRAMS_EXAMPLES: &str = "\
+Runs programs by `manyway forward`, `proxy`, `run` and `tunnel` between two hosts over emulated \
+links, beside a stream of Manyway, the kernel's TCP and multipath TCP, and ends with status 6 if \
+something that must hold does not. Needs root, and the command `manyway` beside this one. \
+Programs that are not installed (iperf3, curl) are skipped.
+
+Experiments:
+  programs-tcp     one download, by the lab's own program, iperf3 and curl
+  programs-flows   1 to 16 downloads at once
+  programs-death   a link dies beneath a download, a call and a session
+  programs-udp     one flow of datagrams over unequal links
+
+Examples:
+  sudo manyway-lab programs --quick
+  sudo manyway-lab programs programs-death -n 3 --report out
+  sudo manyway-lab programs --budget 30m --json";

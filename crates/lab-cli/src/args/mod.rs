@@ -10,7 +10,7 @@ mod sim;
 
 pub use campaign::{CampaignArgs, SettingsArgs, Ways};
 pub use completion::CompletionArgs;
-pub use experiments::{ExperimentsArgs, Only};
+pub use experiments::{ExperimentsArgs, Only, SeriesArgs};
 pub use global::GlobalArgs;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use lab::PROPERTIES;
@@ -47,6 +47,9 @@ pub enum Action {
     /// Run the experiments of the documents, and make one page of all
     #[command(after_help = experiments::EXAMPLES)]
     Experiments(ExperimentsArgs),
+    /// Measure programs over `manyway forward`, `proxy`, `run` and `tunnel` beside their peers
+    #[command(after_help = experiments::PROGRAMS_EXAMPLES)]
+    Programs(SeriesArgs),
     /// Be one end of a run of the lab, which starts this itself
     ///
     /// It reads its assignment, a JSON document, and orders from standard input, and answers with JSON lines.

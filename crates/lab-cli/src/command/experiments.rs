@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use manyway_chart::{Align, Table};
 use manyway_lab::campaign::{End, Timing};
-use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, report as words};
+use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, PROGRAMS, report as words};
 use manyway_lab::report::{self, Chapter, HEADS, World};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Runner, Stop};
@@ -13,18 +13,35 @@ use serde_json::json;
 
 use super::campaign::{conduct, end_on_signal, of_lab, origin, tell};
 use super::lab;
-use crate::args::{ExperimentsArgs, GlobalArgs, Only};
+use crate::args::{ExperimentsArgs, GlobalArgs, Only, SeriesArgs};
 
 /// Runs the command.
 ///
 /// # Errors
 /// An experiment is unknown; only sockets are wanted and cannot be had; the page cannot be written; the user interrupted.
 pub fn run(global: &GlobalArgs, arguments: &ExperimentsArgs) -> Result<ExitCode, CommandError> {
-    let experiments = find(&arguments.names)?;
+    series(global, &arguments.series, arguments.only, &EXPERIMENTS)
+}
+
+/// Runs the experiments of programs.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_programs(global: &GlobalArgs, arguments: &SeriesArgs) -> Result<ExitCode, CommandError> {
+    series(global, arguments, Some(Only::Sockets), &PROGRAMS)
+}
+
+fn series(
+    global: &GlobalArgs,
+    arguments: &SeriesArgs,
+    only: Option<Only>,
+    all: &[&'static Experiment],
+) -> Result<ExitCode, CommandError> {
+    let experiments = find(&arguments.names, all)?;
     if let Some(directory) = &arguments.report {
         report::prepare(directory).map_err(of_lab)?;
     }
-    let mut worlds = Worlds::new(global, arguments.only)?;
+    let mut worlds = Worlds::new(global, only)?;
     end_on_signal(worlds.stop.clone());
     let mut chapters: Vec<Chapter> = experiments.iter().map(|experiment| Chapter::new(experiment)).collect();
     let result = run_all(global, arguments, &mut worlds, experiments.iter().zip(&mut chapters));
@@ -43,12 +60,13 @@ pub fn run(global: &GlobalArgs, arguments: &ExperimentsArgs) -> Result<ExitCode,
 }
 
 /// The named experiments, or all.
-fn find(names: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
+fn find(names: &[String], all: &[&'static Experiment]) -> Result<Vec<&'static Experiment>, CommandError> {
     if names.is_empty() {
-        return Ok(EXPERIMENTS.to_vec());
+        return Ok(all.to_vec());
     }
     let find = |name: &String| {
-        experiment::find(name).ok_or_else(|| {
+        let found = all.iter().copied().find(|experiment| experiment.name == name);
+        found.ok_or_else(|| {
             CommandError::usage(format!("no experiment is called {name:?}; `manyway-lab list` shows them"))
         })
     };
@@ -93,7 +111,7 @@ impl Worlds {
 /// Runs each experiment in each world, and prints it.
 fn run_all<'a>(
     global: &GlobalArgs,
-    arguments: &ExperimentsArgs,
+    arguments: &SeriesArgs,
     worlds: &mut Worlds,
     chapters: impl ExactSizeIterator<Item = (&'a &'static Experiment, &'a mut Chapter)>,
 ) -> Result<ExitCode, CommandError> {
@@ -110,6 +128,11 @@ fn run_all<'a>(
             let mut plan = experiment::plan(experiment, extent, timing).map_err(of_lab)?;
             plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
             plan.budget = share.map(|share| share / count);
+            if let Some(duration) = arguments.duration {
+                for case in &mut plan.cases {
+                    case.scenario = case.scenario.clone().with_duration(duration);
+                }
+            }
             let (results, printed) = conduct(global, plan, runner, &stop);
             printed?;
             let findings = Findings::new(experiment, extent, &results);

@@ -9,7 +9,7 @@
 //!
 //! [`Word::Failed`] may come in the place of any answer. An agent whose input ends, ends at once.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_sim::pair::Side;
@@ -69,6 +69,8 @@ pub(crate) enum CarrierSpec {
     Manyway(ManywaySpec),
     /// Kernel TCP connections, independent or multipath.
     Tcp(TcpSpec),
+    /// Sockets as any program has them: what carries their data is not known here.
+    Sockets(SocketsSpec),
     /// Another program.
     External(ExternalSpec),
     /// Datagrams at full speed, without any protocol.
@@ -137,6 +139,20 @@ pub(crate) struct Multipath {
     pub(crate) is_meshed: bool,
     /// Number of expected subflows of a connection.
     pub(crate) subflows: usize,
+}
+
+/// Sockets of a program: TCP connections, and UDP for messages with a lifetime, those of exchange N at the port N above
+/// that of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SocketsSpec {
+    /// Where the server listens.
+    pub(crate) listen: SocketAddr,
+    /// Where the client connects to.
+    pub(crate) connect: SocketAddr,
+    /// The SOCKS5 proxy that the client asks to connect.
+    pub(crate) proxy: Option<SocketAddr>,
+    /// Parallel connections for bulk.
+    pub(crate) flows: u8,
 }
 
 /// An external program: commands with `{local}` and the like.
@@ -262,4 +278,6 @@ pub(crate) struct Received {
     pub(crate) arrivals: Arrivals,
     /// Latency of each message in nanoseconds, in order of arrival.
     pub(crate) latencies: Vec<u64>,
+    /// Messages that arrived after a later one.
+    pub(crate) overtaken: u64,
 }

@@ -1,12 +1,14 @@
 //! One bidirectional connection or stream: bytes, or messages of Manyway.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use manyway::{ReceiveStream, SendStream};
 use manyway_proto::MessageOptions;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UdpSocket;
 
 use crate::scenario::message_options;
 
@@ -20,6 +22,8 @@ pub(super) struct Lane {
 pub(super) enum Reading {
     Bytes(Box<dyn AsyncRead + Send + Unpin>),
     Messages(ReceiveStream),
+    /// A message each.
+    Datagrams(Arc<UdpSocket>),
 }
 
 /// The sending half.
@@ -27,6 +31,7 @@ pub(super) enum Writing {
     Bytes(Box<dyn AsyncWrite + Send + Unpin>),
     /// With the lifetime of a message, if limited.
     Messages(SendStream, Option<Duration>),
+    Datagrams(Arc<UdpSocket>),
 }
 
 impl Lane {
@@ -39,6 +44,11 @@ impl Lane {
 
     pub(super) fn of_messages(read: ReceiveStream, write: SendStream, lifetime: Option<Duration>) -> Self {
         Self { read: Reading::Messages(read), write: Writing::Messages(write, lifetime) }
+    }
+
+    pub(super) fn of_datagrams(socket: UdpSocket) -> Self {
+        let socket = Arc::new(socket);
+        Self { read: Reading::Datagrams(Arc::clone(&socket)), write: Writing::Datagrams(socket) }
     }
 }
 
@@ -54,6 +64,14 @@ impl Reading {
                 place.ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&message.data);
                 Ok(length)
             }
+            Self::Datagrams(socket) => loop {
+                match socket.recv(buffer).await {
+                    // Shorter ones are control texts that came twice.
+                    Ok(length) if length < SHORTEST_MESSAGE => {}
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                    received => return received,
+                }
+            },
         }
     }
 
@@ -82,13 +100,18 @@ impl Writing {
                 stream.send_message(Bytes::copy_from_slice(piece), message_options(*lifetime)).await?;
                 Ok(())
             }
+            Self::Datagrams(socket) => match socket.send(piece).await {
+                // That is about an earlier one, and a program of datagrams goes on.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+                sent => sent.map(drop),
+            },
         }
     }
 
     /// Sends a control text reliably.
     pub(super) async fn say(&mut self, words: &[u8]) -> io::Result<()> {
         match self {
-            Self::Bytes(_) => self.put(words).await,
+            Self::Bytes(_) | Self::Datagrams(_) => self.put(words).await,
             Self::Messages(stream, _) => {
                 stream.send_message(Bytes::copy_from_slice(words), MessageOptions::default()).await?;
                 Ok(())
@@ -104,6 +127,11 @@ impl Writing {
                 stream.finish()?;
                 Ok(stream.delivered().await?)
             }
+            // They have no end.
+            Self::Datagrams(_) => Ok(()),
         }
     }
 }
+
+/// Least bytes of a message: its number and its time.
+pub(super) const SHORTEST_MESSAGE: usize = 16;

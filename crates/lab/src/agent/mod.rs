@@ -98,7 +98,10 @@ impl Agent {
     async fn measure(&mut self, carrier: &mut Carrier, traffic: &mut Traffic) -> Option<Report> {
         let who = match self.assignment.carrier {
             CarrierSpec::External(_) => UsageWho::RUSAGE_CHILDREN,
-            CarrierSpec::Manyway(_) | CarrierSpec::Tcp(_) | CarrierSpec::Udp { .. } => UsageWho::RUSAGE_SELF,
+            CarrierSpec::Manyway(_)
+            | CarrierSpec::Tcp(_)
+            | CarrierSpec::Sockets(_)
+            | CarrierSpec::Udp { .. } => UsageWho::RUSAGE_SELF,
         };
         let before = clock::processor_time(who);
         let result = tokio::select! {

@@ -185,6 +185,7 @@ pub(super) fn expected_of(timing: Timing, case: &Case, contender: &Contender) ->
         | Contender::Tcp { .. }
         | Contender::Possible { .. }
         | Contender::Mptcp { .. }
+        | Contender::Through(_)
         | Contender::External(_) => once,
     }
 }

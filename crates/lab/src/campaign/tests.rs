@@ -231,7 +231,13 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
     let share = each / scenario.routes.len() as u64;
     let route = |_: &_| RouteTotals { up: steady(share), down: Arrivals::default(), dropped: 3 };
     Outcome {
-        flows: vec![Flow { receiver: Side::Server, arrivals: steady(each), latencies: None, missing: 0 }],
+        flows: vec![Flow {
+            receiver: Side::Server,
+            arrivals: steady(each),
+            latencies: None,
+            missing: 0,
+            overtaken: 0,
+        }],
         routes: scenario.routes.iter().map(route).collect(),
         delivery: None,
         cpu: Some(CpuTime { client: Duration::from_millis(500), server: Duration::from_millis(250) }),

@@ -1,13 +1,17 @@
 //! The contenders.
 
+mod error;
 mod name;
 mod target;
+mod through;
 
 use manyway_proto::{ConfigError, ConnectionConfig, Detection, PairMode};
 use serde::{Deserialize, Serialize};
 
-pub use name::{NameError, POSSIBLE_NAMES};
+pub use error::NameError;
+pub use name::POSSIBLE_NAMES;
 pub use target::Target;
+pub use through::{Program, Through, Verb};
 
 /// A carrier of the traffic of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub enum Contender {
         /// Congestion control of its subflows.
         congestion: String,
     },
+    /// A program over a verb of the `manyway` command.
+    Through(Through),
     /// Another program.
     External(ExternalProgram),
 }

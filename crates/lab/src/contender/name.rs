@@ -5,11 +5,13 @@ use std::str::FromStr;
 
 use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 
-use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Wire};
+use super::error::NameError;
+use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
 pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
-     mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), external:NAME; \
+     mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run and \
+     tunnel, each with :flows=N,program=NAME (own, iperf3 or curl), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
 impl Contender {
@@ -53,6 +55,9 @@ impl Contender {
             let (congestion, route) = with_route(rest, RouteChoice::Best)?;
             return Ok(Self::Tcp { congestion: system_name(congestion)?, route });
         }
+        if Through::is_meant(name) {
+            return name.parse().map(Self::Through);
+        }
         if name == "possible" {
             return Ok(Self::Possible { congestion: None });
         }
@@ -91,6 +96,7 @@ impl fmt::Display for Contender {
             Self::Possible { congestion: None } => f.write_str("possible"),
             Self::Possible { congestion: Some(congestion) } => write!(f, "possible-{congestion}"),
             Self::Mptcp { congestion } => write!(f, "mptcp-{congestion}"),
+            Self::Through(through) => through.fmt(f),
             Self::External(program) => write!(f, "external:{}", program.name),
         }
     }
@@ -241,18 +247,6 @@ impl FromStr for ExternalProgram {
     }
 }
 
-/// There is no such contender. The text lists the existing ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameError(String);
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NameError {}
-
 fn unknown_program(name: &str, externals: &[ExternalProgram]) -> NameError {
     let names: Vec<&str> = externals.iter().map(|external| external.name.as_str()).collect();
     let known =
@@ -311,6 +305,10 @@ mod tests {
             "possible-bbr",
             "mptcp-cubic",
             "mptcp-bbr",
+            "run",
+            "tunnel:flows=16",
+            "proxy:program=curl",
+            "forward:flows=4,program=iperf3",
         ] {
             assert_eq!(name.parse::<Contender>().unwrap().to_string(), name);
         }
@@ -354,6 +352,12 @@ mod tests {
             ("tcp-", "such as cubic"),
             ("mptcp-../x", "such as cubic"),
             ("possible-Very_Long_Name_Indeed", "such as cubic"),
+            ("run:flows=0", "1 to 64"),
+            ("run:program=wget", "own, iperf3 or curl"),
+            ("run:wire=mmsp1", "flows=N or program=NAME"),
+            ("proxy:program=iperf3", "knows no proxy"),
+            ("tunnel:program=curl,flows=2", "one flow"),
+            ("runner", "manyway-best"),
             ("external:iperf", "--external"),
         ] {
             let text = name.parse::<Contender>().unwrap_err().to_string();

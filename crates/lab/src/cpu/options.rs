@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Stop;
+use crate::contender::{Through, Verb};
 
 /// How [`run`](super::run) measures.
 #[derive(Debug, Clone)]
@@ -39,6 +40,10 @@ pub enum Subject {
     Manyway,
     /// The same over MMSP/1, in clear text, with the scheduler and the congestion control of MMSP/2.
     ManywayMmsp1,
+    /// One TCP connection of a program inside of `manyway run`; the figures of processes are those of the program.
+    Run,
+    /// The same through `manyway tunnel`.
+    Tunnel,
     /// One kernel TCP connection with packets of up to 64 KiB, segmented and coalesced by the system as by default.
     Tcp,
     /// One kernel TCP connection whose packets on the link have the size of the MTU: segmented by the system before
@@ -50,8 +55,24 @@ pub enum Subject {
 
 impl Subject {
     /// All, in the order of the report.
-    pub const ALL: [Self; 5] =
-        [Self::Manyway, Self::ManywayMmsp1, Self::Tcp, Self::TcpWithoutOffload, Self::Udp];
+    pub const ALL: [Self; 7] = [
+        Self::Manyway,
+        Self::ManywayMmsp1,
+        Self::Run,
+        Self::Tunnel,
+        Self::Tcp,
+        Self::TcpWithoutOffload,
+        Self::Udp,
+    ];
+
+    /// The verb that carries the program.
+    pub(super) fn through(self) -> Option<Through> {
+        match self {
+            Self::Run => Some(Through::new(Verb::Run)),
+            Self::Tunnel => Some(Through::new(Verb::Tunnel)),
+            Self::Manyway | Self::ManywayMmsp1 | Self::Tcp | Self::TcpWithoutOffload | Self::Udp => None,
+        }
+    }
 }
 
 impl fmt::Display for Subject {
@@ -59,6 +80,8 @@ impl fmt::Display for Subject {
         f.write_str(match self {
             Self::Manyway => "manyway",
             Self::ManywayMmsp1 => "manyway-mmsp1",
+            Self::Run => "run",
+            Self::Tunnel => "tunnel",
             Self::Tcp => "tcp",
             Self::TcpWithoutOffload => "tcp-without-offload",
             Self::Udp => "udp",

@@ -10,16 +10,20 @@ use manyway_sim::pair::Side;
 use super::{CpuOptions, Subject, machine};
 use crate::Stop;
 use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
-use crate::contender::{PathDetection, Wire};
+use crate::contender::{PathDetection, Through, Verb, Wire};
 use crate::error::LabError;
 use crate::hosts::Hosts;
+use crate::real::process::Trouble;
 use crate::real::session::Session;
+use crate::real::through::{self, Verbs, beside};
 use crate::scenario::{Ending, Scenario};
 
 /// The hosts, with their interfaces configured.
 pub(super) struct Stage {
     hosts: Hosts,
     program: PathBuf,
+    /// The command whose verbs carry programs.
+    manyway: PathBuf,
     duration: Duration,
     stop: Stop,
     /// Whether offload can be disabled.
@@ -50,6 +54,7 @@ impl Stage {
         Ok(Self {
             hosts,
             program: program.to_owned(),
+            manyway: beside(program),
             duration: options.duration.max(SHORTEST),
             stop: options.stop.clone(),
             has_switch: Command::new("ethtool").arg("--version").output().is_ok(),
@@ -64,7 +69,21 @@ impl Stage {
     /// Measures a subject once; also returns remarks for the reader.
     pub(super) fn measure(&self, subject: Subject) -> Result<(Sample, Option<String>), LabError> {
         self.set_offload(subject)?;
-        let start = |side| (self.hosts.command(side, &self.program), self.assignment(subject, side));
+        let verbs = subject.through().map(|through| {
+            let exchanges = self.assignment(subject, Side::Client).exchanges;
+            Verbs::start(&self.hosts, &self.manyway, (through, &exchanges), &self.stop).map_err(|trouble| {
+                match trouble {
+                    Trouble::Failure(text) => LabError::System(format!("{subject}: {text}")),
+                    Trouble::Lab(error) => error,
+                }
+            })
+        });
+        let verbs = verbs.transpose()?;
+        let command = |side| match &verbs {
+            Some(verbs) if side == Side::Client => verbs.command(&self.hosts, &self.program),
+            Some(_) | None => self.hosts.command(side, &self.program),
+        };
+        let start = |side| (command(side), self.assignment(subject, side));
         let mut session = Session::start(start(Side::Client), start(Side::Server), &self.stop)?;
         let packets = self.received()?;
         let mut worked = Duration::ZERO;
@@ -76,7 +95,8 @@ impl Stage {
         let packets = packets.until(&self.received()?);
         let end = session.close();
         if let Some(failure) = end.failure {
-            return Err(LabError::System(format!("{subject}: {failure}")));
+            let words = verbs.map(|verbs| verbs.words()).unwrap_or_default();
+            return Err(LabError::System(format!("{subject}: {failure} {words}")));
         }
         let (Some(client), Some(server)) = (end.client, end.server) else {
             return Err(LabError::System(format!("{subject}: an end did not report")));
@@ -99,6 +119,8 @@ impl Stage {
                 congestion: Some("bbr".to_owned()),
                 ..manyway
             }),
+            Subject::Run => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Run))),
+            Subject::Tunnel => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Tunnel))),
             Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
                 congestion: "cubic".to_owned(),
                 pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],
@@ -119,6 +141,11 @@ impl Stage {
 
     /// Why a subject cannot be measured here.
     pub(super) fn lacks(&self, subject: Subject) -> Option<String> {
+        if let Some(through) = subject.through() {
+            return through::check(&self.manyway, &through)
+                .err()
+                .map(|reason| format!("{subject} is left out: {reason}"));
+        }
         let needs_switch = subject == Subject::TcpWithoutOffload && !self.has_switch;
         needs_switch.then(|| {
             "kernel TCP without offload is left out: `ethtool`, which switches it off, is not installed"

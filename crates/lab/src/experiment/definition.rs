@@ -3,7 +3,7 @@
 use super::quantity::Quantity;
 use super::row::Row;
 
-/// An experiment of a document.
+/// An experiment, mostly of a document.
 #[derive(Debug)]
 pub struct Experiment {
     /// Its name on the command line, such as `goff-fig4`.
@@ -12,7 +12,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// Document and place in it.
     pub source: &'static str,
-    /// The document's result, as a sentence.
+    /// The document's result, as a sentence; empty without a document.
     pub found: &'static str,
     /// Choices where the document is silent or cannot be followed, and the meaning of its words here.
     pub chosen: &'static str,
@@ -22,7 +22,7 @@ pub struct Experiment {
     pub rows: fn() -> Vec<Row>,
     /// The scenario of a row's values, as TOML.
     pub template: fn(&[f64]) -> String,
-    /// The contenders everywhere.
+    /// The contenders everywhere. Without any the experiment runs on real sockets alone.
     pub contenders: &'static [&'static str],
     /// The additional contenders on real sockets.
     pub kernel: &'static [&'static str],

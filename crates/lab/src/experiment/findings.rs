@@ -66,12 +66,12 @@ impl<'a> Findings<'a> {
         pairs.map(judge).collect()
     }
 
-    /// Number of failed runs of Manyway.
+    /// Number of failed runs of Manyway and its verbs.
     pub fn broken(&self) -> usize {
         let is_ours = |run: &&crate::campaign::Run| {
             let case = self.results.plan.cases.get(run.case);
             let contender = case.and_then(|case| case.contenders.get(run.contender));
-            matches!(contender, Some(crate::Contender::Manyway(_)))
+            matches!(contender, Some(crate::Contender::Manyway(_) | crate::Contender::Through(_)))
         };
         let counted = self.results.runs.iter().filter(|run| run.standing == Standing::Counts);
         counted.filter(is_ours).filter(|run| run.failure.is_some()).count()

@@ -1,4 +1,4 @@
-//! The experiments of the documents that this project implements, as data: the setting, the contenders, the document's
+//! Experiments as data, those of the documents that this project implements and those of programs over Manyway: the setting, the contenders, the document's
 //! results, what is compared, and which claims must hold.
 //!
 //! An [`Experiment`] is a list of [`Row`]s. Each is run in the scenario that the experiment's template makes of its
@@ -24,6 +24,9 @@ mod mmsp_table41;
 mod mmsp_table42;
 mod multitcp;
 mod plan;
+mod programs_death;
+mod programs_tcp;
+mod programs_udp;
 mod quantity;
 pub mod report;
 mod row;
@@ -36,7 +39,7 @@ pub use plan::plan;
 pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
-/// All, in the order of lists.
+/// Those of the documents, in the order of lists.
 pub const EXPERIMENTS: [&Experiment; 22] = [
     &mmsp_setup::EXPERIMENT,
     &mmsp_table41::EXPERIMENT,
@@ -62,7 +65,16 @@ pub const EXPERIMENTS: [&Experiment; 22] = [
     &goff_fig5::OTHER_ADDRESS,
 ];
 
+/// Those of programs over Manyway, on real sockets alone.
+pub const PROGRAMS: [&Experiment; 4] =
+    [&programs_tcp::ONE, &programs_tcp::SEVERAL, &programs_death::EXPERIMENT, &programs_udp::EXPERIMENT];
+
+/// All.
+pub fn all() -> impl Iterator<Item = &'static Experiment> {
+    EXPERIMENTS.into_iter().chain(PROGRAMS)
+}
+
 /// Finds an experiment by its name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
-    EXPERIMENTS.into_iter().find(|experiment| experiment.name == name)
+    all().find(|experiment| experiment.name == name)
 }

@@ -6,7 +6,7 @@ use manyway_transfer::Playback;
 
 use super::Row;
 use crate::campaign::{Case, Results, Run, Standing};
-use crate::measures::{Recovery, count, counted, megabits};
+use crate::measures::{Recovery, count, counted, megabits, of_entry, silence_of};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Direction, Scenario, Side};
 
@@ -51,6 +51,11 @@ pub enum Measure {
     Megabytes,
     /// The longest time without a byte, in seconds; in a phase, the one that overlaps it.
     Silence,
+    /// The same of the messages or bulk of one entry of the traffic, by its index: the longest of its flows, and until
+    /// the end for one that went silent.
+    SilenceOf(usize),
+    /// The share of messages that arrived after one that was sent later.
+    Overtaken,
     /// From the start of the phase until the goodput over half a second reached 85 % of the capacity of the working
     /// routes.
     Recovery,
@@ -141,6 +146,18 @@ impl Place<'_> {
                 None => Some(run.measures.silence.as_secs_f64()),
                 Some(_) => recovery().map(|recovery| recovery.silence.as_secs_f64()),
             },
+            Measure::SilenceOf(entry) => {
+                let (from, to) = span.unwrap_or((Duration::ZERO, scenario.duration));
+                let flows = of_entry(scenario, run.course.as_ref()?, entry);
+                let silences = flows.map(|flow| silence_of(flow, (from, to), scenario.duration));
+                silences.max().map(|silence| silence.as_secs_f64())
+            }
+            Measure::Overtaken => {
+                let flows = || run.course.iter().flat_map(|outcome| &outcome.flows);
+                let arrived: usize = flows().filter_map(|flow| flow.latencies.as_ref()).map(Vec::len).sum();
+                let all = u64::try_from(arrived).ok().filter(|all| *all > 0)?;
+                Some(count(flows().map(|flow| flow.overtaken).sum()) / count(all))
+            }
             Measure::Recovery => recovery().map(|recovery| seconds(recovery.full)),
             Measure::UsedAgain => {
                 let returned = recovery().filter(|one| one.fault == crate::measures::Fault::Returned)?;

@@ -15,7 +15,9 @@ use crate::report::{Picture, remarks};
 pub fn text(findings: &Findings<'_>) -> String {
     let experiment = findings.experiment;
     let mut text = format!("{}: {}\n{}\n", experiment.name, experiment.title, experiment.source);
-    let _ = writeln!(text, "the document: {}", experiment.found);
+    if !experiment.found.is_empty() {
+        let _ = writeln!(text, "the document: {}", experiment.found);
+    }
     if !experiment.chosen.is_empty() {
         let _ = writeln!(text, "here: {}", experiment.chosen);
     }
@@ -48,12 +50,22 @@ fn grid(findings: &Findings<'_>) -> Table {
         }
         let cell = |quantity, unit| {
             let spread: Option<Spread> = findings.number(place, quantity);
-            spread.map_or_else(|| "-".to_owned(), |spread| number(unit, spread.median))
+            spread.map_or_else(|| "-".to_owned(), |spread| ranged(findings, unit, spread))
         };
         cells.extend(columns.iter().map(|column| cell(&column.quantity, column.unit)));
         table.row(cells);
     }
     table
+}
+
+/// The median; where machines make runs differ, also the least and the greatest value.
+fn ranged(findings: &Findings<'_>, unit: Unit, spread: Spread) -> String {
+    let median = number(unit, spread.median);
+    let is_ranged = findings.experiment.needs_sockets() && spread.count > 1;
+    if !is_ranged {
+        return median;
+    }
+    format!("{median} ({}–{})", number(unit, spread.least), number(unit, spread.most))
 }
 
 /// Start and end, in seconds.

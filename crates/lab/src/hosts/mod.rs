@@ -109,6 +109,11 @@ impl Hosts {
         command
     }
 
+    /// Runs a command of `ip` on a host.
+    pub(crate) fn ip(&self, side: Side, line: &str) -> Result<(), LabError> {
+        system::ip_script(self.name(side), line)
+    }
+
     /// Runs `act` on a thread of its own on a host, and returns its result. Sockets that it creates belong to the host
     /// for ever, even if other threads use them.
     ///

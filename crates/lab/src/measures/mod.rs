@@ -12,7 +12,7 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, Rate};
 
 pub use cross::CrossFigures;
-pub(crate) use flows::{Counted, counted};
+pub(crate) use flows::{Counted, counted, of_entry, silence_of};
 pub use recovery::{Fault, Recovery, recoveries};
 pub use spread::Spread;
 
@@ -76,7 +76,7 @@ pub struct MessageFigures {
 
 impl Measures {
     /// A flow that ends this long before the run has not ended but stalled.
-    pub const STALLED: Duration = Duration::from_secs(1);
+    pub const STALLED: Duration = flows::STALLED;
 
     /// Computes the figures of an outcome.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {

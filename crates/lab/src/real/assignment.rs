@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manyway_sim::pair::{Direction, Side};
 
+use super::through;
 use crate::agent::document::{
     Assignment, CarrierSpec, Exchange, ExternalSpec, Load, ManywaySpec, Multipath, Pair, TcpSpec,
 };
@@ -48,8 +49,13 @@ impl<'a> Plan<'a> {
             Contender::Tcp { .. }
             | Contender::Possible { .. }
             | Contender::Mptcp { .. }
+            | Contender::Through(_)
             | Contender::External(_) => self.routes.iter().map(|route| vec![*route]).collect(),
         }
+    }
+
+    pub(crate) fn scenario(&self) -> &Scenario {
+        self.scenario
     }
 
     /// What is sent, in the order of the scenario.
@@ -112,6 +118,7 @@ impl<'a> Plan<'a> {
                 self.tcp(congestion.as_deref().unwrap_or_else(|| self.possible()), None)
             }
             Contender::Mptcp { congestion } => self.tcp(congestion, Some(self.multipath(side))),
+            Contender::Through(through) => CarrierSpec::Sockets(through::sockets(through)),
             Contender::External(program) => CarrierSpec::External(ExternalSpec {
                 sender: program.sender.clone(),
                 receiver: program.receiver.clone(),
@@ -218,7 +225,10 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
         Contender::Manyway(settings) => settings.routes,
         Contender::Tcp { route: RouteChoice::All, .. } => RouteChoice::Best,
         Contender::Tcp { route, .. } => *route,
-        Contender::Possible { .. } | Contender::Mptcp { .. } | Contender::External(_) => RouteChoice::All,
+        Contender::Possible { .. }
+        | Contender::Mptcp { .. }
+        | Contender::Through(_)
+        | Contender::External(_) => RouteChoice::All,
     };
     let count = scenario.routes.len();
     match choice {

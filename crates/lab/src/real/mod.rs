@@ -4,15 +4,16 @@ mod assignment;
 mod cross;
 mod outcome;
 pub(crate) mod process;
+mod running;
 pub(crate) mod session;
 mod system;
+pub(crate) mod through;
+mod tool;
 
 use std::net::IpAddr;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread;
-
-use manyway_sim::pair::Side;
 
 use crate::contender::Contender;
 use crate::emulator::Emulator;
@@ -24,23 +25,28 @@ use crate::{Runner, Stop};
 
 use assignment::Plan;
 use cross::CrossRun;
-use session::{End, Session};
+use running::{Programs, Running};
+use session::End;
 
 /// Runs contenders on real sockets. Needs root, `ip` and `/dev/net/tun`.
 #[derive(Debug)]
 pub struct Real {
     program: PathBuf,
+    /// The command whose verbs carry programs.
+    manyway: PathBuf,
     stop: Stop,
 }
 
 impl Real {
-    /// Uses the `manyway` program, which runs at either end as `manyway-lab lab-agent`.
+    /// Uses the `manyway-lab` program, which runs at either end as `manyway-lab lab-agent`, and the program `manyway`
+    /// beside it.
     ///
     /// # Errors
     /// [`LabError::Unsupported`] if this user or this machine cannot create the hosts.
     pub fn new(program: PathBuf) -> Result<Self, LabError> {
         Hosts::check()?;
-        Ok(Self { program, stop: Stop::default() })
+        let manyway = through::beside(&program);
+        Ok(Self { program, manyway, stop: Stop::default() })
     }
 
     /// Ends a run soon: [`Runner::run`] then returns [`LabError::Interrupted`], and nothing is left behind.
@@ -75,20 +81,22 @@ impl Real {
         }
         let emulator = Emulator::start(scenario, &hosts, seed)?;
         let mut cross = CrossRun::prepare(scenario, &hosts)?;
+        let programs = Programs { lab: &self.program, manyway: &self.manyway };
         let mut sessions = Vec::new();
         let mut all_are_set_up = true;
         for ((contender, plan), place) in plans.iter().zip(0..) {
             let seed = seed.wrapping_add(place);
-            let start = |side| (hosts.command(side, &self.program), plan.assignment(contender, side, seed));
-            let mut session = Session::start(start(Side::Client), start(Side::Server), &self.stop)?;
-            all_are_set_up &= session.set_up()?;
+            let session = Running::start(&hosts, &programs, (contender, plan, seed), &self.stop)?;
+            all_are_set_up &= session.is_ok();
             sessions.push(session);
         }
         // Without one of them the others would not measure what was requested.
         let begin = all_are_set_up.then(|| emulator.begin());
         begin.into_iter().for_each(|begin| cross.begin(begin));
-        let run =
-            |mut session: Session| begin.map_or(Ok(()), |begin| session.run(begin)).map(|()| session.close());
+        let run = |session: Result<Running, End>| match session {
+            Ok(running) => running.run(begin),
+            Err(end) => Ok(end),
+        };
         let ends: Vec<Result<End, LabError>> = thread::scope(|scope| {
             let running: Vec<_> = sessions.into_iter().map(|one| scope.spawn(move || run(one))).collect();
             running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
@@ -117,6 +125,12 @@ fn check_together(scenario: &Scenario, contenders: &[Contender]) -> Result<(), L
                 .to_owned(),
         ));
     }
+    if several(|one| matches!(one, Contender::Through(_))) {
+        return Err(LabError::Unsupported(
+            "two verbs of manyway can not run at the same time: both would listen on the same ports"
+                .to_owned(),
+        ));
+    }
     let mut addresses = scenario.server.iter().flat_map(|interface| &interface.addresses);
     let has_v4 = addresses.clone().any(IpAddr::is_ipv4);
     let has_both = has_v4 && addresses.any(IpAddr::is_ipv6);
@@ -141,6 +155,9 @@ impl Runner for Real {
     }
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {
+        if let Contender::Through(verb) = contender {
+            through::check(&self.manyway, verb).map_err(|reason| system::skipped(contender, &reason))?;
+        }
         system::check(contender)
     }
 }

@@ -28,7 +28,9 @@ pub(super) fn assemble(
     let lives_on =
         (is_expected && ended.len() < 2).then(|| "an end did not give the connection up".to_owned());
     let failure = end.failure.take().or_else(|| shortage(&exchanges, &flows, is_partial)).or(lives_on);
-    let cpu = end.client.as_ref().zip(end.server.as_ref());
+    // That of the agents is not that of what carries their data.
+    let is_whole = !matches!(contender, Contender::Through(_));
+    let cpu = end.client.as_ref().zip(end.server.as_ref()).filter(|_| is_whole);
     let mut remarks = end.remarks;
     // The deliveries of routes are those of all together.
     if failure.is_none() && others == 0 && cross.arrivals.is_empty() {
@@ -83,7 +85,7 @@ fn flow(receiver: Side, load: Load, received: document::Received, sent: u64) -> 
             (Some(latencies), sent.saturating_sub(arrived))
         }
     };
-    Flow { receiver, arrivals: received.arrivals, latencies, missing }
+    Flow { receiver, arrivals: received.arrivals, latencies, missing, overtaken: received.overtaken }
 }
 
 fn report(end: &End, side: Side) -> Option<&Report> {

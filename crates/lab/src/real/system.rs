@@ -14,7 +14,7 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
         Contender::Tcp { congestion, .. } => (Some(congestion.as_str()), false),
         Contender::Mptcp { congestion } => (Some(congestion.as_str()), true),
         Contender::Possible { congestion } => (congestion.as_deref(), false),
-        Contender::Manyway(_) | Contender::External(_) => (None, false),
+        Contender::Manyway(_) | Contender::Through(_) | Contender::External(_) => (None, false),
     };
     if is_multipath {
         let setting = fs::read_to_string("/proc/sys/net/mptcp/enabled");
@@ -57,7 +57,7 @@ fn has_congestion(available: &str, name: &str) -> Result<(), String> {
     ))
 }
 
-fn skipped(contender: &Contender, reason: &str) -> LabError {
+pub(super) fn skipped(contender: &Contender, reason: &str) -> LabError {
     LabError::Unsupported(format!("{contender} is skipped: {reason}"))
 }
 

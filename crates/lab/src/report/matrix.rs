@@ -116,6 +116,7 @@ fn of_best(results: &Results, cell: &Cell<'_>) -> Option<f64> {
         Contender::Tcp { .. }
         | Contender::Possible { .. }
         | Contender::Mptcp { .. }
+        | Contender::Through(_)
         | Contender::External(_) => false,
     };
     let contender = cell.case.contenders.iter().find(alone)?;

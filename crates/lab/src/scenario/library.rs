@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Scenario;
 use super::builtin::FILES;
 use crate::LabError;
-use crate::experiment::EXPERIMENTS;
+use crate::experiment;
 
 /// Scenarios that can be found by name.
 ///
@@ -63,7 +63,7 @@ impl Library {
     fn unknown(&self, name: &str) -> String {
         let groups = self.groups();
         let names = self.scenarios.iter().map(|scenario| scenario.name.as_str());
-        let experiments = EXPERIMENTS.iter().map(|experiment| experiment.name);
+        let experiments = experiment::all().map(|experiment| experiment.name);
         let near =
             names.chain(groups.iter().copied()).chain(experiments).min_by_key(|known| distance(known, name));
         let near = near.filter(|near| distance(near, name) <= 2);
@@ -73,7 +73,7 @@ impl Library {
              experiments, and files whose names end in .toml",
             groups.join(", "),
             self.scenarios.len(),
-            EXPERIMENTS.len(),
+            experiment::all().count(),
         )
     }
 }

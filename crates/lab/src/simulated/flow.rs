@@ -28,6 +28,9 @@ pub(super) struct Stream {
     target: Option<TargetRate>,
     arrivals: Arrivals,
     latencies: Vec<Duration>,
+    /// The number after the highest message so far, and how many came after a later one.
+    next: u64,
+    overtaken: u64,
 }
 
 /// The schedule of sending.
@@ -159,6 +162,8 @@ impl Stream {
             target: None,
             arrivals: Arrivals::default(),
             latencies: Vec::new(),
+            next: 0,
+            overtaken: 0,
         }
     }
 
@@ -286,7 +291,10 @@ impl Stream {
         loop {
             match streams.receive_message(id) {
                 Some(MessageOutcome::Message(message)) => {
-                    let number = u32::try_from(number_of(&message.data)).unwrap_or(u32::MAX);
+                    let number = number_of(&message.data);
+                    self.overtaken += u64::from(number < self.next);
+                    self.next = self.next.max(number.saturating_add(1));
+                    let number = u32::try_from(number).unwrap_or(u32::MAX);
                     self.latencies.push(at.saturating_sub(interval.saturating_mul(number)));
                     self.arrivals.record(at, message.data.len() as u64);
                     self.read += message.data.len() as u64;
@@ -340,6 +348,12 @@ impl Stream {
             }
             (Load::Messages { .. } | Load::Bulk { .. }, _) => 0,
         };
-        Flow { receiver: self.sender.other(), arrivals: self.arrivals, latencies, missing }
+        Flow {
+            receiver: self.sender.other(),
+            arrivals: self.arrivals,
+            latencies,
+            missing,
+            overtaken: self.overtaken,
+        }
     }
 }

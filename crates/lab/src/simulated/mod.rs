@@ -80,6 +80,7 @@ impl Runner for Simulated {
             Contender::Manyway(_) => return Ok(()),
             Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
             Contender::Mptcp { .. } => "kernel MPTCP",
+            Contender::Through(through) => through.verb.name(),
             Contender::External(program) => &program.name,
         };
         Err(LabError::Unsupported(format!(

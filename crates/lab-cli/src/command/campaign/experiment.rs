@@ -46,8 +46,14 @@ impl Named {
     /// Plans it.
     ///
     /// # Errors
-    /// Never in a tested program.
+    /// It needs real sockets.
     pub fn plan(self, arguments: &CampaignArgs, timing: Timing) -> Result<Plan, CommandError> {
+        if self.experiment.needs_sockets() && timing == Timing::Virtual {
+            let name = self.experiment.name;
+            return Err(CommandError::usage(format!(
+                "{name} is about programs, which run on real sockets alone: sudo manyway-lab {name}"
+            )));
+        }
         let mut plan = experiment::plan(self.experiment, self.extent, timing).map_err(of_lab)?;
         plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
         plan.seed = arguments.seed;

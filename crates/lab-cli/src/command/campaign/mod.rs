@@ -10,7 +10,7 @@ mod watch;
 use manyway_chart::{Align, Table};
 use manyway_lab::agreement::{self, Agreement};
 use manyway_lab::campaign::{Course, End, Plan, Results, Timing};
-use manyway_lab::experiment::{EXPERIMENTS, Experiment, Extent};
+use manyway_lab::experiment::{Experiment, Extent, all};
 use manyway_lab::gates;
 use manyway_lab::report::{self, describe_cross};
 use manyway_lab::scenario::Library;
@@ -142,7 +142,7 @@ pub fn run_both(
 /// Standard output is closed or full.
 pub fn list(global: &GlobalArgs) -> Result<ExitCode, CommandError> {
     let library = Library::builtin().map_err(of_lab)?;
-    let experiments = EXPERIMENTS.iter().map(|experiment| Ok((*experiment, scenarios(experiment)?)));
+    let experiments = all().map(|experiment| Ok((experiment, scenarios(experiment)?)));
     let experiments: Vec<_> = experiments.collect::<Result<_, LabError>>().map_err(of_lab)?;
     if global.json {
         for scenario in library.all() {

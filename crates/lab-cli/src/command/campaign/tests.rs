@@ -57,7 +57,7 @@ fn outcome(failure: Option<&str>) -> Outcome {
     let mut arrivals = Arrivals::default();
     (0..=1_000).for_each(|millis| arrivals.record(Duration::from_millis(millis), 1_000));
     Outcome {
-        flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0 }],
+        flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0, overtaken: 0 }],
         routes: Vec::new(),
         delivery: None,
         cpu: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use manyway_chart::{Align, Table};
 use manyway_lab::Stop;
-use manyway_lab::cpu::{self, CpuOptions, CpuReport, Part, Subject};
+use manyway_lab::cpu::{self, CpuOptions, CpuReport, CpuRow, Part, Subject};
 use manyway_lab::measures::Spread;
 use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
@@ -95,17 +95,21 @@ fn text(report: &CpuReport) -> String {
         ("who", Align::Left),
         ("Gbit/s", Align::Right),
         ("least–most", Align::Right),
+        ("of manyway", Align::Right),
         ("sender s/GB", Align::Right),
         ("receiver s/GB", Align::Right),
         ("machine s/GB", Align::Right),
         ("lost", Align::Right),
     ]);
     let number = |spread: Spread| format!("{:.2}", spread.median);
+    let own = report.rows.iter().find(|row| row.subject == Subject::Manyway);
+    let share = |row: &CpuRow| own.map(|own| row.gigabits.median / own.gigabits.median);
     for row in &report.rows {
         table.row([
             name(row.subject).to_owned(),
             number(row.gigabits),
             format!("{:.2}–{:.2}", row.gigabits.least, row.gigabits.most),
+            share(row).map_or_else(String::new, |share| format!("{:.0} %", share * 100.0)),
             number(row.sender),
             number(row.receiver),
             number(row.machine),
@@ -125,6 +129,8 @@ const fn name(subject: Subject) -> &'static str {
     match subject {
         Subject::Manyway => "manyway",
         Subject::ManywayMmsp1 => "manyway over MMSP/1",
+        Subject::Run => "a program by manyway run",
+        Subject::Tunnel => "a program by manyway tunnel",
         Subject::Tcp => "kernel TCP",
         Subject::TcpWithoutOffload => "kernel TCP without offload",
         Subject::Udp => "UDP alone",
@@ -150,9 +156,9 @@ mod tests {
         let fit = |seconds| options(&arguments(seconds), Stop::default());
         let (all, left_out) = fit(3600);
         assert_eq!((all.repetitions, left_out.len()), (5, 0));
-        let (fewer, left_out) = fit(38);
+        let (fewer, left_out) = fit(50);
         assert_eq!((fewer.repetitions, fewer.duration, left_out.len()), (2, Duration::from_secs(3), 1));
-        let (shorter, left_out) = fit(10);
+        let (shorter, left_out) = fit(14);
         assert_eq!((shorter.repetitions, shorter.duration), (1, Duration::from_millis(1500)));
         assert_eq!(left_out.len(), 2);
     }

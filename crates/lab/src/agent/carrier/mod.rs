@@ -5,10 +5,14 @@ mod datagrams;
 mod external;
 mod multipath;
 mod places;
+mod sockets;
 mod streams;
 mod tcp;
 
+use std::time::Duration;
+
 use manyway::ConnectionConfig;
+use tokio::time::sleep;
 
 use super::document::{Assignment, CarrierSpec};
 use super::lane::Lane;
@@ -17,6 +21,7 @@ use super::lane::Lane;
 pub(super) enum Carrier {
     Streams(Box<streams::Streams>),
     Tcp(tcp::Tcp),
+    Sockets(sockets::Sockets),
     External(external::External),
     Datagrams(datagrams::Datagrams),
 }
@@ -33,6 +38,10 @@ impl Carrier {
                 let (tcp, port) = tcp::Tcp::listen(assignment.end, spec)?;
                 (Self::Tcp(tcp), port)
             }
+            CarrierSpec::Sockets(spec) => {
+                let sockets = sockets::Sockets::listen(assignment, spec)?;
+                (Self::Sockets(sockets), 0)
+            }
             CarrierSpec::External(spec) => (Self::External(external::External::listen(assignment, spec)?), 0),
             CarrierSpec::Udp { remote, segment } => {
                 let (datagrams, port) = datagrams::Datagrams::listen(assignment.end, *remote, *segment)?;
@@ -44,7 +53,7 @@ impl Carrier {
     /// Waits, for a limited time, until it accepts connections.
     pub(super) async fn listening(&mut self, assignment: &Assignment) -> Result<(), String> {
         match self {
-            Self::Streams(_) | Self::Tcp(_) | Self::Datagrams(_) => Ok(()),
+            Self::Streams(_) | Self::Tcp(_) | Self::Sockets(_) | Self::Datagrams(_) => Ok(()),
             Self::External(external) => external.listening(assignment).await,
         }
     }
@@ -58,6 +67,7 @@ impl Carrier {
         match self {
             Self::Streams(streams) => streams.connect(assignment, port).await,
             Self::Tcp(tcp) => tcp.connect(assignment, port).await,
+            Self::Sockets(sockets) => sockets.connect(assignment).await,
             Self::External(external) => external.connect(assignment).await,
             Self::Datagrams(datagrams) => Ok(datagrams.connect(port)),
         }
@@ -68,6 +78,11 @@ impl Carrier {
         match self {
             Self::Streams(streams) => streams.settle().await,
             Self::Tcp(tcp) => tcp.settle().await,
+            Self::Sockets(_) => {
+                // Whatever carries them brings up its further paths.
+                sleep(SETTLE).await;
+                Vec::new()
+            }
             Self::External(_) | Self::Datagrams(_) => Vec::new(),
         }
     }
@@ -76,14 +91,14 @@ impl Carrier {
     pub(super) async fn has_given_up(&self) -> bool {
         match self {
             Self::Streams(streams) => streams.has_given_up().await,
-            Self::Tcp(_) | Self::External(_) | Self::Datagrams(_) => false,
+            Self::Tcp(_) | Self::Sockets(_) | Self::External(_) | Self::Datagrams(_) => false,
         }
     }
 
     /// Ends what must end before the report; returns the failure of a program.
     pub(super) async fn end(&mut self) -> Option<String> {
         match self {
-            Self::Streams(_) | Self::Tcp(_) | Self::Datagrams(_) => None,
+            Self::Streams(_) | Self::Tcp(_) | Self::Sockets(_) | Self::Datagrams(_) => None,
             Self::External(external) => external.end().await,
         }
     }
@@ -95,3 +110,6 @@ impl Carrier {
         }
     }
 }
+
+/// Time for the paths of a verb to come up.
+const SETTLE: Duration = Duration::from_millis(500);

@@ -33,7 +33,7 @@ impl Places {
         lane.write.say(&[place.exchange, place.lane]).await.map_err(|e| format!("greeting: {e}"))?;
         let answer = lane.read.hear(&mut [0]).await;
         answer.map_err(|e| format!("waiting for the answer to the greeting: {e}"))?;
-        self.0.push((place, lane));
+        self.add(place, lane);
         Ok(())
     }
 
@@ -43,8 +43,13 @@ impl Places {
         lane.read.hear(&mut words).await.map_err(|e| format!("waiting for the greeting: {e}"))?;
         lane.write.say(&[0]).await.map_err(|e| format!("answering the greeting: {e}"))?;
         let place = Place { exchange: words[0], lane: words[1] };
-        self.0.push((place, lane));
+        self.add(place, lane);
         Ok(place)
+    }
+
+    /// Both ends know the place of a lane.
+    pub(super) fn add(&mut self, place: Place, lane: Lane) {
+        self.0.push((place, lane));
     }
 
     /// The lanes of each exchange in their order.

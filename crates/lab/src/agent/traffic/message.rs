@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::agent::clock;
-use crate::agent::lane::Writing;
+use crate::agent::document::Received;
+use crate::agent::lane::{SHORTEST_MESSAGE as HEADER, Writing};
 
 /// The due times of messages.
 #[derive(Debug)]
@@ -48,19 +49,21 @@ pub(super) async fn send(write: &mut Writing, schedule: &Schedule) -> io::Result
 #[derive(Debug)]
 pub(super) struct Reader {
     size: usize,
-    /// The next number if messages are reliable and ordered.
-    expected: Option<u64>,
+    /// The number after the highest so far.
+    next: u64,
+    /// Whether messages are reliable and ordered.
+    is_ordered: bool,
     /// The beginning of an incomplete message.
     begun: Vec<u8>,
 }
 
 impl Reader {
     pub(super) fn new(size: usize, is_ordered: bool) -> Self {
-        Self { size: size.max(HEADER), expected: is_ordered.then_some(0), begun: Vec::new() }
+        Self { size: size.max(HEADER), next: 0, is_ordered, begun: Vec::new() }
     }
 
-    /// Adds bytes that arrived at an instant and appends the latency of every message that they complete.
-    pub(super) fn take(&mut self, mut new: &[u8], now: u64, latencies: &mut Vec<u64>) -> Result<(), String> {
+    /// Adds bytes that arrived at an instant and records every message that they complete.
+    pub(super) fn take(&mut self, mut new: &[u8], now: u64, received: &mut Received) -> Result<(), String> {
         while !new.is_empty() {
             let (now_mine, rest) = new.split_at(new.len().min(self.size - self.begun.len()));
             self.begun.extend_from_slice(now_mine);
@@ -69,13 +72,12 @@ impl Reader {
                 continue;
             }
             let (number, moment) = header(&self.begun);
-            if let Some(expected) = &mut self.expected {
-                if number != *expected {
-                    return Err(format!("message {number} came where {expected} was expected"));
-                }
-                *expected += 1;
+            if self.is_ordered && number != self.next {
+                return Err(format!("message {number} came where {} was expected", self.next));
             }
-            latencies.push(now.saturating_sub(moment));
+            received.overtaken += u64::from(number < self.next);
+            self.next = self.next.max(number.saturating_add(1));
+            received.latencies.push(now.saturating_sub(moment));
             self.begun.clear();
         }
         Ok(())
@@ -87,9 +89,6 @@ fn header(message: &[u8]) -> (u64, u64) {
     let mut numbers = message.chunks_exact(8).map(|eight| eight.try_into().map_or(0, u64::from_be_bytes));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
-
-/// Bytes of number and send time.
-const HEADER: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -105,19 +104,28 @@ mod tests {
     fn messages_are_found_in_any_fragmentation() {
         let stream = [message(0, 100, 20), message(1, 250, 20), message(2, 300, 20)].concat();
         for cut in 1..stream.len() {
-            let (mut reader, mut latencies) = (Reader::new(20, true), Vec::new());
+            let (mut reader, mut received) = (Reader::new(20, true), Received::default());
             for piece in stream.chunks(cut) {
-                reader.take(piece, 1000, &mut latencies).unwrap();
+                reader.take(piece, 1000, &mut received).unwrap();
             }
-            assert_eq!(latencies, [900, 750, 700]);
+            assert_eq!(received.latencies, [900, 750, 700]);
         }
     }
 
     #[test]
     fn a_message_out_of_order_is_reported() {
         let early = message(7, 0, 16);
-        let failure = Reader::new(16, true).take(&early, 0, &mut Vec::new()).unwrap_err();
+        let failure = Reader::new(16, true).take(&early, 0, &mut Received::default()).unwrap_err();
         assert_eq!(failure, "message 7 came where 0 was expected");
-        assert_eq!(Reader::new(16, false).take(&early, 0, &mut Vec::new()), Ok(()));
+        assert_eq!(Reader::new(16, false).take(&early, 0, &mut Received::default()), Ok(()));
+    }
+
+    #[test]
+    fn messages_that_arrive_after_a_later_one_are_counted() {
+        let (mut reader, mut received) = (Reader::new(16, false), Received::default());
+        for number in [0, 3, 1, 4, 2, 5] {
+            reader.take(&message(number, 0, 16), 0, &mut received).unwrap();
+        }
+        assert_eq!((received.overtaken, received.latencies.len()), (2, 6));
     }
 }

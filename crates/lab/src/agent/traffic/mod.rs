@@ -162,7 +162,7 @@ async fn receive(
             received.arrivals.record_on(number, at, u64::try_from(length).unwrap_or(u64::MAX));
             if let Some(reader) = &mut reader {
                 let new = buffer.get(..length).unwrap_or_default();
-                reader.take(new, clock::nanos(), &mut received.latencies)?;
+                reader.take(new, clock::nanos(), &mut received)?;
             }
         }
     };

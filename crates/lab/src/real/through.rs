@@ -1,0 +1,291 @@
+//! The verbs of `manyway` that carry programs: a server with `--egress`, and a verb at the client.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use manyway_sim::pair::Side;
+
+use super::process::Trouble;
+use crate::agent::document::{Exchange, Load, SocketsSpec};
+use crate::contender::{Program, Through, Verb};
+use crate::error::LabError;
+use crate::hosts::Hosts;
+use crate::stop::Stop;
+
+/// The verbs of a run. Dropping them ends their processes.
+pub(crate) struct Verbs {
+    through: Through,
+    manyway: PathBuf,
+    home: Home,
+    server: Helper,
+    ticket: String,
+    /// `None` for a verb that starts the program itself.
+    client: Option<Helper>,
+}
+
+impl Verbs {
+    /// Starts both ends, and waits until programs can use them.
+    pub(crate) fn start(
+        hosts: &Hosts,
+        manyway: &Path,
+        (through, exchanges): (Through, &[Exchange]),
+        stop: &Stop,
+    ) -> Result<Self, Trouble> {
+        hosts.ip(Side::Server, &format!("address replace {DESTINATION}/32 dev lo")).map_err(Trouble::Lab)?;
+        let home = Home::make(hosts.name(Side::Client)).map_err(Trouble::Lab)?;
+        let at = |side| {
+            let mut command = hosts.command(side, manyway);
+            home.settle(&mut command);
+            command.args(["--json", "--quiet"]);
+            command
+        };
+        let mut serve = at(Side::Server);
+        serve.args(["serve", "--ephemeral", "--read-only", "--egress"]).arg("--dir").arg(&home.0);
+        serve.args(["--allow", &DESTINATION.to_string()]);
+        let mut server = Helper::start("manyway serve", serve)?;
+        let announced = server.first_line(stop)?;
+        let ticket = ticket(&announced)
+            .ok_or_else(|| Trouble::Failure(format!("manyway serve prints no ticket: {announced:.80}")))?;
+        let client = match arguments(through.verb, exchanges) {
+            None => None,
+            Some(arguments) => {
+                let mut command = at(Side::Client);
+                command.arg(through.verb.name()).arg(&ticket).args(arguments);
+                let mut client = Helper::start(through.verb.name(), command)?;
+                client.first_line(stop)?;
+                Some(client)
+            }
+        };
+        Ok(Self { through, manyway: manyway.to_owned(), home, server, ticket, client })
+    }
+
+    /// The command by which a program at the client is carried.
+    pub(crate) fn command(&self, hosts: &Hosts, program: impl AsRef<OsStr>) -> Command {
+        if self.through.verb != Verb::Run {
+            return hosts.command(Side::Client, Path::new(program.as_ref()));
+        }
+        let mut command = hosts.command(Side::Client, &self.manyway);
+        self.home.settle(&mut command);
+        command.args(["--quiet", "run", &self.ticket, "--"]).arg(program);
+        command
+    }
+
+    /// What they said for people, which is errors.
+    pub(crate) fn words(&self) -> String {
+        let helpers = [Some(&self.server), self.client.as_ref()];
+        let words = helpers.into_iter().flatten().map(Helper::words).filter(|words| !words.is_empty());
+        words.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The sockets of a program that a verb carries.
+pub(crate) fn sockets(through: &Through) -> SocketsSpec {
+    let destination = SocketAddr::new(DESTINATION.into(), PORT);
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    SocketsSpec {
+        listen: destination,
+        connect: match through.verb {
+            Verb::Forward => SocketAddr::new(loopback, PORT),
+            Verb::Proxy | Verb::Run | Verb::Tunnel => destination,
+        },
+        proxy: (through.verb == Verb::Proxy).then_some(SocketAddr::new(loopback, PROXY)),
+        flows: through.flows,
+    }
+}
+
+/// The command `manyway` beside the lab.
+pub(crate) fn beside(lab: &Path) -> PathBuf {
+    lab.with_file_name("manyway")
+}
+
+/// Whether this machine has what a contender needs.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub(crate) fn check(manyway: &Path, through: &Through) -> Result<(), String> {
+    if !manyway.exists() {
+        return Err(format!("there is no {}: build the command beside the lab", manyway.display()));
+    }
+    let program = match through.program {
+        Program::Own => return Ok(()),
+        Program::Iperf3 | Program::Curl => through.program.name(),
+    };
+    match Command::new(program).arg("--version").output() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{program}, which it needs, can not be run here ({error})")),
+    }
+}
+
+/// The arguments of a verb that runs beside the program, after the ticket.
+fn arguments(verb: Verb, exchanges: &[Exchange]) -> Option<Vec<String>> {
+    match verb {
+        Verb::Run => None,
+        Verb::Proxy => Some(vec!["--listen".to_owned(), format!("127.0.0.1:{PROXY}")]),
+        Verb::Tunnel => Some(vec!["--route".to_owned(), format!("{DESTINATION}/32")]),
+        Verb::Forward => {
+            let rule = |port: u16, end: &str| {
+                ["-L".to_owned(), format!("127.0.0.1:{port}:{DESTINATION}:{port}{end}")]
+            };
+            let datagrams = (0..)
+                .zip(exchanges)
+                .filter(|(_, exchange)| matches!(exchange.load, Load::Messages { lifetime: Some(_), .. }));
+            let datagrams = datagrams.flat_map(|(number, _)| rule(PORT.saturating_add(number), "/udp"));
+            Some(rule(PORT, "").into_iter().chain(datagrams).collect())
+        }
+    }
+}
+
+/// The ticket in what a server announces.
+fn ticket(line: &str) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_str(line).ok()?;
+    document.get("ticket")?.as_str().map(str::to_owned)
+}
+
+/// A process that runs beside the programs. Dropping it kills it.
+struct Helper {
+    child: Child,
+    what: &'static str,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<String>>,
+}
+
+impl Helper {
+    fn start(what: &'static str, mut command: Command) -> Result<Self, Trouble> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let io = |error| Trouble::Lab(LabError::Io { doing: format!("starting {what}"), error });
+        let mut child = command.spawn().map_err(io)?;
+        let (sender, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            thread::spawn(move || {
+                let lines = BufReader::new(output).lines().map_while(Result::ok);
+                // The pipe stays open when nobody wants more lines.
+                lines.for_each(|line| drop(sender.send(line)));
+            });
+        }
+        let errors = Arc::<Mutex<String>>::default();
+        if let Some(output) = child.stderr.take() {
+            let errors = Arc::clone(&errors);
+            thread::spawn(move || keep(output, &errors));
+        }
+        Ok(Self { child, what, lines, errors })
+    }
+
+    /// The first line of its output, by which it says that it works.
+    fn first_line(&mut self, stop: &Stop) -> Result<String, Trouble> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            stop.check().map_err(Trouble::Lab)?;
+            match self.lines.recv_timeout(LOOK) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(Trouble::Failure(format!("{} is not ready: {}", self.what, self.words())));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status =
+                        self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                    // Its last words may still be on their way.
+                    thread::sleep(LOOK);
+                    let text = format!("{} ended with {status}: {}", self.what, self.words());
+                    return Err(Trouble::Failure(text));
+                }
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It may have ended by itself. What it made goes with its network namespace.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Keeps the beginning of what a process says.
+fn keep(output: ChildStderr, words: &Mutex<String>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.len() < MOST_WORDS {
+            *words += &line;
+            words.push('\n');
+        }
+    }
+}
+
+/// A directory for keys and settings that no user has. Dropping it removes it.
+struct Home(PathBuf);
+
+impl Home {
+    /// `name` is one that no other run has.
+    fn make(name: &str) -> Result<Self, LabError> {
+        let path = std::env::temp_dir().join(name);
+        let io = |error| LabError::Io { doing: format!("making {}", path.display()), error };
+        fs::create_dir_all(&path).map_err(io)?;
+        Ok(Self(path))
+    }
+
+    fn settle(&self, command: &mut Command) {
+        command.env("MANYWAY_HOME", &self.0).env_remove("MANYWAY_LOG");
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // What is left is in the directory of temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An address of the server's host to which no link leads.
+pub(super) const DESTINATION: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+/// Where programs listen there.
+pub(super) const PORT: u16 = 47_000;
+/// Where the proxy listens.
+pub(super) const PROXY: u16 = 1080;
+/// Time for a verb to connect.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(50);
+/// Bytes of error messages that are kept.
+const MOST_WORDS: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forward_has_a_port_for_tcp_and_one_for_each_exchange_of_datagrams() {
+        let messages = |lifetime| Load::Messages { size: 100, interval: LOOK, lifetime };
+        let exchange = |load| Exchange { up: true, down: true, load };
+        let loads = [messages(None), messages(Some(LOOK)), messages(None), messages(Some(LOOK))];
+        let words = arguments(Verb::Forward, &loads.map(exchange)).unwrap();
+        let rules: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-L").collect();
+        assert_eq!(
+            rules,
+            [
+                "127.0.0.1:47000:10.99.0.1:47000",
+                "127.0.0.1:47001:10.99.0.1:47001/udp",
+                "127.0.0.1:47003:10.99.0.1:47003/udp",
+            ]
+        );
+        assert_eq!(arguments(Verb::Run, &[]), None);
+    }
+
+    #[test]
+    fn the_ticket_of_a_server_is_found() {
+        assert_eq!(ticket(r#"{"ticket":"mw1x","listening":[]}"#).as_deref(), Some("mw1x"));
+        assert_eq!((ticket("mw1x"), ticket(r#"{"ticket":null}"#)), (None, None));
+    }
+}
