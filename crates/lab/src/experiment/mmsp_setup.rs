@@ -16,7 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     rows: || [1.0, 2.0, 3.0].map(|paths| Row::new([paths], []).quick()).to_vec(),
     template: |values| {
         let paths = values.first().copied().unwrap_or(1.0);
-        let links = links_with(kinds(1.0, paths - 1.0), TENTH, "queue = '20ms'\n");
+        let links = links_with(kinds(1.0, paths - 1.0), TENTH, "queue = '30ms'\n");
         format!("duration = '20s'\n{links}[[traffic]]\nbulk = 'both'\n")
     },
     contenders: &[THESIS, ALL],
@@ -46,7 +46,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
 };
 
 const SCALED: &str = "links of a tenth of the rates of mmsp-table42, since nothing here depends on them, with queues of \
-20 ms: the acknowledgements of one direction wait in the queue of the other, and behind one of 100 ms NewReno needs \
+30 ms: the acknowledgements of one direction wait in the queue of the other, and behind one of 100 ms NewReno needs \
 longer than the experiment lasts to recover from a loss. The thesis's scheduler sends new data on the primary alone, so \
 all paths are filled with the default scheduler";
 

@@ -57,14 +57,16 @@ fn messages_take_hardly_longer_than_without_other_traffic() {
 }
 
 /// MMSP/1 with the scheduler and the congestion control of MMSP/2, both ways, in every scenario without losses, events and
-/// traffic of others; by day in one of them.
+/// traffic of others; by day in one of them. Which pairs of addresses become paths is a matter of MMSP/2 where a host can
+/// choose.
 #[test]
 fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
     let library = Library::builtin().unwrap();
     let is_plain = |scenario: &&Scenario| {
         let has_bulk = scenario.traffic.iter().any(|traffic| matches!(traffic, Traffic::Bulk { .. }));
         let is_calm = scenario.events.is_empty() && scenario.cross_traffic.is_empty();
-        has_bulk && is_calm && !scenario.has_loss()
+        let has_choice = scenario.name == "ams-mesh";
+        has_bulk && is_calm && !scenario.has_loss() && !has_choice
     };
     let plain: Vec<&Scenario> = library.all().iter().filter(is_plain).collect();
     assert!(plain.len() > 10, "{}", plain.len());
