@@ -47,6 +47,7 @@ pub mod scenario;
 pub mod skipped;
 pub mod traffic;
 
+mod checked;
 mod clock;
 mod cross;
 mod crowd;

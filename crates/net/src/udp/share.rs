@@ -2,6 +2,7 @@
 
 use std::io;
 
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 use manyway_proto::Shard;
 use socket2::Socket;
 

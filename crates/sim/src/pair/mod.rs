@@ -15,13 +15,14 @@ use std::time::Duration;
 pub use manyway_proto::Side;
 use manyway_proto::{ByteCount, ConnectionError, Instant, LocalAddress, Rate};
 
+use crate::checked::Checked;
 use crate::ids::{HostId, InterfaceId, LinkId};
 use crate::invariants::{BrokenLaw, PathFigures};
 use crate::link::{Link, LinkState, RateModel};
 use crate::network::Transit;
 use crate::record::Series;
 use crate::reference::Reference;
-use crate::traffic::{Application, Checked, Delivery, Exchange, Service, Streams};
+use crate::traffic::{Application, Delivery, Exchange, Service, Streams};
 use crate::world::{Node, Step, World};
 
 pub use addresses::{CLIENT_PORT, Family, SERVER_PORT};
