@@ -96,7 +96,7 @@ fn status_names_the_wire() {
             .filter_map(|command| command["peers"][0]["wire"].as_str().map(str::to_owned))
             .collect()
     };
-    wait_until("both ends", || {
+    pinging.wait_until("both ends", || {
         let wires: Vec<String> = peers();
         wires == ["mmsp1", "mmsp1"]
     });
