@@ -97,6 +97,6 @@ fn streams_that_ended_leave_no_memory_at_either_end() {
     let streams = few_or_many(20_000, 1_000_000);
     let (server_later, both_later) = run(streams);
     println!("{streams} streams: {} bytes, at the server {}", both_later - both, server_later - server);
-    // Less than a bit for each.
+    // Tables may grow by some entries, however many streams there were.
     assert!(server_later <= server + 4096 && both_later <= both + 8192);
 }

@@ -1,5 +1,6 @@
 //! Any program over Manyway: a link dies in silence beneath a download, a call and an interactive session.
 
+use super::programs_tcp::goodput;
 use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
@@ -54,10 +55,6 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     ],
     curves: None,
 };
-
-const fn goodput(name: &'static str) -> Quantity {
-    Quantity::Ours(name, Measure::Goodput)
-}
 
 const fn silence(name: &'static str, entry: usize) -> Quantity {
     Quantity::Ours(name, Measure::SilenceOf(entry))

@@ -148,7 +148,7 @@ const PROXY_CURL: Quantity = goodput("proxy:program=curl");
 const MPTCP_CUBIC: Quantity = goodput("mptcp-cubic");
 const MPTCP_BBR: Quantity = goodput("mptcp-bbr");
 
-const fn goodput(name: &'static str) -> Quantity {
+pub(super) const fn goodput(name: &'static str) -> Quantity {
     Quantity::Ours(name, Measure::Goodput)
 }
 

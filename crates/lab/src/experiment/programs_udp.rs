@@ -1,7 +1,7 @@
 //! Any program over Manyway: one flow of datagrams over unequal paths.
 
 use super::definition::everywhere;
-use super::programs_tcp::links;
+use super::programs_tcp::{goodput, links};
 use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
@@ -45,10 +45,6 @@ const RUN: Quantity = goodput("run");
 const TUNNEL: Quantity = goodput("tunnel");
 /// What the better link carries of what is offered.
 const BETTER: Quantity = Quantity::Document(0);
-
-const fn goodput(name: &'static str) -> Quantity {
-    Quantity::Ours(name, Measure::Goodput)
-}
 
 const fn of_better(quantity: &'static Quantity) -> Quantity {
     Quantity::Ratio(quantity, &BETTER)

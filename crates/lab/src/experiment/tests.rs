@@ -79,7 +79,7 @@ fn every_row_has_its_values_and_the_phases_follow_each_other() {
             assert_eq!(row.values.len(), experiment.values.len(), "{}", experiment.name);
             assert_eq!(row.document.len(), rows[0].document.len(), "{}", experiment.name);
             if let Some(phase) = row.phase {
-                // Those of other values begin anew.
+                // The phases of rows with other values start at 0 again.
                 if phase.from < 1e-9 && (end - 1.0_f64).abs() < 1e-9 {
                     end = 0.0;
                 }

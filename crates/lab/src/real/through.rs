@@ -166,7 +166,7 @@ impl Helper {
         if let Some(output) = child.stdout.take() {
             thread::spawn(move || {
                 let lines = BufReader::new(output).lines().map_while(Result::ok);
-                // The pipe stays open when nobody wants more lines.
+                // The pipe is read to its end, also when nothing receives the lines: the child must not meet a closed pipe.
                 lines.for_each(|line| drop(sender.send(line)));
             });
         }

@@ -94,7 +94,7 @@ mod exact {
             loop {
                 // Setting the timer forgets its expirations, so they need not be read.
                 ready!(self.expirations.poll_read_ready(context))?.clear_ready();
-                // Otherwise it had expired before it was set anew.
+                // Otherwise an earlier setting has expired.
                 if at <= Instant::now() {
                     self.set_to = None;
                     return Poll::Ready(Ok(()));

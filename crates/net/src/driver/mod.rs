@@ -248,14 +248,15 @@ impl Driver {
 
     /// Waits a moment for more packets, unless an application wants something.
     fn moderate(&mut self) {
+        let mut now = TokioInstant::now();
         if self.commands.is_empty()
             && !self.tcp.streams.are_used()
-            && let Some(wait) = self.moderation.wait(TokioInstant::now())
+            && let Some(wait) = self.moderation.wait(now)
         {
-            // This thread has nothing else to do, and events would wake it.
+            // A wait of the runtime would end with the next packet.
             std::thread::sleep(wait);
+            now = TokioInstant::now();
         }
-        let now = TokioInstant::now();
         self.moderation.begin(now);
         self.moderation.look_at(now, &self.endpoint, self.connections.entries.keys().copied());
     }

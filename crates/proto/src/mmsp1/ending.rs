@@ -13,7 +13,7 @@ use crate::error::text_of_peer;
 use crate::observe::Direction;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant, Transmit, Violation};
 
-/// Most bytes of the text of an RST, of those sent and of those that the application is told.
+/// Longest text of an RST in bytes: both when it is sent, and when it is reported to the application.
 const LONGEST_TEXT: usize = 128;
 
 impl Mmsp1 {

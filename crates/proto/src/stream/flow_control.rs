@@ -182,7 +182,7 @@ impl ReceiveCredit {
         self.limit.max(self.consumed + self.window)
     }
 
-    /// The peer is told this limit.
+    /// Records that this limit is advertised to the peer.
     pub(crate) fn advertise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
