@@ -173,10 +173,10 @@ fn bench_measures_streams_both_ways_by_time_and_by_size() {
         assert_eq!(total, 1 << 20, "{summary}");
         let sum: u64 = intervals.iter().map(|interval| interval["bytes"].as_u64().unwrap()).sum();
         assert_eq!(sum, total, "{documents:?}");
-        let by_time = [&["-t", "1", "-P", "4", "--json"], direction].concat();
+        let by_time = [&["-t", "1", "-P", "4", "-b", "50M", "--json"][..], direction].concat();
         assert!(bench(&by_time).expect(0).summary()["bytes"].as_u64().unwrap() > 1_000_000);
     }
-    bench(&["-t", "1"]).expect(0).says("received").says("longest silence");
+    bench(&["-t", "1", "-b", "50M"]).expect(0).says("received").says("longest silence");
     assert!(bench(&["-q", "-n", "1"]).expect(0).err.is_empty());
 }
 
