@@ -8,9 +8,10 @@
     reason = "a test may fail and tell"
 )]
 
+mod turn;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use manyway_lab::cpu::{self, CpuOptions, Subject};
@@ -24,6 +25,8 @@ use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
 use manyway_sim::link::{LinkConfig, RateModel};
 use manyway_sim::nightly::few_or_many;
+
+use turn::{AT_ONCE, Turn};
 
 #[test]
 fn contenders_on_all_routes_use_all_of_them() {
@@ -424,31 +427,6 @@ fn processor_time_measured_before_an_interruption_is_reported() {
 struct Lab {
     real: Real,
     _turn: Turn,
-}
-
-/// How many runs over links of 20 Mbit/s leave each other time.
-const AT_ONCE: u32 = 2;
-
-static FREE: (Mutex<u32>, Condvar) = (Mutex::new(AT_ONCE), Condvar::new());
-
-/// The permission to measure, and how many of [`AT_ONCE`] it takes.
-struct Turn(u32);
-
-impl Turn {
-    fn wait(size: u32) -> Self {
-        let (free, changed) = &FREE;
-        let free = free.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = changed.wait_while(free, |free| *free < size);
-        *free.unwrap_or_else(PoisonError::into_inner) -= size;
-        Self(size)
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        *FREE.0.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
-        FREE.1.notify_all();
-    }
 }
 
 impl Lab {
