@@ -65,7 +65,7 @@ impl Resolver {
         if name.contains('.') {
             match direct::look_up(name, *mark, policy).await {
                 Ok(found) => return Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
-                Err(error) => tracing::debug!(%error, "the system's resolver is asked"),
+                Err(error) => tracing::debug!(%error, "falling back to the system resolver"),
             }
         }
         // Its queries may go where nobody answers.
