@@ -68,7 +68,7 @@ impl Resolver {
                 Err(error) => tracing::debug!(%error, "falling back to the system resolver"),
             }
         }
-        // Its queries may go where nobody answers.
+        // The system resolver may wait for a dead name server.
         tokio::time::timeout(PATIENCE, of_the_system).await?
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn black_hole() -> Result<Vec<f64>, String> {
         stage.close().await;
         drop(directory);
         let back = back.ok_or("the restored link carried no data until the end")?;
-        Ok(vec![silence.as_secs_f64() * 1000.0, back.as_secs_f64()])
+        Ok(vec![stall.as_secs_f64() * 1000.0, back.as_secs_f64()])
     })
 }
 

@@ -34,20 +34,24 @@ pub struct GlobalArgs {
     pub verbose: u8,
     /// Use only this interface; may be given several times
     #[arg(short = 'I', long = "interface", global = true, value_name = "IF")]
-    #[arg(long_help = "Use only the interfaces named by -I; may be given several times. Default: every usable interface. \
+    #[arg(
+        long_help = "Use only the interfaces named by -I; may be given several times. Default: every usable interface. \
         Syntax: IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the default), secondary (joins when the \
         primaries are full), backup (only when no other works) or never. The cost is 0 (the default) for an interface \
         that is free, and higher for one that costs more; the schedulers cost and primary of this end avoid it. The \
         weight, 1 (the default) to 1000, is its share with --scheduler weighted=fixed. The role applies in both \
-        directions, cost and weight to what this end sends. SIZE is as in --cap.")]
+        directions, cost and weight to what this end sends. SIZE is as in --cap."
+    )]
     pub interfaces: Vec<InterfaceWish>,
     /// Monthly data cap of an interface; may be given several times
     #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
-    #[arg(long_help = "Monthly data cap of an interface for all commands of this user together; may be given several \
+    #[arg(
+        long_help = "Monthly data cap of an interface for all commands of this user together; may be given several \
         times. Both directions and all headers count. The month begins on its first day, or on DAY (1 to 31; the last \
         day of a month that has fewer), at midnight of the local time. Once the cap is reached the interface is not used \
         until the next reset. `IF=none` lifts a cap of the settings. `manyway caps` shows the counts. \
-        Example: --cap wwan0=5GB@15")]
+        Example: --cap wwan0=5GB@15"
+    )]
     pub caps: Vec<CapRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]

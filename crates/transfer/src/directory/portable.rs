@@ -87,7 +87,10 @@ impl Directory {
     ) -> Result<(), Failure> {
         let part = self.open_part(path)?;
         if part.identity()? != *closed {
-            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by another process"));
+            return Err(Failure::with_text(
+                Reason::Busy,
+                "its temporary file was changed by another process",
+            ));
         }
         let target = self.parent(path, Missing::Refuse)?.join(path.last());
         let PartFile { file, temporary } = part;

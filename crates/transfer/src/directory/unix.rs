@@ -105,7 +105,10 @@ impl Directory {
         let temporary = part_name(path.last());
         let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
         if own_part(&file, &temporary)? != *closed {
-            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by another process"));
+            return Err(Failure::with_text(
+                Reason::Busy,
+                "its temporary file was changed by another process",
+            ));
         }
         let file = File::from(file);
         set_attributes(&file, attributes)
