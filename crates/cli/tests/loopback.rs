@@ -186,7 +186,7 @@ fn a_server_reports_its_transport_and_changes_its_congestion_control() {
     let server = place.serve(&[]);
     let run = ["bench", "--json", "-R", "-n", "1M", "-C", "new-reno", &server.ticket];
     let summary = place.run(&run).expect(0).summary();
-    assert_eq!(summary["congestion"]["there"], "new-reno", "{summary}");
+    assert_eq!(summary["congestion"]["remote"], "new-reno", "{summary}");
     assert!(summary["down"]["packets_sent"].as_u64().unwrap() > 0, "{summary}");
 }
 

@@ -58,8 +58,8 @@ pub struct ServeArgs {
     /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be repeated
     #[arg(long, value_name = "NET[:PORTS]")]
     pub allow: Vec<NetPorts>,
-    /// With --egress, forbid this network, even if --allow permits it; 0.0.0.0/0 does not cover IPv6, and a denial of
-    /// some ports does not stop ping
+    /// Forbid this network, even if --allow permits it; 0.0.0.0/0 does not cover IPv6, and a denial of some ports does
+    /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
     /// Join sites (`tunnel --site`) by whole packets at this network, such as 10.99.0.0/24; needs root
@@ -68,7 +68,7 @@ pub struct ServeArgs {
     /// With --tun, a network behind this host
     #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
     pub tun_announce: Vec<IpNet>,
-    /// Network that the client of this ticket or key may announce, with --tun
+    /// A network that client NAME may announce
     #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
     pub tun_behind: Vec<(String, IpNet)>,
     /// Store nothing; key and ticket are lost at exit
