@@ -49,7 +49,7 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
     tuples.iter().map(|tuple| *candidates.iter().find(|c| c.tuple == *tuple).unwrap()).collect()
 }
 
-// spec 6.67
+// spec 6.122
 #[test]
 fn a_pair_without_a_rate_after_its_trial_is_chosen_only_if_there_are_fewer_pairs_without_it() {
     let resting = |candidate| Candidate { rests: true, ..candidate };
