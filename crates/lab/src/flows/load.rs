@@ -8,13 +8,16 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{FlowsOptions, PATIENCE};
+use super::options::FlowsOptions;
 use crate::error::LabError;
 use crate::measures::Spread;
 use crate::stop::Stop;
 
 /// Bytes of a request, and of its answer.
 pub(super) const REQUEST: usize = 100;
+
+/// A request without an answer for so long is none.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Open connections.
 pub(super) struct Load {

@@ -4,6 +4,7 @@
 mod echo;
 mod ends;
 mod load;
+mod options;
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,30 +13,10 @@ use serde::Serialize;
 
 use crate::error::LabError;
 use crate::measures::Spread;
-use crate::stop::Stop;
 
 pub use echo::serve_echo;
 use ends::Ends;
-
-/// What to measure.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct FlowsOptions {
-    /// Connections that are open at the end. Default 10 000.
-    pub flows: u32,
-    /// New connections a second. Default 2000.
-    pub rate: u32,
-    /// How often every connection asks once more when all are open. Default 3.
-    pub rounds: u32,
-    /// Ends the measurement early.
-    pub stop: Stop,
-}
-
-impl Default for FlowsOptions {
-    fn default() -> Self {
-        Self { flows: 10_000, rate: 2_000, rounds: 3, stop: Stop::default() }
-    }
-}
+pub use options::FlowsOptions;
 
 /// The figures of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,15 +57,13 @@ impl EndFigures {
 
 /// Connections that one ticket permits.
 const OF_A_TICKET: u32 = 512;
-/// A request without an answer for so long is none.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens the connections and measures. `program` is the lab itself, beside which `manyway` lies; `say` gets sentences
 /// about what is done. Needs no privilege: everything is on loopback.
 ///
 /// # Errors
 /// A process cannot be started; a connection is refused, or gets no answer for 30 s; [`LabError::Interrupted`] after a
-/// [`Stop`].
+/// [`Stop`](crate::Stop).
 pub fn run(
     program: &Path,
     options: &FlowsOptions,

@@ -191,7 +191,7 @@ impl Connection {
     }
 
     /// The system refuses datagrams of `size` bytes between two addresses as too large: smaller ones are used from
-    /// now on (spec 6.34). Costs O(paths).
+    /// now on (spec 6.125). Costs O(paths).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         self.engine.on_datagram_too_large(now, tuple, size);
     }

@@ -200,7 +200,7 @@ impl Engine {
             return;
         }
         if path.state() != PathState::Validating && path.tuple().carrier != answer.tuple.carrier {
-            // A late answer over the carrier of a copy (spec 6.78).
+            // A late answer over the carrier of a copy (spec 6.102).
             return;
         }
         let usual = path.recovery.pto();

@@ -376,7 +376,7 @@ impl Engine {
 }
 
 /// Packets of a path over one carrier arrived over another: the path stays where it is, but while neither has answered,
-/// both are challenged, because either may carry copies of the other's packets (spec 6.78).
+/// both are challenged, because either may carry copies of the other's packets (spec 6.102).
 fn challenge_both(heard: &Heard, path: &mut Path) {
     if path.state() != PathState::Validating || path.prober.is_target(&heard.tuple) {
         return;

@@ -211,7 +211,7 @@ impl Reception<'_> {
     /// follows its client.
     fn is_expected_source(&self, facts: &PacketFacts) -> bool {
         if self.engine.side == Side::Server {
-            // spec 6.78: datagrams of one attempt may come from several addresses; a stream stands alone.
+            // spec 6.103: datagrams of one attempt may come from several addresses; a stream stands alone.
             let first = self.engine.paths.get(PathId::FIRST).map(|path| path.tuple());
             let fits =
                 |first: FourTuple| first == facts.tuple || (first.is_datagram() && facts.tuple.is_datagram());

@@ -329,7 +329,7 @@ impl PathManager {
         self.budget.on_answered(address);
     }
 
-    /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4).
+    /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4, 6.123).
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
         let subflows =
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);

@@ -263,7 +263,7 @@ impl RendezvousClient {
         }
     }
 
-    /// Only a newer list counts: a copy of an old answer changes nothing (spec 10.6).
+    /// Only a newer list counts: a copy of an old answer changes nothing (spec 10.15).
     fn take(&mut self, sealed: &Sealed) -> Learnt {
         match self.secrets.open(sealed) {
             Some((sequence, addresses)) if sequence > self.heard => {

@@ -261,7 +261,7 @@ fn a_message_is_sent_twice_if_it_may_miss_its_deadline_alone() {
     assert_eq!(copies(Class::Deadline, None, 20_000, 6), 0, "it has time for ever");
 }
 
-// spec 8.43
+// spec 8.57
 #[test]
 fn the_end_of_interactive_data_is_sent_twice_on_lossy_paths() {
     let copies = |left: u64, loss: u32, round_trip: u64| {
