@@ -23,7 +23,7 @@ use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
 use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
-use crate::serving::session::GuestSession;
+use crate::serving::session::ClientSession;
 use crate::status::Board;
 
 /// Offers exactly these files, read-only, with keys for this offer alone. A client that is interrupted may reconnect;
@@ -56,7 +56,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let (waiting, began) = (Instant::now(), OnceLock::new());
     let paths = Paths::default();
     tally.begin();
-    let guests = Guests {
+    let offer = Offer {
         view: Arc::clone(&view),
         paths: paths.clone(),
         watch: Mutex::default(),
@@ -66,7 +66,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
-            () = guests.accept(&endpoint, &server, &began) => {
+            () = offer.accept(&endpoint, &server, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
         }
@@ -105,7 +105,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 }
 
 /// What all clients of the offer share.
-struct Guests {
+struct Offer {
     view: Arc<ProgressView>,
     paths: Paths,
     watch: Mutex<Option<PathWatch>>,
@@ -113,7 +113,7 @@ struct Guests {
     limits: Option<Arc<Limits>>,
 }
 
-impl Guests {
+impl Offer {
     /// Serves all clients, and records when the first one connected.
     async fn accept(&self, endpoint: &Endpoint, server: &Server, began: &OnceLock<Instant>) {
         while let Some(connection) = endpoint.accept().await {
@@ -128,7 +128,7 @@ impl Guests {
                 PathWatch::start(&connection, Arc::clone(&view), &self.paths, (Direction::Out, started));
             *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
             tokio::spawn(async move {
-                server.run(&GuestSession::new(connection.clone(), limits)).await;
+                server.run(&ClientSession::new(connection.clone(), limits)).await;
                 let end = connection.closed().await;
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
                     return;

@@ -51,6 +51,9 @@ pub enum LabAction {
     /// Measure what a byte costs in processor time, without emulated links
     #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
+    /// Open thousands of connections over `manyway forward`, and measure answers, memory and processor time
+    #[command(after_help = FLOWS_EXAMPLES)]
+    Flows(FlowsArgs),
     /// Let the hosts and links of a scenario stand until Ctrl-C, for programs of your own
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArgs),
@@ -69,7 +72,7 @@ pub struct ShareArgs {
         compared with [default: manyway:congestion=fair three times, and tcp-cubic]"
     )]
     pub contenders: Vec<NameList>,
-    /// How often [default: 3]
+    /// Repetitions [default: 3]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// Make the scenario this long [default: as it says]
@@ -78,7 +81,7 @@ pub struct ShareArgs {
     /// The seed of the first run; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Once, and not longer than 10 s; -n and -t win
+    /// Once, for 10 s at most; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer runs, then shorter ones, and it says so
@@ -98,13 +101,13 @@ pub struct ValidateArgs {
     /// What is measured [default: everything]
     #[arg(value_name = "PROPERTY", value_parser = PROPERTIES, hide_possible_values = true)]
     pub properties: Vec<String>,
-    /// How often each is measured, interleaved; the median is judged [default: 3]
+    /// Repetitions, interleaved; the median is judged [default: 3]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// The seed of the first repetition; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Measure each once, for half the time; -n wins
+    /// Measure each once, for half the time; -n overrides
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then half the time, and it says so
@@ -119,18 +122,33 @@ pub(crate) const PROPERTIES: [&str; 10] =
 /// Arguments of `cpu`.
 #[derive(Debug, Clone, Args)]
 pub struct CpuArgs {
-    /// How often each is measured, interleaved [default: 5]
+    /// Repetitions, interleaved [default: 5]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// How long each measurement lasts [default: 3s]
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
     pub duration: Option<Duration>,
-    /// Measure each once, for 1 s; -n and -t win
+    /// Measure each once, for 1 s; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then shorter measurements, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
+}
+
+/// Arguments of `flows`.
+#[derive(Debug, Clone, Args)]
+pub struct FlowsArgs {
+    /// How many connections
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub flows: u32,
+    /// How many are opened a second
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+    /// How often each asks once more when all are open
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
 }
 
 /// Arguments of `up`.
@@ -262,6 +280,15 @@ const CPU_EXAMPLES: &str = "\
 Examples:
   sudo manyway-lab cpu
   sudo manyway-lab cpu --quick --json";
+
+const FLOWS_EXAMPLES: &str = "\
+The server, its clients (one for each 512 connections, the limit of a ticket) and the destination are processes on this \
+machine, connected over loopback: no privilege is needed. The limit on open files of a process has to be above the number \
+of connections, and twice as high for the server.
+
+Examples:
+  manyway-lab flows
+  manyway-lab flows -n 1000 --json";
 
 const UP_EXAMPLES: &str = "\
 Reads orders from standard input, a line each, and answers each with a line of JSON. They are \

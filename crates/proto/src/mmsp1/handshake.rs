@@ -320,7 +320,7 @@ impl Handshake {
             }
             HandshakeAction::ReplaceInfo => {
                 if let Some(repeat) = &mut self.repeat {
-                    repeat.hurry(now);
+                    repeat.expedite(now);
                     self.turn = 0;
                 }
             }

@@ -84,8 +84,8 @@ impl Reception<'_> {
     /// Takes all packets of the datagram.
     fn run(&mut self, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, header, datagram } = arrival;
-        if let Life::Draining { final_close: Some(word), .. } = &mut self.wire.life {
-            word.on_packet();
+        if let Life::Draining { final_close: Some(close), .. } = &mut self.wire.life {
+            close.on_packet();
         }
         if !self.engine.phase.is_open() {
             return;
@@ -226,7 +226,7 @@ impl Reception<'_> {
             (EncryptionLevel::OneRtt, Some(path)) => {
                 path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
-                    || self.engine.manager.is_surveyed(&facts.tuple)
+                    || self.engine.manager.is_checked(&facts.tuple)
             }
             (EncryptionLevel::OneRtt, None) => false,
         }
