@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathState};
+use manyway::{ByteCount, Connection, ConnectionInfo, Event, PathEvent, PathId, PathState};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -73,6 +73,7 @@ impl Drop for PathsOf {
 #[derive(Debug)]
 pub struct PathWatch {
     task: JoinHandle<()>,
+    connection: Connection,
     paths: Arc<PathsOf>,
 }
 
@@ -86,6 +87,7 @@ impl PathWatch {
         (direction, started): (Direction, Instant),
     ) -> Self {
         let mut events = connection.events();
+        let watched = connection.clone();
         let (connection, all) = (connection.clone(), paths.clone());
         let paths = Arc::new(paths.connection());
         let noted = Arc::clone(&paths);
@@ -130,13 +132,18 @@ impl PathWatch {
                 }
             }
         });
-        Self { task, paths: noted }
+        Self { task, connection: watched, paths: noted }
     }
 
-    /// Records the current figures without showing them.
-    pub fn note(&self, info: &ConnectionInfo) {
+    /// Records the last figures without showing them, also those of a connection that has ended. Returns the bytes
+    /// that the peer has not acknowledged, if they are known.
+    pub async fn finish(&self) -> Option<ByteCount> {
         self.task.abort();
-        self.paths.note(info);
+        let info = self.connection.info().await.ok().or_else(|| self.connection.info_at_end());
+        if let Some(info) = &info {
+            self.paths.note(info);
+        }
+        info.map(|info| info.unacknowledged).or_else(|| self.connection.unacknowledged_at_end())
     }
 }
 

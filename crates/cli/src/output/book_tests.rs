@@ -6,20 +6,27 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn path(id: u32, name: &str, state: PathState, bytes: u64) -> Observed {
-    let counts = Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
-    Observed {
-        name: name.to_owned(),
-        label: PathLabel {
-            id: PathId(id),
-            interface: Some(name.to_owned()),
-            local: "10.0.0.2".parse().unwrap(),
-            remote: "192.0.2.1:4455".parse().unwrap(),
-        },
-        state,
-        rtt: Some(Duration::from_micros(15_300)),
-        counts,
+impl Observed {
+    /// A path of this interface that sent so many bytes.
+    pub fn example(id: u32, name: &str, state: PathState, bytes: u64) -> Self {
+        let counts = Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
+        Self {
+            name: name.to_owned(),
+            label: PathLabel {
+                id: PathId(id),
+                interface: Some(name.to_owned()),
+                local: "10.0.0.2".parse().unwrap(),
+                remote: "192.0.2.1:4455".parse().unwrap(),
+            },
+            state,
+            rtt: Some(Duration::from_micros(15_300)),
+            counts,
+        }
     }
+}
+
+fn path(id: u32, name: &str, state: PathState, bytes: u64) -> Observed {
+    Observed::example(id, name, state, bytes)
 }
 
 fn names(book: &PathBook, now: Instant) -> Vec<(String, PathState, u64)> {
