@@ -75,8 +75,8 @@ fn check_plot(place: &Path) -> Result<(), CommandError> {
 }
 
 fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfig, CommandError> {
-    if !global.interfaces.is_empty() || !global.exclude.is_empty() || global.ipv6 {
-        let text = "the demo has links of its own and uses no interface of this host; leave out -I, --exclude and -6";
+    if !global.interfaces.is_empty() || !global.exclude.is_empty() || global.ipv4 || global.ipv6 {
+        let text = "the demo has links of its own and uses no interface of this host; leave out -I, --exclude, -4 and -6";
         return Err(CommandError::usage(text));
     }
     let links = arguments.links.len();
