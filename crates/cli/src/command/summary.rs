@@ -202,11 +202,10 @@ impl Summary {
             .iter()
             .map(|row| {
                 let (path, counts) = (&row.path, row.path.counts);
-                let interface = path.label.interface.as_deref().unwrap_or_default();
-                let name = format!("{interface} {}", path.label.local);
                 json!({
-                    "path": name.trim_start(), "interface": path.label.interface,
-                    "local": path.label.local.to_string(), "remote": path.label.remote.to_string(),
+                    "path": path.name, "interface": path.label.interface,
+                    "local": path.label.local.to_string(), "remote": path.label.remote(),
+                    "carrier": path.label.carrier.to_string(),
                     "state": path.state.word(), "rtt": path.rtt.map(|rtt| rtt.as_secs_f64()),
                     "open": path.state != PathState::Closed,
                     "bytes_sent": counts.sent, "bytes_received": counts.received,

@@ -52,7 +52,7 @@ impl PathsOf {
     }
 
     fn name(&self, id: PathId) -> Option<String> {
-        self.paths.book().name(self.connection, id).map(str::to_owned)
+        self.paths.book().name(self.connection, id)
     }
 
     /// Records an event; returns whether it is news that a path works.

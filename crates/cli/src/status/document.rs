@@ -49,6 +49,9 @@ pub struct PathDocument {
     pub local: String,
     /// The peer's address.
     pub remote: String,
+    /// What carries it: `udp` or `tcp`.
+    #[serde(default)]
+    pub carrier: String,
     /// Its state, as named in the specification.
     pub state: String,
     /// Round-trip time; `None` while no answer arrives.

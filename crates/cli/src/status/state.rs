@@ -8,6 +8,7 @@ use manyway::{Connection, ConnectionInfo, PathId, PathInfo};
 
 use super::document::{Document, PathDocument, PeerDocument};
 use super::files::FileCounts;
+use crate::output::address;
 use crate::output::book::rtt_of;
 use crate::output::rate::RateWindow;
 
@@ -167,7 +168,8 @@ fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument 
         path: figures.id.0,
         interface: path.interface.clone(),
         local: figures.tuple.local.address.ip().to_canonical().to_string(),
-        remote: figures.tuple.remote.to_string(),
+        remote: address(figures.tuple.remote),
+        carrier: figures.tuple.carrier.to_string(),
         state: figures.state.word().to_owned(),
         rtt: rtt_of(figures).map(|rtt| rtt.as_secs_f64()),
         loss,

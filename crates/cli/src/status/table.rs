@@ -3,7 +3,8 @@
 use manyway::Rate;
 
 use super::document::{Document, FilesDocument, PathDocument, PeerDocument};
-use crate::output::grid::{Cell, Grid};
+use crate::output::grid::{Cell, Grid, wrap};
+use crate::output::names::{Traits, distinct, host_of};
 use crate::output::tint::{Line, Tint};
 use crate::output::units::{megabits, size};
 
@@ -31,7 +32,7 @@ fn command(document: &Document, width: usize) -> Vec<Line> {
         head.push(format!("  {} connections", peers.len()), Tint::Plain);
     }
     let mut lines = vec![head];
-    lines.extend(files.as_ref().map(|files| Line::from(format!("  {}", files_text(files)).as_str())));
+    lines.extend(files.iter().flat_map(|files| wrapped("  ", &files_text(files), width)));
     for peer in peers {
         lines.extend(peer_lines(peer, width));
     }
@@ -42,13 +43,20 @@ fn peer_lines(peer: &PeerDocument, width: usize) -> Vec<Line> {
     let first = peer.paths.first().map(|path| path.remote.clone()).unwrap_or_default();
     let name = peer.name.clone().unwrap_or(first);
     let mut head = Line::from("  ");
+    let length = name.chars().count();
     head.push(name, Tint::Strong);
-    head.push(format!("  connected {}", span(peer.seconds)), Tint::Plain);
     let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), mbit);
     let (sent, received) = (rate(peer.sent_bits_per_second), rate(peer.received_bits_per_second));
-    head.push(format!("  out {sent}, in {received} Mbit/s"), Tint::Plain);
-    let mut lines = vec![head];
-    lines.extend(peer.files.as_ref().map(|files| Line::from(format!("    {}", files_text(files)).as_str())));
+    let facts = format!("connected {}  out {sent}, in {received} Mbit/s", span(peer.seconds));
+    let mut lines = Vec::new();
+    if 2 + length + 2 + facts.len() <= width {
+        head.push(format!("  {facts}"), Tint::Plain);
+        lines.push(head);
+    } else {
+        lines.push(head);
+        lines.extend(wrapped(INDENT, &facts, width));
+    }
+    lines.extend(peer.files.iter().flat_map(|files| wrapped(INDENT, &files_text(files), width)));
     let table = paths(&peer.paths).lines(width.saturating_sub(INDENT.len()));
     lines.extend(table.into_iter().map(|line| {
         let mut indented = Line::from(INDENT);
@@ -70,10 +78,10 @@ fn paths(paths: &[PathDocument]) -> Grid {
         .spare_numbers("received")
         .spare_words("local")
         .spare_words("remote");
-    for path in paths {
+    let names = distinct(&paths.iter().map(traits).collect::<Vec<_>>());
+    for (path, name) in paths.iter().zip(names) {
         // Less than this are probes of the transport, which round to zero.
         let rate = |rate: Option<u64>| Cell::or_none(rate.filter(|rate| *rate >= IDLE).map(mbit));
-        let name = path.interface.clone().unwrap_or_else(|| path.remote.clone());
         grid.row([
             Cell::from(name),
             Cell::new(path.state.clone(), tint(&path.state)),
@@ -88,6 +96,17 @@ fn paths(paths: &[PathDocument]) -> Grid {
         ]);
     }
     grid
+}
+
+fn wrapped(indent: &str, text: &str, width: usize) -> Vec<Line> {
+    let lines = wrap(text, width.saturating_sub(indent.len())).into_iter();
+    lines.map(|line| Line::from(format!("{indent}{line}").as_str())).collect()
+}
+
+fn traits(path: &PathDocument) -> Traits {
+    let remote = host_of(&path.remote).to_owned();
+    let base = path.interface.clone().unwrap_or_else(|| remote.clone());
+    Traits { base, carrier: path.carrier.clone(), local: path.local.clone(), remote }
 }
 
 fn tint(state: &str) -> Tint {

@@ -12,6 +12,7 @@ fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument
         interface: interface.map(str::to_owned),
         local: format!("10.0.{id}.2"),
         remote: "192.0.2.1:4455".to_owned(),
+        carrier: "udp".to_owned(),
         state: state.to_owned(),
         rtt: (state == "active").then_some(0.0153),
         loss: Some(0.004),
@@ -72,8 +73,16 @@ fn every_command_shows_its_peers_paths_rates_and_files() {
 
 #[test]
 fn no_line_is_wider_than_its_terminal() {
-    for width in [80, 90, 100, 120] {
-        for line in lines(&documents(), width) {
+    let mut documents = documents();
+    let ipv6 = PathDocument {
+        local: "2001:db8:1234:5678:9abc:def0:1234:5678".to_owned(),
+        remote: "[2001:db8:1234:5678:9abc:def0:1234:9999]:36173".to_owned(),
+        ..path(3, None, "validating", 8_000_000_000)
+    };
+    documents[1].peers[0].paths.insert(0, ipv6);
+    documents[1].peers[0].name = None;
+    for width in [60, 80, 90, 100, 120] {
+        for line in lines(&documents, width) {
             assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
         }
     }

@@ -292,7 +292,8 @@ impl<'a> Run<'a> {
         self.began = Instant::now();
         for figures in self.known.beginnings(&before) {
             let event = Event::Path(figures.event());
-            self.output.event(&event, self.known.label(figures.id), 0.0)?;
+            let name = self.known.name(figures.id);
+            self.output.event(&event, (self.known.label(figures.id), name.as_deref()), 0.0)?;
         }
         let (sender, mut reports) = mpsc::unbounded_channel();
         let (session, plan) = (self.session.clone(), self.plan.clone());
@@ -431,7 +432,7 @@ impl<'a> Run<'a> {
             && let Some(target) = &mut self.target
         {
             target.on_report(report);
-            return self.output.event(event, None, self.began.elapsed().as_secs_f64());
+            return self.output.event(event, (None, None), self.began.elapsed().as_secs_f64());
         }
         // The sender decides which path is primary.
         let is_of_peer = matches!(event, Event::PrimaryPath(_)) && !Direction::from(self.plan.flow).sends();
@@ -441,7 +442,9 @@ impl<'a> Run<'a> {
             // An unknown path; the end of the connection is reported elsewhere.
             let _ = self.look().await;
         }
-        self.output.event(event, self.known.label(path), self.began.elapsed().as_secs_f64())
+        let name = self.known.name(path);
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.output.event(event, (self.known.label(path), name.as_deref()), seconds)
     }
 }
 

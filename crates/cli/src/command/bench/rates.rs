@@ -6,6 +6,7 @@ use manyway::{ByteCount, ConnectionInfo, PathId, PathInfo, PathState, PathStatis
 use manyway_transfer::BenchDirection;
 use tokio::time::Instant;
 
+use crate::output::names::distinct;
 use crate::output::path::PathLabel;
 
 /// The newest figures of every path, and the last query in each direction.
@@ -25,6 +26,8 @@ struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathRate {
     pub(super) label: PathLabel,
+    /// Its name, beside the others of the interval.
+    pub(super) name: String,
     pub(super) rate: Rate,
 }
 
@@ -56,7 +59,9 @@ impl Paths {
         let rate = |bytes: u64| if span.is_zero() { Rate::ZERO } else { ByteCount(bytes).per(span) };
         let shown =
             self.seen.values().filter(|path| path.statistics.state != PathState::Closed || moved(path) > 0);
-        shown.map(|path| PathRate { label: PathLabel::of(path), rate: rate(moved(path)) }).collect()
+        let shown: Vec<_> = shown.map(|path| (PathLabel::of(path), rate(moved(path)))).collect();
+        let names = distinct(&shown.iter().map(|(label, _)| label.traits()).collect::<Vec<_>>());
+        shown.into_iter().zip(names).map(|((label, rate), name)| PathRate { label, name, rate }).collect()
     }
 }
 

@@ -15,6 +15,7 @@ use super::output::direction_word;
 use super::target::TargetSum;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
+use crate::output::names::distinct;
 use crate::output::path::{PathLabel, why_words};
 use crate::output::units::{duration, fine_percent, megabits, size};
 
@@ -278,9 +279,10 @@ impl Summary {
             .spare_words("remote")
             .remark("why");
         let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
-        for path in &self.paths {
+        let names = distinct(&self.paths.iter().map(|path| path.label.traits()).collect::<Vec<_>>());
+        for (path, name) in self.paths.iter().zip(names) {
             grid.row([
-                Cell::from(path.label.name()),
+                Cell::from(name),
                 state_cell(path.state),
                 Cell::or_none(path.rtt.map(milliseconds)),
                 Cell::from(size(path.sent)),
@@ -288,7 +290,7 @@ impl Summary {
                 Cell::from(fine_percent(path.moved(self.flow), all)),
                 Cell::from(fine_percent(path.packets_lost, path.packets_sent)),
                 Cell::from(path.label.local.to_string()),
-                Cell::from(path.label.remote.to_string()),
+                Cell::from(path.label.remote()),
                 Cell::or_none(path.why.as_ref().map(why_words)),
             ]);
         }
@@ -360,7 +362,7 @@ mod tests {
     use super::super::compare::Single;
     use super::*;
     use manyway::scheduler::Purpose;
-    use manyway::{PathId, PathReason, Unused, Used};
+    use manyway::{Carrier, PathId, PathReason, Unused, Used};
     use manyway_transfer::TransportFacts;
 
     fn summary(flow: BenchFlow) -> Summary {
@@ -382,6 +384,7 @@ mod tests {
                 interface: Some(interface.to_owned()),
                 local: "192.0.2.7".parse().unwrap(),
                 remote: "203.0.113.5:4455".parse().unwrap(),
+                carrier: Carrier::Udp,
             },
             state: PathState::Active,
             rtt: Some(Duration::from_micros(31_250)),
@@ -495,6 +498,7 @@ mod tests {
             {
               "bytes_received": 700000,
               "bytes_sent": 17000000,
+              "carrier": "udp",
               "ecn": "capable",
               "interface": "eth0",
               "local": "192.0.2.7",
