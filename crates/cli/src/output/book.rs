@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use manyway::{PathId, PathInfo, PathState, PathStatistics, Rate};
+use manyway::{PathId, PathInfo, PathReason, PathState, PathStatistics, Rate};
 
 use super::grid::{Cell, Grid};
 use super::names::{Traits, distinct};
@@ -30,6 +30,8 @@ struct Row {
     rate: RateWindow,
     /// Whether it ever failed or closed.
     failed: bool,
+    /// Why it closed.
+    end: Option<String>,
 }
 
 /// The state of a path at one moment.
@@ -45,6 +47,8 @@ pub struct Observed {
     pub rtt: Option<Duration>,
     /// Its traffic.
     pub counts: Counts,
+    /// Whether it is used and why, or why it closed; `None` if that is not known.
+    pub why: Option<String>,
 }
 
 impl Observed {
@@ -62,6 +66,7 @@ impl Observed {
                 packets: figures.packets_sent,
                 lost: figures.packets_lost,
             },
+            why: None,
         }
     }
 }
@@ -165,10 +170,13 @@ impl PathBook {
         self.rows.iter().position(exact).or_else(|| self.rows.iter().position(closed))
     }
 
-    /// Records the state of a path from an event between two looks at all of them.
-    pub fn note_state(&mut self, connection: u32, id: PathId, state: PathState) {
+    /// Records the state of a path from an event between two looks at all of them, and the reason.
+    pub fn note_state(&mut self, connection: u32, id: PathId, (state, reason): (PathState, &PathReason)) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.is_of(connection, id)) {
             row.failed |= is_failure(state);
+            if state == PathState::Closed {
+                row.end = Some(reason.to_string());
+            }
         }
     }
 
@@ -202,7 +210,8 @@ impl PathBook {
 impl Row {
     fn new(now: Instant, connection: u32, path: Observed, elsewhere: Counts) -> Self {
         let (rate, before) = (RateWindow::default(), Counts::default());
-        let mut row = Self { path, connection: Some(connection), before, elsewhere, rate, failed: false };
+        let mut row =
+            Self { path, connection: Some(connection), before, elsewhere, rate, failed: false, end: None };
         // Traffic before the first look is no part of its rate.
         row.rate.record(now, row.counts().bytes());
         row
@@ -226,10 +235,12 @@ impl Row {
 
     fn update(&mut self, now: Instant, connection: u32, path: Observed, elsewhere: Counts) {
         if !self.is_of(connection, path.label.id) {
+            (self.path.why, self.end) = (None, None);
             self.before = self.counts();
             (self.connection, self.elsewhere) = (Some(connection), elsewhere);
         }
-        self.path = path;
+        let why = path.why.clone().or_else(|| self.path.why.take());
+        self.path = Observed { why, ..path };
         self.failed |= is_failure(self.path.state);
         self.rate.record(now, self.counts().bytes());
     }
@@ -237,6 +248,7 @@ impl Row {
     fn close(&mut self) {
         self.path.state = PathState::Closed;
         self.path.rtt = None;
+        self.path.why = self.end.clone();
         self.failed = true;
     }
 
@@ -263,8 +275,15 @@ const SHOWN: u64 = 5_000;
 
 /// The table of paths during a command; shares are those of the current rates.
 pub fn live_table(rows: &[PathRow]) -> Grid {
-    let mut grid =
-        Grid::new().words("path").words("state").numbers("rtt ms").numbers("Mbit/s").numbers("share");
+    let grid = Grid::new()
+        .words("path")
+        .words("state")
+        .numbers("rtt ms")
+        .numbers("loss")
+        .numbers("Mbit/s")
+        .numbers("share")
+        .legend(LEGEND);
+    let mut grid = with_why(grid, rows);
     let all: u64 = rows.iter().filter_map(|row| row.rate).map(Rate::bits_per_second).sum();
     for row in rows {
         let share = row.rate.map(|rate| units::percent(rate.bits_per_second(), all));
@@ -272,27 +291,31 @@ pub fn live_table(rows: &[PathRow]) -> Grid {
             Cell::from(row.path.name.clone()),
             state_cell(row.path.state),
             Cell::or_none(row.path.rtt.map(milliseconds)),
+            loss_cell(row.path.counts),
             Cell::or_none(row.rate.map(units::megabits)),
             Cell::or_none(share),
+            Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
     }
     if rows.len() > 1 && all > 0 {
         let sum = units::megabits(Rate::from_bits_per_second(all));
-        grid.row([Cell::from("all"), Cell::default(), Cell::default(), Cell::from(sum), Cell::default()]);
+        grid.row(["all", "", "", "", &sum, ""].map(Cell::from));
     }
     grid
 }
 
 /// The table of paths at the end: the total traffic of each, headers and retransmissions included.
 pub fn final_table(rows: &[PathRow]) -> Grid {
-    let mut grid = Grid::new()
+    let grid = Grid::new()
         .words("path")
         .words("state")
         .numbers("rtt ms")
         .numbers("sent")
         .numbers("received")
         .numbers("share")
-        .numbers("loss");
+        .numbers("loss")
+        .legend(LEGEND);
+    let mut grid = with_why(grid, rows);
     let all: u64 = rows.iter().map(|row| row.path.counts.bytes()).sum();
     for row in rows {
         let counts = row.path.counts;
@@ -303,11 +326,25 @@ pub fn final_table(rows: &[PathRow]) -> Grid {
             Cell::from(units::size(counts.sent)),
             Cell::from(units::size(counts.received)),
             Cell::from(units::percent(counts.bytes(), all)),
-            Cell::from(units::fine_percent(counts.lost, counts.packets)),
+            loss_cell(counts),
+            Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
     }
     grid
 }
+
+/// With a column for the reasons, if there are any.
+fn with_why(grid: Grid, rows: &[PathRow]) -> Grid {
+    if rows.iter().any(|row| row.path.why.is_some()) { grid.remark("why") } else { grid }
+}
+
+/// The lost part of the packets of this end, if it sent any.
+fn loss_cell(counts: Counts) -> Cell {
+    Cell::or_none((counts.packets > 0).then(|| units::fine_percent(counts.lost, counts.packets)))
+}
+
+/// What the figures of paths count.
+pub const LEGEND: &str = "paths count packets: with headers and retransmissions";
 
 /// The state of a path in its colour.
 pub fn state_cell(state: PathState) -> Cell {

@@ -24,6 +24,7 @@ impl Observed {
             state,
             rtt: Some(Duration::from_micros(15_300)),
             counts,
+            why: None,
         }
     }
 }
@@ -76,6 +77,22 @@ fn a_path_that_moves_to_another_interface_opens_a_row_and_leaves_its_traffic_beh
 }
 
 #[test]
+fn a_closed_path_says_why_and_an_open_one_keeps_its_last_reason() {
+    let (mut book, now) = (PathBook::default(), Instant::now());
+    let used = |id| Observed {
+        why: Some("in use".to_owned()),
+        ..path(id, &format!("if{id}"), PathState::Active, 1)
+    };
+    book.note(1, now, [used(0), used(1)]);
+    book.note_state(1, PathId(0), (PathState::Closed, &PathReason::AddressGone));
+    for _ in 0..2 {
+        book.note(1, now, [path(1, "if1", PathState::Active, 2)]);
+    }
+    let whys: Vec<_> = book.rows(now).into_iter().map(|row| row.path.why.unwrap()).collect();
+    assert_eq!(whys, ["one of its addresses is gone", "in use"]);
+}
+
+#[test]
 fn two_paths_of_one_interface_have_rows_of_their_own() {
     let (mut book, now) = (PathBook::default(), Instant::now());
     let over = |id, carrier| {
@@ -112,14 +129,20 @@ fn rows() -> Vec<PathRow> {
     };
     let mut dead = row("sat0", PathState::Dead, 0, 1_000_000);
     dead.path.rtt = None;
+    dead.path.why = Some("no answer on UDP for 12 s".to_owned());
     let mut closed = row("usb0", PathState::Closed, 0, 100_000_000);
     closed.path.rtt = None;
-    vec![
+    closed.path.why = Some("one of its addresses is gone".to_owned());
+    let mut rows = vec![
         row("wifi0", PathState::Active, 39, 176_400_000),
         row("lte0", PathState::Active, 19, 80_000_000),
         dead,
         closed,
-    ]
+    ];
+    for row in &mut rows[..2] {
+        row.path.why = Some("in use".to_owned());
+    }
+    rows
 }
 
 #[test]

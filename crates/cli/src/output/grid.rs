@@ -67,6 +67,7 @@ impl From<&str> for Cell {
 pub struct Grid {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    legend: Option<&'static str>,
 }
 
 impl Grid {
@@ -110,6 +111,12 @@ impl Grid {
         self.with(name, Align::Left, Kind::Remark)
     }
 
+    /// Adds a line below the rows that says what the figures count.
+    #[must_use]
+    pub fn legend(self, text: &'static str) -> Self {
+        Self { legend: Some(text), ..self }
+    }
+
     /// Adds a row; cells beyond the columns are not shown.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
@@ -136,6 +143,8 @@ impl Grid {
                 lines.extend(below.map(|text| Line::new(format!("{INDENT}{text}"), Tint::Faint)));
             }
         }
+        let legend = self.legend.map(|text| wrap(text, width)).unwrap_or_default();
+        lines.extend(legend.into_iter().map(|text| Line::new(text, Tint::Faint)));
         lines
     }
 

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use manyway::interfaces::Exclusion;
 use manyway::scheduler::Purpose;
 use manyway::{
-    Carrier, Event, PathEvent, PathId, PathInfo, PathReason, PathState, TargetReport, Unused, Used, Why,
+    Carrier, Event, PathEvent, PathId, PathInfo, PathReason, PathReport, PathState, TargetReport, Unused,
+    Used, Why,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +68,12 @@ impl PathLabel {
         }
         value
     }
+}
+
+/// Whether the path with that ID is used, and why.
+pub fn why_of(report: &[PathReport], id: PathId) -> Option<&Why> {
+    let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
+    Some(&row.why)
 }
 
 /// Whether a path is used and why, in a cell of a table.

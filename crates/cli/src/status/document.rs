@@ -70,6 +70,12 @@ pub struct PathDocument {
     pub sent_bits_per_second: Option<u64>,
     /// Current rate of receiving.
     pub received_bits_per_second: Option<u64>,
+    /// Whether it carries data, or would under load.
+    #[serde(default)]
+    pub used: bool,
+    /// Why it does or does not, in the words of `manyway paths`.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// The progress of files.

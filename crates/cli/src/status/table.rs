@@ -3,10 +3,11 @@
 use manyway::Rate;
 
 use super::document::{Document, FilesDocument, PathDocument, PeerDocument};
+use crate::output::book::LEGEND;
 use crate::output::grid::{Cell, Grid, wrap};
 use crate::output::names::{Traits, distinct, host_of};
 use crate::output::tint::{Line, Tint};
-use crate::output::units::{megabits, size};
+use crate::output::units::{megabits, percent, size};
 
 /// Every command with its peers and paths, for a terminal of that width. Rates are those of the last two seconds, with
 /// headers and retransmissions; those of the paths add up to those of their peer.
@@ -20,6 +21,9 @@ pub fn lines(documents: &[Document], width: usize) -> Vec<Line> {
             lines.push(Line::default());
         }
         lines.extend(command(document, width));
+    }
+    if documents.iter().any(|document| !document.peers.is_empty()) {
+        lines.push(Line::new(LEGEND, Tint::Faint));
     }
     lines
 }
@@ -74,10 +78,19 @@ fn paths(paths: &[PathDocument]) -> Grid {
         .numbers("loss")
         .numbers("out Mbit/s")
         .numbers("in Mbit/s")
+        .numbers("share")
         .spare_numbers("sent")
         .spare_numbers("received")
         .spare_words("local")
         .spare_words("remote");
+    if paths.iter().any(|path| path.why.is_some()) {
+        grid = grid.remark("why");
+    }
+    let both = |path: &PathDocument| {
+        let rates = [path.sent_bits_per_second, path.received_bits_per_second].into_iter().flatten();
+        rates.filter(|rate| *rate >= IDLE).reduce(u64::saturating_add)
+    };
+    let all = paths.iter().filter_map(both).sum();
     let names = distinct(&paths.iter().map(traits).collect::<Vec<_>>());
     for (path, name) in paths.iter().zip(names) {
         // Less than this are probes of the transport, which round to zero.
@@ -89,10 +102,12 @@ fn paths(paths: &[PathDocument]) -> Grid {
             Cell::or_none(path.loss.map(|loss| format!("{:.1} %", loss * 100.0))),
             rate(path.sent_bits_per_second),
             rate(path.received_bits_per_second),
+            Cell::or_none(both(path).map(|rate| percent(rate, all))),
             Cell::from(size(path.bytes_sent)),
             Cell::from(size(path.bytes_received)),
             Cell::from(path.local.clone()),
             Cell::from(path.remote.clone()),
+            Cell::from(path.why.clone().unwrap_or_default()),
         ]);
     }
     grid

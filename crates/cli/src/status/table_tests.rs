@@ -22,6 +22,8 @@ fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument
         packets_lost: 480,
         sent_bits_per_second: Some(out),
         received_bits_per_second: Some(out / 100),
+        used: state == "active",
+        why: Some(if state == "active" { "in use" } else { "no answer on UDP for 12 s" }.to_owned()),
     }
 }
 

@@ -286,9 +286,6 @@ impl<'a> Run<'a> {
         let mut events = self.session.connection().events();
         let before = self.look().await?;
         self.start = Some(connection_json(self.session.connection().wire(), &before));
-        for direction in self.plan.flow.directions() {
-            self.paths.take(Instant::now(), direction);
-        }
         self.began = Instant::now();
         for figures in self.known.beginnings(&before) {
             let event = Event::Path(figures.event());
@@ -415,14 +412,16 @@ impl<'a> Run<'a> {
         }
         // Of a closed connection the last figures count.
         let _ = self.look().await;
-        let paths = self.paths.take(Instant::now(), row.direction);
+        let base = if row.omitted { Duration::ZERO } else { self.plan.omit };
+        let at = |time: Duration| self.began + base + time;
+        let paths = self.paths.take(row.direction, at(row.start), at(row.end));
         self.output.row(row, &paths)
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.session.connection().info().await.map_err(of_connection)?;
         self.known.note(&info);
-        self.paths.note(&info);
+        self.paths.note(Instant::now(), &info);
         self.seen = Some(info.clone());
         Ok(info)
     }

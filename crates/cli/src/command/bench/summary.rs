@@ -16,7 +16,7 @@ use super::target::TargetSum;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
 use crate::output::names::distinct;
-use crate::output::path::{PathLabel, why_words};
+use crate::output::path::{PathLabel, why_of, why_words};
 use crate::output::units::{duration, fine_percent, megabits, size};
 
 /// The outcome of a run.
@@ -129,10 +129,6 @@ impl PathSum {
         let earlier = |path: &PathInfo| {
             before.paths.iter().find(|other| other.statistics.id == path.statistics.id).map(|p| p.statistics)
         };
-        let why = |id| {
-            let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
-            Some(row.why.clone())
-        };
         let sum = |path: &PathInfo| {
             let (now, then) = (path.statistics, earlier(path));
             let since = |pick: fn(&manyway::PathStatistics) -> u64| {
@@ -147,7 +143,7 @@ impl PathSum {
                 packets_lost: since(|figures| figures.packets_lost),
                 packets_sent: since(|figures| figures.packets_sent),
                 ecn: now.ecn,
-                why: why(now.id),
+                why: why_of(report, now.id).cloned(),
             }
         };
         after.map(sum).collect()

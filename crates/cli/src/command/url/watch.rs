@@ -84,6 +84,7 @@ fn observed(id: PathId, figures: &InterfaceFigures) -> Option<Observed> {
         label: PathLabel { id, interface: Some(figures.name.clone()), local, remote, carrier: Carrier::Tcp },
         state,
         rtt: figures.rtt.filter(|_| state == PathState::Active),
+        why: None,
         counts: Counts { sent: figures.sent, received: figures.received, packets: 0, lost: 0 },
     })
 }
