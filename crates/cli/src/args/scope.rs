@@ -281,7 +281,7 @@ mod tests {
         "pipe mw1x h 22",
         "forward mw1x -L 1:h:2",
         "proxy mw1x",
-        "run mw1x id",
+        "run mw1x -- id",
         "tunnel mw1x",
         "tunnel --clear",
         "serve",
