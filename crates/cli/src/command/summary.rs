@@ -147,8 +147,12 @@ impl Summary {
         if global.json || global.quiet || self.counts.attempts == 0 || totals.files == 0 {
             return;
         }
-        let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let there = self.moved_over_paths().saturating_add(self.counts.resumed);
+        // Where nothing arrived, as after a refusal, the error says it all.
+        if there == 0 {
+            return;
+        }
+        let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let (moved, time) = (units::size(there), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
         if !self.paths.is_empty() {
