@@ -240,7 +240,7 @@ class Opener:
                 self.intervals += 1
             elif kind == SUMMARY:
                 total, elapsed, silence = struct.unpack(">QQQ", body)
-                self.summary = {"bytes": total, "elapsed_us": elapsed, "longest_silence_us": silence}
+                self.summary = {"bytes": total, "elapsed_us": elapsed, "longest_stall_us": silence}
             else:
                 self.fault = f"an unexpected frame {kind}"
         if self.accepted and self.direction == ACCEPTOR_SENDS:

@@ -37,7 +37,7 @@ struct Figure {
 enum Source {
     /// A bench over emulated links: the share of the links' sum that arrives.
     Share(&'static [&'static str]),
-    /// A black hole: longest silence in milliseconds, and seconds until the restored link carries data.
+    /// A black hole: longest stall in milliseconds, and seconds until the restored link carries data.
     BlackHole,
     /// A bench over a veth pair: Gbit/s.
     Veth,
@@ -72,7 +72,7 @@ const FIGURES: [Figure; 7] = [
     },
     Figure {
         name: "black-hole-silence",
-        what: "longest silence at the receiver while one of two links is a black hole",
+        what: "longest stall at the receiver while one of two links is a black hole",
         goal: Goal::AtMost(300.0, "ms"),
         how: |_| emulated::black_hole_scenario(),
         source: Source::BlackHole,

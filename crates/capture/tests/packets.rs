@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..200), version in 4_u8..=6) {
+    fn arbitrary_packets_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), version in 4_u8..=6) {
         take(&bytes);
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {

@@ -31,7 +31,7 @@ fn the_stream_limit_of_a_server_is_reported() {
     let server = place.serve(&["--memory", "small"]);
     let run = ["bench", "-P", "64", "-t", "1", &server.ticket];
     place.run(&run).expect(1).says("streams of a run at once, not 64");
-    let bearable = ["bench", "-P", "8", "-t", "1", &server.ticket];
+    let bearable = ["bench", "-P", "8", "-n", "1M", &server.ticket];
     place.run(&bearable).expect(0);
 }
 
@@ -40,7 +40,7 @@ fn a_measurement_whose_server_dies_ends_after_its_time_with_partial_results() {
     let place = Place::new();
     for form in [&[][..], &["-J"]] {
         let server = place.serve(&[]);
-        let run = ["bench", "-t", "3", "-i", "500ms", &server.ticket];
+        let run = ["bench", "-b", "10M", "-t", "3", "-i", "500ms", &server.ticket];
         let started = Instant::now();
         let client = place.start(&[&run, form].concat());
         if form.is_empty() {
@@ -96,7 +96,7 @@ fn ctrl_c_and_sigterm_end_a_command_whose_server_is_stuck() {
     let server = place.serve(&[]);
     let commands = [
         &["bench", "-P", "128", "--bidir", "-t", "60"][..],
-        &["bench", "-t", "0"],
+        &["bench", "-b", "10M", "-t", "0"],
         &["bench", "--messages", "100", "-t", "60"],
         &["send", "big"],
         &["ping"],
@@ -121,7 +121,8 @@ fn ctrl_c_and_sigterm_end_a_command_whose_server_is_stuck() {
 fn ctrl_c_ends_a_command_with_a_blocked_output() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let mut command = place.command(&["bench", "--json", "-i", "10ms", "-t", "60", &server.ticket]);
+    let mut command =
+        place.command(&["bench", "--json", "-b", "10M", "-i", "10ms", "-t", "60", &server.ticket]);
     let mut client =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     // A pipe holds 64 KiB: it is soon full.

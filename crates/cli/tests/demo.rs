@@ -17,7 +17,7 @@ fn a_small_demo_reports_as_json_draws_a_plot_and_leaves_nothing_behind() {
     assert_eq!(text(&output.stdout).lines().count(), 1);
     assert_eq!(report["hash"], "right");
     assert_eq!(report["bytes"], 2 << 20);
-    for field in ["seconds", "best_single_seconds", "longest_silence_seconds"] {
+    for field in ["seconds", "best_single_seconds", "longest_stall_seconds"] {
         assert!(report[field].as_f64().unwrap() > 0.0, "{field} in {report}");
     }
     let number = |field: &str| report[field].as_u64().unwrap();

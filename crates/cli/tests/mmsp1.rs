@@ -67,7 +67,8 @@ fn files_go_both_ways_are_verified_and_no_key_is_made() {
 fn a_measurement_runs_in_both_directions_and_names_the_wire_and_its_defaults() {
     let clear = Clear::start(&["--from", "127.0.0.1"]);
     for more in [&[][..], &["-R"], &["--bidir"], &["--scheduler", "earliest", "-C", "cubic"]] {
-        let measured = clear.run(&[&["bench", "-J", "-t", "1s", &clear.host], more].concat()).expect(0);
+        let measured =
+            clear.run(&[&["bench", "-J", "-b", "20M", "-t", "1s", &clear.host], more].concat()).expect(0);
         let document: Value = serde_json::from_str(&measured.out).unwrap();
         let start = &document["start"]["connection"];
         let (scheduler, congestion) =

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_none() {
+    fn a_damaged_record_is_ignored() {
         let whole = record().to_text();
         for cut in 0..whole.len() - 1 {
             assert_eq!(Record::parse(&whole[..cut]), None, "cut at {cut}");

@@ -34,7 +34,7 @@ const BACKUP_AFTER: Duration = Duration::from_secs(2);
 /// The work of all interfaces, each known by its name.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Bytes that nobody fetches.
+    /// Bytes that no request fetches.
     missing: Ranges,
     leases: BTreeMap<String, Lease>,
     meters: BTreeMap<String, Meter>,

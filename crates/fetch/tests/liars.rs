@@ -64,7 +64,7 @@ async fn an_endless_head_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_none_is_left() {
+async fn a_server_that_does_not_speak_http_is_abandoned() {
     beside_an_honest_one(|_| Act::Flood(b"SSH-2.0-x\r\n")).await.said_once("not HTTP/1.1");
 }
 
@@ -99,7 +99,7 @@ async fn a_server_that_promises_parts_and_sends_all_is_asked_for_the_whole_file(
 }
 
 #[tokio::test]
-async fn what_came_in_parts_is_not_given_up_for_an_answer_that_is_none() {
+async fn received_parts_are_kept_after_a_malformed_response() {
     let count = AtomicUsize::new(0);
     let site = Site::start(bytes(4 * MB, 1), move |ask| {
         match (ask.is_first_byte(), count.fetch_add(1, Ordering::Relaxed)) {

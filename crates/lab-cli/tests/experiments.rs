@@ -104,7 +104,7 @@ fn the_experiments_of_several_documents_make_one_page() {
     let output = lab(&["experiments", "ams-fig9", "--only", "virtual", "--quick", "--json"]);
     let lines = json(&output);
     let last = lines.last().unwrap();
-    assert_eq!((&last["world"], &last["experiment"]["holds"]), (&"in virtual time".into(), &true.into()));
+    assert_eq!((&last["mode"], &last["experiment"]["holds"]), (&"in virtual time".into(), &true.into()));
     let output = lab(&["experiments", "ams-fig8"]);
     assert!(
         output.status.code() == Some(2) && err(&output).contains("no experiment is called"),
@@ -117,7 +117,7 @@ fn the_experiments_of_several_documents_make_one_page() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_experiment_runs_on_real_sockets() {
-    let arguments = ["ams-fig10", "-n", "1", "-t", "6s", "--json"];
+    let arguments = ["ams-fig10", "-n", "1", "-t", "3s", "--json"];
     let Some(output) = crate::common::hosts::with_hosts(&arguments) else { return };
     assert!(matches!(output.status.code(), Some(0 | 6)), "{}", err(&output));
     let findings = json(&output).pop().unwrap();

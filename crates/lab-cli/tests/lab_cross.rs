@@ -44,7 +44,7 @@ fn every_contender_on_sockets_meets_the_same_traffic_of_others() {
         // 972 of 1000 bytes are payload, and little is lost.
         let udp = megabits(0, "bits_per_second");
         assert!(udp > 1.0 && udp < 1.96, "{run}");
-        let (reno, own) = (megabits(1, "bits_per_second"), megabits(1, "meanwhile"));
+        let (reno, own) = (megabits(1, "bits_per_second"), megabits(1, "contender_bits_per_second"));
         assert!(reno > 0.3 && own > 0.3 && udp + reno + own < 6.6, "{run}");
         assert!(megabits(1, "slowest") > 0.0 && megabits(1, "slowest") <= megabits(1, "fastest"), "{run}");
         assert!(megabits(2, "bits_per_second") > 2.0, "the other way is free: {run}");

@@ -65,10 +65,10 @@ impl Resolver {
         if name.contains('.') {
             match direct::look_up(name, *mark, policy).await {
                 Ok(found) => return Ok(found.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
-                Err(error) => tracing::debug!(%error, "the system's resolver is asked"),
+                Err(error) => tracing::debug!(%error, "falling back to the system resolver"),
             }
         }
-        // Its queries may go where nobody answers.
+        // The system resolver may wait for a dead name server.
         tokio::time::timeout(PATIENCE, of_the_system).await?
     }
 }

@@ -100,7 +100,7 @@ async fn the_application_chooses_the_primary_path_and_returns_the_choice() {
 }
 
 #[tokio::test]
-async fn what_carries_because_the_other_path_is_gone_says_so() {
+async fn the_only_path_left_reports_that_it_is_alone() {
     let (pair, [first, second]) = two_paths("primary").await;
     let mut events = pair.connected.events();
     let _drip = Drip::start(&pair).await;

@@ -57,7 +57,7 @@ impl<S: Source> PlayServer<S> {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(reason = %error, "a player's connection was not taken");
+                    tracing::warn!(reason = %error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

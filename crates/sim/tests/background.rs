@@ -71,7 +71,7 @@ fn over_a_long_queue(class: Class, congestion: &str) -> (Rate, Duration) {
 }
 
 #[test]
-fn its_queue_delays_others_little_and_it_fills_an_otherwise_unused_path() {
+fn background_data_delays_others_little_and_fills_an_unused_path() {
     for congestion in ["cubic", "bbr"] {
         let (goodput, queue) = over_a_long_queue(Class::Background, congestion);
         assert!(queue <= 35 * MS && goodput > mbit(17), "{congestion}: {queue:?} {goodput}");
@@ -104,7 +104,7 @@ fn beside_a_rival(class: Class) -> u64 {
 }
 
 #[test]
-fn beside_another_connection_it_takes_a_small_part() {
+fn background_data_takes_a_small_share_beside_another_connection() {
     let shares = [Class::Background, Class::Bulk].map(beside_a_rival);
     assert!(shares[0] <= 20 && shares[1] >= 35, "{shares:?}");
 }

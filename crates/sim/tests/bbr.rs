@@ -110,14 +110,16 @@ fn a_deep_buffer_is_not_filled() {
 
 #[test]
 fn slow_and_fast_links_short_and_long_ones_are_filled() {
-    for (megabits, round_trip, least) in [
+    let cases = [
         (1, 20 * MS, 95),
-        (1000, 10 * MS, 93),
         (50, MS, 93),
         (50, 320 * MS, 90),
         (1000, MS, 90),
         (1, 320 * MS, 93),
-    ] {
+        (1000, 10 * MS, 93),
+    ];
+    // Gigabits take longest to compute.
+    for (megabits, round_trip, least) in cases.into_iter().take(few_or_many(5, 6)) {
         let mut pair = bulk(&[link(megabits, round_trip)]);
         let (warm_up, time) = if megabits >= 1000 { few_or_many((1, 1), (2, 2)) } else { (5, 10) };
         pair.run_for(warm_up * SECOND).unwrap();
@@ -296,7 +298,7 @@ fn the_paths_of_a_connection_probe_bandwidth_in_turns() {
         pair.run_for(3 * SECOND).unwrap();
         let links: Vec<_> = pair.paths().iter().map(|path| path.up).collect();
         let (mut searches, mut at_once) = ([0, 0], 0);
-        for _ in 0..3000 {
+        for _ in 0..few_or_many(1500, 3000) {
             pair.run_for(10 * MS).unwrap();
             let searching: Vec<_> = links
                 .iter()
@@ -313,7 +315,10 @@ fn the_paths_of_a_connection_probe_bandwidth_in_turns() {
         }
         // By chance a fifth of the one path's probes would coincide with one of the other.
         let least = searches.into_iter().min().unwrap();
-        assert!(least > 300 && at_once * 10 < least, "{rtt} ms: {searches:?}, {at_once} at once");
+        assert!(
+            least > few_or_many(150, 300) && at_once * 10 < least,
+            "{rtt} ms: {searches:?}, {at_once} at once"
+        );
     }
 }
 

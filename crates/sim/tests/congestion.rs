@@ -37,7 +37,8 @@ fn a_single_path_is_filled() {
 
 #[test]
 fn two_equal_paths_give_their_sum() {
-    for (scheduler, congestion) in [("min-rtt", "cubic"), ("min-rtt", "new-reno"), ("round-robin", "cubic")] {
+    let cases = [("min-rtt", "new-reno"), ("round-robin", "cubic"), ("min-rtt", "cubic")];
+    for (scheduler, congestion) in cases.into_iter().take(few_or_many(1, 3)) {
         let share = share(&[50, 50], scheduler, congestion);
         assert!(share >= 90, "{scheduler} {congestion} {share}");
     }
@@ -45,7 +46,8 @@ fn two_equal_paths_give_their_sum() {
 
 #[test]
 fn a_fast_and_a_slow_path_give_their_sum() {
-    for (scheduler, congestion) in [("min-rtt", "cubic"), ("min-rtt", "new-reno"), ("round-robin", "cubic")] {
+    let cases = [("round-robin", "cubic"), ("min-rtt", "cubic"), ("min-rtt", "new-reno")];
+    for (scheduler, congestion) in cases.into_iter().take(few_or_many(1, 3)) {
         let share = share(&[80, 10], scheduler, congestion);
         assert!(share >= 88, "{scheduler} {congestion} {share}");
     }

@@ -75,7 +75,7 @@ fn parked(seed: u8, longest_pause: Duration) -> usize {
 // spec 6.42: a delay by the peer's application is no path's fault
 #[test]
 fn no_path_is_parked_because_the_peer_reads_slowly() {
-    for longest_pause in [50 * MS, 100 * MS, 400 * MS, 4000 * MS] {
+    for longest_pause in [50 * MS, 4000 * MS, 100 * MS, 400 * MS].into_iter().take(few_or_many(2, 4)) {
         for seed in 0..few_or_many(1, 3) {
             assert_eq!(parked(seed, longest_pause), 0, "seed {seed}, pauses of up to {longest_pause:?}");
         }

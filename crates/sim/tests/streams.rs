@@ -57,7 +57,7 @@ fn many_streams_share_and_all_end() {
     let mut pair = connected(two_paths().answer(ByteCount(20_000))).unwrap();
     for from in [Side::Client, Side::Server] {
         let (host, now) = (pair.host(from), pair.now());
-        pair.start(from, Box::new(Requests::new(host, ByteCount(30_000), now, MS, few_or_many(300, 600))));
+        pair.start(from, Box::new(Requests::new(host, ByteCount(30_000), now, MS, few_or_many(150, 600))));
     }
     pair.run_until(MINUTE, "answered", |pair| pair.is_quiet()).unwrap();
 }

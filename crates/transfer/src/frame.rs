@@ -132,7 +132,7 @@ pub struct BenchSummary {
     /// Its duration: the requested time, or until the last byte.
     pub elapsed: Duration,
     /// The longest time without a byte, including the waits at both ends.
-    pub worst_silence: Duration,
+    pub longest_stall: Duration,
 }
 
 /// A frame other than DATA.
@@ -244,7 +244,7 @@ impl Frame {
             Self::Summary(summary) => {
                 out.extend_from_slice(&summary.bytes.to_be_bytes());
                 out.extend_from_slice(&micros(summary.elapsed).to_be_bytes());
-                out.extend_from_slice(&micros(summary.worst_silence).to_be_bytes());
+                out.extend_from_slice(&micros(summary.longest_stall).to_be_bytes());
             }
         }
     }
@@ -286,7 +286,7 @@ impl Frame {
             Kind::Summary => Self::Summary(BenchSummary {
                 bytes: fields.u64("bytes")?,
                 elapsed: Duration::from_micros(fields.u64("elapsed")?),
-                worst_silence: Duration::from_micros(fields.u64("silence")?),
+                longest_stall: Duration::from_micros(fields.u64("silence")?),
             }),
         };
         fields.finish()?;

@@ -1,6 +1,7 @@
-//! Rules of the specification: each number is given once, and each one that is cited exists.
+//! Rules of the specification: each number is given once, each one that is cited exists, and each rule says whether it
+//! binds the wire or is policy.
 //!
-//! A rule begins a line: `**5.80 NAME**` or `**4.9** text`, in `transfer.md` and `egress.md` `3.2 text`. Code cites it
+//! A rule begins a line: `**5.80 W NAME**` or `**4.9 P** text`, in `transfer.md` and `egress.md` `3.2 text`. Code cites it
 //! as `spec 5.80`, `transfer 3.2` or `egress 3.2`; further numbers may follow (`spec 4.12, 4.14`). A whole chapter is
 //! cited by its number alone (`spec 6`), which a heading `## 6. …` defines. Within the specification, `rule 4.9` is a
 //! citation too. Numbers of other documents, which a reader does not have, are not cited.
@@ -73,12 +74,22 @@ fn collect(file: &SourceFile, rules: &mut Rules, findings: &mut Vec<Finding>) {
     for (line, text) in file.lines() {
         let Some(number) = defined(text, book) else { continue };
         let is_chapter = !number.contains('.');
+        if book == Book::Spec && !is_chapter && !is_marked(text, number) {
+            let text = format!("rule {number} has no mark: W if a peer may rely on it, P for policy");
+            findings.push(Finding::new(&file.path, line, text));
+        }
         let before = rules.insert((book, number.to_owned()), (file.path.clone(), line));
         if let Some((other, other_line)) = before.filter(|_| !is_chapter) {
             let text = format!("rule {number} is defined in {other}:{other_line} already");
             findings.push(Finding::new(&file.path, line, text));
         }
     }
+}
+
+/// Whether a mark follows the number of a rule.
+fn is_marked(line: &str, number: &str) -> bool {
+    let rest = line.strip_prefix("**").and_then(|line| line.strip_prefix(number)).unwrap_or_default();
+    [" W", " P"].iter().filter_map(|mark| rest.strip_prefix(mark)).any(|rest| rest.starts_with([' ', '*']))
 }
 
 fn unknown<'a>(
@@ -158,7 +169,7 @@ mod tests {
     use super::super::files::file;
     use super::{check, cited};
 
-    const SPEC: &str = "## 5. Blocks\n**5.80 ACK**, flag\n**5.9b** closes, see rule 5.80.\n";
+    const SPEC: &str = "## 5. Blocks\n**5.80 W ACK**, flag\n**5.9b P** closes, see rule 5.80.\n";
 
     #[test]
     fn numbers_are_read_as_people_write_them() {
@@ -196,15 +207,26 @@ mod tests {
     #[test]
     fn a_number_is_given_once() {
         let one = file("docs/specification/one.md", SPEC);
-        let two = file("docs/specification/two.md", "## 5. More\n**5.80** again\n");
+        let two = file("docs/specification/two.md", "## 5. More\n**5.80 W** again\n");
         let findings = check(&[one, two]);
         assert_eq!(findings.len(), 1);
         assert!(findings[0].text.contains("one.md:2"), "{}", findings[0]);
     }
 
     #[test]
+    fn a_rule_without_a_mark_is_found() {
+        for (rule, findings) in
+            [("**5.80 W** a", 0), ("**5.80 P NAME** a", 0), ("**5.80** a", 1), ("**5.80 PING** a", 1)]
+        {
+            let spec = file("docs/specification/blocks.md", rule);
+            assert_eq!(check(&[spec]).len(), findings, "{rule}");
+        }
+        assert_eq!(check(&[file("docs/specification/transfer.md", "1.1 One.\n")]), []);
+    }
+
+    #[test]
     fn the_specification_cites_itself_correctly() {
-        let spec = file("docs/specification/blocks.md", "**5.80** see rule 5.81\n");
+        let spec = file("docs/specification/blocks.md", "**5.80 P** see rule 5.81\n");
         assert_eq!(check(&[spec]).len(), 1);
     }
 }

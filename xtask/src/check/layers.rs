@@ -4,11 +4,11 @@ use super::Finding;
 use super::files::{SourceFile, code_of};
 
 /// Files below these directories may not name those modules.
-const FORBIDDEN: [(&[&str], &str, &str); 3] = [
+const FORBIDDEN: [(&[&str], &[&str], &str); 2] = [
     (
         &["crates/wire/src/"],
-        "crate::mmsp2",
-        "what both wires share knows neither: move it into crates/wire/src/mmsp2",
+        &["mmsp1", "mmsp2"],
+        "what both wires share knows neither: move it into the module of that wire",
     ),
     (
         &[
@@ -19,22 +19,27 @@ const FORBIDDEN: [(&[&str], &str, &str); 3] = [
             "crates/proto/src/recovery/",
             "crates/proto/src/scheduler/",
         ],
-        "manyway_wire::mmsp2",
-        "what both wires share names no block: convert it where blocks are read and written",
-    ),
-    (
-        &["crates/proto/src/engine/"],
-        "crate::mmsp2",
-        "the engine knows no wire but by crate::wire: ask there, or leave a notice",
+        &["mmsp1", "mmsp2", "toy"],
+        "what all wires share knows none but by crate::wire: convert blocks where they are read and written",
     ),
 ];
 /// Where one wire, and tests, may name it.
-const EXCEPT: [&str; 2] = ["crates/wire/src/mmsp2/", "crates/wire/src/testing.rs"];
+const EXCEPT: [&str; 4] = [
+    "crates/wire/src/lib.rs",
+    "crates/wire/src/mmsp1/",
+    "crates/wire/src/mmsp2/",
+    "crates/wire/src/testing.rs",
+];
 /// The owner of paths, and files that change them by its methods: elsewhere `path` is a view of one, or a link of a
 /// test.
 const PATHS: &str = "crates/proto/src/path/";
-const USERS_OF_PATHS: [&str; 3] =
-    ["crates/proto/src/connection/", "crates/proto/src/engine/", "crates/proto/src/mmsp2/"];
+const USERS_OF_PATHS: [&str; 5] = [
+    "crates/proto/src/connection/",
+    "crates/proto/src/engine/",
+    "crates/proto/src/mmsp1/",
+    "crates/proto/src/mmsp2/",
+    "crates/proto/src/toy/",
+];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -47,8 +52,8 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         let uses_paths = USERS_OF_PATHS.iter().any(&starts);
         for (line, text) in file.lines() {
             let code = code_of(text);
-            for (_, module, advice) in &forbidden {
-                if code.contains(*module) {
+            for (_, modules, advice) in &forbidden {
+                for module in modules.iter().filter(|module| words(&code).any(|word| word == **module)) {
                     findings.push(Finding::new(&file.path, line, format!("{module}: {advice}")));
                 }
             }
@@ -59,6 +64,11 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The identifiers of a line.
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
 /// Whether a line assigns to `path.FIELD`.
@@ -78,11 +88,16 @@ mod tests {
     fn an_import_against_the_layers_is_found() {
         for (path, text, findings) in [
             ("crates/wire/src/reader.rs", "use crate::mmsp2::Block;", 1),
+            ("crates/wire/src/reader.rs", "use crate::{mmsp1::Block, ids};", 1),
             ("crates/wire/src/mmsp2/probe.rs", "use crate::mmsp2::Block;", 0),
+            ("crates/wire/src/lib.rs", "pub mod mmsp1;", 0),
             ("crates/wire/src/reader.rs", "// as in crate::mmsp2", 0),
             ("crates/proto/src/recovery/ecn.rs", "use manyway_wire::mmsp2::EcnCounts;", 1),
             ("crates/proto/src/engine/health.rs", "use manyway_wire::mmsp2::Liveness;", 1),
             ("crates/proto/src/engine/health.rs", "use crate::mmsp2::Control;", 1),
+            ("crates/proto/src/path/mtu.rs", "use manyway_wire::{PathId, mmsp1};", 1),
+            ("crates/proto/src/engine/mod.rs", "use crate::toy::Toy;", 1),
+            ("crates/proto/src/engine/mod.rs", "if wire.is_mmsp1() {", 0),
             ("crates/proto/src/mmsp2/input.rs", "use manyway_wire::mmsp2::Blocks;", 0),
         ] {
             assert_eq!(check(&[file(path, text)]).len(), findings, "{path}: {text}");

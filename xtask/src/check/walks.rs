@@ -1,8 +1,11 @@
-//! The files that the walks of the architecture name exist.
+//! The files that the walks of the architecture name exist, and each walk is short.
 
 use super::Finding;
 use super::files::SourceFile;
 use crate::shape::walks::{DOCUMENT, Walk, walks};
+
+/// Most files of a walk.
+const LONGEST: usize = 12;
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let Some(document) = files.iter().find(|file| file.path == DOCUMENT) else { return Vec::new() };
@@ -25,7 +28,12 @@ fn check_walk(walk: &Walk, files: &[SourceFile]) -> Vec<Finding> {
         };
         Some(Finding::new(DOCUMENT, step.line, text))
     });
-    wrong.collect()
+    let mut findings: Vec<Finding> = wrong.collect();
+    if walk.steps.len() > LONGEST {
+        let text = format!("this walk has {} files, and {LONGEST} are the most", walk.steps.len());
+        findings.push(Finding::new(DOCUMENT, walk.line, text));
+    }
+    findings
 }
 
 #[cfg(test)]
@@ -49,6 +57,15 @@ mod tests {
         for bad in ["net/src/c.rs", "crates/net/src/b.rs", "-> the socket"] {
             let lines: Vec<_> = check(bad).iter().map(|finding| finding.line).collect();
             assert_eq!(lines, [5], "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_walk_of_more_than_twelve_files_is_found() {
+        for (files, findings) in [(12, 0), (13, 1)] {
+            let document = format!("## Walk: x\n\n```\n{}```\n", "net/src/a.rs  goes on\n".repeat(files));
+            let found = check(&[file(DOCUMENT, &document), file("crates/net/src/a.rs", "")]);
+            assert_eq!(found.len(), findings, "{files}");
         }
     }
 

@@ -49,7 +49,7 @@ pub(super) fn share(links: &[&str], time: Duration) -> Result<f64, String> {
     Ok(ratio(rate.bits_per_second(), sum))
 }
 
-/// Cuts one of two links and restores it; returns the longest silence in milliseconds and the time until the restored
+/// Cuts one of two links and restores it; returns the longest stall in milliseconds and the time until the restored
 /// link carries data in seconds.
 pub(super) fn black_hole() -> Result<Vec<f64>, String> {
     let links = specs(&BLACK_HOLE)?;
@@ -65,12 +65,12 @@ pub(super) fn black_hole() -> Result<Vec<f64>, String> {
         };
         let (rate, restored) = tokio::join!(send(&stage, WHOLE), fault);
         rate?;
-        let silence = stage.meter().arrivals().longest_silence;
+        let stall = stage.meter().arrivals().longest_stall;
         let back = first_data(&link, restored.saturating_duration_since(stage.started()));
         stage.close().await;
         drop(directory);
         let back = back.ok_or("the restored link carried no data until the end")?;
-        Ok(vec![silence.as_secs_f64() * 1000.0, back.as_secs_f64()])
+        Ok(vec![stall.as_secs_f64() * 1000.0, back.as_secs_f64()])
     })
 }
 

@@ -115,7 +115,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_taken_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..100), mtu: u16) {
+        fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..100), mtu: u16) {
             clamp_segment_size(&mut bytes, mtu);
             let mut packet = opening(true, 1, 9000);
             let length = packet.len();

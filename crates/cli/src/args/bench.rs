@@ -16,7 +16,7 @@ use crate::output::units::{parse_duration, parse_rate, parse_size};
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct BenchArgs {
-    /// The server: its ticket, @FILE with it, or its name
+    /// The server: ticket, @FILE containing it, or saved name
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// How long to measure; 0 until Ctrl-C
@@ -38,7 +38,7 @@ pub struct BenchArgs {
     /// Let both send at the same time
     #[arg(long, conflicts_with = "reverse")]
     pub bidir: bool,
-    /// Bytes of each write [default: 64K, with -b what goes in 10 ms]
+    /// Bytes of each write [default: 64K, with -b: 10 ms of data]
     #[arg(short = 'l', long, value_name = "SIZE", value_parser = parse_length)]
     pub length: Option<u32>,
     /// Bits a second of each stream, on average; 0 is no limit; K, M and G are powers of 1000
@@ -51,10 +51,10 @@ pub struct BenchArgs {
     /// How --target-rate uses TCP connections: basic (--connections of them) or advanced (from 1 up to so many)
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true, requires = "target_rate")]
     pub algorithm: RateAlgorithm,
-    /// Leave the beginning out of all figures
+    /// Omit the first TIME from all figures
     #[arg(short = 'O', long, value_name = "TIME", default_value = "0s", value_parser = parse_omit)]
     pub omit: Duration,
-    /// How both ends avoid congestion (without this, --congestion sets this end alone)
+    /// Congestion control of both ends (without this, --congestion sets this end alone)
     #[arg(short = 'C', long = "control", value_name = "NAME", conflicts_with = "congestion")]
     pub control: Option<String>,
     /// Connect to this port instead of the ticket's
@@ -80,10 +80,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "messages")]
     #[arg(value_parser = parse_message_rate)]
     pub rate: u32,
-    /// After so many ms a message that is measured is of no use: it is given up, or late
+    /// Deadline in ms; later messages are abandoned or counted as late
     #[arg(long, value_name = "MS", requires = "messages", value_parser = parse_deadline)]
     pub deadline: Option<Duration>,
-    /// Send bulk beside the messages, as without --messages; -P and -b are for it
+    /// Send bulk beside the messages, as without --messages; -P and -b apply to it
     #[arg(long, requires = "messages")]
     pub bulk: bool,
 }
@@ -242,7 +242,7 @@ fn parse_gain(text: &str) -> Result<f64, String> {
 }
 
 const EXAMPLES: &str = "\
-Prints what was received in each interval and the rate of each path, events of paths between; at the end the sums, \
+Prints what was received in each interval and the rate of each path, and path events as they happen; at the end the sums, \
 the longest time without a byte, and what was lost. The options -t, -n, -P, -R, -b, -l, -i, -O and -J are those of \
 iperf3. With -C both ends change their congestion control, so it also works with -R. With -t 0 Ctrl-C is the regular \
 end: status 0.

@@ -13,7 +13,7 @@ use crate::output::address;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ForwardArgs {
-    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server, started with --egress: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
@@ -137,8 +137,8 @@ Examples:
   manyway forward home -L 51820:vpn.example.org:51820/udp
   manyway forward home -R 0.0.0.0:8080:127.0.0.1:80
 
-BIND is 127.0.0.1 unless told otherwise. What is not on the public internet the \
-server must allow: manyway serve --egress --allow 127.0.0.1:22. For -R the ticket needs \
+BIND defaults to 127.0.0.1. The server must allow private destinations: \
+manyway serve --egress --allow 127.0.0.1:22. For -R the ticket needs \
 a right: manyway keys add ticket NAME --listen 0.0.0.0:8080.";
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::TransferArgs;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// The server (ticket, @FILE with it, or name), the code of `manyway send`, or a URL
+    /// The server (ticket, @FILE containing it, or saved name), the code of `manyway send`, or a URL
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Files and directories there; everything if none is named
@@ -21,10 +21,10 @@ pub struct GetArgs {
     /// Directory, new name, device, pipe or "-" for stdout
     #[arg(short = 'o', long = "output", value_name = "DIR|NAME", default_value = ".")]
     pub output: PathBuf,
-    /// Keep files that are there, whatever is in them
+    /// Do not overwrite existing files
     #[arg(long, conflicts_with = "backup")]
     pub keep: bool,
-    /// Rename files that are there to NAME~
+    /// Back up existing files as NAME~
     #[arg(long)]
     pub backup: bool,
     /// SHA-256 sum that the file of a URL must have

@@ -29,26 +29,29 @@ pub struct GlobalArgs {
     /// Print no progress and only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Log more; twice decisions, three times packets
+    /// Log more: -v events, -vv decisions, -vvv packets
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Use only this interface; may be given several times
     #[arg(short = 'I', long = "interface", global = true, value_name = "IF")]
-    #[arg(long_help = "Use this interface, and only those named so; may be given several times. In full: \
-        IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the \
-        default), secondary (joins when the primaries are full), backup (only when none of the others works) or \
-        never. The cost is 0 for an interface that costs nothing (the default), more for costlier ones, which the \
-        schedulers cost and primary of this end avoid. The weight, 1 (the default) to 1000, is its share of what this end sends with \
-        --scheduler weighted=fixed. The role holds in both directions, cost and weight for what this end sends. SIZE is as \
-        of --cap. Without this option every usable interface is used.")]
+    #[arg(
+        long_help = "Use only the interfaces named by -I; may be given several times. Default: every usable interface. \
+        Syntax: IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the default), secondary (joins when the \
+        primaries are full), backup (only when no other works) or never. The cost is 0 (the default) for an interface \
+        that is free, and higher for one that costs more; the schedulers cost and primary of this end avoid it. The \
+        weight, 1 (the default) to 1000, is its share with --scheduler weighted=fixed. The role applies in both \
+        directions, cost and weight to what this end sends. SIZE is as in --cap."
+    )]
     pub interfaces: Vec<InterfaceWish>,
     /// Monthly data cap of an interface; may be given several times
     #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
-    #[arg(long_help = "Monthly data cap of an interface, both directions and all headers counted, \
-        of all commands of this user together; may be given several times. The month begins on its first day, or on DAY \
-        (1 to 31; the last day of a month that has fewer), at midnight of the local time. Once the cap is reached the \
-        interface is left alone until then. `IF=none` lifts a cap of the settings. `manyway caps` tells what was used. \
-        Example: --cap wwan0=5GB@15")]
+    #[arg(
+        long_help = "Monthly data cap of an interface for all commands of this user together; may be given several \
+        times. Both directions and all headers count. The month begins on its first day, or on DAY (1 to 31; the last \
+        day of a month that has fewer), at midnight of the local time. Once the cap is reached the interface is not used \
+        until the next reset. `IF=none` lifts a cap of the settings. `manyway caps` shows the counts. \
+        Example: --cap wwan0=5GB@15"
+    )]
     pub caps: Vec<CapRule>,
     /// Do not use this interface; may be given several times
     #[arg(long, global = true, value_name = "IF")]
@@ -70,12 +73,12 @@ pub struct GlobalArgs {
         an answer, about 3 s, as in the thesis) or fast (by silence, within some round trips, as MMSP/2 always does)"
     )]
     pub detection: Option<DetectionChoice>,
-    /// What carries the packets: udp, tcp, or auto, which is TCP where UDP does not work
+    /// Transport: udp, tcp, or auto (UDP; TCP where UDP is blocked)
     #[arg(long, global = true, value_name = "NAME", default_value_t, hide_default_value = true)]
     #[arg(
-        long_help = "What carries the packets of the paths: udp, tcp or auto (the default: UDP, and on each interface where \
-        that does not work for 250 ms a TCP connection to the same port, or within TLS to port 443, until \
-        UDP has worked there for 5 s). A server accepts both unless udp is chosen; --wire mmsp1 is always UDP. `manyway paths` tells which paths go over TCP"
+        long_help = "Transport of the paths: udp, tcp or auto (the default). auto uses UDP. On an interface where UDP \
+        fails for 250 ms it uses TCP to the same port, or TLS to port 443, until UDP has worked there for 5 s. A server \
+        accepts both unless udp is chosen; --wire mmsp1 is always UDP. `manyway paths` shows which paths use TCP"
     )]
     pub carrier: CarrierChoice,
     /// The system's congestion control of TCP connections, such as cubic, reno or bbr
@@ -88,9 +91,8 @@ pub struct GlobalArgs {
     /// Connect by TCP through this HTTP proxy: http://HOST:PORT, or none
     #[arg(long, global = true, value_name = "URL", value_parser = parse_via)]
     #[arg(
-        long_help = "Connect by TCP through this HTTP proxy: http://[NAME:PASSWORD@]HOST:PORT, by CONNECT; none goes directly. \
-        Without this option HTTPS_PROXY counts, unless NO_PROXY is *. UDP is tried beside it, directly; --carrier tcp \
-        leaves that out"
+        long_help = "Connect by TCP through this HTTP proxy, with CONNECT: http://[NAME:PASSWORD@]HOST:PORT. none: no proxy. \
+        Default: HTTPS_PROXY unless NO_PROXY=*. UDP is still tried directly; --carrier tcp prevents that"
     )]
     pub via: Option<Via>,
     /// TCP connections on each interface that uses TCP
@@ -103,36 +105,37 @@ pub struct GlobalArgs {
     /// How to distribute data across paths
     #[arg(long, global = true, value_name = "NAME[=SETTINGS]")]
     #[arg(
-        long_help = "How to distribute across paths what this end sends; for what it receives, as with get, the \
-        scheduler of the other end decides. earliest (each byte goes where it arrives first; the \
-        default), min-rtt (the path with the lowest RTT that has room), round-robin, \
-        weighted (by measured rates; weighted=1:1:2 by these shares, weighted=fixed by those of -I IF,weight=N), \
-        outstanding-ratio (the emptiest window), blest and ecf (a slow path only if it helps), primary (one path, the others in reserve; primary=rank the fastest), \
-        stream-bound (each stream on a path of its own), redundant (everything on every path; redundant=late only what \
-        is late or urgent) or cost (the cheapest paths that carry the load within 1 s, or cost=TIME)."
+        long_help = "How this end distributes the data it sends across paths. The scheduler of the other end decides for what \
+        this end receives, as with get. One of:\n\
+        earliest (default): each byte on the path where it arrives first\n\
+        min-rtt: the path with the lowest RTT that has available cwnd\n\
+        round-robin: the next path in turn\n\
+        weighted: shares by measured rates; weighted=1:1:2: these shares; weighted=fixed: those of -I IF,weight=N\n\
+        outstanding-ratio: the path with the least in flight relative to its window\n\
+        blest: a slow path only if the peer's credit suffices\n\
+        ecf: a slow path only if waiting for a fast one takes longer\n\
+        primary: one path, the others in reserve; primary=rank: the fastest path\n\
+        stream-bound: each stream on one path\n\
+        redundant: everything on every path; redundant=late: only data that is late or urgent\n\
+        cost: the cheapest paths that carry the load within 1 s; cost=TIME: within TIME"
     )]
     pub scheduler: Option<String>,
-    /// How each path avoids congestion
+    /// Congestion control of each path
     #[arg(long, global = true, value_name = "NAME")]
     #[arg(
-        long_help = "How each path avoids congestion, by what it is to do or by name. bond, the default, is bbr: it models the path, \
-        tolerates random loss and keeps queues short. fair is coupled-cubic: paths that turn out to share a bottleneck compete \
-        there as one flow of CUBIC. The others: cubic, new-reno, fixed (a constant window, for experiments), and lia, olia \
-        and balia, which compete in a shared bottleneck as about one flow of Reno"
+        long_help = "Congestion control of each path: a profile (bond, fair) or an algorithm. bond, the default, is bbr: it \
+        models the path, tolerates random loss and keeps queues short. fair is coupled-cubic: paths found to share a \
+        bottleneck compete there as one flow of CUBIC. The other algorithms are cubic, new-reno, fixed (a constant \
+        window, for experiments), and lia, olia and balia, which compete in a shared bottleneck as about one flow of Reno"
     )]
     pub congestion: Option<String>,
     /// Which local/remote address pairs to use: local-disjoint, disjoint or full-mesh
     #[arg(long, global = true, value_name = "MODE")]
     #[arg(
-        long_help = "Which local/remote address pairs to use; without effect at a server. local-disjoint \
-        (the default): one for each interface, that which answers first; when it falls silent, the other addresses of the \
-        interface and of the server are tried too: a prefix that dies in silence is left for another after a second or two. disjoint: no address \
-        of either side twice, as many pairs and then as many interfaces as that allows, and of these choices the one with \
-        the smallest sum of costs; a cost is the round-trip time, and the time that 256 KiB take once the rate is known, \
-        for which a pair is tried beside the others for some seconds. \
-        To a server with one address that is one path. full-mesh: every pair that answers, up to 8, one of each interface \
-        first. Only permanent, sufficiently routable local addresses count, up to 8 of an interface; with \
-        disjoint and full-mesh two of them on one interface give two paths, which share its link."
+        long_help = "Which local/remote address pairs to use; no effect at a server. local-disjoint, the default, uses one \
+        pair for each interface: the first that answers, and another one when it falls silent. disjoint uses no address \
+        of either end twice and chooses the pairs that deliver 256 KiB soonest; to a server with one address that is \
+        one path. full-mesh uses every pair that answers, up to 8."
     )]
     pub pairs: Option<PairMode>,
     /// What to do when only a more expensive path is left: ask, allow or never
@@ -147,20 +150,20 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "SIZE")]
     #[arg(
         long_help = "How much memory a connection may take at this end: auto (the default: as much as the paths need, up \
-        to 64 MiB in each direction) or small (at most 256 KiB, for routers and servers of many; it carries about 34 KB \
-        in each round trip, 13 Mbit/s at 20 ms, over at most four paths). File buffers are additional"
+        to 64 MiB in each direction) or small (at most 256 KiB, for routers, or servers with many clients; it carries \
+        about 34 KB in each round trip, 13 Mbit/s at 20 ms, over at most four paths). File buffers are additional"
     )]
     pub memory: Option<Memory>,
-    /// How long to try to reach the other side
+    /// Connect timeout
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
-    #[arg(long_help = "How long to try to reach the other side; default 10s")]
+    #[arg(long_help = "Connect timeout; default 10s")]
     pub connect_timeout: Option<Duration>,
-    /// Find the other side again at this host when both have moved; may be given several times
+    /// Rendezvous server, used when both ends change address; may be given several times
     #[arg(long, global = true, value_name = "HOST[:PORT]")]
     #[arg(
-        long_help = "Find the other side again at this host, where `manyway rendezvous` runs, when both sides have other \
-        addresses at the same moment; may be given several times, up to four addresses count. A server tells its clients, \
-        which need no option of their own. Default none."
+        long_help = "Rendezvous server, used when both ends change address at the same moment: a host that runs \
+        `manyway rendezvous`. May be given several times; up to four addresses count. A server announces it to its \
+        clients, which need no option of their own. Default none"
     )]
     pub rendezvous: Vec<HostPort>,
     /// Write a log of each connection in qlog into this directory; it has addresses, but no content
@@ -175,12 +178,12 @@ pub struct GlobalArgs {
     /// How to verify a server given by name: keys, system or FILE
     #[arg(long, global = true, value_name = "keys|system|FILE")]
     #[arg(
-        long_help = "How to verify a server given by name, as HOST[:PORT]: keys (the default: its key is \
-        asked about once and kept), system (certificates of the authorities that this system trusts) or a FILE with \
-        certificates of authorities (PEM)."
+        long_help = "How to verify a server given by name, as HOST[:PORT]: keys (the default: asks once, then \
+        remembers the key), system (certificates of the authorities that this system trusts) or a FILE with \
+        certificates of authorities (PEM)"
     )]
     pub trust: Option<Trust>,
-    /// Keep the key of a server that is not known yet without asking
+    /// Remember the key of an unknown server without asking
     #[arg(long, global = true)]
     pub trust_on_first_use: bool,
     /// Read settings from here instead of ~/.config/manyway/config.toml
@@ -245,7 +248,7 @@ impl GlobalArgs {
         if self.quiet { Verbosity::Quiet } else { Verbosity::Level(self.verbose) }
     }
 
-    /// How long to try to reach the other side.
+    /// The connect timeout.
     pub fn connect_timeout(&self) -> Duration {
         self.connect_timeout.unwrap_or(Duration::from_secs(10))
     }

@@ -27,7 +27,7 @@ pub enum KeysAction {
     /// List tickets, authorised clients and known servers
     #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
-    /// Make a ticket, authorise a client, or name a server
+    /// Create a ticket, authorise a client, or name a server
     #[command(after_help = ADD_EXAMPLES)]
     Add(AddArgs),
     /// Revoke tickets and clients at once, and forget servers
@@ -76,7 +76,7 @@ pub struct AddArgs {
 /// What to add.
 #[derive(Debug, Clone, Subcommand)]
 pub enum AddWhat {
-    /// Make a ticket and print it, to give to somebody
+    /// Create and print a ticket
     #[command(after_help = ADD_TICKET_EXAMPLES)]
     Ticket(AddTicketArgs),
     /// Let a client connect with its own key, without a ticket
@@ -90,12 +90,12 @@ pub enum AddWhat {
 /// Arguments of `keys add ticket`.
 #[derive(Debug, Clone, Args)]
 pub struct AddTicketArgs {
-    /// How to call it, such as who gets it
+    /// Its name, such as that of its recipient
     pub name: EntryName,
     /// What its bearer may do.
     #[command(flatten)]
     pub rights: RightsArgs,
-    /// Tell clients to come here; may be given several times; default the addresses of `manyway serve`
+    /// Advertise this address to clients; may be given several times; default the addresses of `manyway serve`
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
 }
@@ -103,7 +103,7 @@ pub struct AddTicketArgs {
 /// Arguments of `keys add client`.
 #[derive(Debug, Clone, Args)]
 pub struct AddClientArgs {
-    /// How to call it
+    /// Its name
     pub name: EntryName,
     /// Its key, as `manyway keys show` prints it there
     pub key: KeyHash,
@@ -115,9 +115,9 @@ pub struct AddClientArgs {
 /// Arguments of `keys add server`.
 #[derive(Debug, Clone, Args)]
 pub struct AddServerArgs {
-    /// How to call it
+    /// Its name
     pub name: EntryName,
-    /// Its ticket, @FILE with it, or where it is
+    /// Its ticket, @FILE containing it, or HOST[:PORT]
     #[arg(required = true, value_name = "TICKET|HOST[:PORT]")]
     pub server: Vec<String>,
     /// Its key, as `manyway keys show` prints it there; a ticket holds it already

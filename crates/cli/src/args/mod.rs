@@ -111,7 +111,7 @@ pub enum Command {
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
-    /// Run a command whose whole network is a server's, as an ordinary user: nothing goes past it
+    /// Run a command whose whole network is a server's, as an ordinary user; nothing can bypass it
     Run(RunArgs),
     /// Send all traffic of this machine through a server, as root
     Tunnel(TunnelArgs),
@@ -188,10 +188,10 @@ Exit status:
 Commands that run until Ctrl-C then end with 0: serve, play, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
 and ping without -c if there was an answer. `run` ends with the status of its command, as shells have it.
 
-Settings may stand in ~/.config/manyway/config.toml; the command line wins. \
-Keys and tickets stand beside it (`manyway keys show`); MANYWAY_HOME moves all.
+Settings: ~/.config/manyway/config.toml (the command line overrides). Keys and tickets are beside it \
+(`manyway keys show`). MANYWAY_HOME relocates all files.
 
-A ticket is a secret: where a command takes one, @FILE reads it from a file and keeps it out of the list of processes.";
+A ticket is a secret: where a command takes one, @FILE reads it from a file and keeps it out of the process list.";
 
 #[cfg(test)]
 mod tests {

@@ -11,19 +11,19 @@ use super::ping::parse_interval;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PathsArgs {
-    /// The server: its ticket, @FILE with it, or its name; without it the addresses of this host are listed
+    /// The server: ticket, @FILE containing it, or saved name; without it the addresses of this host are listed
     #[arg(value_name = "TICKET")]
     pub ticket: Option<String>,
-    /// Show it again and again, until Ctrl-C
+    /// Update continuously, until Ctrl-C
     #[arg(short = 'w', long)]
     pub watch: bool,
-    /// Show every pair of addresses, also those that are not used
+    /// Show every address pair, including unused ones
     #[arg(short = 'a', long)]
     pub all: bool,
-    /// How often to show it again; at least 10ms
+    /// Interval between updates; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
-    /// Make it the primary path of running commands
+    /// Make the path over IF or ADDR primary in running commands
     #[arg(long, value_name = "IF|ADDR", conflicts_with_all = ["ticket", "watch", "all", "interval"])]
     pub primary: Option<String>,
     /// With --primary: of this process only

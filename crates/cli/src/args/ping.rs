@@ -11,13 +11,13 @@ use crate::output::units::parse_duration;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PingArgs {
-    /// The server: its ticket, @FILE with it, or its name
+    /// The server: ticket, @FILE containing it, or saved name
     #[arg(value_name = "TICKET")]
     pub ticket: String,
     /// Stop after N probes; default until Ctrl-C
     #[arg(short = 'c', long, value_name = "N", value_parser = parse_count)]
     pub count: Option<u64>,
-    /// How often to ask; at least 10ms
+    /// Interval between probes; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
     /// How long to wait for an answer

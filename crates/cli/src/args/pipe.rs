@@ -9,10 +9,10 @@ use super::number::port;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PipeArgs {
-    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server, started with --egress: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
-    /// The host to connect to; the server finds its name
+    /// The host to connect to; the server resolves its name
     #[arg(value_name = "HOST", value_parser = Host::parse)]
     pub host: Host,
     /// The TCP port to connect to
@@ -31,6 +31,6 @@ In ~/.ssh/config, for every ssh, scp, git and rsync to a host:
   Host host.example.org
       ProxyCommand manyway pipe home %h %p
 
-`home` is a server that `manyway keys add server home @home.ticket` has named.
+`home` is a saved server: manyway keys add server home @home.ticket
 
-The end of standard input is carried to the destination, which may go on.";
+EOF is forwarded; the destination may continue to send.";

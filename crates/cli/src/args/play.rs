@@ -16,7 +16,7 @@ use crate::output::units::{parse_duration, parse_rate, parse_size};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlayArgs {
-    /// The server: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// A film, playlist or directory there; a page with all files if none is named
@@ -31,7 +31,7 @@ pub struct PlayArgs {
     /// Receive all media at this rate, or as fast as possible with max; default that of the media and a margin
     #[arg(long, value_name = "RATE|max")]
     pub rate: Option<PlayRate>,
-    /// How much of each file waits here for its player, in time or bytes
+    /// Read-ahead buffer per file, in time or bytes
     #[arg(long, value_name = "TIME|SIZE", default_value = "20s", value_parser = parse_buffer)]
     pub buffer: Buffer,
     /// Draw buffer and rate over time as an SVG file at the end
@@ -90,8 +90,8 @@ Examples:
   manyway play home films/holiday.mp4              prints a URL for any player
   manyway play home live/stream.m3u8 --buffer 60s -- ffplay
 
-The server is `manyway serve --dir films`. It goes on until Ctrl-C or until PLAYER ends, and then tells for each film how \
-soon it began and how often it stalled.";
+The server is `manyway serve --dir films`. The command runs until Ctrl-C or until PLAYER ends, and then reports for each \
+film how soon it began and how often it stalled.";
 
 #[cfg(test)]
 mod tests {

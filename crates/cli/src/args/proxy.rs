@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProxyArgs {
-    /// The server, started with --egress: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server, started with --egress: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
     /// Where programs find the proxy; other hosts reach it on an address that is not loopback, which requires --users
@@ -34,5 +34,5 @@ Examples:
   manyway proxy @home.ticket --listen 192.168.1.10:1080 --users proxy.users
 
 One port speaks SOCKS5 (CONNECT and UDP ASSOCIATE) and HTTP (CONNECT). Browsers take \
-their settings from http://127.0.0.1:1080/proxy.pac. Names are found by the \
-server. It goes on until Ctrl-C, and connects again when the server was away.";
+their settings from http://127.0.0.1:1080/proxy.pac. The server resolves names. \
+The command runs until Ctrl-C, and reconnects when the server was away.";

@@ -21,6 +21,6 @@ moment, each finds the other again. This host can read nothing of it, carries no
 addresses of up to 32 768 connections in memory only, each for three minutes.
 
 Examples:
-  manyway rendezvous                            on a host that stays where it is
+  manyway rendezvous                            on a host with fixed addresses
   manyway rendezvous --listen 192.0.2.9:4455 --listen [2001:db8::9]:4455
   manyway serve --rendezvous meet.example.org   on the server";

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_secrets_does_not_go_over_mmsp1_and_its_options_need_it() {
+    fn commands_with_secrets_refuse_mmsp1_and_mmsp1_options_require_it() {
         let unfit = |words: &str| {
             let words = std::iter::once("manyway").chain(words.split(' '));
             unfit_for_wire(&help::command().try_get_matches_from(words).unwrap()).unwrap_or_default()

@@ -13,14 +13,14 @@ use crate::command::target::{is_ticket, names_ticket};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, override_usage = "manyway send [OPTIONS] <FILE>... [TICKET]")]
 pub struct SendArgs {
-    /// Files and directories ("-" is standard input), then the ticket or @FILE with it; without one they are offered
-    /// for `manyway get`
+    /// Files and directories ("-" is standard input), then the ticket or @FILE containing it; without one they are
+    /// offered for `manyway get`
     #[arg(required = true, value_names = ["FILE"])]
     arguments: Vec<OsString>,
     /// Send to this server: a name, @FILE or HOST
     #[arg(long, value_name = "SERVER")]
     to: Option<String>,
-    /// Call it NAME there; only with one argument
+    /// Store it as NAME; only with one argument
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub name: Option<RelativePath>,
     /// Send on this interface or address first
@@ -90,7 +90,7 @@ fn parse_name(text: &str) -> Result<RelativePath, String> {
 const EXAMPLES: &str = "\
 Examples:
   manyway send film.mp4 @home.ticket   to a server, with its ticket in a file
-  manyway send photos/ notes.txt home  to one that `manyway keys` has named
+  manyway send photos/ notes.txt home  to a saved server
   tar c photos | manyway send - --name photos.tar home
   manyway send film.mp4                without a server: prints a code
   manyway send -I eth0 -I wwan0,role=backup film.mp4 home

@@ -21,7 +21,7 @@ pub struct ServeArgs {
     /// The directory to serve; default the current one
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Let clients fetch, not send
+    /// Clients may only fetch
     #[arg(long)]
     pub read_only: bool,
     /// With --wire mmsp1: clients may connect from here, such as 192.168.1.0/24; may be repeated
@@ -36,7 +36,7 @@ pub struct ServeArgs {
     /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
-    /// Tell clients to come here, for a server behind NAT; may be repeated
+    /// Advertise this address to clients, for a server behind NAT; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
     /// Connections at the same time; default no limit
@@ -58,8 +58,8 @@ pub struct ServeArgs {
     /// With --egress, also to this network, such as 10.1.0.0/16 or 127.0.0.1:22; may be repeated
     #[arg(long, value_name = "NET[:PORTS]")]
     pub allow: Vec<NetPorts>,
-    /// With --egress, never to this network, whatever --allow says; 0.0.0.0/0 does not cover IPv6, and a denial of some ports
-    /// does not stop ping
+    /// Forbid this network, even if --allow permits it; 0.0.0.0/0 does not cover IPv6, and a denial of some ports does
+    /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
     /// Join sites (`tunnel --site`) by whole packets at this network, such as 10.99.0.0/24; needs root
@@ -68,10 +68,10 @@ pub struct ServeArgs {
     /// With --tun, a network behind this host
     #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
     pub tun_announce: Vec<IpNet>,
-    /// With --tun, what the ticket or key may announce
+    /// A network that client NAME may announce
     #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
     pub tun_behind: Vec<(String, IpNet)>,
-    /// Keep nothing: key and ticket end with the server
+    /// Store nothing; key and ticket are lost at exit
     #[arg(long)]
     pub ephemeral: bool,
     /// How to log on standard error; -q logs nothing

@@ -10,10 +10,10 @@ use super::ping::parse_interval;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StatusArgs {
-    /// Show it again and again, until Ctrl-C
+    /// Update continuously, until Ctrl-C
     #[arg(short = 'w', long)]
     pub watch: bool,
-    /// How often to show it again; at least 10ms
+    /// Interval between updates; at least 10ms
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
     /// Print metrics in the text format of Prometheus, once

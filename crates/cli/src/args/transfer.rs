@@ -9,7 +9,7 @@ use manyway_transfer::{Excludes, Links, Rules};
 
 use crate::output::units;
 
-/// Arguments of every verb that transfers files.
+/// Arguments of every command that transfers files.
 #[derive(Debug, Clone, Args)]
 pub struct TransferArgs {
     /// How often to reconnect, or "forever"
@@ -21,7 +21,7 @@ pub struct TransferArgs {
     /// Leave out "*.tmp", "build/", "/raw"; repeatable
     #[arg(long, value_name = "GLOB")]
     exclude_files: Vec<String>,
-    /// Bits a second at most, such as 20M
+    /// Rate limit in bit/s, such as 20M
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub bwlimit: Option<Rate>,
 }

@@ -10,20 +10,20 @@ use ipnet::IpNet;
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct TunnelArgs {
-    /// The server, started with --egress, or with --tun for --site: its ticket, @FILE with it, its name, or HOST:PORT
+    /// The server, started with --egress, or with --tun for --site: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET", required_unless_present = "clear")]
     pub server: Option<String>,
-    /// Only what goes to this network; may be given several times; default everything but networks with a route of their
-    /// own, such as that of this machine; with --site nothing
+    /// Route only this network; may be given several times; default everything but networks with a route of their own,
+    /// such as that of this machine; with --site nothing
     #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
     pub routes: Vec<IpNet>,
-    /// Not what goes to this network; may be given several times
+    /// Exclude this network; may be given several times
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub bypass: Vec<IpNet>,
-    /// Who answers queries for names: the server, whatever name server they are for, or as without a tunnel
-    #[arg(long, value_enum, value_name = "WHO", default_value = "server")]
+    /// DNS: the server answers every query, or the name servers of this machine do, as without a tunnel
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "server")]
     pub dns: DnsSource,
-    /// For the hosts behind this interface, too, for which this machine is the router; may be given several times
+    /// Also serve hosts behind this interface, for which this machine is the router; may be given several times
     #[arg(long = "lan", value_name = "IF")]
     pub lans: Vec<String>,
     /// Join the network of sites of a server with --tun: whole packets of any protocol go between this machine, the server's
@@ -34,8 +34,8 @@ pub struct TunnelArgs {
     /// server's --tun-behind permits it
     #[arg(long, value_name = "NET", value_parser = parse_network, requires = "site")]
     pub announce: Vec<IpNet>,
-    /// Let nothing go past the tunnel: from its start on, and after its end until --clear or the next tunnel; Ctrl-C and
-    /// SIGTERM alone end the block, too
+    /// Block all traffic outside the tunnel, from its start on, and after its end until --clear or the next tunnel;
+    /// Ctrl-C and SIGTERM alone end the block, too
     #[arg(long)]
     pub kill_switch: bool,
     /// End the block of a tunnel with --kill-switch that did not end by Ctrl-C or SIGTERM
@@ -43,7 +43,7 @@ pub struct TunnelArgs {
     pub clear: bool,
 }
 
-/// Who answers queries for names.
+/// Which name servers answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DnsSource {
     /// The name server that the server asks.

@@ -125,7 +125,7 @@ async fn show(
         bytes: source.bytes,
         time: outcome.time,
         possible: outcome.possible(&links),
-        longest_silence: outcome.longest_silence,
+        longest_stall: outcome.longest_stall,
         cut: outcome.cut,
         best_single,
         hash,

@@ -234,9 +234,9 @@ mod tests {
             text(Credential::Ticket).starts_with("the server refused this ticket: it is revoked, expired or")
         );
         assert!(text(Credential::Key).starts_with("the server refused this client's key: "));
-        let revoked = refused("the ticket alice is good no longer: it was revoked");
+        let revoked = refused("the ticket alice is no longer valid: it was revoked");
         assert!(
-            revoked.text.starts_with("the ticket alice is good no longer: it was revoked; "),
+            revoked.text.starts_with("the ticket alice is no longer valid: it was revoked; "),
             "{revoked}"
         );
     }

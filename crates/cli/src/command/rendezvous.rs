@@ -58,7 +58,7 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
             "matched": counters.matched,
             "retried": counters.retried,
             "refused": counters.refused,
-            "displaced": counters.displaced,
+            "evicted": counters.evicted,
         }))?;
     }
     if !global.quiet {

@@ -129,7 +129,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
             Ok(())
         }
         Farewell::CutShort => {
-            Err(CommandError::new(ExitCode::Interrupted, "ended before every client was told"))
+            Err(CommandError::new(ExitCode::Interrupted, "stopped before every client was notified"))
         }
     }
 }

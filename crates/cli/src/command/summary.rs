@@ -227,10 +227,10 @@ impl Summary {
             "complete": report.is_complete(),
             "files": self.counts.totals.files, "bytes_total": self.counts.totals.bytes,
             "verified": report.verified, "bytes": report.bytes,
-            "bytes_sent": self.counts.moved, "bytes_resumed": self.counts.resumed, "bytes_of_holes": report.holes,
+            "bytes_sent": self.counts.moved, "bytes_resumed": self.counts.resumed, "bytes_sparse": report.holes,
             "attempts": self.counts.attempts, "seconds": self.elapsed.as_secs_f64(),
             "bits_per_second": self.rate().map(Rate::bits_per_second),
-            "left_out": report.left_out, "grown": report.grown, "hard_links": report.hard_links,
+            "left_out": report.left_out, "grew": report.grown, "hard_links": report.hard_links,
             "failures": report.failures, "failed": failed, "paths": paths,
         });
         let mut fields = if let Value::Object(fields) = document { fields } else { Map::new() };

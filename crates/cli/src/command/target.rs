@@ -51,7 +51,7 @@ impl Way {
 fn next_to_trust(reason: &str) -> &'static str {
     if reason.contains("CA:TRUE") {
         "give the server one with CA:FALSE (`openssl req -x509 … -addext basicConstraints=critical,CA:FALSE`), or leave \
-         out --trust, and its key is asked about once and kept"
+         out --trust: the command then asks once about its key and remembers it"
     } else {
         "--trust names who vouches for the server: keys, system, or a file with the certificate of its authority"
     }

@@ -16,7 +16,7 @@ pub struct Arrivals {
     /// Bytes of all streams.
     pub bytes: u64,
     /// The longest time between two arrivals.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
     /// When bytes arrived last; `None` before the first ones.
     pub last: Option<Instant>,
 }
@@ -24,7 +24,7 @@ pub struct Arrivals {
 impl Arrivals {
     fn note(&mut self, now: Instant, bytes: u64) {
         if let Some(last) = self.last {
-            self.longest_silence = self.longest_silence.max(now.saturating_duration_since(last));
+            self.longest_stall = self.longest_stall.max(now.saturating_duration_since(last));
         }
         self.last = Some(now);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -103,12 +103,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_silence_lies_between_arrivals() {
+    fn the_longest_stall_lies_between_arrivals() {
         let start = Instant::now();
         let mut arrivals = Arrivals::default();
         for (at, bytes) in [(500, 10), (510, 20), (700, 30), (701, 40)] {
             arrivals.note(start + Duration::from_millis(at), bytes);
         }
-        assert_eq!((arrivals.bytes, arrivals.longest_silence), (100, Duration::from_millis(190)));
+        assert_eq!((arrivals.bytes, arrivals.longest_stall), (100, Duration::from_millis(190)));
     }
 }

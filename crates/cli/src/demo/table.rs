@@ -22,7 +22,7 @@ pub struct DemoReport {
     /// The capacity of the links during the transfer, without the cut, headers included.
     pub possible: Rate,
     /// The longest time without a byte at the receiver.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
     /// The result of the cut; `None` if there was none.
     pub cut: Option<CutReport>,
     /// The time of the same file over the best link alone, uncut; `None` if that was not measured.
@@ -76,7 +76,7 @@ impl DemoReport {
             "seconds": self.time.as_secs_f64(),
             "goodput_bits_per_second": self.goodput().bits_per_second(),
             "possible_bits_per_second": self.possible.bits_per_second(),
-            "longest_silence_seconds": self.longest_silence.as_secs_f64(),
+            "longest_stall_seconds": self.longest_stall.as_secs_f64(),
             "cut": self.cut.map(|cut| serde_json::json!({
                 "link": cut.link + 1,
                 "cut_at_seconds": cut.at.as_secs_f64(),
@@ -143,7 +143,7 @@ impl DemoReport {
             ("time", units::duration(self.time)),
             ("goodput", goodput.to_string()),
             ("efficiency", format!("{share} of {} available", self.possible)),
-            ("longest stall at the receiver", units::duration(self.longest_silence)),
+            ("longest stall at the receiver", units::duration(self.longest_stall)),
         ];
         facts.extend(self.cut.map(|cut| ("outage", cut_in_words(&cut))));
         if let Some(single) = self.best_single {
@@ -207,7 +207,7 @@ mod tests {
             bytes: 64 << 20,
             time: Duration::from_millis(12_500),
             possible: Rate::from_bits_per_second(50_000_000),
-            longest_silence: Duration::from_millis(140),
+            longest_stall: Duration::from_millis(140),
             cut: Some(CutReport {
                 link: 0,
                 at: Duration::from_secs(3),

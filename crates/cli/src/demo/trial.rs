@@ -43,7 +43,7 @@ pub struct Outcome {
     /// From the first request until the receiver had verified the file.
     pub time: Duration,
     /// The longest time between two arrivals at the receiving application.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
     /// The result of the cut; `None` if there was none.
     pub cut: Option<CutReport>,
     /// The figures of each link.
@@ -79,7 +79,7 @@ impl Trial<'_> {
         let before = started.saturating_duration_since(stage.started());
         let outcome = Outcome {
             time,
-            longest_silence: stage.meter().arrivals().longest_silence,
+            longest_stall: stage.meter().arrivals().longest_stall,
             cut: conductor.cutter.as_ref().and_then(Cutter::report),
             links: stage.links().iter().map(link_report).collect(),
             series: stage.links().iter().map(|link| series(link, before)).collect(),
@@ -248,7 +248,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut outcome = Outcome {
             time: 10 * second,
-            longest_silence: second,
+            longest_stall: second,
             cut: None,
             links: Vec::new(),
             series: Vec::new(),

@@ -217,7 +217,7 @@ impl SiteLog for Client {
     fn left(&self, from: Tally, to: Tally) {
         let counts = |tally: Tally| {
             json!({
-                "passed": tally.passed, "no_room": tally.no_room, "malformed": tally.malformed,
+                "passed": tally.passed, "queue_full": tally.queue_full, "malformed": tally.malformed,
                 "source": tally.source, "destination": tally.destination,
             })
         };

@@ -152,8 +152,8 @@ impl Visitors {
                 None => "it was revoked".to_owned(),
             };
             let Guest { noun, name, .. } = &visit.guest;
-            tracing::info!(%noun, %name, %reason, "a client has to go");
-            visit.connection.revoke(&format!("the {noun} {name} is good no longer: {reason}"));
+            tracing::info!(%noun, %name, %reason, "client disconnected: rights revoked");
+            visit.connection.revoke(&format!("the {noun} {name} is no longer valid: {reason}"));
         }
     }
 

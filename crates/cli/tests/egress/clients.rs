@@ -16,7 +16,7 @@ use crate::common::program::{MANYWAY, Running, Server, assert_same_content, have
 
 /// Bytes of a download: 2 s over two links of 20 Mbit/s.
 const SIZE: usize = 10_000_000;
-/// The longest silence that a program may see.
+/// The longest stall that a program may see.
 const SILENCE: Duration = Duration::from_millis(150);
 const PROGRAMS: [(&str, &str); 5] =
     [("curl", "-V"), ("git", "--version"), ("ssh", "-V"), ("/usr/sbin/sshd", "-?"), ("nc", "-h")];
@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Runs a program that downloads, and makes a link a black hole once both carry data. Returns its output, and its
-    /// longest silence from the first byte on.
+    /// longest stall from the first byte on.
     fn download(&self, mut command: Command) -> (Vec<u8>, Duration) {
         let before = ["vb1", "vb2"].map(|link| self.lab.server.sent(link));
         let mut child =

@@ -51,7 +51,7 @@ fn a_removed_ticket_is_refused_at_once_and_its_connections_end() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("alice", &[]);
-    let running = place.start(&["bench", "-t", "60", &ticket]);
+    let running = place.start(&["bench", "-b", "10M", "-t", "60", &ticket]);
     server.running.wait_until("the client", || server.running.messages().contains("connected ticket alice,"));
     place.server_keys(&["remove", "alice"]).expect(0).says("alice may not connect any more");
     running.end().expect(3).says("revoked");

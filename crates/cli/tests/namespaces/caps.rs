@@ -59,7 +59,7 @@ fn links() -> Option<Lab> {
 const OVER: u64 = 570_000;
 
 #[test]
-fn what_is_over_a_cap_goes_another_way_and_the_count_is_that_of_the_kernel() {
+fn traffic_beyond_a_cap_uses_other_interfaces_and_matches_the_kernel_count() {
     let Some(lab) = links() else { return };
     let home = TempDir::new().unwrap();
     let server = lab.serve(&[]);
@@ -163,7 +163,7 @@ fn a_server_counts_too_and_leaves_an_interface_alone_whose_cap_is_reached() {
 }
 
 #[test]
-fn an_attempt_in_vain_counts_too() {
+fn bytes_of_a_failed_attempt_count_against_the_cap() {
     let Some(lab) = links() else { return };
     let home = TempDir::new().unwrap();
     let server = lab.serve(&[]);

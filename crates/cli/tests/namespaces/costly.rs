@@ -118,7 +118,7 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
     let summary = allowed.end().expect(0).summary();
     // Both directions are black holes, and either end may notice first.
     let why = told(&summary, "va1").1;
-    assert!(["no-answer", "peer-hears-nothing"].contains(&why.as_str()), "{summary}");
+    assert!(["no-answer", "peer-receives-nothing"].contains(&why.as_str()), "{summary}");
     assert_eq!(told(&summary, "va2"), (true, "alone".to_owned()), "{summary}");
 }
 

@@ -23,7 +23,7 @@ fn a_peer_that_does_not_answer_is_told_within_the_connect_timeout() {
 }
 
 #[test]
-fn nobody_at_the_port_is_told_within_the_connect_timeout() {
+fn a_closed_port_is_reported_within_the_connect_timeout() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
     let server = lab.serve(&[]);
     let ticket = server.ticket.clone();

@@ -168,7 +168,7 @@ fn bench_goes_both_ways_at_a_rate_and_leaves_its_beginning_out() {
         let sent = summary[direction]["sender"]["bytes"].as_u64().unwrap();
         assert!(sent + 250_000 >= sum, "{direction}: {sent}, {sum}");
     }
-    assert!(summary["cpu"]["there"]["seconds"].as_f64().unwrap() > 0.0, "{summary}");
+    assert!(summary["cpu"]["remote"]["seconds"].as_f64().unwrap() > 0.0, "{summary}");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn bench_has_rows_also_while_nothing_arrives() {
     lab.swallow_all(&[1, 2]);
     client.wait_until("an empty row", || client.printed().contains("no figures from the server"));
     lab.release();
-    let bench = client.end().expect(0).says("longest silence");
+    let bench = client.end().expect(0).says("longest stall");
     // The rows are contiguous.
     for row in ["1.00-1.50", "3.00-3.50", "5.50-6.00"] {
         assert!(bench.out.contains(row), "{row} in\n{}", bench.out);
@@ -232,8 +232,8 @@ fn bench_changes_the_congestion_control_of_both_ends_and_goes_to_another_port() 
     let documents =
         lab.run_client(&[&["bench", server.ticket.as_str()], &options[..]].concat()).expect(0).json();
     let summary = documents.last().unwrap();
-    assert_eq!(summary["congestion"]["here"], "new-reno");
-    assert_eq!(summary["congestion"]["there"], "new-reno");
+    assert_eq!(summary["congestion"]["local"], "new-reno");
+    assert_eq!(summary["congestion"]["remote"], "new-reno");
     assert_eq!(summary["bytes"], 1 << 20);
     assert!(summary["paths"][0]["remote"].as_str().unwrap().ends_with(":6000"), "{summary}");
     lab.run_client(&["bench", "-C", "magic", &server.ticket]).expect(2).says("magic");

@@ -69,7 +69,7 @@ where
             accepted = listener.accept(), if taking.is_none() => match accepted {
                 Ok((socket, peer)) => taking = Some(Box::pin(take(shared, client, number, socket, peer))),
                 Err(error) => {
-                    tracing::debug!(%error, "a connection to a listener was not taken");
+                    tracing::debug!(%error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
                 }
             },

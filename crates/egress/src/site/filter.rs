@@ -22,7 +22,7 @@ pub enum Verdict {
     /// It is passed on.
     Passed,
     /// There was no room for it.
-    NoRoom,
+    QueueFull,
     /// It is no IP packet.
     Malformed,
     /// It is larger than agreed, in bytes.
@@ -62,8 +62,8 @@ impl Filter {
 pub struct Tally {
     /// Passed on.
     pub passed: u64,
-    /// Dropped since there was no room.
-    pub no_room: u64,
+    /// Dropped because a queue was full.
+    pub queue_full: u64,
     /// Dropped, and no IP packet, or larger than agreed.
     pub malformed: u64,
     /// Dropped for their source.
@@ -77,7 +77,7 @@ impl Tally {
     pub fn count(&mut self, verdict: Verdict) {
         let counter = match verdict {
             Verdict::Passed => &mut self.passed,
-            Verdict::NoRoom => &mut self.no_room,
+            Verdict::QueueFull => &mut self.queue_full,
             Verdict::Malformed | Verdict::TooLarge(_) => &mut self.malformed,
             Verdict::Source(_) => &mut self.source,
             Verdict::Destination(_) => &mut self.destination,
@@ -93,7 +93,7 @@ impl fmt::Display for Tally {
             (self.source, "a source that is not its own"),
             (self.destination, "a destination that it may not reach"),
             (self.malformed, "their size or form"),
-            (self.no_room, "want of room"),
+            (self.queue_full, "a full queue"),
         ];
         for (number, why) in dropped.into_iter().filter(|(number, _)| *number > 0) {
             write!(f, ", {number} dropped for {why}")?;

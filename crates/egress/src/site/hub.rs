@@ -93,7 +93,7 @@ impl Hub {
         match table.find(header.destination) {
             None => Verdict::Destination(header.destination),
             Some(entry) if entry.queue.try_send(Bytes::copy_from_slice(packet)).is_ok() => Verdict::Passed,
-            Some(_) => Verdict::NoRoom,
+            Some(_) => Verdict::QueueFull,
         }
     }
 
@@ -160,7 +160,7 @@ impl Hub {
                 // The table has the other end until the client is removed from it.
                 Some(packet) = outgoing.recv() => {
                     let is_sent = sender.send(&packet)?;
-                    to.count(if is_sent { Verdict::Passed } else { Verdict::NoRoom });
+                    to.count(if is_sent { Verdict::Passed } else { Verdict::QueueFull });
                     volume.sent += if is_sent { packet.len() as u64 } else { 0 };
                 }
                 () = entry.replaced.notified() => {
@@ -173,7 +173,7 @@ impl Hub {
 
     fn take(&self, filter: &Filter, packet: &[u8]) -> Verdict {
         let verdict = filter.check(packet);
-        if verdict == Verdict::Passed && !self.shared.port.put(packet) { Verdict::NoRoom } else { verdict }
+        if verdict == Verdict::Passed && !self.shared.port.put(packet) { Verdict::QueueFull } else { verdict }
     }
 
     /// The settings that a client gets, with the networks behind the server and behind other clients.

@@ -113,7 +113,7 @@ mod tests {
 
     // egress 11.3
     #[test]
-    fn a_client_gets_what_it_had_if_it_is_free_and_nobody_else_s() {
+    fn a_returning_client_gets_its_old_address_if_free() {
         let mut pool = pool("10.99.0.0/24");
         assert_eq!(take(&mut pool, Some("10.99.0.77")).as_deref(), Some("10.99.0.77/24"));
         assert_eq!(take(&mut pool, Some("10.99.0.77")).as_deref(), Some("10.99.0.78/24"));

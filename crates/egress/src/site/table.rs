@@ -1,4 +1,4 @@
-//! Who is at the server's network, and which packets go to whom.
+//! Clients of the network of sites, and routing among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

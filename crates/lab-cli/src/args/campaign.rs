@@ -13,7 +13,7 @@ pub struct CampaignArgs {
     /// Scenarios or groups by name (`list` shows them), `all`, files that end in .toml, or one experiment
     #[arg(value_name = "NAME|GROUP|FILE.toml")]
     pub names: Vec<String>,
-    /// How often everything is run, interleaved
+    /// Repetitions, interleaved
     #[arg(short = 'n', long, visible_alias = "seeds", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// Make every scenario this long; events move with it
@@ -25,8 +25,7 @@ pub struct CampaignArgs {
     /// The seed of the first repetition; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run each contender once, and not longer than 3 s, of an experiment some points in a tenth of the time; -n and -t
-    /// win
+    /// Run each contender once, for 3 s at most, of an experiment some points in a tenth of the time; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then shorter runs, and it says so
@@ -54,7 +53,7 @@ pub struct SettingsArgs {
     /// How to distribute data across paths; `manyway help options` explains each
     #[arg(long, value_name = "NAME[=SETTINGS]")]
     pub scheduler: Option<String>,
-    /// How each path avoids congestion
+    /// Congestion control of each path
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Which local/remote address pairs to use: local-disjoint, disjoint or full-mesh

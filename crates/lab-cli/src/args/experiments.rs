@@ -24,7 +24,7 @@ pub struct SeriesArgs {
     /// Which experiments [default: all; `list` shows them]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// How often each is run [default: 3, on sockets alone 5, with --quick 1]
+    /// Repetitions of each [default: 3, on sockets alone 5, with --quick 1]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// Make every run this long; events move with it

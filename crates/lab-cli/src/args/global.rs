@@ -13,7 +13,7 @@ pub struct GlobalArgs {
     /// Print no progress and only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Log more; twice decisions, three times packets
+    /// Log more: -v events, -vv decisions, -vvv packets
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }

@@ -69,7 +69,7 @@ pub struct ShareArgs {
         compared with [default: manyway:congestion=fair three times, and tcp-cubic]"
     )]
     pub contenders: Vec<NameList>,
-    /// How often [default: 3]
+    /// Repetitions [default: 3]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// Make the scenario this long [default: as it says]
@@ -78,7 +78,7 @@ pub struct ShareArgs {
     /// The seed of the first run; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Once, and not longer than 10 s; -n and -t win
+    /// Once, for 10 s at most; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer runs, then shorter ones, and it says so
@@ -98,13 +98,13 @@ pub struct ValidateArgs {
     /// What is measured [default: everything]
     #[arg(value_name = "PROPERTY", value_parser = PROPERTIES, hide_possible_values = true)]
     pub properties: Vec<String>,
-    /// How often each is measured, interleaved; the median is judged [default: 3]
+    /// Repetitions, interleaved; the median is judged [default: 3]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// The seed of the first repetition; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Measure each once, for half the time; -n wins
+    /// Measure each once, for half the time; -n overrides
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then half the time, and it says so
@@ -119,13 +119,13 @@ pub(crate) const PROPERTIES: [&str; 10] =
 /// Arguments of `cpu`.
 #[derive(Debug, Clone, Args)]
 pub struct CpuArgs {
-    /// How often each is measured, interleaved [default: 5]
+    /// Repetitions, interleaved [default: 5]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// How long each measurement lasts [default: 3s]
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
     pub duration: Option<Duration>,
-    /// Measure each once, for 1 s; -n and -t win
+    /// Measure each once, for 1 s; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then shorter measurements, and it says so

@@ -137,7 +137,7 @@ fn run_all<'a>(
             printed?;
             let findings = Findings::new(experiment, extent, &results);
             let holds = chapter.add(world, &findings).map_err(of_lab)?;
-            let document = || json!({ "world": world.name(), "experiment": words::document(&findings) });
+            let document = || json!({ "mode": world.name(), "experiment": words::document(&findings) });
             tell(global, document, || format!("{}:\n{}", world.name(), words::text(&findings)))?;
             match &results.end {
                 End::Interrupted => {

@@ -67,7 +67,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: lives,
         },
         Claim {
-            what: "longest silence of MMSP/1 while a path is left",
+            what: "longest stall of MMSP/1 while a path is left",
             quantity: one(Measure::Silence),
             bound: Bound::AtMost(4.0),
             unit: Unit::Seconds,
@@ -81,7 +81,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: |row| row.phase.is_some_and(|phase| phase.from > 0.0 && phase.from < 0.2),
         },
         Claim {
-            what: "longest silence of MMSP/2",
+            what: "longest stall of MMSP/2",
             quantity: two(Measure::Silence),
             bound: Bound::AtMost(1.0),
             unit: Unit::Seconds,

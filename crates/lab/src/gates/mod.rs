@@ -243,7 +243,7 @@ impl Bench<'_> {
             };
             if let Some(reached) = self.spread(worst) {
                 self.at_most(
-                    "longest silence when a route dies or returns",
+                    "longest stall when a route dies or returns",
                     Unit::Seconds,
                     reached,
                     limit.as_secs_f64(),
@@ -288,7 +288,7 @@ impl Bench<'_> {
         let all: Vec<usize> = (0..self.case.scenario.routes.len()).collect();
         let limit = silence_limit(&self.case.scenario, &all).as_secs_f64();
         if let Some(reached) = self.spread(|measures| Some(measures.silence.as_secs_f64())) {
-            self.at_most("longest silence while addresses change", Unit::Seconds, reached, limit);
+            self.at_most("longest stall while addresses change", Unit::Seconds, reached, limit);
         }
     }
 

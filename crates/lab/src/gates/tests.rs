@@ -36,7 +36,7 @@ fn a_result_as_good_as_all_others_passes() {
 }
 
 #[test]
-fn whoever_is_below_the_best_link_fails_by_so_much() {
+fn a_contender_below_the_best_link_fails_with_its_shortfall() {
     let results = results(&["manyway", "manyway-best"], &[24.0, 48.0]);
     let verdicts = judge(&results);
     assert!(!verdicts.have_passed());

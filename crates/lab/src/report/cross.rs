@@ -55,7 +55,7 @@ pub(super) fn of_run(scenario: &Scenario, measures: &Measures) -> Value {
             "bits_per_second": figures.goodput.bits_per_second(),
             "slowest": figures.slowest.bits_per_second(),
             "fastest": figures.fastest.bits_per_second(),
-            "meanwhile": figures.beside.bits_per_second(),
+            "contender_bits_per_second": figures.beside.bits_per_second(),
         })
     };
     entries.map(entry).collect()
@@ -72,7 +72,7 @@ pub(super) fn summary(results: &Results, row: &Row) -> Value {
         json!({
             "traffic": words,
             "megabits": spread(results, row, entry, |one| megabits(one.goodput)),
-            "meanwhile": spread(results, row, entry, |one| megabits(one.beside)),
+            "contender_megabits": spread(results, row, entry, |one| megabits(one.beside)),
         })
     };
     entries.map(entry).collect()

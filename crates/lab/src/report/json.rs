@@ -34,7 +34,7 @@ pub fn document(results: &Results, origin: &Origin) -> Value {
         }).collect::<Vec<_>>(),
         "notes": table::remarks(results),
         "end": results.end.name(),
-        "took": seconds(results.took),
+        "elapsed": seconds(results.took),
         "runs": runs.collect::<Vec<_>>(),
     })
 }
@@ -46,14 +46,14 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     let mut set = |key: &str, value: Value| line.insert(key.to_owned(), value);
     let measures = &run.measures;
     set("scenario", case.scenario.name.clone().into());
-    set("turned", (case.way == Way::Turned).into());
+    set("reversed", (case.way == Way::Turned).into());
     set("contender", case.contenders.get(run.contender).map(ToString::to_string).into());
     set("repetition", (run.repetition + 1).into());
     set("seed", run.seed.into());
     set("counts", (run.standing == Standing::Counts).into());
     set("bits_per_second", measures.goodput.bits_per_second().into());
     set("bytes", measures.bytes.get().into());
-    set("silence", seconds(measures.silence));
+    set("longest_stall", seconds(measures.silence));
     set("recoveries", measures.recoveries.iter().map(|one| recovery(&case.scenario, one)).collect());
     set("delivery", delivery(measures));
     set("cpu", cpu(measures));
@@ -64,7 +64,7 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     set("failure", run.failure.clone().into());
     set("remarks", run.remarks.clone().into());
     set("disturbance", serde_json::to_value(run.disturbance).unwrap_or_default());
-    set("took", seconds(run.took));
+    set("elapsed", seconds(run.took));
     line.into()
 }
 
@@ -72,7 +72,7 @@ fn case(case: &Case) -> Value {
     let scenario = &case.scenario;
     json!({
         "scenario": scenario.name,
-        "turned": case.way == Way::Turned,
+        "reversed": case.way == Way::Turned,
         "title": scenario.title,
         "group": scenario.group,
         "source": scenario.source,
@@ -103,14 +103,14 @@ fn summary(results: &Results) -> Vec<Value> {
         let counted = || results.of(row.case, row.contender);
         Some(json!({
             "scenario": case.scenario.name,
-            "turned": case.way == Way::Turned,
+            "reversed": case.way == Way::Turned,
             "contender": row.name,
             "megabits": goodput,
             "of_possible": of_possible(results, row.case, goodput),
-            "silence": spread(&|measures| Some(measures.silence.as_secs_f64())),
-            "used_again": spread(&Measures::used_again),
+            "longest_stall": spread(&|measures| Some(measures.silence.as_secs_f64())),
+            "time_to_reuse": spread(&Measures::used_again),
             "recovery": spread(&Measures::recovery),
-            "held": spread(&|measures| measures.delivery.map(|delivery| count(delivery.most_held.get()))),
+            "reordered_bytes": spread(&|measures| measures.delivery.map(|delivery| count(delivery.most_held.get()))),
             "delay_median": spread(&|measures| measures.delivery.map(|delivery| delivery.median.as_secs_f64())),
             "delay_p95": spread(&|measures| measures.delivery.map(|delivery| delivery.p95.as_secs_f64())),
             "cpu_per_gigabyte": spread(&Measures::cpu_per_gigabyte),
@@ -118,8 +118,8 @@ fn summary(results: &Results) -> Vec<Value> {
             "message_p99": spread(&|measures| latency(measures.messages, |figures| figures.p99)),
             "message_p999": spread(&|measures| latency(measures.messages, |figures| figures.p999)),
             "cross": cross::summary(results, row),
-            "failed": counted().filter(|run| run.failure.is_some()).count(),
-            "disturbed": counted().filter(|run| run.is_disturbed()).count(),
+            "failed_runs": counted().filter(|run| run.failure.is_some()).count(),
+            "disturbed_runs": counted().filter(|run| run.is_disturbed()).count(),
         }))
     };
     rows(results).iter().filter_map(line).collect()
@@ -132,10 +132,10 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
         "fault": recovery.fault.name(),
         "routes": names.map(|route| &route.name).collect::<Vec<_>>(),
         "working": recovery.working,
-        "filled": recovery.is_filled,
-        "watched": seconds(recovery.watched),
-        "stayed": seconds(recovery.stayed),
-        "silence": seconds(recovery.silence),
+        "saturated": recovery.is_filled,
+        "observed": seconds(recovery.watched),
+        "unchanged": seconds(recovery.stayed),
+        "longest_stall": seconds(recovery.silence),
         "used": recovery.used.map(seconds),
         "restored": recovery.restored.map(seconds),
         "full": recovery.full.map(seconds),
@@ -145,7 +145,7 @@ fn recovery(scenario: &Scenario, recovery: &Recovery) -> Value {
 fn delivery(measures: &Measures) -> Value {
     measures.delivery.map_or(Value::Null, |delivery| {
         json!({
-            "held": delivery.most_held.get(),
+            "reordered_bytes": delivery.most_held.get(),
             "median": seconds(delivery.median),
             "p95": seconds(delivery.p95),
         })

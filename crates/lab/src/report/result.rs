@@ -72,7 +72,7 @@ const COLUMNS: [(&str, &str); 6] = [
         "Mbit/s",
         "Mbit/s is what the receiving application got from the first to the last byte, the median of all repetitions.",
     ),
-    ("silence", "Silence is the longest time without a byte."),
+    ("stall", "Stall is the longest time without a byte."),
     ("used again", "Used again is how long a route that returned took until it carried a tenth of its rate."),
     (
         "recovery",

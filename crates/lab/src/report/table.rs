@@ -80,7 +80,7 @@ const COLUMNS: [(&str, Align); 13] = [
     ("Mbit/s", Align::Right),
     ("least–most", Align::Right),
     ("of possible", Align::Right),
-    ("silence", Align::Right),
+    ("stall", Align::Right),
     ("used again", Align::Right),
     ("recovery", Align::Right),
     ("CPU s/GB", Align::Right),

@@ -72,12 +72,6 @@ fn mmsp_table41() {
 }
 
 #[test]
-fn mmsp_table42() {
-    // The packets of a fast link take long to compute.
-    hold("mmsp-table42", Some(Duration::from_secs(4)), &["mmsp-table42-1-0", "mmsp-table42-1-1"]);
-}
-
-#[test]
 fn mmsp_figures() {
     // In virtual time a damaged packet is the same with any checksum.
     hold("mmsp-fig41", None, &["mmsp-fig41-2-80"]);

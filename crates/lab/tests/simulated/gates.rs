@@ -30,13 +30,13 @@ fn all_routes_together_are_never_below_the_best_one_alone() {
 fn no_failure_is_noticeable() {
     let library = Library::builtin().unwrap();
     // The black hole is reviewed separately.
-    let names = ["black-hole", "dead-deep", "flaps", "return-dead", "readdressed"];
-    let names = &names[few_or_many(1, 0)..];
+    let names = ["return-dead", "readdressed", "dead-deep", "flaps", "black-hole"];
+    let names = &names[..few_or_many(2, 5)];
     let scenarios: Vec<_> =
         names.iter().map(|name| (library.find(name).unwrap().remove(0), Way::AsWritten)).collect();
     let judged = judged(&scenarios, Gate::Failover, 1, |_| true);
     // The silence; how soon the others are full, how soon all are again, and when the returned route is used and full.
-    assert_eq!(judged, few_or_many(15, 20));
+    assert_eq!(judged, few_or_many(6, 20));
 }
 
 /// A hundred small messages a second beside bulk traffic that fills queues of 100 ms, and messages with a deadline.
@@ -57,10 +57,13 @@ fn messages_take_hardly_longer_than_without_other_traffic() {
 }
 
 /// MMSP/1 with the scheduler and the congestion control of MMSP/2, both ways, in every scenario without losses, events and
-/// traffic of others; by day in one of them. Which pairs of addresses become paths is a matter of MMSP/2 where a host can
+/// traffic of others. Which pairs of addresses become paths is a matter of MMSP/2 where a host can
 /// choose.
 #[test]
 fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
+    if !is_nightly() {
+        return;
+    }
     let library = Library::builtin().unwrap();
     let is_plain = |scenario: &&Scenario| {
         let has_bulk = scenario.traffic.iter().any(|traffic| matches!(traffic, Traffic::Bulk { .. }));
@@ -70,11 +73,8 @@ fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
     };
     let plain: Vec<&Scenario> = library.all().iter().filter(is_plain).collect();
     assert!(plain.len() > 10, "{}", plain.len());
-    let is_chosen = |scenario: &&Scenario| is_nightly() || scenario.name == "two-50";
-    let chosen: Vec<&Scenario> = plain.into_iter().filter(is_chosen).collect();
-    assert!(!chosen.is_empty());
-    for scenario in chosen {
-        let scenario = scenario.clone().with_duration(few_or_many(3, 20) * SECOND);
+    for scenario in plain {
+        let scenario = scenario.clone().with_duration(20 * SECOND);
         for scenario in [scenario.clone(), scenario.turned()] {
             let goodput = |name: &str| {
                 let contender = name.parse().unwrap();

@@ -78,7 +78,7 @@ pub(super) struct Connections {
     commands: mpsc::WeakUnboundedSender<Command>,
     /// `None` once the endpoint accepts no more clients.
     incoming: Option<mpsc::Sender<Arc<Link>>>,
-    /// Of a server: it is told of refused clients.
+    /// Server only: notified of refused clients.
     pub(super) authoriser: Option<Arc<dyn Authoriser>>,
 }
 

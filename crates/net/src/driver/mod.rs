@@ -15,6 +15,9 @@ mod dialling;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod field_tests;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod full_in_namespace;
 mod group;
 mod handshakes;
 mod links;
@@ -66,7 +69,7 @@ use moderation::Moderation;
 use rescue::Rescue;
 use serving::Serving;
 pub(crate) use serving::is_missing;
-use sockets::{Refusal, Socket, Sockets};
+use sockets::{Flushed, Refusal, Sent, Socket, Sockets};
 use standstill::Standstill;
 use start::{Listening, Start, fill_with_random};
 use usage::Usage;
@@ -384,23 +387,21 @@ impl Driver {
         let (_, sockets) = self.sockets.split();
         sockets.filter(|socket| socket.traffic.is_crowded()).for_each(|socket| socket.traffic.keep(&used));
     }
+
     /// Returns true if more could be sent at once. Each batch has its own timestamp: a round trip begins when its
     /// packet leaves.
     fn transmit(&mut self, context: &mut Context<'_>) -> bool {
         let now = self.clock.now();
         if self.sockets.has_pending() {
-            for refusal in self.sockets.flush(context) {
-                self.send_refused(now, &refusal);
-            }
+            let Flushed { refused, writable } = self.sockets.flush(context);
+            refused.iter().for_each(|refusal| self.send_refused(now, refusal));
+            writable.into_iter().for_each(|tuple| self.endpoint.on_writable(tuple));
         }
         let Self { tcp, endpoint, .. } = self;
         tcp.streams.flush(now, context, endpoint);
         tcp.streams.report(now, endpoint);
         for _ in 0..BATCHES {
             let now = self.clock.now();
-            if self.sockets.has_pending() && self.sockets.held_until(now).is_some() {
-                return false;
-            }
             let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
             self.moderation.on_moved(transmit.length);
             if !transmit.tuple.is_datagram() {
@@ -408,8 +409,10 @@ impl Driver {
                 tcp.streams.send(now, context, endpoint, (&transmit, buffer));
                 continue;
             }
-            if let Some(refusal) = self.sockets.send(now, context, &transmit, &self.buffer) {
-                self.send_refused(now, &refusal);
+            match self.sockets.send(context, &transmit, &self.buffer) {
+                Sent::Done => {}
+                Sent::Waits => self.endpoint.on_blocked(now, transmit.tuple),
+                Sent::Refused(refusal) => self.send_refused(now, &refusal),
             }
         }
         true
@@ -498,9 +501,7 @@ impl Driver {
     }
 
     fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {
-        let held = self.sockets.held_until(now);
-        let own = self.endpoint.poll_timeout().into_iter().chain(self.tcp.deadline());
-        let mut deadline = own.chain(held).min();
+        let mut deadline = self.endpoint.poll_timeout().into_iter().chain(self.tcp.deadline()).min();
         match deadline {
             Some(at) if at <= now => {
                 // The deadline is due again right after it was served: only a bug repeats that for ever.

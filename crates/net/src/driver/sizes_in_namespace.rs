@@ -9,22 +9,26 @@ use crate::test_namespace::{in_namespace, ip, wait_for_carrier};
 use crate::{Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, ServerOptions, Ticket};
 
 /// What a transfer between two hosts needs.
-struct Ends {
+pub(super) struct Ends {
     client: Endpoint,
     server: Endpoint,
-    connection: Connection,
+    pub(super) connection: Connection,
     accepted: Connection,
 }
 
 impl Ends {
     async fn connect(server: &There, address: &str) -> Self {
+        Self::connect_with(EndpointOptions::default(), server, address).await
+    }
+
+    pub(super) async fn connect_with(client: EndpointOptions, server: &There, address: &str) -> Self {
         let identity = Identity::from_seed(&[1; 32]);
         let options = EndpointOptions {
             server: Some(ServerOptions::new(identity.clone(), &[2; 16])),
             ..EndpointOptions::default()
         };
         let server = server.run(move || Endpoint::bind(options)).unwrap();
-        let client = Endpoint::bind(EndpointOptions::default()).unwrap();
+        let client = Endpoint::bind(client).unwrap();
         let hosts: Vec<HostPort> = vec![address.parse().unwrap()];
         let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
         let connect = async { client.connect(&ticket).await.unwrap() };
@@ -34,7 +38,7 @@ impl Ends {
     }
 
     /// Sends this many megabytes from the client to the server and waits until all have arrived.
-    async fn transfer(&self, megabytes: usize) {
+    pub(super) async fn transfer(&self, megabytes: usize) {
         let (mut send, _receive) = self.connection.open().await.unwrap();
         let writer = async {
             for _ in 0..megabytes {
@@ -56,7 +60,7 @@ impl Ends {
         assert_eq!(read, megabytes * 1_000_000);
     }
 
-    async fn close(self) {
+    pub(super) async fn close(self) {
         self.connection.close(0, "").await;
         self.client.close(0, "").await;
         self.server.close(0, "").await;
@@ -77,7 +81,7 @@ async fn until_size(connection: &Connection, wanted: std::ops::RangeInclusive<u1
     }
 }
 
-fn run(test: impl Future<Output = ()>) {
+pub(super) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.unwrap().block_on(test);
 }

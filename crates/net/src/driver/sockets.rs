@@ -1,8 +1,7 @@
 //! The sockets of a driver: the listening ones, and one for each local address of clients.
 //!
-//! A full socket keeps what could not be sent and asks to be woken. While it is the only one in use, no packets are
-//! built for a moment, which slows the sender without loss. Beside other sockets it must not block them: it keeps
-//! queueing up to [`MOST_PENDING`] bytes and drops what is beyond, as any full queue on the way would.
+//! A full socket keeps the batch that it did not take and asks to be woken. The protocol machine builds nothing more for
+//! that address pair until then (spec 6.80), so a slow interface delays neither other paths nor other connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,9 +14,7 @@ use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
 use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket, Unreachable};
 
-/// A socket with this many pending bytes counts as full.
-const FULL: usize = 256 * 1024;
-/// Most bytes that are pending at a full socket.
+/// Most bytes that are pending at a full socket, of all its address pairs; more are dropped.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
 /// A rate-limiting firewall drops a datagram now and then (EPERM); this many in a row are a rule against the path.
 const DENIALS: u32 = 3;
@@ -25,8 +22,6 @@ const DENIALS: u32 = 3;
 const MOST_DENIED: usize = 256;
 /// Least interval between two reads of the error queue of a socket.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
-/// A socket that sent nothing for this long is not in use.
-const IN_USE: Duration = Duration::from_secs(1);
 
 /// A socket and its pending datagrams.
 #[derive(Debug)]
@@ -34,7 +29,8 @@ pub(super) struct Socket {
     pub(super) udp: UdpSocket,
     pending: VecDeque<(Transmit, Vec<u8>)>,
     pending_bytes: usize,
-    used_at: Option<Instant>,
+    /// The address pairs of the pending datagrams.
+    blocked: Vec<FourTuple>,
     pub(super) listens: bool,
     /// Successive receive errors.
     pub(super) errors: u32,
@@ -42,9 +38,6 @@ pub(super) struct Socket {
     asked_at: Option<Instant>,
     pub(super) traffic: Traffic,
 }
-
-/// Longest time for which full sockets hold everything back: another one may be idle only because it waits for them.
-const HOLD: Duration = Duration::from_millis(20);
 
 /// A send error to be reported to the connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,12 +50,20 @@ pub(super) enum Refusal {
 
 /// The outcome of sending a batch.
 #[derive(Debug, PartialEq, Eq)]
-enum Sent {
+pub(super) enum Sent {
     Done,
     /// The rest is pending, and the task is woken when the socket is writable.
     Waits,
     /// The system refuses the batch.
     Refused(Refusal),
+}
+
+/// What came of the pending datagrams.
+#[derive(Debug, Default)]
+pub(super) struct Flushed {
+    pub(super) refused: Vec<Refusal>,
+    /// Address pairs with nothing pending any more.
+    pub(super) writable: Vec<FourTuple>,
 }
 
 #[derive(Debug, Default)]
@@ -82,8 +83,6 @@ pub(super) struct Sockets {
     granted: Vec<(LocalAddress, Capabilities)>,
     failure: Option<BindError>,
     denials: Denials,
-    /// Since when every socket in use is full.
-    full_since: Option<Instant>,
 }
 
 /// Counts successive EPERM errors for each address pair.
@@ -195,7 +194,7 @@ impl Sockets {
             udp,
             pending,
             pending_bytes: 0,
-            used_at: None,
+            blocked: Vec::new(),
             listens,
             errors: 0,
             asked_at: None,
@@ -263,10 +262,9 @@ impl Sockets {
         });
     }
 
-    /// Sends the pending datagrams of full sockets, unless the quota of the interface is used up. Returns the send
-    /// errors.
-    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Vec<Refusal> {
-        let mut refused = Vec::new();
+    /// Sends the pending datagrams of full sockets, unless the quota of the interface is used up.
+    pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Flushed {
+        let mut flushed = Flushed::default();
         let Self { sockets, denials, spent, .. } = self;
         for socket in sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
@@ -277,54 +275,39 @@ impl Sockets {
                 match socket.send(context, &transmit, &bytes, denials) {
                     Sent::Done => {}
                     Sent::Waits => break,
-                    Sent::Refused(refusal) => refused.push(refusal),
+                    Sent::Refused(refusal) => flushed.refused.push(refusal),
                 }
             }
+            if socket.pending.is_empty() {
+                flushed.writable.append(&mut socket.blocked);
+            }
         }
-        refused
+        flushed
     }
 
-    /// Sends a batch; keeps it if the socket is full. Returns a send error.
-    pub(super) fn send(
-        &mut self,
-        now: Instant,
-        context: &mut Context<'_>,
-        transmit: &Transmit,
-        bytes: &[u8],
-    ) -> Option<Refusal> {
+    /// Sends a batch; keeps it if the socket is full.
+    pub(super) fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Sent {
         let local = transmit.tuple.local;
         let Self { sockets, denials, spent, .. } = self;
         let exact = sockets.iter().position(|socket| socket.udp.local() == local);
         let index = exact.or_else(|| sockets.iter().position(|socket| socket.serves(&local)));
         let Some(socket) = index.and_then(|index| sockets.get_mut(index)) else {
             // The socket was closed with its address; the path follows when the connection learns of it.
-            return Some(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
+            return Sent::Refused(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
         if socket.traffic.is_over(&transmit.tuple, spent) {
-            return None;
+            return Sent::Done;
         }
-        socket.used_at = Some(now);
-        if !socket.pending.is_empty() {
+        let sent = if socket.pending.is_empty() {
+            socket.send(context, transmit, bytes, denials)
+        } else {
             socket.queue(transmit, bytes);
-            return None;
+            Sent::Waits
+        };
+        if sent == Sent::Waits && !socket.blocked.contains(&transmit.tuple) {
+            socket.blocked.push(transmit.tuple);
         }
-        match socket.send(context, transmit, bytes, denials) {
-            Sent::Refused(refusal) => Some(refusal),
-            Sent::Done | Sent::Waits => None,
-        }
-    }
-
-    /// Until when no packets should be built: every socket in use is full.
-    pub(super) fn held_until(&mut self, now: Instant) -> Option<Instant> {
-        let is_full = |socket: &Socket| socket.pending_bytes >= FULL;
-        let in_use = |socket: &&Socket| socket.used_at.is_some_and(|at| now - at < IN_USE);
-        let full = self.sockets.iter().any(is_full) && self.sockets.iter().filter(in_use).all(is_full);
-        if !full {
-            self.full_since = None;
-            return None;
-        }
-        let until = *self.full_since.get_or_insert(now) + HOLD;
-        (until > now).then_some(until)
+        sent
     }
 
     /// Whether a full socket has pending datagrams.
@@ -437,7 +420,7 @@ mod tests {
             let transmit = Transmit { tuple, length: 3, segment: 3, ecn: Ecn::default() };
             socket.queue(&transmit, b"abc");
             sockets.set_spent(spent);
-            assert!(sockets.flush(&mut Context::from_waker(Waker::noop())).is_empty());
+            assert!(sockets.flush(&mut Context::from_waker(Waker::noop())).refused.is_empty());
             assert!(!sockets.has_pending() && sockets.sockets[0].pending_bytes == 0);
             assert_eq!(to.recv(&mut [0; 9]).is_ok(), arrives);
         }

@@ -99,7 +99,7 @@ async fn until_working(connection: &Connection, wanted: &[(&str, &str)]) {
 }
 
 /// Sends while `during` runs; returns the longest time in which nothing arrived.
-async fn longest_silence(from: &Connection, to: &Connection, during: impl Future<Output = ()>) -> Duration {
+async fn longest_stall(from: &Connection, to: &Connection, during: impl Future<Output = ()>) -> Duration {
     let (mut send, _) = from.open().await.unwrap();
     let writer = tokio::spawn(async move {
         while send.write_chunk(vec![0x5a; 20_000].into()).await.is_ok() {
@@ -150,14 +150,14 @@ fn a_transfer_goes_on_over_tcp_when_udp_is_blocked_in_the_middle() {
         let ends = Ends::new(1, CarrierChoice::Auto);
         let (connected, accepted) = ends.connect().await;
         until_working(&connected, &[("mwhere1", "udp")]).await;
-        let silence = longest_silence(&connected, &accepted, async {
+        let silence = longest_stall(&connected, &accepted, async {
             block_udp("mwhere1");
             ends.there.run(|| block_udp("mwthere1"));
             until_working(&connected, &[("mwhere1", "tcp")]).await;
             tokio::time::sleep(Duration::from_millis(300)).await;
         })
         .await;
-        println!("longest silence {silence:?}");
+        println!("longest stall {silence:?}");
         // A loaded host may take some time on top of the half second that it takes here.
         assert!(silence < Duration::from_secs(5), "{silence:?}");
     });
@@ -170,7 +170,7 @@ fn a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again() {
         let (connected, accepted) = ends.connect().await;
         until_working(&connected, &[("mwhere1", "tcp")]).await;
         let before = connected.info().await.unwrap().paths[0].statistics.tuple;
-        let silence = longest_silence(&connected, &accepted, async {
+        let silence = longest_stall(&connected, &accepted, async {
             // This connection is cut for ever, others are not.
             let port = before.local.address.port();
             nft(&format!(
@@ -189,7 +189,7 @@ fn a_tcp_connection_in_a_black_hole_is_replaced_when_packets_pass_again() {
             tokio::time::sleep(Duration::from_millis(300)).await;
         })
         .await;
-        println!("longest silence {silence:?}");
+        println!("longest stall {silence:?}");
     });
 }
 

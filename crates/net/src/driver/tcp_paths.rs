@@ -1,4 +1,4 @@
-//! Paths over TCP: carries out what the lines of clients want, and tells them what became of it.
+//! Paths over TCP: opens and closes TCP connections for clients and reports the results.
 
 use std::collections::BTreeSet;
 use std::task::{Context, Poll};
@@ -68,7 +68,7 @@ impl Driver {
             Err(error) => {
                 tracing::debug!(%local, %remote, %error, "no TCP connection");
                 if let Some(attempt) = self.connections.attempts.get(client) {
-                    // What was tried first says most.
+                    // Keep the first error: it concerns the preferred address.
                     attempt.refusal.get_or_insert((remote, error));
                 }
             }

@@ -192,7 +192,7 @@ async fn the_reason_parked_has_both_rates_of_the_guard() {
     paths[1].reason = PathReason::DoesNotPay { with: mbit(21), without: mbit(38) };
     assert_eq!(
         why(&paths, FIRST)[1],
-        "unused parked: parked: does not pay: 38.0 Mbit/s arrive without it, 21.0 Mbit/s with it"
+        "unused parked: parked: slows the connection (38.0 Mbit/s without it, 21.0 Mbit/s with it)"
     );
 }
 
@@ -206,6 +206,9 @@ async fn a_dead_path_has_the_reason_of_its_death() {
     };
     assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids to send");
     assert_eq!(of(PathReason::SendRefused), "unused no-route: no route (address removed?)");
-    assert_eq!(of(PathReason::PeerHeardNothing), "unused peer-hears-nothing: the peer hears nothing on it");
+    assert_eq!(
+        of(PathReason::PeerHeardNothing),
+        "unused peer-receives-nothing: the peer receives nothing on it"
+    );
     assert_eq!(of(PathReason::ProbeTimeout { count: 2 }), "unused no-answer: no answer on UDP for 10 ms");
 }

@@ -116,7 +116,7 @@ pub enum Unused {
         reason: PathReason,
     },
     /// The peer receives nothing on it.
-    PeerHearsNothing,
+    PeerReceivesNothing,
     /// The system has no route.
     NoRoute,
     /// A firewall of this host blocks it.
@@ -179,7 +179,7 @@ impl Unused {
             Self::Excluded(_) => "excluded",
             Self::NoAnswer { .. } => "no-answer",
             Self::Suspect { .. } => "suspect",
-            Self::PeerHearsNothing => "peer-hears-nothing",
+            Self::PeerReceivesNothing => "peer-receives-nothing",
             Self::NoRoute => "no-route",
             Self::Denied => "denied",
             Self::AddressGone => "address-gone",
@@ -211,7 +211,7 @@ impl fmt::Display for Unused {
                 write!(f, "{reason}; being probed")
             }
             Self::Suspect { silent, .. } => write!(f, "silent for {}, being probed", Span(*silent)),
-            Self::PeerHearsNothing => write!(f, "the peer hears nothing on it"),
+            Self::PeerReceivesNothing => write!(f, "the peer receives nothing on it"),
             Self::NoRoute => write!(f, "no route (address removed?)"),
             Self::Denied => write!(f, "a firewall of this host forbids to send"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),

@@ -45,7 +45,7 @@ pub(super) async fn look_up(name: &str, mark: u32, policy: &InterfacePolicy) -> 
     while let Some(finished) = searches.join_next().await {
         match finished {
             Ok(Ok(found)) if !found.is_empty() => return Ok(found),
-            Ok(Err(error)) => tracing::debug!(%error, "a name server was not asked"),
+            Ok(Err(error)) => tracing::debug!(%error, "query to name server failed"),
             Ok(Ok(_)) | Err(_) => {}
         }
     }

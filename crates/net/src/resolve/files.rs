@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use crate::zone::interface_index;
 
-/// Where programs write which name servers a network has. Those of `resolv.conf` itself may be a daemon of this host,
-/// which writes into the others whom it asks.
+/// Files that list the name servers of a network. `resolv.conf` may name a daemon of this host, which lists its upstream
+/// servers in the other files.
 const RESOLV_CONFS: [&str; 3] =
     ["/run/systemd/resolve/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf"];
 /// Most name servers that are asked.

@@ -1,6 +1,6 @@
 //! TLS around a TCP connection, for networks that let nothing else through.
 //!
-//! The server's certificate is signed by nobody, and the client accepts any: what travels inside is sealed, and its own
+//! The server's certificate is self-signed, and the client accepts any: what travels inside is sealed, and its own
 //! handshake authenticates both ends.
 
 use std::io;

@@ -148,7 +148,7 @@ fn split_port(place: &str) -> Option<(&str, u16)> {
     Some((host, port))
 }
 
-/// Percent-encoding undone (RFC 3986, section 2.1); what is none stays.
+/// Decodes percent-encoding (RFC 3986, section 2.1); invalid escapes are kept as they are.
 fn decoded(text: &str) -> Vec<u8> {
     let (bytes, mut out, mut at) = (text.as_bytes(), Vec::new(), 0);
     while let Some(byte) = bytes.get(at) {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_that_refuses_or_is_none_is_told_with_what_to_do() {
+    async fn a_refusing_or_invalid_proxy_is_reported_with_advice() {
         for (answer, said) in [
             (&b"HTTP/1.1 403 Forbidden\r\n\r\n"[..], "refuses with \"HTTP/1.1 403 Forbidden\""),
             (b"HTTP/1.1 407 Authentication Required\r\n\r\n", "NAME:PASSWORD@"),

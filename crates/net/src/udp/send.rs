@@ -239,7 +239,7 @@ impl fmt::Display for SendError {
             SendFailure::WouldBlock => "the socket is full",
             SendFailure::Unreachable => "address or route is gone",
             SendFailure::TooLarge => "the datagram is larger than the interface carries",
-            SendFailure::Refused => "nobody listens at the other end",
+            SendFailure::Refused => "port unreachable",
             SendFailure::Denied => "a firewall of this host forbids it",
             SendFailure::Dropped => "a queue of this host is full",
             SendFailure::Other => "sending failed",

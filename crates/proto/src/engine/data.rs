@@ -147,7 +147,7 @@ impl Transmitter<'_> {
         }
     }
 
-    /// The same if no data may go now.
+    /// No data may be sent now: marks the samples of every path that could send as understating it.
     fn note_unused(&mut self) {
         for path in self.engine.paths.iter_mut() {
             path.recovery.on_unused(self.now);

@@ -87,7 +87,7 @@ impl Engine {
                 self.declare_dead(now, id, reason);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                // A stream sends again by itself, and what is written to it now arrives after that.
+                // TCP retransmits itself; new data would only queue behind.
                 if self.paths.get(id).is_some_and(Path::is_datagram) {
                     self.schedule_probes(id, 2);
                     self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });

@@ -136,7 +136,9 @@ impl fmt::Display for Violation {
             Self::KeyUpdate => write!(f, "keys were changed too early"),
             Self::Mmsp1 { code, reason } => write!(f, "{reason} (code {code:#06x})"),
             Self::IntegrityLimit => write!(f, "too many packets failed to open"),
-            Self::KeyLimitReached => write!(f, "a key is worn out and the peer acknowledged nothing of it"),
+            Self::KeyLimitReached => {
+                write!(f, "AEAD limit of a key reached, and the peer acknowledged no packet of it")
+            }
         }
     }
 }

@@ -463,7 +463,7 @@ fn reason_of(error: &rustls::Error) -> String {
     if let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error {
         match other.0.to_string().as_str() {
             "CaUsedAsEndEntity" => {
-                "the server's certificate is that of an authority (CA:TRUE), and such a one stands for no server"
+                "the server's certificate is that of an authority (CA:TRUE); a CA certificate cannot identify a server"
                     .into()
             }
             reason if other.0.is::<WrongServerKey>() => reason.to_owned(),

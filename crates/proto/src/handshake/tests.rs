@@ -208,7 +208,7 @@ fn what_tls_says_of_a_certificate_becomes_a_sentence() {
     };
     assert_eq!(
         reason("CaUsedAsEndEntity"),
-        "the server's certificate is that of an authority (CA:TRUE), and such a one stands for no server"
+        "the server's certificate is that of an authority (CA:TRUE); a CA certificate cannot identify a server"
     );
     assert_eq!(reason("Odd"), "the server's certificate can not be used: Odd");
     let violation = Violation::Tls { alert: 49, reason: "not accepted".into() };

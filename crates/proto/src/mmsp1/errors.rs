@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_a_second_for_each_code() {
+    fn each_error_code_is_sent_ten_times_a_second_at_most() {
         let mut errors = Errors::default();
         for second in 0..3 {
             let from = START + Duration::from_secs(second);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_blocks_once_a_second() {
+    fn unknown_blocks_are_reported_once_a_second() {
         let mut errors = Errors::default();
         assert_eq!(count_in_a_second(&mut errors, START, ErrorCode::UNRECOGNISED_BLOCK), 1);
         errors.note(START + Duration::from_millis(999), ErrorCode::UNRECOGNISED_BLOCK, &[99]);

@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn three_unanswered_make_unreachable() {
+    fn three_unanswered_probes_make_a_path_unreachable() {
         let mut monitor = watching();
         assert_eq!(run(&mut monitor, at(100_000), PTO), (vec![15_000, 16_000, 17_000], Some(18_000)));
         assert_eq!((monitor.deadline(), monitor.poll(at(200_000))), (None, None));
     }
 
     #[test]
-    fn repeats_are_at_once() {
+    fn an_unanswered_probe_is_repeated_at_its_timeout() {
         let mut monitor = watching();
         let slow = Duration::from_millis(1500);
         monitor.probe_now(at(10), PATH);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn hurrying_again_asks_no_more_often() {
+    fn a_second_expedite_sends_no_extra_probe() {
         let mut monitor = watching();
         monitor.probe_now(at(0), PATH);
         assert_eq!(monitor.poll(at(0)), Some(MonitorAction::Probe(PATH)));

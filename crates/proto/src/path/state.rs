@@ -15,7 +15,7 @@ pub enum PathState {
     Active,
     /// Validated, in reserve because of its role.
     Backup,
-    /// Validated, left out because using it does not pay; tried again later.
+    /// Validated, left out because using it slows the connection; tried again later.
     Parked,
     /// Silent with data in flight: gets no new data, its data is reinjected elsewhere, and path challenges test it.
     Suspect,
@@ -169,7 +169,7 @@ impl fmt::Display for PathReason {
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
             Self::ProbeTimeout { count: 1 } => write!(f, "a probe was not answered"),
             Self::ProbeTimeout { count } => write!(f, "{count} probes unanswered"),
-            Self::PeerHeardNothing => write!(f, "the peer heard nothing on it"),
+            Self::PeerHeardNothing => write!(f, "the peer received nothing on it"),
             Self::Unreachable => write!(f, "ICMP unreachable"),
             Self::SendRefused => write!(f, "no route (address removed?)"),
             Self::CarrierClosed => write!(f, "its connection has ended"),
@@ -187,7 +187,7 @@ impl fmt::Display for PathReason {
                 write!(f, "the paths together are slower than the best one: tried without it")
             }
             Self::DoesNotPay { with, without } => {
-                write!(f, "does not pay: {without} arrive without it, {with} with it")
+                write!(f, "slows the connection ({without} without it, {with} with it)")
             }
             Self::TriedAgain => write!(f, "tried again"),
             Self::Pays => write!(f, "no more arrives without it"),

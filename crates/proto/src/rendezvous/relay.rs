@@ -50,7 +50,7 @@ pub struct RelayCounters {
     /// Datagrams that were no request.
     pub refused: u64,
     /// Connections forgotten for lack of space.
-    pub displaced: u64,
+    pub evicted: u64,
 }
 
 /// The state of one connection.
@@ -239,7 +239,7 @@ impl Relay {
         let oldest = loser.and_then(|loser| self.networks.get(&loser)?.first_key_value());
         if let Some(token) = oldest.map(|(_, token)| *token) {
             self.remove(&token);
-            self.counters.displaced += 1;
+            self.counters.evicted += 1;
         }
     }
 }

@@ -335,7 +335,7 @@ fn a_flood_displaces_its_own_tokens_and_not_those_in_use() {
         assert!(crowd.relay.tokens() <= 1000);
     }
     assert!(victims.iter().all(|token| crowd.request(host(2), *token, Side::Client)));
-    assert!(crowd.relay.counters().displaced >= 9000);
+    assert!(crowd.relay.counters().evicted >= 9000);
 }
 
 // spec 10.13

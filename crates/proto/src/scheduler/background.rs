@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn its_flight_is_the_capacity_of_the_path_in_its_round_trip_and_25_ms() {
+    fn background_data_in_flight_is_bounded_by_rate_times_rtt_plus_25_ms() {
         let mut path = path();
         assert_eq!(bounded(&path).sendable, ByteCount(56_250));
         path.in_flight = ByteCount(50_000);

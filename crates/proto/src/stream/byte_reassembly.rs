@@ -274,7 +274,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
         #[test]
         fn any_order_and_overlap_of_blocks_gives_the_stream(
             blocks in prop::collection::vec((0u64..30_000, 1u64..9_000), 1..60),

@@ -110,7 +110,7 @@ fn an_end_that_contradicts_what_came_or_has_a_code_counts_as_abandoned() {
 
 // spec 3.90
 #[test]
-fn the_borders_of_bytes_messages_mean_nothing_and_order_is_by_sseq() {
+fn bytes_messages_have_no_boundaries_and_are_ordered_by_sseq() {
     let mut tester = Tester::accepted();
     let block = |tester: &Tester, number: u16, data: &'static [u8]| Data {
         protocol: BYTES,

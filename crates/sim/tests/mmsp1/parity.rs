@@ -37,7 +37,7 @@ fn compare(network: &[(u64, u32)], config: &ConnectionConfig) -> u64 {
 }
 
 #[test]
-fn it_is_as_fast_with_the_same_scheduler_and_congestion_control() {
+fn mmsp1_is_as_fast_as_mmsp2_with_the_same_scheduler_and_congestion_control() {
     for (scheduler, congestion) in [("earliest", "bbr"), ("min-rtt", "cubic")] {
         let config = modern(scheduler, congestion);
         for network in NETWORKS {

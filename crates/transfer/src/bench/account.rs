@@ -19,7 +19,7 @@ pub struct BenchAccount {
     /// Processor time of its whole process; zero where the system does not report it.
     pub cpu: Duration,
     /// The longest time without a byte on any of the streams that it measured; zero if it measured none.
-    pub longest_silence: Duration,
+    pub longest_stall: Duration,
     /// Packets and congestion control; zero and empty if its transport does not report them.
     pub transport: TransportFacts,
 }
@@ -29,7 +29,7 @@ impl BenchAccount {
         for value in [
             self.bytes_sent,
             micros(self.cpu),
-            micros(self.longest_silence),
+            micros(self.longest_stall),
             self.transport.packets_sent,
             self.transport.packets_lost,
         ] {
@@ -42,7 +42,7 @@ impl BenchAccount {
         Ok(Self {
             bytes_sent: fields.u64("bytes sent")?,
             cpu: Duration::from_micros(fields.u64("processor time")?),
-            longest_silence: Duration::from_micros(fields.u64("silence")?),
+            longest_stall: Duration::from_micros(fields.u64("silence")?),
             transport: TransportFacts {
                 packets_sent: fields.u64("packets sent")?,
                 packets_lost: fields.u64("packets lost")?,
@@ -125,7 +125,7 @@ impl Tally {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Takes the longest silence since the last call and restarts the measurement.
+    /// Takes the longest stall since the last call and restarts the measurement.
     pub(crate) fn take_silence(&self) -> Duration {
         let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *silence).longest
@@ -154,7 +154,7 @@ impl<'a> Bookkeeping<'a> {
         BenchAccount {
             bytes_sent: self.tally.sent().saturating_sub(self.sent),
             cpu: cpu.unwrap_or_default(),
-            longest_silence: self.tally.take_silence(),
+            longest_stall: self.tally.take_silence(),
             transport: TransportFacts {
                 packets_sent: transport.packets_sent.saturating_sub(self.transport.packets_sent),
                 packets_lost: transport.packets_lost.saturating_sub(self.transport.packets_lost),
@@ -190,9 +190,9 @@ mod tests {
         }
         tally.on_sent(700);
         let account = book.finish(TransportFacts { packets_sent: 7, ..TransportFacts::default() });
-        assert_eq!((account.longest_silence.as_millis(), account.bytes_sent), (50, 700));
+        assert_eq!((account.longest_stall.as_millis(), account.bytes_sent), (50, 700));
         assert_eq!(account.transport.packets_sent, 7);
         let next = Bookkeeping::start(&tally, account.transport).finish(TransportFacts::default());
-        assert_eq!((next.longest_silence, next.bytes_sent), (Duration::ZERO, 0));
+        assert_eq!((next.longest_stall, next.bytes_sent), (Duration::ZERO, 0));
     }
 }

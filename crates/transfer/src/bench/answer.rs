@@ -214,6 +214,6 @@ mod tests {
         let expected =
             [(0, Duration::ZERO, false), (1, SECOND, false), (2, 2 * SECOND, true), (3, 3 * SECOND, true)];
         assert_eq!(of_late, expected);
-        assert_eq!(book.finish(TransportFacts::default()).longest_silence, SECOND / 10);
+        assert_eq!(book.finish(TransportFacts::default()).longest_stall, SECOND / 10);
     }
 }

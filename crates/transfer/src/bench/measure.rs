@@ -21,7 +21,7 @@ pub(crate) struct Meter {
     in_interval: u64,
     bytes: u64,
     last: Option<Duration>,
-    worst_silence: Duration,
+    longest_stall: Duration,
     closed: VecDeque<Interval>,
 }
 
@@ -40,7 +40,7 @@ impl Meter {
             in_interval: 0,
             bytes: 0,
             last: None,
-            worst_silence: Duration::ZERO,
+            longest_stall: Duration::ZERO,
             closed: VecDeque::new(),
         }
     }
@@ -77,7 +77,7 @@ impl Meter {
         self.in_interval = self.in_interval.saturating_add(bytes);
         if now >= self.omit {
             let silent = now.saturating_sub(self.last.unwrap_or(self.omit));
-            self.worst_silence = self.worst_silence.max(silent);
+            self.longest_stall = self.longest_stall.max(silent);
             self.last = Some(now);
             self.bytes = self.bytes.saturating_add(bytes);
         }
@@ -103,7 +103,7 @@ impl Meter {
         BenchSummary {
             bytes: self.bytes,
             elapsed: until.saturating_sub(self.omit),
-            worst_silence: self.worst_silence.max(silent),
+            longest_stall: self.longest_stall.max(silent),
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let summary = meter.finish(405 * MS);
         let expected = [(false, 0, 100, 5), (false, 100, 200, 0), (false, 200, 300, 0), (false, 300, 400, 7)];
         assert_eq!(closed(&mut meter), expected);
-        assert_eq!((summary.bytes, summary.elapsed, summary.worst_silence), (12, 400 * MS, 340 * MS));
+        assert_eq!((summary.bytes, summary.elapsed, summary.longest_stall), (12, 400 * MS, 340 * MS));
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         let expected = [(true, 0, 100, 1), (true, 100, 150, 1), (false, 0, 100, 1), (false, 100, 200, 1)];
         assert_eq!(closed(&mut meter), expected);
         assert_eq!((summary.bytes, summary.elapsed), (2, 200 * MS));
-        assert_eq!(summary.worst_silence, 90 * MS);
+        assert_eq!(summary.longest_stall, 90 * MS);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let mut meter = meter(BenchLimit::Duration(250 * MS), Duration::ZERO);
         let summary = meter.finish(300 * MS);
         assert_eq!(closed(&mut meter).len(), 3);
-        assert_eq!((summary.bytes, summary.worst_silence), (0, 250 * MS));
+        assert_eq!((summary.bytes, summary.longest_stall), (0, 250 * MS));
     }
 
     proptest! {

@@ -108,7 +108,7 @@ impl BenchOutcome {
         BenchSummary {
             bytes: streams.iter().fold(0, |sum, stream| sum.saturating_add(stream.bytes)),
             elapsed: streams.iter().map(|stream| stream.elapsed).max().unwrap_or_default(),
-            worst_silence: receiver.map(|account| account.longest_silence).unwrap_or_default(),
+            longest_stall: receiver.map(|account| account.longest_stall).unwrap_or_default(),
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct RunFailure<T> {
     /// Why not.
     pub error: TransferError,
     /// What was measured until then. A stream of bytes without a summary has the sum of its intervals, without the
-    /// longest silence.
+    /// longest stall.
     pub partial: Box<T>,
 }
 

@@ -87,7 +87,10 @@ impl Directory {
     ) -> Result<(), Failure> {
         let part = self.open_part(path)?;
         if part.identity()? != *closed {
-            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by somebody else"));
+            return Err(Failure::with_text(
+                Reason::Busy,
+                "its temporary file was changed by another process",
+            ));
         }
         let target = self.parent(path, Missing::Refuse)?.join(path.last());
         let PartFile { file, temporary } = part;
@@ -124,7 +127,7 @@ impl Directory {
         let place = self.parent(path, Missing::Refuse)?.join(path.last());
         let metadata = place.symlink_metadata().map_err(|e| Failure::from_io(&e))?;
         if identity(&metadata) != *looked_at {
-            return Err(Failure::with_text(Reason::Busy, "it was changed by somebody else"));
+            return Err(Failure::with_text(Reason::Busy, "it was changed by another process"));
         }
         if looked_at.modified == attributes.modified {
             return Ok(());

@@ -105,7 +105,10 @@ impl Directory {
         let temporary = part_name(path.last());
         let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
         if own_part(&file, &temporary)? != *closed {
-            return Err(Failure::with_text(Reason::Busy, "its temporary file was changed by somebody else"));
+            return Err(Failure::with_text(
+                Reason::Busy,
+                "its temporary file was changed by another process",
+            ));
         }
         let file = File::from(file);
         set_attributes(&file, attributes)
@@ -140,7 +143,7 @@ impl Directory {
         let file = rustix::fs::openat(&parent, path.last(), READ, Mode::empty()).map_err(failure)?;
         let stat = rustix::fs::fstat(&file).map_err(failure)?;
         if identity(&stat) != *looked_at {
-            return Err(Failure::with_text(Reason::Busy, "it was changed by somebody else"));
+            return Err(Failure::with_text(Reason::Busy, "it was changed by another process"));
         }
         let facts = facts(&stat)?;
         if facts.mode == attributes.mode && facts.modified == attributes.modified {

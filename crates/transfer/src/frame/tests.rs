@@ -203,7 +203,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
             Frame::Account(BenchAccount {
                 bytes_sent,
                 cpu: Duration::from_micros(cpu),
-                longest_silence: Duration::from_micros(silence),
+                longest_stall: Duration::from_micros(silence),
                 transport: TransportFacts { packets_sent, packets_lost, congestion },
             })
         }),

@@ -164,12 +164,12 @@ impl Summary {
         rate_of(&self.outcome.up) + rate_of(&self.outcome.down)
     }
 
-    /// The longest time without a byte in any direction; `None` if a receiver did not report it.
-    fn worst_silence(&self) -> Option<Duration> {
-        let silences = self.flow.directions().map(|direction| {
-            self.outcome.receiver(direction).map(|_| self.outcome.received(direction).worst_silence)
+    /// The longest stall in any direction; `None` if a receiver did not report it.
+    fn longest_stall(&self) -> Option<Duration> {
+        let stalls = self.flow.directions().map(|direction| {
+            self.outcome.receiver(direction).map(|_| self.outcome.received(direction).longest_stall)
         });
-        silences.collect::<Option<Vec<_>>>()?.into_iter().max()
+        stalls.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
     /// The document for programs.
@@ -188,15 +188,15 @@ impl Summary {
             "bytes": self.outcome.up.bytes + self.outcome.down.bytes,
             "seconds": self.outcome.up.elapsed.max(self.outcome.down.elapsed).as_secs_f64(),
             "bits_per_second": self.rate().bits_per_second(),
-            "worst_silence": self.worst_silence().map(|silence| silence.as_secs_f64()),
+            "longest_stall": self.longest_stall().map(|stall| stall.as_secs_f64()),
             "packets_lost": self.packets_lost(),
             "paths": paths,
             "duplicate_bytes": { "sent": self.duplicates.sent, "received": self.duplicates.received },
             "packets_refused": self.refused,
-            "cpu": { "here": cpu(&self.outcome.here), "there": self.outcome.there.as_ref().map(cpu) },
+            "cpu": { "local": cpu(&self.outcome.here), "remote": self.outcome.there.as_ref().map(cpu) },
             "congestion": {
-                "here": known(&self.outcome.here),
-                "there": self.outcome.there.as_ref().and_then(known),
+                "local": known(&self.outcome.here),
+                "remote": self.outcome.there.as_ref().and_then(known),
             },
             "target": self.target.as_ref().map(TargetSum::json),
             "comparison": self.comparison.as_ref().map(Comparison::json),
@@ -216,14 +216,14 @@ impl Summary {
 
     fn direction_json(&self, direction: BenchDirection) -> Value {
         let (received, sender) = (self.outcome.received(direction), self.outcome.sender(direction));
-        let silence = self.outcome.receiver(direction).map(|_| received.worst_silence.as_secs_f64());
+        let stall = self.outcome.receiver(direction).map(|_| received.longest_stall.as_secs_f64());
         let is_known = !received.elapsed.is_zero();
         json!({
             "sender": { "bytes": sender.map(|sender| sender.bytes_sent) },
             "receiver": {
                 "bytes": is_known.then_some(received.bytes), "seconds": received.elapsed.as_secs_f64(),
                 "bits_per_second": is_known.then(|| rate_of(received).bits_per_second()),
-                "worst_silence": silence,
+                "longest_stall": stall,
             },
             "packets_sent": sender.map(|sender| sender.transport.packets_sent),
             "packets_lost": sender.map(|sender| sender.transport.packets_lost),
@@ -318,8 +318,8 @@ impl Summary {
     fn write(&self, f: &mut fmt::Formatter<'_>, width: usize, colour: Colour) -> fmt::Result {
         writeln!(f, "{}", self.sums())?;
         writeln!(f, "{}", self.paths().text(width, colour))?;
-        if let Some(silence) = self.worst_silence() {
-            writeln!(f, "longest silence  {}", duration(silence))?;
+        if let Some(stall) = self.longest_stall() {
+            writeln!(f, "longest stall    {}", duration(stall))?;
         }
         if let Some(target) = &self.target {
             writeln!(f, "target rate      {}", target.words())?;
@@ -366,12 +366,12 @@ mod tests {
         let received = |bytes, silence| BenchSummary {
             bytes,
             elapsed: ten,
-            worst_silence: Duration::from_millis(silence),
+            longest_stall: Duration::from_millis(silence),
         };
         let account = |bytes_sent, cpu, packets_lost| BenchAccount {
             bytes_sent,
             cpu: Duration::from_millis(cpu),
-            longest_silence: Duration::ZERO,
+            longest_stall: Duration::ZERO,
             transport: TransportFacts { packets_sent: 20_000, packets_lost, congestion: "cubic".to_owned() },
         };
         let path = |id, interface: &str, sent, received| PathSum {
@@ -470,15 +470,15 @@ mod tests {
             ]
           },
           "congestion": {
-            "here": "cubic",
-            "there": "cubic"
+            "local": "cubic",
+            "remote": "cubic"
           },
           "cpu": {
-            "here": {
+            "local": {
               "percent": 11.881188118811881,
               "seconds": 1.2
             },
-            "there": {
+            "remote": {
               "percent": 8.910891089108912,
               "seconds": 0.9
             }
@@ -488,6 +488,7 @@ mod tests {
             "sent": 0
           },
           "gain_percent": 49.25373134328359,
+          "longest_stall": 0.14,
           "packets_lost": 14,
           "packets_refused": 3,
           "paths": [
@@ -518,14 +519,13 @@ mod tests {
             "receiver": {
               "bits_per_second": 20000000,
               "bytes": 25000000,
-              "seconds": 10.0,
-              "worst_silence": 0.14
+              "longest_stall": 0.14,
+              "seconds": 10.0
             },
             "sender": {
               "bytes": 25400000
             }
-          },
-          "worst_silence": 0.14
+          }
         }
         "#);
     }

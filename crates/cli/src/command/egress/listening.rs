@@ -100,7 +100,7 @@ where
                 });
             }
             Err(error) => {
-                tracing::warn!(reason = %error, "a program's connection was not taken");
+                tracing::warn!(reason = %error, "accept failed");
                 tokio::time::sleep(PAUSE).await;
             }
         }

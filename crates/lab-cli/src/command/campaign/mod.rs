@@ -71,7 +71,7 @@ fn run_told(
 /// The document that `--json` prints at the end.
 fn summary(results: &Results) -> Value {
     let document = report::document(results, &origin());
-    let kept = ["summary", "skipped", "notes", "end", "took"];
+    let kept = ["summary", "skipped", "notes", "end", "elapsed"];
     kept.iter().map(|key| ((*key).to_owned(), document.get(*key).cloned().unwrap_or_default())).collect()
 }
 

@@ -159,7 +159,7 @@ fn a_silent_connection_ends_when_another_one_has_taken_its_place() {
 }
 
 #[test]
-fn what_a_lost_address_had_ends_and_results_for_it_are_not_needed() {
+fn connections_of_a_removed_address_close_and_results_for_it_are_ignored() {
     let mut dialler = connected();
     let mut situation = situation(&[]);
     situation.locals.remove(0);
@@ -170,7 +170,7 @@ fn what_a_lost_address_had_ends_and_results_for_it_are_not_needed() {
 }
 
 #[test]
-fn an_interface_has_one_line_whatever_its_addresses_and_none_where_udp_was_not_tried() {
+fn one_tcp_connection_per_interface_and_none_where_udp_was_not_tried() {
     let mut dialler = dialler(CarrierChoice::Auto);
     let mut situation = situation(&[1]);
     let other = LocalAddress { interface: 1, address: ([10, 0, 7, 1], 0).into() };

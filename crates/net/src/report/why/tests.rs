@@ -22,7 +22,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
             reason: PathReason::Silence { lasted: Duration::from_millis(60) },
         },
         Unused::Suspect { silent: Duration::from_millis(5), reason: PathReason::Unreachable },
-        Unused::PeerHearsNothing,
+        Unused::PeerReceivesNothing,
         Unused::NoRoute,
         Unused::Denied,
         Unused::AddressGone,
@@ -47,7 +47,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     no-answer: no answer on UDP for 10 min
     suspect: silent for 120 ms, being probed
     suspect: ICMP unreachable; being probed
-    peer-hears-nothing: the peer hears nothing on it
+    peer-receives-nothing: the peer receives nothing on it
     no-route: no route (address removed?)
     denied: a firewall of this host forbids to send
     address-gone: one of its addresses is gone

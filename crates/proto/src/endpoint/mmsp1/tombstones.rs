@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_those_that_end_first_go() {
+    fn a_full_table_drops_the_tombstones_that_expire_first() {
         let mut tombstones = Tombstones::default();
         let most = u32::try_from(MOST).unwrap();
         for own in 0..most + 100 {

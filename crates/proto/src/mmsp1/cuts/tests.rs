@@ -57,7 +57,7 @@ fn a_tseq_waits_for_a_carrier_only_if_its_loss_will_be_reported() {
 
 // spec 3.43
 #[test]
-fn at_most_65535_beyond_the_gap() {
+fn no_tseq_is_assigned_more_than_65535_beyond_the_gap() {
     let (mut cuts, mut flight, tseqs) = given(65_535);
     assert_eq!(cuts.room_to_give(), 0);
     for tseq in &tseqs {
@@ -86,7 +86,7 @@ fn the_urgent_and_then_the_lowest_tseq_goes_first_and_none_beyond_the_edge() {
 }
 
 #[test]
-fn a_suspect_path_gives_back_its_tseqs_once() {
+fn tseqs_of_a_suspect_path_are_reinjected_once() {
     let (mut cuts, mut flight, tseqs) = given(2);
     let number = flight.send(&mut cuts, at(0), 0, &tseqs);
     assert_eq!(cuts.unacked_on(PathId(0)).collect::<Vec<_>>(), tseqs);

@@ -153,7 +153,7 @@ fn data_completes_the_handshake_when_pong_is_lost() {
 
 // spec 3.5a
 #[test]
-fn of_two_attempts_at_once_one_connection_comes_out() {
+fn simultaneous_open_yields_one_connection() {
     let mut smaller = client(&[pair(0, 0)]);
     assert_eq!(smaller.on(after(1), HandshakeEvent::PeerSynLarger), Moved::No);
     assert!(smaller.take_due(after(1)).is_some(), "a forged SYN ends no attempt");

@@ -90,7 +90,7 @@ fn duplicates_are_listed_once_for_each_copy() {
 
 // spec 3.31
 #[test]
-fn nothing_beyond_65535() {
+fn data_more_than_65535_beyond_the_ack_is_dropped() {
     let mut received = Received::new(Tseq(1));
     assert_eq!(take(&mut received, 65_536), Taken::TooFar);
     assert_eq!(take(&mut received, 0x8000_0000), Taken::TooFar, "half of all numbers away lies nowhere");

@@ -239,8 +239,8 @@ impl Streams {
         }
     }
 
-    /// Writes the persist probe, one block beyond the edge, if one is due; true if it did. It waits as before, because
-    /// only a SACK that names it or moves the edge tells anything of it: no loss recovery knows the packet.
+    /// Writes the persist probe, one block beyond the edge, if one is due; true if it did. Its timer
+    /// restarts: no loss recovery tracks a persist probe, so only a SACK that names it or moves the edge confirms it.
     pub(crate) fn write_persist(&mut self, w: &mut Writer<'_>) -> bool {
         if !self.persist_is_due || !self.is_blocked() {
             return false;

@@ -51,7 +51,7 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
 
 // spec 6.67
 #[test]
-fn a_pair_without_a_rate_after_its_trial_is_chosen_only_if_there_are_fewer_pairs_without_it() {
+fn a_pair_without_a_measured_rate_only_fills_up_the_number_of_pairs() {
     let resting = |candidate| Candidate { rests: true, ..candidate };
     let [known, unknown] = [candidate(0, 0, 30, Some(1000)), candidate(0, 1, 20, None)];
     let held = [known.tuple];

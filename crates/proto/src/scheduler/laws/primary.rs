@@ -251,7 +251,7 @@ proptest! {
 }
 
 #[test]
-fn permission_for_one_path_is_none_for_another_of_the_same_cost() {
+fn permission_for_a_path_does_not_cover_another_of_the_same_cost() {
     let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
     let [free, backup, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (backup, other) = (PathView { role: Role::Backup, ..costing(backup) }, costing(other));
@@ -270,7 +270,7 @@ fn permission_for_one_path_is_none_for_another_of_the_same_cost() {
 }
 
 #[test]
-fn the_choice_of_one_path_is_no_permission_for_another_of_the_same_cost() {
+fn the_choice_of_a_path_does_not_permit_another_of_the_same_cost() {
     let costing = |path: PathView| PathView { terms: PathTerms { cost: 1, ..path.terms }, ..path };
     let [free, wished, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (wished, other) = (costing(wished), costing(other));

@@ -177,7 +177,7 @@ impl StreamSet {
                 Source::Stream(stream) => self.write_stream(stream, w, contents, filter),
             };
             match step {
-                // What is left takes no block: nothing has to be looked for that could go there.
+                // The space left fits no block: skip the search.
                 Step::Wrote if w.remaining() < LEAST_BLOCK => return true,
                 Step::Wrote => wrote = true,
                 Step::Full | Step::Empty => return wrote,

@@ -17,7 +17,7 @@ impl StreamSet {
     /// # Errors
     /// The violation of the peer.
     pub(crate) fn on_block(&mut self, block: &Block<'_>) -> Result<(), Violation> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "all others belong to somebody else")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other blocks have other handlers")]
         match block {
             Block::Stream(block) => self.on_stream(block),
             Block::Message(block) => self.on_message(block),

@@ -74,7 +74,7 @@ async fn serve(
                     relays.spawn(relay(Arc::clone(bond), socket, destination));
                 }
                 Err(error) => {
-                    tracing::warn!(reason = %error, "a connection of the command was not taken");
+                    tracing::warn!(reason = %error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
                 }
             },

@@ -273,7 +273,7 @@ impl Place {
             Verdict::Passed => {
                 let _ = self.tun.try_send(packet);
             }
-            verdict @ (Verdict::NoRoom
+            verdict @ (Verdict::QueueFull
             | Verdict::Malformed
             | Verdict::TooLarge(_)
             | Verdict::Source(_)

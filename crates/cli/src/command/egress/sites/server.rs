@@ -130,6 +130,6 @@ fn error_of(verdict: Verdict) -> Option<Unreachable> {
     match verdict {
         Verdict::Destination(_) => Some(Unreachable::Host),
         Verdict::TooLarge(mtu) => Some(Unreachable::TooLarge(mtu)),
-        Verdict::Passed | Verdict::NoRoom | Verdict::Malformed | Verdict::Source(_) => None,
+        Verdict::Passed | Verdict::QueueFull | Verdict::Malformed | Verdict::Source(_) => None,
     }
 }

@@ -136,7 +136,7 @@ async fn serve(
                     relays.spawn(relay(Arc::clone(bond), socket, of_program(arguments, destination)));
                 }
                 Err(error) => {
-                    tracing::warn!(reason = %error, "a connection was not taken");
+                    tracing::warn!(reason = %error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
                 }
             },

@@ -50,7 +50,7 @@ fn an_info_comes_back_with_all_that_it_holds() {
 }
 
 #[test]
-fn stale_tells_by_how_much() {
+fn a_stale_info_reports_how_long_it_has_been_stale() {
     let mut keys = keys();
     let info = keys.seal(START + Duration::from_secs(5), &content());
     let at = |seconds| open(&keys, START + Duration::from_secs(seconds), &info, FROM);
@@ -59,7 +59,7 @@ fn stale_tells_by_how_much() {
 }
 
 #[test]
-fn of_another_address_earns_no_answer() {
+fn info_for_another_address_gets_no_answer() {
     let mut keys = keys();
     let info = keys.seal(START, &content());
     for other in ["192.0.2.2:4433", "192.0.2.1:4434", "[2001:db8::1]:4433"] {

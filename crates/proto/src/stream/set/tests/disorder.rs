@@ -144,7 +144,7 @@ impl End {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn every_stream_ends_and_both_ends_count_the_same(
         steps in prop::collection::vec((any::<bool>(), step()), 1..300),

@@ -8,9 +8,10 @@
     reason = "a test may fail and tell"
 )]
 
+mod turn;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use manyway_lab::cpu::{self, CpuOptions, Subject};
@@ -24,6 +25,8 @@ use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
 use manyway_sim::link::{LinkConfig, RateModel};
 use manyway_sim::nightly::few_or_many;
+
+use turn::{AT_ONCE, Turn};
 
 #[test]
 fn contenders_on_all_routes_use_all_of_them() {
@@ -165,7 +168,7 @@ fn bulk_of_a_size_ends_when_all_has_arrived() {
 
 #[test]
 fn the_congestion_control_applies_to_every_subflow() {
-    let Some(mut lab) = Lab::start() else { return };
+    let Some(mut lab) = Lab::alone() else { return };
     for congestion in ["cubic", "bbr"] {
         let looking = std::thread::spawn(|| {
             let text = wait_for(|| {
@@ -316,7 +319,7 @@ fn programs_are_contenders_by_address_and_port() {
 
 #[test]
 fn a_failed_program_is_an_outcome() {
-    let Some(mut lab) = Lab::start() else { return };
+    let Some(mut lab) = Lab::alone() else { return };
     for (commands, reason) in [
         ("absent;no-such-program;sleep 5", "no-such-program"),
         ("hasty;cat > /dev/null;exit 4", "exit status: 4"),
@@ -334,7 +337,7 @@ fn a_failed_program_is_an_outcome() {
 
 #[test]
 fn a_killed_server_is_an_outcome() {
-    let Some(mut lab) = Lab::start() else { return };
+    let Some(mut lab) = Lab::alone() else { return };
     let scenario = two_paths(Direction::Up).with_duration(Duration::from_secs(20));
     let killing = std::thread::spawn(|| {
         let server = wait_for(|| {
@@ -353,7 +356,7 @@ fn a_killed_server_is_an_outcome() {
 
 #[test]
 fn a_stop_request_ends_a_run_and_leaves_nothing_behind() {
-    let Some(mut lab) = Lab::start() else { return };
+    let Some(mut lab) = Lab::alone() else { return };
     let stop = lab.real.stop();
     let stopping = std::thread::spawn(move || {
         wait_for(|| agent('c'));
@@ -420,17 +423,24 @@ fn processor_time_measured_before_an_interruption_is_reported() {
     assert!(matches!(run(&options, 0), Err(LabError::Interrupted)));
 }
 
-/// The runner; one test at a time uses it, since each keeps the machine busy.
+/// The runner.
 struct Lab {
     real: Real,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 impl Lab {
     /// Creates a runner, or prints why that is impossible.
     fn start() -> Option<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::start_with(Turn::wait(1))
+    }
+
+    /// As [`Self::start`], for a test that looks at the hosts or processes of its run.
+    fn alone() -> Option<Self> {
+        Self::start_with(Turn::wait(AT_ONCE))
+    }
+
+    fn start_with(turn: Turn) -> Option<Self> {
         match Real::new(program()) {
             Ok(real) => Some(Self { real, _turn: turn }),
             Err(reason) => {
