@@ -24,7 +24,7 @@ use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
 use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
-use crate::serving::session::GuestSession;
+use crate::serving::session::ClientSession;
 use crate::status::Board;
 
 /// Offers exactly these files, read-only, with keys for this offer alone. A client that is interrupted may reconnect;
@@ -57,7 +57,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let (waiting, began) = (Instant::now(), OnceLock::new());
     let paths = Paths::default();
     tally.begin();
-    let guests = Guests {
+    let offer = Offer {
         view: Arc::clone(&view),
         paths: paths.clone(),
         watch: Mutex::default(),
@@ -67,13 +67,13 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
-            () = guests.accept(&endpoint, &server, &began) => {
+            () = offer.accept(&endpoint, &server, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
         }
     };
     let result = until_interrupted_over(&endpoint, work).await;
-    guests.finish().await;
+    offer.finish().await;
     view.finish();
     let elapsed = began.get().unwrap_or(&waiting).elapsed();
     let report = match result {
@@ -107,7 +107,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 }
 
 /// What all clients of the offer share.
-struct Guests {
+struct Offer {
     view: Arc<ProgressView>,
     paths: Paths,
     watch: Mutex<Option<PathWatch>>,
@@ -115,7 +115,7 @@ struct Guests {
     limits: Option<Arc<Limits>>,
 }
 
-impl Guests {
+impl Offer {
     /// Records the last figures of the newest client.
     async fn finish(&self) {
         if let Some(watch) = &*self.watch.lock().await {
@@ -139,7 +139,7 @@ impl Guests {
                 earlier.finish().await;
             }
             tokio::spawn(async move {
-                server.run(&GuestSession::new(connection.clone(), limits)).await;
+                server.run(&ClientSession::new(connection.clone(), limits)).await;
                 let end = tokio::select! {
                     biased;
                     // The client that has fetched everything leaves: its end is no news.

@@ -355,9 +355,9 @@ impl Connections {
         endpoint: &mut Endpoint,
         now: Instant,
         handle: ConnectionHandle,
-        farewell: (u64, &str),
+        code_and_reason: (u64, &str),
     ) {
-        let (code, reason) = farewell;
+        let (code, reason) = code_and_reason;
         let Some(entry) = self.entries.get_mut(&handle).filter(|entry| entry.closing.is_none()) else {
             return;
         };
@@ -380,18 +380,18 @@ impl Connections {
     }
 
     /// Closes every connection.
-    pub(super) fn close_all(&mut self, endpoint: &mut Endpoint, now: Instant, farewell: (u64, &str)) {
+    pub(super) fn close_all(&mut self, endpoint: &mut Endpoint, now: Instant, code_and_reason: (u64, &str)) {
         self.incoming = None;
         let handles: Vec<_> = self.entries.keys().copied().collect();
         for handle in handles {
-            self.close(endpoint, now, handle, farewell);
+            self.close(endpoint, now, handle, code_and_reason);
         }
         for handle in endpoint.handles() {
             // The handshake is not complete.
             if !self.entries.contains_key(&handle)
                 && let Some(connection) = endpoint.connection(handle)
             {
-                connection.close(now, farewell.0, farewell.1);
+                connection.close(now, code_and_reason.0, code_and_reason.1);
             }
         }
     }

@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         let mut watcher = InterfaceWatcher::new()?;
         loop {
             let names = watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str());
-            policy.set_spent(self.caps.as_ref().map(|caps| caps.spent(names)).unwrap_or_default());
+            policy.set_exhausted(self.caps.as_ref().map(|caps| caps.exhausted(names)).unwrap_or_default());
             let addresses = watcher.snapshot().addresses(&policy, &[]);
             if self.json {
                 let row = |own| address_json(own, self.cap(Some(&own.interface)));
