@@ -4,6 +4,7 @@ use manyway_terminal::Colour;
 
 use super::super::prometheus;
 use super::*;
+use crate::output::live::frame;
 use crate::output::tint::block;
 
 fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument {
@@ -71,6 +72,15 @@ fn every_command_shows_its_peers_paths_rates_and_files() {
         );
     }
     assert_eq!(lines(&[], 80)[0].plain(), "no command of this user is running");
+}
+
+#[test]
+fn the_live_screen_has_every_command_and_is_cut_at_its_height() {
+    for width in [80, 120] {
+        let screen = frame("manyway status", |width| lines(&documents(), width), &[], (width, 24));
+        insta::assert_snapshot!(format!("screen_{width}"), screen);
+    }
+    assert_eq!(frame("manyway status", |width| lines(&documents(), width), &[], (80, 6)).lines().count(), 6);
 }
 
 #[test]

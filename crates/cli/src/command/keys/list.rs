@@ -124,3 +124,29 @@ fn addresses(hosts: &[HostText]) -> String {
     let texts: Vec<_> = hosts.iter().map(HostText::to_string).collect();
     if texts.is_empty() { "-".to_owned() } else { texts.join(" ") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::{KeyHash, Secret};
+
+    #[test]
+    fn tickets_clients_and_servers_are_listed_without_their_secrets() {
+        let key = KeyHash([0x5a; 16]);
+        let hosts = ["203.0.113.5:4455", "[2001:db8:1234:5678:9abc:def0:1234:5678]:4455"];
+        let hosts: Vec<manyway::HostPort> = hosts.iter().map(|host| host.parse().unwrap()).collect();
+        let rights = Rights { read_only: true, max_connections: Some(3), ..Rights::default() };
+        let advertise = hosts.iter().cloned().map(HostText).collect();
+        let tickets = Entries::from([
+            ("alice".to_owned(), TicketEntry::new(Secret([7; 16]), rights.clone(), advertise)),
+            ("default".to_owned(), TicketEntry::new(Secret([8; 16]), Rights::default(), Vec::new())),
+        ]);
+        let clients = Entries::from([("laptop".to_owned(), ClientEntry::new(key, rights))]);
+        let servers = Entries::from([("home".to_owned(), ServerEntry::new(key, hosts, None))]);
+        for width in [80, 120] {
+            let table = table(&tickets, &clients, &servers);
+            assert!(table.lines(width).iter().all(|line| line.plain().chars().count() <= width));
+            insta::assert_snapshot!(format!("keys_{width}"), table.text(width, Colour::Without));
+        }
+    }
+}

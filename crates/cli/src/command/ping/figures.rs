@@ -224,6 +224,8 @@ mod tests {
     use manyway::Carrier;
     use manyway_terminal::Colour;
 
+    use crate::output::live::frame;
+
     use super::*;
 
     fn figures() -> Figures {
@@ -250,6 +252,16 @@ mod tests {
     fn the_summary_has_a_line_for_each_path() {
         for width in [80, 120] {
             insta::assert_snapshot!(format!("ping_{width}"), figures().table().text(width, Colour::Without));
+        }
+    }
+
+    #[test]
+    fn the_live_screen_has_the_table_and_the_last_events() {
+        let table = figures().table();
+        let events = ["   2.41 s  wwan0 dead: 6 probes unanswered"];
+        for width in [80, 120] {
+            let screen = frame("ping  3 s", |width| table.lines(width), &events, (width, 24));
+            insta::assert_snapshot!(format!("screen_{width}"), screen);
         }
     }
 
