@@ -104,7 +104,7 @@ async fn show(
     let compares = several && !arguments.no_comparison;
 
     let trial = Trial { source: &source, links: &links, cut, config };
-    let view = Arc::new(ProgressView::new(mode, if several { "all links" } else { "one link" }));
+    let view = Arc::new(ProgressView::new(mode, if several { "over all links: sending" } else { "sending" }));
     introduce(&view, &trial, compares.then_some(best));
     let directory = workshop.directory("incoming").await?;
     let outcome = trial.run(&directory, &view).await?;
@@ -146,7 +146,7 @@ async fn compare(
     directory: &Path,
 ) -> Result<Duration, CommandError> {
     let name = format!("link {} alone", best + 1);
-    let view = Arc::new(ProgressView::new(mode, &name));
+    let view = Arc::new(ProgressView::new(mode, &format!("{name}: sending")));
     view.message(&format!("Now the same file over {name}, without an outage, for comparison."));
     Ok(trial.run(directory, &view).await?.time)
 }
