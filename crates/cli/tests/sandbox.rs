@@ -51,6 +51,7 @@ fn without_netlink_every_verb_works_over_one_path_and_says_so_once() {
 }
 
 /// A program that greets whoever connects.
+#[expect(clippy::unwrap_used, reason = "a test may fail")]
 fn greeter() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

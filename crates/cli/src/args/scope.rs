@@ -315,9 +315,9 @@ mod tests {
         }
         insta::assert_snapshot!("options_by_command", table);
         for verb in command.get_subcommands().map(clap::Command::get_name) {
-            let is_used = |words: &&str| words.split(' ').next() == Some(verb);
+            let is_used = |words: &str| words.split(' ').next() == Some(verb);
             assert!(
-                matches!(verb, "lab" | "sim" | "help") || USES.iter().any(|words| is_used(&words)),
+                matches!(verb, "lab" | "sim" | "help") || USES.iter().any(|words| is_used(words)),
                 "{verb}"
             );
         }

@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 impl Observed {
     /// A path of this interface that sent so many bytes.
-    pub fn example(id: u32, name: &str, state: PathState, bytes: u64) -> Self {
+    pub(crate) fn example(id: u32, name: &str, state: PathState, bytes: u64) -> Self {
         let counts =
             Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
         Self {

@@ -161,7 +161,7 @@ fn compose(
 
 /// The whole screen of that size as text, as [`Live::draw`] shows it.
 #[cfg(test)]
-pub fn frame(
+pub(crate) fn frame(
     title: &str,
     body: impl FnOnce(usize) -> Vec<Line>,
     messages: &[&str],

@@ -449,8 +449,7 @@ mod tests {
     fn the_document_has_every_figure() {
         let mut summary = summary(BenchFlow::Upload);
         summary.paths.truncate(1);
-        let json = summary.json();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        insta::assert_snapshot!(serde_json::to_string_pretty(&summary.json()).unwrap(), @r#"
         {
           "bits_per_second": 20000000,
           "bytes": 25000000,
