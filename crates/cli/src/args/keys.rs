@@ -117,7 +117,7 @@ pub struct AddClientArgs {
 pub struct AddServerArgs {
     /// Its name
     pub name: EntryName,
-    /// Its ticket, @FILE containing it, or HOST[:PORT]
+    /// Its ticket, @FILE containing it, or its address
     #[arg(required = true, value_name = "TICKET|HOST[:PORT]")]
     pub server: Vec<String>,
     /// Its key, as `manyway keys show` prints it there; a ticket holds it already
