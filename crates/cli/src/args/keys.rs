@@ -49,6 +49,9 @@ pub struct ListArgs {
     /// Only these
     #[arg(value_enum)]
     pub kind: Option<EntryKind>,
+    /// Print their names alone, one a line
+    #[arg(long)]
+    pub names: bool,
 }
 
 /// A kind of entries.

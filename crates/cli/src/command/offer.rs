@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
@@ -10,6 +10,7 @@ use manyway_proto::Rate;
 use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::advice::firewall;
 use super::code::code_secret;
@@ -72,6 +73,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
         }
     };
     let result = until_interrupted_over(&endpoint, work).await;
+    offer.finish().await;
     view.finish();
     let elapsed = began.get().unwrap_or(&waiting).elapsed();
     let report = match result {
@@ -114,6 +116,13 @@ struct Offer {
 }
 
 impl Offer {
+    /// Records the last figures of the newest client.
+    async fn finish(&self) {
+        if let Some(watch) = &*self.watch.lock().await {
+            watch.finish().await;
+        }
+    }
+
     /// Serves all clients, and records when the first one connected.
     async fn accept(&self, endpoint: &Endpoint, server: &Server, began: &OnceLock<Instant>) {
         while let Some(connection) = endpoint.accept().await {
@@ -126,10 +135,17 @@ impl Offer {
             // Only the newest connection is shown: a receiver that was killed and came back has two.
             let watch =
                 PathWatch::start(&connection, Arc::clone(&view), &self.paths, (Direction::Out, started));
-            *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+            if let Some(earlier) = self.watch.lock().await.replace(watch) {
+                earlier.finish().await;
+            }
             tokio::spawn(async move {
                 server.run(&ClientSession::new(connection.clone(), limits)).await;
-                let end = connection.closed().await;
+                let end = tokio::select! {
+                    biased;
+                    // The client that has fetched everything leaves: its end is no news.
+                    _ = server.fetched() => return,
+                    end = connection.closed() => end,
+                };
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
                     return;
                 }

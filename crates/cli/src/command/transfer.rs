@@ -146,14 +146,7 @@ impl Transfer<'_> {
             };
             tokio::pin!(transfer);
             let result = until_interrupted(&mut transfer).await;
-            let waiting = match connection.info().await {
-                Ok(info) => {
-                    watch.note(&info);
-                    Some(info.unacknowledged)
-                }
-                Err(_) => connection.unacknowledged_at_end(),
-            };
-            (result, waiting)
+            (result, watch.finish().await)
         };
         if let Some(waiting) = waiting {
             view.set_waiting(waiting.get());

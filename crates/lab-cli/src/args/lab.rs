@@ -9,10 +9,10 @@ use manyway_lab::contender::ExternalProgram;
 use super::campaign::parse_length;
 use super::{CampaignArgs, SettingsArgs};
 
-/// Which scenarios run on real sockets, and who.
+/// Which scenarios run on real sockets, and which contenders.
 #[derive(Debug, Clone, Args)]
 pub struct ScenarioArgs {
-    /// Who runs [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
+    /// Contenders to run [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
     #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
     pub contenders: Vec<NameList>,
     /// Another program, which then is a contender called external:NAME; may be given several times
@@ -54,7 +54,7 @@ pub enum LabAction {
     /// Open thousands of connections over `manyway forward`, and measure answers, memory and processor time
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(FlowsArgs),
-    /// Let the hosts and links of a scenario stand until Ctrl-C, for programs of your own
+    /// Bring up the network of a scenario and keep it until Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArgs),
 }
@@ -65,10 +65,10 @@ pub struct ShareArgs {
     /// The scenario: its name or a file that ends in .toml
     #[arg(value_name = "NAME|FILE.toml", default_value = "one-bottleneck")]
     pub scenario: String,
-    /// Who runs, all at once; the last one is what the others are compared with
+    /// Contenders to run, all at once; the last one is what the others are compared with
     #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
     #[arg(
-        long_help = "Who runs, all at once; a name may stand there several times. The last one is what the others are \
+        long_help = "Contenders to run, all at once; a name may stand there several times. The last one is what the others are \
         compared with [default: manyway:congestion=fair three times, and tcp-cubic]"
     )]
     pub contenders: Vec<NameList>,

@@ -21,7 +21,7 @@ use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
 use crate::output::live::{Live, Quit};
-use crate::output::path::{PathLabel, news_json, news_words, path_of};
+use crate::output::path::{news_json, news_words, path_of};
 use crate::output::tint::{Line, Tint, block};
 use manyway_terminal::screen::output_width;
 use manyway_terminal::{Colour, CommandError, ExitCode, json, print_line};
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
         let interface = label.and_then(|label| label.interface.as_deref());
         if self.json {
             news_json(event, interface, seconds).iter().try_for_each(json::print)?;
-        } else if let Some(words) = news_words(event, label.map(PathLabel::name).as_deref()) {
+        } else if let Some(words) = news_words(event, pings.name(path).as_deref()) {
             let line = format!("{seconds:>7.2} s  {words}");
             match &mut self.live {
                 Some(live) => {
