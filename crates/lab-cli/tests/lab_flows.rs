@@ -1,6 +1,5 @@
 //! Many connections over `manyway forward`, on loopback.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::path::Path;
 
