@@ -129,17 +129,19 @@ mod tests {
 
     use super::*;
 
+    fn clean_until(is_over: &AtomicBool, directory: &Path) {
+        while !is_over.load(Ordering::Relaxed) {
+            place::clean(directory);
+        }
+    }
+
     /// Between its name and its first listener a socket refuses connections.
     #[tokio::test]
     async fn a_socket_that_is_being_made_is_not_removed_by_others() {
         let directory = tempfile::TempDir::new().unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    place::clean(directory.path());
-                }
-            });
+            scope.spawn(|| clean_until(&is_over, directory.path()));
             let made: Vec<_> = (0..300)
                 .map(|number| {
                     let path = directory.path().join(format!("send-{number}.sock"));
