@@ -47,7 +47,7 @@ class UsageError(Exception):
 
 
 class Sockets:
-    """One UDP socket for each local address, all with the same port (3.17, point 4)."""
+    """One UDP socket for each local address, all with the same port (3.108)."""
 
     def __init__(self, addresses: list[str], port: int):
         self.selector = selectors.DefaultSelector()
@@ -268,7 +268,7 @@ def make_runner(args: argparse.Namespace) -> Runner:
     binds = [parse_address(text, 0) for text in args.bind]
     ports = {bound for _, bound in binds if bound} | ({port} if listening else set())
     if len(ports) > 1:
-        raise UsageError("an endpoint uses one UDP port on all of its addresses (rule 3.17)")
+        raise UsageError("an endpoint uses one UDP port on all of its addresses (rule 3.108)")
     addresses = [resolve(name, 0)[0][0] for name, _ in binds]
     if listening:
         addresses = [remotes[0][0], *addresses]

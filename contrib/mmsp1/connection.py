@@ -148,7 +148,7 @@ class Connection:
         return self.paths.get((local, remote))
 
     def make_paths(self, named: list[str], now: float) -> None:
-        """Paths of all pairs of addresses (3.80); the peer's have the UDP port of its packet (3.17, point 4)."""
+        """Paths of all pairs of addresses (3.80); the peer's have the UDP port of its packet (3.108)."""
         handshake = self.handshake_path
         usable = [(a, handshake.remote[1]) for a in named if self.endpoint.is_usable(a, handshake.remote[0])]
         self.peer_addresses = list(dict.fromkeys([handshake.remote, *self.peer_addresses, *usable]))
@@ -228,7 +228,7 @@ class Connection:
         self.attempt(now)
 
     def attempt(self, now: float) -> None:
-        """The next SYN or PING, to the next address in turn (3.77)."""
+        """The next SYN or PING, to the next address in turn (3.111)."""
         pairs = self.candidates
         if self.state == State.INFO_PINGED:  # from the address at which SYN-ACK came
             pairs = [pair for pair in pairs if pair[0] == self.handshake_path.local] or pairs
@@ -243,14 +243,14 @@ class Connection:
             self.send_ping(self.add_path(local, remote, now) or self.handshake_path, now)
 
     def send_ping(self, path: Path, now: float) -> None:
-        """PING, and DATA in the same packet if there is some (3.54)."""
+        """PING, and DATA in the same packet if there is some (3.102, 3.103)."""
         ping = Ping(self.info)
         for sent in list(self.sender.blocks.values()):
             self.sender.lose(sent)
         self.emit(path, [ping, *self.next_data(path, MAX_PACKET - HEADER.size - len(padded(ping.raw())), now)])
 
     def on_syn_ack(self, raw: Raw, local: Address, remote: Address, now: float) -> None:
-        """The first SYN-ACK begins PING, a further one of the same server renews INFO (3.54)."""
+        """The first SYN-ACK begins PING, a further one of the same server renews INFO (3.54, 3.105)."""
         try:
             syn_ack = raw.read([])
         except Unreadable as fault:
@@ -275,7 +275,7 @@ class Connection:
             self.attempt(now)
 
     def refuse_syn_ack(self, raw: Raw, fault: Unreadable, local: Address, remote: Address) -> None:
-        """What a SYN-ACK earns that cannot be read (3.54, point 3)."""
+        """What a SYN-ACK earns that cannot be read (3.106)."""
         if self.state != State.SYN_SENT:
             return
         tag = int.from_bytes(raw.body[:4], "big") if len(raw.body) >= 4 else 0
@@ -316,7 +316,7 @@ class Connection:
         if path.verified and path.probe_at is None and path.srtt is not None:
             path.next_probe = now + PROBE_IDLE
         if self.state == State.FIN_SENT:
-            self.attempts, self.attempt_wait = 0, 0.0  # 3.77, point 1
+            self.attempts, self.attempt_wait = 0, 0.0  # 3.114
         had_data, at_once, unknown = False, False, []
         for raw in sorted(packet.blocks, key=lambda block: block.kind not in (PING, PONG)):
             try:
@@ -509,7 +509,7 @@ class Connection:
             self.send_close_step(now)
 
     def send_close_step(self, now: float) -> None:
-        """FIN or FIN-ACK, over the verified paths in turn (3.77, 3.82)."""
+        """FIN or FIN-ACK, over the verified paths in turn (3.111, 3.82)."""
         paths = self.usable_paths()
         self.close_steps += 1
         self.attempts += 1
@@ -573,7 +573,7 @@ class Connection:
         if self.attempts < ATTEMPTS:
             return self.attempt(now) if self.state in HANDSHAKE else self.send_close_step(now)
         if self.state == State.FIN_ACK_SENT:
-            self.finish("closed, FIN-DONE did not come", True)  # 3.77, point 2
+            self.finish("closed, FIN-DONE did not come", True)  # 3.115
         else:
             self.finish(f"no answer in {self.state.value}", False)
 

@@ -99,7 +99,7 @@ class Endpoint:
         return [address for address, _ in self.locals]
 
     def is_usable(self, address: str, source: str) -> bool:
-        """Rule 3.17, point 5."""
+        """Rule 3.109."""
         it = ip(address)
         if it.is_multicast or it.is_unspecified or address == "255.255.255.255":
             return False
@@ -178,7 +178,7 @@ class Endpoint:
             self.on_stray(local, remote, packet, now)
 
     def connection_of_last_word(self, local: Address, remote: Address, packet: Packet) -> Connection | None:
-        """The connection that RST or FIN-DONE is for: from a verified path (3.6) or in the handshake (3.5c)."""
+        """The connection that RST or FIN-DONE is for: from a verified path (3.117) or in the handshake (3.5c)."""
         reflected = packet.blocks[0].flags & FLAG_T
         for connection in self.connections.values():
             if connection.state == State.SYN_SENT:

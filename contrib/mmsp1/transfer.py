@@ -27,7 +27,7 @@ from .wire import (
 
 MIN_PTO, SACK_DELAY, FIRST_WAIT, ATTEMPTS, MAX_PATHS = 0.1, 0.02, 1.0, 6, 32
 FRAGMENT = MAX_PACKET - HEADER.size - 16  # bytes of user data in a packet with nothing else (3.8b)
-BLOCK_MEMORY = 128  # what a block takes beside its user data (3.43)
+BLOCK_MEMORY = 128  # what a block takes beside its user data (3.98)
 
 
 def unwrap(value: int, near: int, bits: int = 32) -> int:
@@ -111,7 +111,7 @@ class Sender:
         self.first = self.next_tseq = own.tseq
         self.acked = self.highest_sent = own.tseq - 1
         self.acked_bytes = self.cut_bytes = self.waiting_bytes = 0
-        self.edge, self.memory_edge, self.largest_message = peer.aws, 2 * peer.aws, peer.aws // 2  # 3.43, 3.48
+        self.edge, self.memory_edge, self.largest_message = peer.aws, 2 * peer.aws, peer.aws // 2  # 3.43, 3.98, 3.48
         self.queue: deque[Message] = deque()
         self.cut: deque[Sent] = deque()  # have a TSEQ and wait for their first transmission
         self.blocks: dict[int, Sent] = {}
@@ -164,7 +164,7 @@ class Sender:
         return True
 
     def peek(self) -> Sent | None:
-        """The next block to send: one to repeat, or a new one within the edge and the range of TSEQs (3.43, 3.31)."""
+        """The next block to send: one to repeat, or a new one within the edge and the range of TSEQs (3.99, 3.31)."""
         if self.again:
             return self.blocks[min(self.again)]
         if (self.cut or self.cut_next()) and self.cut[0].tseq - self.acked <= 65535:
@@ -172,7 +172,7 @@ class Sender:
         return None
 
     def memory(self, tseq: int, end: int) -> int:
-        """The memory of all blocks up to this one (3.43, point 5)."""
+        """The memory of all blocks up to this one (3.98)."""
         return end + BLOCK_MEMORY * (tseq - self.first + 1)
 
     def may_go(self, sent: Sent) -> bool:
@@ -337,7 +337,7 @@ class Receiver:
         return earned
 
     def compare(self, tseq: int, block: Data) -> None:
-        """Rule 3.34, point 2, between the block and both of its neighbours."""
+        """Rule 3.118, between the block and both of its neighbours."""
         if tseq - 1 in self.shape and not fits(self.shape[tseq - 1], block):
             raise Violation(INVALID_VALUE)
         if tseq + 1 in self.shape and not fits(block, self.shape[tseq + 1]):
@@ -380,7 +380,7 @@ class Receiver:
         stream = message.stream
         sseq = unwrap(sseq16, self.next_sseq[stream], 16)
         if sseq < self.next_sseq[stream] or (stream, sseq) in self.waiting:
-            raise Violation(INVALID_VALUE)  # 3.34, point 3
+            raise Violation(INVALID_VALUE)  # 3.119
         self.waiting[stream, sseq] = message
         while (stream, self.next_sseq[stream]) in self.waiting:
             self.make_ready(self.waiting.pop((stream, self.next_sseq[stream])))
@@ -450,7 +450,7 @@ class Receiver:
 
 
 def fits(before: Data | None, block: Data) -> bool:
-    """Whether a block may follow another one, or be the first of all (3.34, point 2)."""
+    """Whether a block may follow another one, or be the first of all (3.118)."""
     if before is None or before.bits & FLAG_E:
         return bool(block.bits & FLAG_B)
     same = before.stream == block.stream and not (before.bits ^ block.bits) & FLAG_U

@@ -13,7 +13,7 @@ HEADER = struct.Struct(">HHII")  # source port, destination port, checksum, conn
 DATA, SACK, SYN, SYN_ACK, PING, PONG, FIN, FIN_ACK, FIN_DONE, RST, ERROR, PROBE, PROBE_ACK = range(13)
 TRAVEL_ALONE = {SYN, SYN_ACK, FIN, FIN_ACK, FIN_DONE, RST}  # 3.7
 FLAG_E, FLAG_B, FLAG_U = 1, 2, 4  # of DATA (3.30)
-FLAG_T = 1  # of RST and FIN-DONE (3.6)
+FLAG_T = 1  # of RST and FIN-DONE (3.116)
 INFO, IPV4_LIST, IPV6_LIST, PROBE_DATA, ECHO = 0, 1, 2, 0x10, 0x11  # parameters (3.15)
 BYTES, BYTES_END = 0x4D570001, 0x4D570002  # payload protocols (3.90, 3.92)
 

@@ -225,6 +225,36 @@ fn a_file_that_grows_by_a_byte_after_it_was_read_is_warned_about_once() {
 }
 
 #[test]
+fn a_file_that_ends_before_its_announced_size_fails_and_is_not_offered_to_be_resumed() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let log = place.here().join("log");
+    make_file(&log, 30_000_000);
+    let sending = place.start(&["send", "--bwlimit", "100M", "log", &server.ticket]);
+    sending.wait_until("a part of it", || names(&place.there()).contains(&".log.manyway-part".to_owned()));
+    std::fs::File::options().write(true).open(&log).unwrap().set_len(500_000).unwrap();
+    let failed = sending.end().expect(1).says("of 30000000 bytes");
+    assert!(!failed.err.contains("run the same command again"), "{failed:?}");
+}
+
+#[test]
+fn an_output_directory_behind_a_file_is_refused_with_a_remedy_before_there_is_a_connection() {
+    let place = Place::new();
+    make_file(&place.here().join("film"), 10);
+    let refused = place.run(&["get", "127.0.0.1:9", "a", "-o", "film/"]).expect(2);
+    refused.says("-o: not a directory: film; name another one, or move the file away");
+}
+
+#[test]
+fn a_refused_transfer_prints_its_error_alone() {
+    let place = Place::new();
+    make_file(&place.here().join("file"), 1_000_000);
+    let server = place.serve(&["--read-only"]);
+    let refused = place.run(&["send", "file", &server.ticket]).expect(1).says("read-only");
+    assert!(!refused.err.contains("not complete") && !refused.err.contains("rtt ms"), "{refused:?}");
+}
+
+#[test]
 fn a_server_creates_the_directory_that_it_is_to_fill() {
     let place = Place::new();
     let mut command =

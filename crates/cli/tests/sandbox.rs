@@ -1,17 +1,20 @@
 //! A system that refuses netlink, as sandboxes, Android and `RestrictAddressFamilies` do.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use crate::common::place::Place;
 use crate::common::program::{Running, Server, assert_same_content, make_file};
+use crate::egress::verbs::line;
 
 #[test]
 fn without_netlink_every_verb_works_over_one_path_and_says_so_once() {
     let place = Place::new();
-    let server = Server::start(sandboxed(place.serving(&["--listen", "127.0.0.1:0"])));
+    let serving = ["--listen", "127.0.0.1:0", "--egress", "--allow", "127.0.0.0/8"];
+    let server = Server::start(sandboxed(place.serving(&serving)));
     make_file(&place.here().join("file"), 3_000_000);
     let run = |arguments: &[&str]| Running::start(sandboxed(place.command(arguments))).end().expect(0);
     let sent = run(&["send", "file", &server.ticket]);
@@ -23,7 +26,41 @@ fn without_netlink_every_verb_works_over_one_path_and_says_so_once() {
     run(&["ping", "-c", "2", &server.ticket]);
     run(&["paths", &server.ticket]);
     run(&["paths"]);
+    run(&["play", &server.ticket, "file", "--", "true"]);
+
+    let greeter = greeter();
+    assert_eq!(run(&["pipe", &server.ticket, "127.0.0.1", &greeter.port().to_string()]).out, "hello");
+    let start = |arguments: &[&str]| Running::start(sandboxed(place.command(arguments)));
+    let forward = start(&["forward", "-L", &format!("0:{greeter}"), &server.ticket]);
+    let address = line(&forward, "127.0.0.1:").split_whitespace().next().unwrap().to_owned();
+    let mut answer = String::new();
+    TcpStream::connect(address).unwrap().read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "hello");
+    let proxy = start(&["proxy", &server.ticket, "--listen", "127.0.0.1:0"]);
+    let mut socket = TcpStream::connect(line(&proxy, "socks5h://").split_off("socks5h://".len())).unwrap();
+    write!(socket, "CONNECT {greeter} HTTP/1.1\r\n\r\n").unwrap();
+    answer.clear();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
     server.stop().expect(0);
+
+    let offer = start(&["send", "file"]);
+    let code = line(&offer, "mw1");
+    run(&["get", &code, "-o", "offered"]);
+    offer.end().expect(0);
+}
+
+/// A program that greets whoever connects.
+#[expect(clippy::unwrap_used, reason = "a test may fail")]
+fn greeter() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.write_all(b"hello");
+        }
+    });
+    address
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn paths_are_watched_live_and_the_last_figures_stay() {
     let mut watching = at_screen(&place, &home, &["paths", "-w", "-i", "100ms", &server.ticket]);
     watching.wait_until("a path", |text| text.contains("active") && text.contains("in use"));
     let text = watching.text();
-    for part in ["interface", "state", "rtt ms", "loss", "Mbit/s", "share", "q: quit"] {
+    for part in ["path", "state", "rtt ms", "loss", "Mbit/s", "share", "q: quit"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(watching.is_full_screen() && watching.has_colour());

@@ -61,6 +61,7 @@ fn ping_and_paths_take_a_port_in_place_of_the_tickets() {
 #[test]
 fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
     let place = Place::new();
+    make_file(&place.there().join("film"), 2_000_000);
     let server = place.serve(&["--egress"]);
     let ticket = server.ticket.as_str();
     for (command, code) in [
@@ -74,6 +75,8 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
         (&["forward", "-L", "0:127.0.0.1:9", ticket], 0),
         (&["proxy", "--listen", "127.0.0.1:0", ticket], 0),
         (&["rendezvous", "--listen", "127.0.0.1:0"], 0),
+        (&["play", ticket, "film"], 0),
+        (&["get", "--bwlimit", "1M", ticket, "film"], 130),
     ] {
         let clients = || server.running.messages().matches(" connected ").count();
         let before = clients();
@@ -81,17 +84,21 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
         let is_silent = command.contains(&"--messages");
         let running = place.start(command);
         running.wait_until("its beginning", || {
-            let has_spoken = !running.printed().is_empty() || running.messages().contains("UDP");
+            let messages = running.messages();
+            let has_spoken =
+                !running.printed().is_empty() || messages.contains("UDP") || messages.contains("fetching");
             if is_silent { clients() > before } else { has_spoken }
         });
         std::thread::sleep(Duration::from_millis(500));
         running.signal("INT");
         let ended = running.end();
+        assert!(ended.took < Duration::from_secs(2), "{command:?}: {ended:?}");
         assert_eq!(ended.code, Some(code), "{command:?}: {ended:?}");
         assert_eq!(ended.err.contains("error: "), code != 0, "{command:?}: {ended:?}");
     }
     place.run(&["bench", "-t", "0", "--compare", ticket]).expect(2).says("leave out -t 0");
-    server.stop().expect(0);
+    server.running.signal("INT");
+    assert!(server.running.end().expect(0).took < Duration::from_secs(2));
 }
 
 /// The same command in a shell that ignores SIGHUP, as `nohup` does.

@@ -34,6 +34,7 @@ fn run(cli: &Cli) -> Result<ExitCode, CommandError> {
         Some(Action::Experiments(arguments)) => experiments::run(global, arguments),
         Some(Action::Programs(arguments)) => experiments::run_programs(global, arguments),
         Some(Action::LabAgent) => agent::run(),
+        Some(Action::LabEcho) => agent::echo(),
         Some(Action::Completion(arguments)) => {
             print(|out| documents::completion(Cli::command(), arguments.shell, out))
         }

@@ -6,4 +6,5 @@ mod experiments;
 mod lab;
 mod lab_agents;
 mod lab_cross;
+mod lab_flows;
 mod lab_links;

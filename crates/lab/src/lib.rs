@@ -9,6 +9,7 @@
 //! * `emulator` (Linux): the links of a scenario between the interfaces of the hosts;
 //! * `validation` (Linux): the emulator against theory;
 //! * `cpu` (Linux): processor time per byte, without any emulation;
+//! * `flows` (Linux): thousands of connections at once over `manyway forward`;
 //! * [`campaign`]: many runs, interleaved; [`measures`]: the figures of each;
 //! * [`experiment`]: the experiments of the documents that the project implements;
 //! * [`report`]: tables, figures and documents; [`gates`]: the goals;
@@ -26,6 +27,8 @@ pub mod cpu;
 pub mod emulator;
 pub mod error;
 pub mod experiment;
+#[cfg(target_os = "linux")]
+pub mod flows;
 pub mod gates;
 #[cfg(target_os = "linux")]
 pub mod hosts;

@@ -150,4 +150,10 @@ impl Connection {
     pub fn unacknowledged_at_end(&self) -> Option<ByteCount> {
         self.link.end().map(|end| end.unacknowledged)
     }
+
+    /// The figures of the connection and its paths when it ended; `None` while it lives, and if its endpoint failed.
+    /// Until the end use [`info`](Self::info).
+    pub fn info_at_end(&self) -> Option<ConnectionInfo> {
+        self.link.end()?.info.map(Arc::unwrap_or_clone)
+    }
 }

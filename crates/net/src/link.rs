@@ -195,6 +195,8 @@ pub(crate) struct LinkFacts {
 pub(crate) struct Ended {
     pub(crate) error: ConnectionError,
     pub(crate) unacknowledged: ByteCount,
+    /// The last figures; `None` if the driver failed.
+    pub(crate) info: Option<Arc<ConnectionInfo>>,
 }
 
 /// The driver's side of a [`Link`].

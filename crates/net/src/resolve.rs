@@ -221,6 +221,7 @@ impl fmt::Display for ResolveError {
         }
         for (index, (name, failure)) in self.failures.iter().enumerate() {
             let separator = if index == 0 { "" } else { "; " };
+            let name = as_typed(name);
             write!(f, "{separator}")?;
             match failure {
                 LookUpFailure::NotFound => {
@@ -235,6 +236,12 @@ impl fmt::Display for ResolveError {
         }
         Ok(())
     }
+}
+
+/// A name as users write it: an internationalised one (`xn--…`) in its own letters.
+fn as_typed(name: &str) -> String {
+    let (unicode, result) = idna::domain_to_unicode(name);
+    if result.is_ok() { unicode } else { name.to_owned() }
 }
 
 impl std::error::Error for ResolveError {
@@ -314,6 +321,9 @@ mod tests {
             assert_eq!(of(text), "\"nosuchhost.example\" was not found: there is no host of that name");
         }
         assert!(of("Temporary failure in name resolution").contains("could not be looked up"));
+        let books: HostPort = "bücher.example".parse().unwrap();
+        let told = ResolveError::late(&[books], Duration::from_secs(10)).to_string();
+        assert!(told.starts_with("the look-up of \"bücher.example\" timed out"), "{told}");
     }
 
     #[tokio::test]

@@ -46,7 +46,7 @@ impl Repeat {
     }
 
     /// Makes the next packet due now. Those that were sent count as before, so that a peer cannot cause more of them.
-    pub(crate) fn hurry(&mut self, now: Instant) {
+    pub(crate) fn expedite(&mut self, now: Instant) {
         self.next_at = self.next_at.min(now);
     }
 
@@ -82,7 +82,7 @@ mod tests {
         let mut repeat = Repeat::new(now, Duration::from_secs(1));
         let mut sent = 0;
         for _ in 0..100 {
-            repeat.hurry(now);
+            repeat.expedite(now);
             sent += u32::from(repeat.take_due(now).is_some());
             now += Duration::from_millis(1);
         }

@@ -31,7 +31,7 @@ pub(crate) enum Wire {
 }
 
 /// One arm for each wire.
-macro_rules! ask {
+macro_rules! for_wire {
     ($self:ident, $wire:ident => $call:expr) => {
         match $self {
             Self::Mmsp2($wire) => $call,
@@ -43,9 +43,9 @@ macro_rules! ask {
 }
 
 /// One arm for each wire of a [`Connection`](crate::Connection).
-macro_rules! either {
-    ($either:expr, $wire:ident => $call:expr) => {
-        match $either {
+macro_rules! for_connection_wire {
+    ($connection_wire:expr, $wire:ident => $call:expr) => {
+        match $connection_wire {
             crate::wire::Wire::Mmsp2($wire) => $call,
             crate::wire::Wire::Mmsp1($wire) => $call,
             #[cfg(feature = "toy-wire")]
@@ -53,7 +53,7 @@ macro_rules! either {
         }
     };
 }
-pub(crate) use either;
+pub(crate) use for_connection_wire;
 
 /// Packets and time.
 impl Wire {
@@ -64,7 +64,7 @@ impl Wire {
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        ask!(self, wire => wire.poll_transmit(engine, now, buffer))
+        for_wire!(self, wire => wire.poll_transmit(engine, now, buffer))
     }
 
     /// Appends one packet of at most this size for a path; `None` if it would be empty, or may not be sent.
@@ -76,7 +76,7 @@ impl Wire {
         place: (PathId, usize),
         carry: Carry,
     ) -> Option<Built> {
-        ask!(self, wire => wire.build(engine, now, buffer, place, carry))
+        for_wire!(self, wire => wire.build(engine, now, buffer, place, carry))
     }
 
     /// Writes a path challenge, a response, or both, into the empty `buffer`. The wire takes the packet number itself: a
@@ -89,43 +89,43 @@ impl Wire {
         path: PathId,
         probing: &Probing,
     ) -> Option<Built> {
-        ask!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
+        for_wire!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
     }
 
     /// Seals the packets of a batch, which are complete but for that, before the next batch is built; false if that
     /// fails, so that nothing of the batch may leave.
     pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
-        ask!(self, wire => wire.seal(buffer))
+        for_wire!(self, wire => wire.seal(buffer))
     }
 
     /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
-        ask!(self, wire => wire.carry_out(engine, now));
+        for_wire!(self, wire => wire.carry_out(engine, now));
     }
 
     /// The paths for packets with the acknowledgements that are due.
     pub(crate) fn ack_carriers(&self, engine: &Engine, now: Instant) -> SmallVec<[PathId; 8]> {
-        ask!(self, wire => wire.ack_carriers(engine, now))
+        for_wire!(self, wire => wire.ack_carriers(engine, now))
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(crate) fn deadline(&self, engine: &Engine) -> Option<Instant> {
-        ask!(self, wire => wire.deadline(engine))
+        for_wire!(self, wire => wire.deadline(engine))
     }
 
     /// Does the due work of the handshake and the close, and ends the connection if the engine says that it expired.
     pub(crate) fn on_timeout(&mut self, engine: &mut Engine, now: Instant) {
-        ask!(self, wire => wire.on_timeout(engine, now));
+        for_wire!(self, wire => wire.on_timeout(engine, now));
     }
 
     /// This host slept until now.
     pub(crate) fn on_wake(&mut self, engine: &Engine, now: Instant) {
-        ask!(self, wire => wire.on_wake(engine, now));
+        for_wire!(self, wire => wire.on_wake(engine, now));
     }
 
     /// The connection is idle: frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
-        ask!(self, wire => wire.shrink_to_fit());
+        for_wire!(self, wire => wire.shrink_to_fit());
     }
 }
 
@@ -133,76 +133,76 @@ impl Wire {
 impl Wire {
     /// Whether control blocks wait, which go on any path regardless of its window.
     pub(crate) fn wants_control(&self) -> bool {
-        ask!(self, wire => wire.wants_control())
+        for_wire!(self, wire => wire.wants_control())
     }
 
     /// Whether data that `filter` takes could be sent now.
     pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
-        ask!(self, wire => wire.streams.wants_data(filter))
+        for_wire!(self, wire => wire.streams.wants_data(filter))
     }
 
     /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
-        ask!(self, wire => wire.streams.backlog_of(filter))
+        for_wire!(self, wire => wire.streams.backlog_of(filter))
     }
 
     /// The streams that could send data that `filter` takes, in their order.
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
-        ask!(self, wire => wire.streams.ready_streams(filter, list));
+        for_wire!(self, wire => wire.streams.ready_streams(filter, list));
     }
 
     /// Urgent bytes that wait; `None` if there are none.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
-        ask!(self, wire => wire.streams.urgent_backlog())
+        for_wire!(self, wire => wire.streams.urgent_backlog())
     }
 
     /// The next data that `filter` takes.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
-        ask!(self, wire => wire.streams.next_up(filter))
+        for_wire!(self, wire => wire.streams.next_up(filter))
     }
 
     /// Whether all written data has arrived.
     pub(crate) fn is_idle(&self) -> bool {
-        ask!(self, wire => wire.streams.is_idle())
+        for_wire!(self, wire => wire.streams.is_idle())
     }
 
     /// Whether data waits for credit of the peer.
     pub(crate) fn is_blocked(&self) -> bool {
-        ask!(self, wire => wire.streams.is_blocked())
+        for_wire!(self, wire => wire.streams.is_blocked())
     }
 
     /// Reports again to the peer which credit the data waits for.
     pub(crate) fn repeat_blocked(&mut self) {
-        ask!(self, wire => wire.streams.repeat_blocked());
+        for_wire!(self, wire => wire.streams.repeat_blocked());
     }
 
     /// Bytes of data received.
     pub(crate) fn bytes_received(&self) -> u64 {
-        ask!(self, wire => wire.streams.received())
+        for_wire!(self, wire => wire.streams.received())
     }
 
     /// Whether the peer has started a stream that is incomplete.
     pub(crate) fn expects_more(&self) -> bool {
-        ask!(self, wire => wire.streams.expects_more())
+        for_wire!(self, wire => wire.streams.expects_more())
     }
 
     /// Whether this content blocks the head of line.
     pub(crate) fn is_held_up_by(&self, content: &SentContent) -> bool {
-        ask!(self, wire => wire.streams.is_held_up_by(content))
+        for_wire!(self, wire => wire.streams.is_held_up_by(content))
     }
 
     /// Whether the peer has this content, from any packet.
     pub(crate) fn has_arrived(&self, content: &SentContent) -> bool {
-        ask!(self, wire => wire.streams.has_arrived(content))
+        for_wire!(self, wire => wire.streams.has_arrived(content))
     }
 
     /// When the next of the waiting messages expires.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        ask!(self, wire => wire.streams.next_expiry())
+        for_wire!(self, wire => wire.streams.next_expiry())
     }
 
     /// Gives up the messages that expire before data sent now could arrive.
     pub(crate) fn expire_messages(&mut self, arrival: Instant) {
-        ask!(self, wire => wire.streams.expire_messages(arrival));
+        for_wire!(self, wire => wire.streams.expire_messages(arrival));
     }
 }

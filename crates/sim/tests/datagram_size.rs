@@ -110,7 +110,7 @@ fn a_lost_probe_is_no_sign_of_congestion_and_makes_no_path_suspect() {
     }
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_transfer_survives_a_path_that_silently_carries_less() {
     for (before, after, side) in [
@@ -140,7 +140,7 @@ fn a_transfer_survives_a_path_that_silently_carries_less() {
     }
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_path_beside_another_that_silently_carries_less_goes_on_at_its_size() {
     let mut pair = pair_over(&[9000, 1500], 9000);
@@ -154,7 +154,7 @@ fn a_path_beside_another_that_silently_carries_less_goes_on_at_its_size() {
     assert!(pair.delivered(Side::Client)[0] - before > megabytes(10));
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_message_of_three_packets_is_enough_to_detect_that_the_only_path_carries_less() {
     for request in [0, 100] {
@@ -174,7 +174,7 @@ fn a_message_of_three_packets_is_enough_to_detect_that_the_only_path_carries_les
     }
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_path_that_merely_looks_smaller_loses_large_datagrams_only_briefly() {
     for seed in seeds(2, 10) {
@@ -196,7 +196,7 @@ fn a_path_that_merely_looks_smaller_loses_large_datagrams_only_briefly() {
     }
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn random_loss_of_short_flights_leaves_large_datagrams_in_use() {
     for percent in [2.0, 3.0, 5.0] {
@@ -218,7 +218,7 @@ fn random_loss_of_short_flights_leaves_large_datagrams_in_use() {
     }
 }
 
-// spec 6.34
+// spec 6.126
 #[test]
 fn a_path_that_carries_more_than_before_is_detected_after_ten_minutes() {
     let mut pair = pair_over(&[1400], 1500);
@@ -233,7 +233,7 @@ fn a_path_that_carries_more_than_before_is_detected_after_ten_minutes() {
     assert_eq!(sizes(&mut pair, Side::Client), [1472]);
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn an_outage_reduces_the_size_of_a_lone_path_no_longer_than_it_lasts() {
     for side in [Side::Client, Side::Server] {
@@ -249,7 +249,7 @@ fn an_outage_reduces_the_size_of_a_lone_path_no_longer_than_it_lasts() {
     }
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn random_loss_leaves_large_datagrams_in_use() {
     for (mtu, percent) in [(9000, 1.0), (9000, 3.0), (65_100, 1.0)] {

@@ -77,7 +77,7 @@ fn cleared_or_changed_marks_disable_ecn() {
     }
 }
 
-// spec 9.67
+// spec 9.67, 9.69
 #[test]
 fn a_path_that_drops_marked_packets_soon_carries_unmarked_ones() {
     for count in [1, 2] {
@@ -92,7 +92,7 @@ fn a_path_that_drops_marked_packets_soon_carries_unmarked_ones() {
     }
 }
 
-// spec 9.67
+// spec 9.67, 9.70
 #[test]
 fn a_path_that_later_becomes_a_black_hole_for_marks_is_used_without_them() {
     let mut pair = pair(&[link()], "cubic");
@@ -104,7 +104,7 @@ fn a_path_that_later_becomes_a_black_hole_for_marks_is_used_without_them() {
     assert!(report.longest_silence < SECOND, "{:?}", report.longest_silence);
 }
 
-// spec 9.67
+// spec 9.70
 #[test]
 fn an_outage_is_no_black_hole() {
     let mut pair = pair(&[link()], "bbr");

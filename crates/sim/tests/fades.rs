@@ -110,7 +110,7 @@ fn policed(megabits: u64, delay: Duration, burst: u64) -> LinkConfig {
         .with_queue(QueueConfig::drop_tail(QueueLimit::Bytes(ByteCount(3_000))))
 }
 
-// spec 9.53, 9.66
+// spec 9.53, 9.66, 9.73
 #[test]
 fn a_policer_is_recognised_by_losses_that_last_and_stop_at_a_lower_rate() {
     for (megabits, delay, burst) in

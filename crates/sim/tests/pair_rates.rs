@@ -83,7 +83,7 @@ fn a_near_pair_that_proves_slow_is_replaced_by_a_farther_one_and_the_choice_sett
     }
 }
 
-// spec 6.67
+// spec 6.121
 #[test]
 fn a_pair_that_won_its_trial_stays_where_the_rate_hardly_matters() {
     // One of the slower ones: for the night.

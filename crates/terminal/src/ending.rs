@@ -66,7 +66,20 @@ fn usage_text(error: &clap::Error) -> String {
         Colour::With => text.ansi().to_string(),
         Colour::Without => text.to_string(),
     };
-    without_secrets(text.trim_end())
+    without_secrets(without_escape(&text).trim_end())
+}
+
+/// Without the advice to pass an unknown option on as a value (`use '-- -u'`), which no command wants.
+fn without_escape(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let is_escape = |line: &&str| line.contains("tip:") && line.contains(" as a value, use '");
+    if let Some(at) = lines.iter().position(is_escape) {
+        lines.remove(at);
+        if lines.get(at).is_some_and(|line| line.is_empty()) {
+            lines.remove(at);
+        }
+    }
+    lines.join("\n")
 }
 
 /// Writes a document to standard output.

@@ -5,6 +5,7 @@ use super::files::SourceFile;
 
 const IMAGE: &str = "packaging/Dockerfile";
 const IGNORED: &str = ".dockerignore";
+const DIST: &str = "packaging/dist";
 
 /// A unit of systemd.
 struct Unit {
@@ -66,6 +67,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         with(unit.path, &|file| check_unit(unit, file));
     }
     with(IMAGE, &check_image);
+    with(DIST, &check_dist);
     with(IGNORED, &|file| {
         let needed = [".git", "target"].into_iter();
         let missing = needed.filter(|line| !file.text.lines().any(|own| own == *line));
@@ -144,8 +146,8 @@ fn check_image(file: &SourceFile) -> Vec<Finding> {
             }
             "ADD" => find("ADD unpacks and downloads: use COPY"),
             "USER" => user = Some(rest),
-            "RUN" if rest.contains("cargo build") && !rest.contains("--locked") => {
-                find("builds other versions than those of Cargo.lock: use --locked");
+            "RUN" if rest.contains("cargo ") => {
+                find("builds another program than is given away: use packaging/dist");
             }
             "RUN" if rest.contains("curl") || rest.contains("wget") => {
                 find("downloads what is not in the source");
@@ -158,6 +160,13 @@ fn check_image(file: &SourceFile) -> Vec<Finding> {
         _ => findings.push(Finding::new(IMAGE, 0, "the last stage runs as root: end it with USER")),
     }
     findings
+}
+
+/// The binary that is given away has the versions of Cargo.lock.
+fn check_dist(file: &SourceFile) -> Vec<Finding> {
+    let is_locked = file.text.contains("cargo build --locked");
+    let text = "builds other versions than those of Cargo.lock: use --locked";
+    (!is_locked).then(|| Finding::new(DIST, 0, text)).into_iter().collect()
 }
 
 /// Whether the name of an image says which one: by a digest, or by a tag with at least two numbers.
@@ -177,8 +186,8 @@ mod tests {
     use super::super::files::file;
     use super::*;
 
-    const GOOD: &str = "FROM rust:1.88.0-slim AS build\nRUN cargo build \\\n    --locked\nFROM debian:12.11-slim\n\
-        COPY --from=build /a /a\nUSER 10001:10001\n";
+    const GOOD: &str = "FROM rust:1.88.0-slim AS build\nRUN MANYWAY_LIBC=musl \\\n    packaging/dist\n\
+        FROM debian:12.11-slim\nCOPY --from=build /a /a\nUSER 10001:10001\n";
 
     fn image(text: &str) -> Vec<String> {
         check_image(&file(IMAGE, text)).into_iter().map(|finding| finding.text).collect()
@@ -195,13 +204,13 @@ mod tests {
             ("rust:1.88.0-slim", "rust", "version"),
             ("rust:1.88.0-slim", "rust:latest", "version"),
             ("debian:12.11-slim", "debian:bookworm", "version"),
-            ("    --locked", "    --release", "--locked"),
+            ("    packaging/dist", "    cargo build --locked", "packaging/dist"),
             ("COPY", "ADD", "COPY"),
             ("USER 10001:10001", "USER root", "root"),
             ("USER 10001:10001", "", "root"),
             ("USER 10001:10001", "USER 0:0", "root"),
             ("FROM debian", "USER x\nFROM debian", ""),
-            ("RUN cargo", "RUN curl x | sh && cargo", "downloads"),
+            ("RUN MANYWAY", "RUN curl x | sh && MANYWAY", "downloads"),
         ] {
             let text = if part.is_empty() { "" } else { part };
             let found = image(&GOOD.replace(old, new));
@@ -231,7 +240,16 @@ mod tests {
     }
 
     #[test]
+    fn a_build_of_other_versions_is_found() {
+        for (command, findings) in
+            [("cargo build --locked --profile dist", 0), ("cargo build --profile dist", 1)]
+        {
+            assert_eq!(check_dist(&file(DIST, command)).len(), findings, "{command}");
+        }
+    }
+
+    #[test]
     fn a_missing_file_is_found() {
-        assert_eq!(check(&[]).len(), 4);
+        assert_eq!(check(&[]).len(), 5);
     }
 }

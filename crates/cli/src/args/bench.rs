@@ -22,7 +22,7 @@ pub struct BenchArgs {
     /// How long to measure; 0 until Ctrl-C
     #[arg(short = 't', long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     pub time: Duration,
-    /// Send so much in all instead; K, M and G are powers of 1024
+    /// Transfer this many bytes instead; K, M and G are powers of 1024
     #[arg(short = 'n', long, value_name = "SIZE", conflicts_with = "time", value_parser = parse_bytes)]
     pub bytes: Option<u64>,
     /// How often to print figures; 0 prints only the summary

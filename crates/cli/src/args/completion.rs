@@ -29,7 +29,7 @@ mod tests {
     fn completion_offers_the_values_of_options() {
         for (shell, interfaces) in [
             (Shell::Bash, "compgen -W \"$(ls /sys/class/net"),
-            (Shell::Zsh, ":_net_interfaces"),
+            (Shell::Zsh, "{compadd $(ls /sys/class/net"),
             (Shell::Fish, "(ls /sys/class/net"),
         ] {
             let mut script = Vec::new();
@@ -37,6 +37,28 @@ mod tests {
             let script = String::from_utf8(script).unwrap();
             assert!(script.contains("round-robin") && script.contains("coupled-cubic"), "{shell}");
             assert!(script.contains(interfaces), "{shell}");
+            assert!(script.contains("mmsp1") && script.contains("auto"), "{shell}");
+            for list in ["keys list servers --names", "keys list --names"] {
+                assert!(script.contains(list), "{list} for {shell}");
+            }
+            assert!(!script.contains("LIST_OF_"), "{shell}");
+        }
+    }
+
+    /// What fish offers behind these words.
+    #[test]
+    fn completion_offers_names_and_interfaces_by_position() {
+        let mut script = Vec::new();
+        completion(Cli::command(), Shell::Fish, &mut script).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        for (when, list) in [
+            ("get", "manyway keys list servers --names"),
+            ("ping", "manyway keys list servers --names"),
+            ("keys; and __fish_seen_subcommand_from remove", "manyway keys list --names"),
+            ("caps; and __fish_seen_subcommand_from clear", "ls /sys/class/net"),
+        ] {
+            let line = format!("-n \"__fish_seen_subcommand_from {when}\" -a \"({list}");
+            assert!(script.contains(&line), "{line}");
         }
     }
 

@@ -49,6 +49,9 @@ pub struct ListArgs {
     /// Only these
     #[arg(value_enum)]
     pub kind: Option<EntryKind>,
+    /// Print their names alone, one a line
+    #[arg(long)]
+    pub names: bool,
 }
 
 /// A kind of entries.
@@ -114,7 +117,7 @@ pub struct AddClientArgs {
 pub struct AddServerArgs {
     /// Its name
     pub name: EntryName,
-    /// Its ticket, @FILE containing it, or HOST[:PORT]
+    /// Its ticket, @FILE containing it, or its address
     #[arg(required = true, value_name = "TICKET|HOST[:PORT]")]
     pub server: Vec<String>,
     /// Its key, as `manyway keys show` prints it there; a ticket holds it already

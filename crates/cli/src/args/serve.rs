@@ -122,12 +122,16 @@ pub(super) fn parse_address(text: &str, examples: &str) -> Result<SocketAddr, St
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    // With the name of an interface.
-    let host: HostPort = text.parse().map_err(|_| wrong())?;
-    if host.zone().is_none() || !text.contains("]:") {
+    // With the name of an interface. Port 0, for any, is none that a client can connect to.
+    let (place, port) = text.rsplit_once("]:").ok_or_else(wrong)?;
+    let host: HostPort = format!("{place}]").parse().map_err(|_| wrong())?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    if host.zone().is_none() {
         return Err(wrong());
     }
-    socket_address(&host).map_err(|error| error.to_string())
+    let mut address = socket_address(&host).map_err(|error| error.to_string())?;
+    address.set_port(port);
+    Ok(address)
 }
 
 impl ServeArgs {

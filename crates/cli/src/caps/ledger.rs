@@ -136,10 +136,10 @@ impl CapLedger {
     }
 
     /// Those of these interfaces whose cap is reached.
-    pub fn spent<'a>(&self, interfaces: impl Iterator<Item = &'a str>) -> BTreeMap<String, Allowance> {
+    pub fn exhausted<'a>(&self, interfaces: impl Iterator<Item = &'a str>) -> BTreeMap<String, Allowance> {
         let states = interfaces.filter_map(|name| Some((name, self.state(name).ok()??)));
-        let spent = states.filter(|(_, state)| state.is_reached());
-        spent.map(|(name, state)| (name.to_owned(), state.allowance())).collect()
+        let exhausted = states.filter(|(_, state)| state.is_reached());
+        exhausted.map(|(name, state)| (name.to_owned(), state.allowance())).collect()
     }
 
     fn record(&self, interface: &str, bytes: ByteCount, patience: Patience) -> io::Result<Option<CapState>> {
@@ -215,8 +215,8 @@ mod tests {
         let state = ledger.state("wwan0").unwrap().unwrap();
         assert!(state.is_reached() && state.used == 1200);
         assert_eq!(state.text(), "1.2 kB of 1 kB");
-        let spent = ledger.spent(["eth0", "wwan0"].into_iter());
-        assert_eq!(spent.into_keys().collect::<Vec<_>>(), ["wwan0"]);
+        let exhausted = ledger.exhausted(["eth0", "wwan0"].into_iter());
+        assert_eq!(exhausted.into_keys().collect::<Vec<_>>(), ["wwan0"]);
         set("2026-12-15");
         assert!(!ledger.state("wwan0").unwrap().unwrap().is_reached());
         assert_eq!(spend(&ledger, 1), (999, until("2027-01-15")));

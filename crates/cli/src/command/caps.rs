@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::network;
 use crate::args::{CapsAction, CapsArgs, ClearArgs, GlobalArgs, SetArgs};
-use crate::caps::{CapLedger, CapState, Period, today};
+use crate::caps::{CapLedger, CapState, InterfaceWish, Period, today};
 use crate::home::{Count, Home, Patience};
 use crate::output::cause;
 use crate::output::grid::{Cell, Grid};
@@ -21,6 +21,16 @@ use crate::output::units::{percent, volume};
 /// # Errors
 /// If an interface has no cap, or the counts cannot be read or written.
 pub fn run(global: &GlobalArgs, arguments: &CapsArgs) -> Result<ExitCode, CommandError> {
+    let is_without_cap = |wish: &&InterfaceWish| wish.cap_rule().is_none();
+    if !global.interfaces_of_settings
+        && let Some(wish) = global.interfaces.iter().find(is_without_cap)
+    {
+        let text = format!(
+            "`manyway caps` shows every cap; -I {} names none, -I IF,cap=SIZE does",
+            wish.rule.pattern
+        );
+        return Err(CommandError::usage(text));
+    }
     match arguments.action.as_ref().unwrap_or(&CapsAction::List) {
         CapsAction::List => list(global),
         CapsAction::Set(arguments) => set(global, arguments),

@@ -75,8 +75,8 @@ fn check_plot(place: &Path) -> Result<(), CommandError> {
 }
 
 fn settings(global: &GlobalArgs, arguments: &DemoArgs) -> Result<ConnectionConfig, CommandError> {
-    if !global.interfaces.is_empty() || !global.exclude.is_empty() || global.ipv6 {
-        let text = "the demo has links of its own and uses no interface of this host; leave out -I, --exclude and -6";
+    if !global.interfaces.is_empty() || !global.exclude.is_empty() || global.ipv4 || global.ipv6 {
+        let text = "the demo has links of its own and uses no interface of this host; leave out -I, --exclude, -4 and -6";
         return Err(CommandError::usage(text));
     }
     let links = arguments.links.len();
@@ -104,7 +104,7 @@ async fn show(
     let compares = several && !arguments.no_comparison;
 
     let trial = Trial { source: &source, links: &links, cut, config };
-    let view = Arc::new(ProgressView::new(mode, if several { "all links" } else { "one link" }));
+    let view = Arc::new(ProgressView::new(mode, if several { "over all links: sending" } else { "sending" }));
     introduce(&view, &trial, compares.then_some(best));
     let directory = workshop.directory("incoming").await?;
     let outcome = trial.run(&directory, &view).await?;
@@ -146,7 +146,7 @@ async fn compare(
     directory: &Path,
 ) -> Result<Duration, CommandError> {
     let name = format!("link {} alone", best + 1);
-    let view = Arc::new(ProgressView::new(mode, &name));
+    let view = Arc::new(ProgressView::new(mode, &format!("{name}: sending")));
     view.message(&format!("Now the same file over {name}, without an outage, for comparison."));
     Ok(trial.run(directory, &view).await?.time)
 }

@@ -24,7 +24,7 @@ pub fn run(global: &GlobalArgs, arguments: &KeysArgs) -> Result<(), CommandError
     let home = Home::find()?;
     match &arguments.action {
         KeysAction::Show(arguments) => show(global, &home, arguments),
-        KeysAction::List(arguments) => list::run(global, &home, arguments.kind),
+        KeysAction::List(arguments) => list::run(global, &home, arguments),
         KeysAction::Add(arguments) => match &arguments.what {
             AddWhat::Ticket(arguments) => add_ticket(global, &home, arguments),
             AddWhat::Client(arguments) => add_client(global, &home, arguments),

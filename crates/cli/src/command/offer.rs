@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
@@ -10,6 +10,7 @@ use manyway_proto::Rate;
 use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::advice::firewall;
 use super::code::code_secret;
@@ -23,7 +24,7 @@ use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
 use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
-use crate::serving::session::GuestSession;
+use crate::serving::session::ClientSession;
 use crate::status::Board;
 
 /// Offers exactly these files, read-only, with keys for this offer alone. A client that is interrupted may reconnect;
@@ -56,7 +57,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let (waiting, began) = (Instant::now(), OnceLock::new());
     let paths = Paths::default();
     tally.begin();
-    let guests = Guests {
+    let offer = Offer {
         view: Arc::clone(&view),
         paths: paths.clone(),
         watch: Mutex::default(),
@@ -66,12 +67,13 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let work = async {
         tokio::select! {
             report = server.fetched() => Ok(report),
-            () = guests.accept(&endpoint, &server, &began) => {
+            () = offer.accept(&endpoint, &server, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
         }
     };
     let result = until_interrupted_over(&endpoint, work).await;
+    offer.finish().await;
     view.finish();
     let elapsed = began.get().unwrap_or(&waiting).elapsed();
     let report = match result {
@@ -105,7 +107,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 }
 
 /// What all clients of the offer share.
-struct Guests {
+struct Offer {
     view: Arc<ProgressView>,
     paths: Paths,
     watch: Mutex<Option<PathWatch>>,
@@ -113,7 +115,14 @@ struct Guests {
     limits: Option<Arc<Limits>>,
 }
 
-impl Guests {
+impl Offer {
+    /// Records the last figures of the newest client.
+    async fn finish(&self) {
+        if let Some(watch) = &*self.watch.lock().await {
+            watch.finish().await;
+        }
+    }
+
     /// Serves all clients, and records when the first one connected.
     async fn accept(&self, endpoint: &Endpoint, server: &Server, began: &OnceLock<Instant>) {
         while let Some(connection) = endpoint.accept().await {
@@ -126,10 +135,17 @@ impl Guests {
             // Only the newest connection is shown: a receiver that was killed and came back has two.
             let watch =
                 PathWatch::start(&connection, Arc::clone(&view), &self.paths, (Direction::Out, started));
-            *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+            if let Some(earlier) = self.watch.lock().await.replace(watch) {
+                earlier.finish().await;
+            }
             tokio::spawn(async move {
-                server.run(&GuestSession::new(connection.clone(), limits)).await;
-                let end = connection.closed().await;
+                server.run(&ClientSession::new(connection.clone(), limits)).await;
+                let end = tokio::select! {
+                    biased;
+                    // The client that has fetched everything leaves: its end is no news.
+                    _ = server.fetched() => return,
+                    end = connection.closed() => end,
+                };
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
                     return;
                 }

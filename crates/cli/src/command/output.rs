@@ -81,6 +81,8 @@ pub fn new_name(output: &Path) -> Result<Option<(PathBuf, RelativePath)>, Comman
 /// # Errors
 /// A file stands there.
 pub fn can_be_directory(output: &Path) -> Result<(), CommandError> {
+    // Behind a file, a slash at the end hides it: the system finds nothing there.
+    let output = output.components().as_path();
     let nearest = output.ancestors().find_map(|place| Some((place, std::fs::metadata(place).ok()?)));
     match nearest {
         Some((place, facts)) if !facts.is_dir() => Err(CommandError::usage(format!(

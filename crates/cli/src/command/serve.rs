@@ -22,20 +22,20 @@ use tokio::task::JoinSet;
 use super::error::of_listen;
 use super::keys::hosts_of;
 use super::network::{MOST_PATHS, connection_config, ledger, rendezvous, without_own_tunnels};
-use super::signal::{Farewell, close, interrupted};
+use super::signal::{CloseOutcome, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
 use crate::output::{address, count};
+use crate::serving::authorised::{AuthorisedClient, AuthorisedClients};
 use crate::serving::certificate::CertificateFiles;
-use crate::serving::guests::{Guest, Guests};
+use crate::serving::connected::{ConnectedClients, remote_of};
 use crate::serving::journal::{Journal, Way};
 use crate::serving::memory::{IdleHeap, give_back};
 use crate::serving::notify::{Notice, tell};
 use crate::serving::open_files::raise_limit;
-use crate::serving::session::GuestSession;
+use crate::serving::session::ClientSession;
 use crate::serving::streams::{self, Egress};
-use crate::serving::visitors::{Visitors, remote_of};
 use crate::status::{Board, FileCounts};
 
 /// Streams of a client at a server with egress: all connections and flows of its programs, and some for files.
@@ -98,15 +98,15 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         journal.remark(format!("clients cannot ping through this server: {reason}"));
     }
     tell(Notice::Ready);
-    let visitors = Visitors::new(arguments.max_clients.map(Into::into));
+    let connected = ConnectedClients::new(arguments.max_clients.map(Into::into));
     let log = journal.clone();
-    let (guests, certificate) = match admission {
-        Admission::Keys(secured) => (secured.keys.guests, secured.certificate),
-        Admission::Addresses(_) => (Arc::new(Guests::empty()), None),
+    let (authorised, certificate) = match admission {
+        Admission::Keys(secured) => (secured.keys.authorised, secured.certificate),
+        Admission::Addresses(_) => (Arc::new(AuthorisedClients::empty()), None),
     };
-    let house = House {
-        guests,
-        visitors,
+    let state = ServerState {
+        authorised,
+        connected,
         services,
         egress,
         certificate,
@@ -115,20 +115,20 @@ pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), Comma
         board: global.board.clone(),
         clients: JoinSet::new(),
     };
-    let (signal, mut clients) = house.serve(&endpoint, stop).await;
+    let (signal, mut clients) = state.serve(&endpoint, stop).await;
     tell(Notice::Stopping);
     if let Some(signal) = signal {
         let name = signal.name();
         log.server("stopping", &[format!("{name}: closing")], json!({ "signal": name }));
     }
     match close(&endpoint, "the server is stopping").await {
-        Farewell::Said => {
+        CloseOutcome::Complete => {
             // Every connection has ended: unfinished work has its line in the log at once, unless the disk is slow.
             let logged = async { while clients.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(LAST_LINES, logged).await;
             Ok(())
         }
-        Farewell::CutShort => {
+        CloseOutcome::Interrupted => {
             Err(CommandError::new(ExitCode::Interrupted, "stopped before every client was notified"))
         }
     }
@@ -203,7 +203,7 @@ impl Secured {
         advertised: Vec<SocketAddr>,
         default_threads: usize,
     ) -> ServerOptions {
-        let authoriser: Arc<dyn Authoriser> = Arc::<Guests>::clone(&self.keys.guests);
+        let authoriser: Arc<dyn Authoriser> = Arc::<AuthorisedClients>::clone(&self.keys.authorised);
         let mut server = ServerOptions::with_authoriser(self.keys.seed.identity(), authoriser);
         server.listen.clone_from(&arguments.listen);
         server.advertise = advertised;
@@ -287,24 +287,24 @@ fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Ga
 struct Keys {
     home: Option<Home>,
     seed: Seed,
-    guests: Arc<Guests>,
+    authorised: Arc<AuthorisedClients>,
     /// The ticket to print, if there is a default one.
     printed: Option<TicketEntry>,
 }
 
 impl Keys {
     fn open(arguments: &ServeArgs, journal: &Journal) -> Result<Self, CommandError> {
-        let log = |guests: Guests| Arc::new(guests.with_journal(journal.clone()));
+        let log = |authorised: AuthorisedClients| Arc::new(authorised.with_journal(journal.clone()));
         if arguments.ephemeral {
             let ticket = TicketEntry::new(Secret(random()?), Rights::default(), Vec::new());
-            let guests = log(Guests::of_ticket(DEFAULT_TICKET, &ticket));
-            return Ok(Self { home: None, seed: Seed::new(random()?), guests, printed: Some(ticket) });
+            let authorised = log(AuthorisedClients::of_ticket(DEFAULT_TICKET, &ticket));
+            return Ok(Self { home: None, seed: Seed::new(random()?), authorised, printed: Some(ticket) });
         }
         let home = Home::find()?;
         let seed = home.identity()?;
         let printed = default_ticket(&home)?;
-        let guests = log(Guests::of_home(home.clone())?);
-        Ok(Self { home: Some(home), seed, guests, printed })
+        let authorised = log(AuthorisedClients::of_home(home.clone())?);
+        Ok(Self { home: Some(home), seed, authorised, printed })
     }
 
     /// The text of the ticket to print. The server's addresses are stored for tickets that are made later.
@@ -342,9 +342,9 @@ fn default_ticket(home: &Home) -> Result<Option<TicketEntry>, CommandError> {
 }
 
 /// What all clients share.
-struct House {
-    guests: Arc<Guests>,
-    visitors: Arc<Visitors>,
+struct ServerState {
+    authorised: Arc<AuthorisedClients>,
+    connected: Arc<ConnectedClients>,
     services: Services,
     egress: Arc<Egress>,
     certificate: Option<CertificateFiles>,
@@ -355,7 +355,7 @@ struct House {
     clients: JoinSet<()>,
 }
 
-impl House {
+impl ServerState {
     /// Accepts clients until a signal comes (`stop`) or the endpoint ends. Returns the signal, and the tasks of the
     /// clients that are still connected.
     async fn serve(
@@ -380,11 +380,11 @@ impl House {
 
     fn look(&mut self) {
         while self.clients.try_join_next().is_some() {}
-        if let Err(error) = self.guests.refresh() {
+        if let Err(error) = self.authorised.refresh() {
             tracing::warn!(reason = %error, "the list of tickets and clients stays as it was");
         }
-        self.visitors.check(&self.guests);
-        if self.memory.look(std::time::Instant::now(), self.visitors.count()) {
+        self.connected.check(&self.authorised);
+        if self.memory.look(std::time::Instant::now(), self.connected.count()) {
             tokio::task::spawn_blocking(give_back);
         }
         match self.certificate.as_mut().map(CertificateFiles::refresh) {
@@ -395,24 +395,24 @@ impl House {
     }
 
     fn welcome(&mut self, connection: Connection) {
-        let (guests, visitors) = (Arc::clone(&self.guests), Arc::clone(&self.visitors));
+        let (authorised, connected) = (Arc::clone(&self.authorised), Arc::clone(&self.connected));
         let egress = Arc::clone(&self.egress);
         let (services, journal, board) = (self.services.clone(), self.journal.clone(), self.board.clone());
         self.clients.spawn(async move {
-            let Some(pass) = visitors.admit(&guests, &journal, &connection).await else { return };
-            let Guest { noun, name, rights } = &pass.guest;
+            let Some(admitted) = connected.admit(&authorised, &journal, &connection).await else { return };
+            let AuthorisedClient { noun, name, rights } = &admitted.client;
             let egress = egress.client(connection.peer_key(), &rights.listen, name);
             let client = journal.client(noun, name, &remote_of(&connection).await);
             let files = FileCounts::default();
             let _place = board.place(Some(name.clone()), &connection, files.clone());
-            let may_send = !pass.guest.rights.read_only;
+            let may_send = !admitted.client.rights.read_only;
             let server = if may_send { &services.read_write } else { &services.read_only };
             let log = |way| {
                 let connection = connection.clone();
                 client.files(way, files.clone(), move || connection.close_reason())
             };
             let server = server.observed_by(log(Way::In), log(Way::Out));
-            let session = GuestSession::new(connection.clone(), pass.limits.clone());
+            let session = ClientSession::new(connection.clone(), admitted.limits.clone());
             streams::answer(&session, &server, &egress, &client).await;
             let end = connection.closed().await;
             let (received, written) = session.carried().bytes();
@@ -484,11 +484,11 @@ fn announce(
     ];
     lines.extend(match (ticket, &keys.home) {
         (None, _) => {
-            let guests = keys.guests.count();
+            let authorised = keys.authorised.count();
             vec![
                 format!(
                     "{} may connect; `manyway keys list` shows them",
-                    count(guests, "named ticket or client")
+                    count(authorised, "named ticket or client")
                 ),
                 format!("the key of this server is {key}"),
             ]

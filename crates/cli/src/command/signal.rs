@@ -40,26 +40,26 @@ pub async fn until_interrupted_over<T>(
 
 /// Whether the peers were told of the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Farewell {
+pub enum CloseOutcome {
     /// They were, or their time for an answer is over.
-    Said,
+    Complete,
     /// The user did not want to wait.
-    CutShort,
+    Interrupted,
 }
 
 /// Closes every connection of `endpoint`, and waits for the peer's answer, for a limited time and not after another
 /// interruption. Connections that need longer are aborted: the peer receives an ABORT, and unsent data is lost.
-pub async fn close(endpoint: &Endpoint, reason: &str) -> Farewell {
-    let patience = if IS_ENDING.load(Ordering::Relaxed) { SHORT_FAREWELL } else { FAREWELL };
+pub async fn close(endpoint: &Endpoint, reason: &str) -> CloseOutcome {
+    let patience = if IS_ENDING.load(Ordering::Relaxed) { SHORT_CLOSE_TIME } else { CLOSE_TIME };
     tokio::select! {
-        () = endpoint.close_within(0, reason, patience) => Farewell::Said,
-        _ = interrupted() => Farewell::CutShort,
+        () = endpoint.close_within(0, reason, patience) => CloseOutcome::Complete,
+        _ = interrupted() => CloseOutcome::Interrupted,
     }
 }
 
 /// As [`close`], with a shorter limit: no written data is waited for, or the peer has not answered lately.
 pub async fn close_soon(endpoint: &Endpoint, reason: &str) {
-    endpoint.close_within(0, reason, SHORT_FAREWELL).await;
+    endpoint.close_within(0, reason, SHORT_CLOSE_TIME).await;
 }
 
 /// Waits for Ctrl-C, SIGTERM or SIGHUP and returns which it was. It listens from the call on, not only once it is
@@ -120,7 +120,7 @@ static ARE_LEFT_TO_COMMAND: AtomicBool = AtomicBool::new(false);
 /// Longest time from a signal to the end of the process.
 const LONGEST_END: Duration = Duration::from_millis(1800);
 /// Time limit for the close after a completed command.
-const FAREWELL: Duration = Duration::from_secs(3);
+const CLOSE_TIME: Duration = Duration::from_secs(3);
 /// Time limit for the close after an interruption, or with a silent peer. An abort takes 0.3 s more and the thread that
 /// reads standard input 1 s, so that a command ends within two seconds.
-const SHORT_FAREWELL: Duration = Duration::from_millis(400);
+const SHORT_CLOSE_TIME: Duration = Duration::from_millis(400);

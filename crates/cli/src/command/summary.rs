@@ -147,8 +147,12 @@ impl Summary {
         if global.json || global.quiet || self.counts.attempts == 0 || totals.files == 0 {
             return;
         }
-        let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let there = self.moved_over_paths().saturating_add(self.counts.resumed);
+        // Where nothing arrived, as after a refusal, the error says it all.
+        if there == 0 {
+            return;
+        }
+        let of = if totals.bytes > 0 { format!(" of {}", units::size(totals.bytes)) } else { String::new() };
         let (moved, time) = (units::size(there), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
         if !self.paths.is_empty() {
@@ -202,11 +206,10 @@ impl Summary {
             .iter()
             .map(|row| {
                 let (path, counts) = (&row.path, row.path.counts);
-                let interface = path.label.interface.as_deref().unwrap_or_default();
-                let name = format!("{interface} {}", path.label.local);
                 json!({
-                    "path": name.trim_start(), "interface": path.label.interface,
-                    "local": path.label.local.to_string(), "remote": path.label.remote.to_string(),
+                    "path": path.name, "interface": path.label.interface,
+                    "local": path.label.local.to_string(), "remote": path.label.remote(),
+                    "carrier": path.label.carrier.to_string(),
                     "state": path.state.word(), "rtt": path.rtt.map(|rtt| rtt.as_secs_f64()),
                     "open": path.state != PathState::Closed,
                     "bytes_sent": counts.sent, "bytes_received": counts.received,

@@ -190,7 +190,10 @@ impl Target {
         let servers = home.entries::<ServerEntry>().unwrap_or_default();
         let mut names: Vec<_> = servers.into_keys().take(MOST_NAMES + 1).collect();
         if names.is_empty() {
-            return String::new();
+            // A name with a dot was meant for a name server.
+            let is_short = self.hosts.iter().any(|host| !host.host().to_string().contains('.'));
+            let text = "; no server has a name here yet (`manyway keys list servers`)";
+            return if is_short { text.to_owned() } else { String::new() };
         }
         if names.len() > MOST_NAMES {
             names.truncate(MOST_NAMES);

@@ -17,7 +17,7 @@ use super::watch::{PathWatch, Paths};
 use crate::args::{GlobalArgs, Retries};
 use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
-use crate::serving::session::GuestSession;
+use crate::serving::session::ClientSession;
 
 /// A transfer with a server.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Transfer<'_> {
     /// stays.
     pub async fn run<W, F>(&self, work: W) -> Result<ExitCode, CommandError>
     where
-        W: Fn(GuestSession, Arc<dyn Progress>) -> F,
+        W: Fn(ClientSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
         self.direction.tell_what_decides(self.global);
@@ -130,13 +130,13 @@ impl Transfer<'_> {
         started: Instant,
     ) -> Result<Summary, CommandError>
     where
-        W: Fn(GuestSession, Arc<dyn Progress>) -> F,
+        W: Fn(ClientSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
         let (endpoint, connection) = connect(self.global, self.server).await?;
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
-        let session = GuestSession::new(connection.clone(), limits);
+        let session = ClientSession::new(connection.clone(), limits);
         // The work and its streams end with this block: only before can the connection tell what waits in them.
         let (result, waiting) = {
             let transfer = async {
@@ -146,14 +146,7 @@ impl Transfer<'_> {
             };
             tokio::pin!(transfer);
             let result = until_interrupted(&mut transfer).await;
-            let waiting = match connection.info().await {
-                Ok(info) => {
-                    watch.note(&info);
-                    Some(info.unacknowledged)
-                }
-                Err(_) => connection.unacknowledged_at_end(),
-            };
-            (result, waiting)
+            (result, watch.finish().await)
         };
         if let Some(waiting) = waiting {
             view.set_waiting(waiting.get());

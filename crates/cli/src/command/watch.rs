@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, ConnectionInfo, Event, PathEvent, PathId, PathState};
+use manyway::{ByteCount, Connection, ConnectionInfo, Event, PathEvent, PathId, PathReport, PathState};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use super::direction::Direction;
 use crate::output::book::{Observed, PathBook, PathRow};
 use crate::output::known::KnownPaths;
-use crate::output::path::{PathLabel, news_words, path_of};
+use crate::output::path::{PathLabel, news_words, path_of, why_of, why_words};
 use crate::output::progress::ProgressView;
 use crate::output::rate::Pathless;
 
@@ -45,20 +45,23 @@ pub struct PathsOf {
 }
 
 impl PathsOf {
-    /// Records the current paths.
-    pub fn note(&self, info: &ConnectionInfo) {
-        let paths = info.paths.iter().map(|path| Observed::of(path, PathLabel::of(path).name()));
+    /// Records the current paths, and why each is used or not as far as `report` tells.
+    pub fn note(&self, info: &ConnectionInfo, report: &[PathReport]) {
+        let paths = info.paths.iter().map(|path| Observed {
+            why: why_of(report, path.statistics.id).map(why_words),
+            ..Observed::of(path, PathLabel::of(path).name())
+        });
         self.paths.book().note(self.connection, Instant::now(), paths);
     }
 
     fn name(&self, id: PathId) -> Option<String> {
-        self.paths.book().name(self.connection, id).map(str::to_owned)
+        self.paths.book().name(self.connection, id)
     }
 
     /// Records an event; returns whether it is news that a path works.
     fn is_news(&self, event: &PathEvent) -> bool {
         let mut book = self.paths.book();
-        book.note_state(self.connection, event.path, event.state);
+        book.note_state(self.connection, event.path, (event.state, &event.reason));
         book.has_failed(self.connection, event.path)
     }
 }
@@ -73,6 +76,7 @@ impl Drop for PathsOf {
 #[derive(Debug)]
 pub struct PathWatch {
     task: JoinHandle<()>,
+    connection: Connection,
     paths: Arc<PathsOf>,
 }
 
@@ -86,6 +90,7 @@ impl PathWatch {
         (direction, started): (Direction, Instant),
     ) -> Self {
         let mut events = connection.events();
+        let watched = connection.clone();
         let (connection, all) = (connection.clone(), paths.clone());
         let paths = Arc::new(paths.connection());
         let noted = Arc::clone(&paths);
@@ -101,7 +106,7 @@ impl PathWatch {
                 tokio::select! {
                     _ = tick.tick() => match connection.info().await {
                         Ok(info) => {
-                            paths.note(&info);
+                            paths.note(&info, &connection.report().await.unwrap_or_default());
                             for figures in known.beginnings(&info) {
                                 say(&Event::Path(figures.event()), &paths);
                             }
@@ -120,7 +125,7 @@ impl PathWatch {
                                 && let Ok(info) = connection.info().await
                             {
                                 // A path that came since the last look.
-                                paths.note(&info);
+                                paths.note(&info, &[]);
                             }
                             say(&event, &paths);
                         }
@@ -130,13 +135,18 @@ impl PathWatch {
                 }
             }
         });
-        Self { task, paths: noted }
+        Self { task, connection: watched, paths: noted }
     }
 
-    /// Records the current figures without showing them.
-    pub fn note(&self, info: &ConnectionInfo) {
+    /// Records the last figures without showing them, also those of a connection that has ended. Returns the bytes
+    /// that the peer has not acknowledged, if they are known.
+    pub async fn finish(&self) -> Option<ByteCount> {
         self.task.abort();
-        self.paths.note(info);
+        let info = self.connection.info().await.ok().or_else(|| self.connection.info_at_end());
+        if let Some(info) = &info {
+            self.paths.note(info, &self.connection.report().await.unwrap_or_default());
+        }
+        info.map(|info| info.unacknowledged).or_else(|| self.connection.unacknowledged_at_end())
     }
 }
 

@@ -101,12 +101,12 @@ impl Stage {
 
     /// Ends in order; what takes too long is left to the end of the process.
     pub async fn close(mut self) {
-        let farewell = async {
+        let closing = async {
             self.connection.close(0, "done").await;
             self.client.close(0, "done").await;
             self.server.close(0, "done").await;
         };
-        if tokio::time::timeout(CLOSE_TIME, farewell).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIME, closing).await.is_err() {
             tracing::debug!("the connection was not closed in time");
         }
         self.serving.abort_all();

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use manyway::{PathId, PathInfo, PathState, PathStatistics, Rate};
+use manyway::{PathId, PathInfo, PathReason, PathState, PathStatistics, Rate};
 
 use super::grid::{Cell, Grid};
+use super::names::{Traits, distinct};
 use super::path::PathLabel;
 use super::rate::RateWindow;
 use super::tint::Tint;
@@ -20,19 +21,23 @@ pub struct PathBook {
 #[derive(Debug)]
 struct Row {
     path: Observed,
-    /// The connection of the path.
-    connection: u32,
+    /// The connection of the path; `None` if the path went on to another row.
+    connection: Option<u32>,
     /// The traffic of earlier paths of this row.
     before: Counts,
+    /// The traffic of the path in its earlier row.
+    elsewhere: Counts,
     rate: RateWindow,
     /// Whether it ever failed or closed.
     failed: bool,
+    /// Why it closed.
+    end: Option<String>,
 }
 
 /// The state of a path at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Its interface, or the peer's address if it is bound to none; in the demo its link.
+    /// Its interface, or the peer's host if it is bound to none; in the demo its link.
     pub name: String,
     /// Its label.
     pub label: PathLabel,
@@ -42,6 +47,8 @@ pub struct Observed {
     pub rtt: Option<Duration>,
     /// Its traffic.
     pub counts: Counts,
+    /// Whether it is used and why, or why it closed; `None` if that is not known.
+    pub why: Option<String>,
 }
 
 impl Observed {
@@ -59,6 +66,7 @@ impl Observed {
                 packets: figures.packets_sent,
                 lost: figures.packets_lost,
             },
+            why: None,
         }
     }
 }
@@ -92,6 +100,15 @@ impl Counts {
         }
     }
 
+    fn minus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent.saturating_sub(other.sent),
+            received: self.received.saturating_sub(other.received),
+            packets: self.packets.saturating_sub(other.packets),
+            lost: self.lost.saturating_sub(other.lost),
+        }
+    }
+
     /// Bytes in both directions.
     pub fn bytes(self) -> u64 {
         self.sent.saturating_add(self.received)
@@ -116,7 +133,7 @@ impl PathBook {
 
     /// The connection of that number has ended: its paths are closed.
     pub fn close(&mut self, connection: u32) {
-        for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
+        for row in self.rows.iter_mut().filter(|row| row.connection == Some(connection)) {
             row.close();
         }
     }
@@ -124,24 +141,28 @@ impl PathBook {
     /// Records the open paths of a connection.
     pub fn note(&mut self, connection: u32, now: Instant, paths: impl IntoIterator<Item = Observed>) {
         let paths: Vec<_> = paths.into_iter().collect();
-        for row in self.rows.iter_mut().filter(|row| row.connection == connection) {
+        for row in self.rows.iter_mut().filter(|row| row.connection == Some(connection)) {
             if !paths.iter().any(|path| row.is_of(connection, path.label.id)) {
                 row.close();
             }
         }
         for path in paths {
             let same = self.rows.iter().position(|row| row.is_of(connection, path.label.id));
+            let moved = same.and_then(|place| self.rows.get_mut(place)).filter(|row| !row.is_named_as(&path));
+            // A path that moved to another interface leaves its traffic there.
+            let elsewhere = moved.map_or_else(Counts::default, Row::leave);
+            let same = self.rows.iter().position(|row| row.is_of(connection, path.label.id));
             let place = same.or_else(|| self.place_of(&path));
             match place.and_then(|place| self.rows.get_mut(place)) {
-                Some(row) => row.update(now, connection, path),
-                None => self.rows.push(Row::new(now, connection, path)),
+                Some(row) => row.update(now, connection, path, elsewhere),
+                None => self.rows.push(Row::new(now, connection, path, elsewhere)),
             }
         }
     }
 
-    /// The row of an earlier, closed path: with the same addresses, or else with the same name.
+    /// The row of an earlier, closed path with the same carrier: with the same addresses, or else with the same name.
     fn place_of(&self, path: &Observed) -> Option<usize> {
-        let closed = |row: &Row| row.path.state == PathState::Closed && row.path.name == path.name;
+        let closed = |row: &Row| row.path.state == PathState::Closed && row.is_named_as(path);
         let exact = |row: &Row| {
             let (old, new) = (&row.path.label, &path.label);
             closed(row) && (old.local, old.remote) == (new.local, new.remote)
@@ -149,10 +170,13 @@ impl PathBook {
         self.rows.iter().position(exact).or_else(|| self.rows.iter().position(closed))
     }
 
-    /// Records the state of a path from an event between two looks at all of them.
-    pub fn note_state(&mut self, connection: u32, id: PathId, state: PathState) {
+    /// Records the state of a path from an event between two looks at all of them, and the reason.
+    pub fn note_state(&mut self, connection: u32, id: PathId, (state, reason): (PathState, &PathReason)) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.is_of(connection, id)) {
             row.failed |= is_failure(state);
+            if state == PathState::Closed {
+                row.end = Some(reason.to_string());
+            }
         }
     }
 
@@ -161,49 +185,62 @@ impl PathBook {
         self.rows.iter().any(|row| row.failed && row.is_of(connection, id))
     }
 
-    /// The name of a path.
-    pub fn name(&self, connection: u32, id: PathId) -> Option<&str> {
-        let row = self.rows.iter().find(|row| row.is_of(connection, id))?;
-        Some(&row.path.name)
+    /// The name of a path, as in [`Self::rows`].
+    pub fn name(&self, connection: u32, id: PathId) -> Option<String> {
+        let place = self.rows.iter().position(|row| row.is_of(connection, id))?;
+        self.names().into_iter().nth(place)
     }
 
-    /// The rows in the order in which paths first appeared. Paths with the same name are distinguished by an address.
+    /// The rows in the order in which paths first appeared, each with a name of its own.
     pub fn rows(&self, now: Instant) -> Vec<PathRow> {
-        let mut rows: Vec<_> = self.rows.iter().map(|row| row.shown(now)).collect();
-        let names: Vec<_> = self.rows.iter().map(|row| row.path.name.as_str()).collect();
-        for row in &mut rows {
-            let same = || self.rows.iter().filter(|other| other.path.name == row.path.name);
-            if names.iter().filter(|name| **name == row.path.name).count() > 1 {
-                let label = &row.path.label;
-                let is_one = same().all(|other| other.path.label.local == label.local);
-                let address = if is_one { label.remote.to_string() } else { label.local.to_string() };
-                let is_bound = label.interface.is_some();
-                row.path.name =
-                    if is_bound { format!("{} {address}", row.path.name) } else { label.remote.to_string() };
-            }
-        }
-        rows
+        let shown = |(row, name): (&Row, String)| {
+            let mut shown = row.shown(now);
+            shown.path.name = name;
+            shown
+        };
+        self.rows.iter().zip(self.names()).map(shown).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let traits = |row: &Row| Traits { base: row.path.name.clone(), ..row.path.label.traits() };
+        distinct(&self.rows.iter().map(traits).collect::<Vec<_>>())
     }
 }
 
 impl Row {
-    fn new(now: Instant, connection: u32, path: Observed) -> Self {
-        let mut rate = RateWindow::default();
+    fn new(now: Instant, connection: u32, path: Observed, elsewhere: Counts) -> Self {
+        let (rate, before) = (RateWindow::default(), Counts::default());
+        let mut row =
+            Self { path, connection: Some(connection), before, elsewhere, rate, failed: false, end: None };
         // Traffic before the first look is no part of its rate.
-        rate.record(now, path.counts.bytes());
-        Self { path, connection, before: Counts::default(), rate, failed: false }
+        row.rate.record(now, row.counts().bytes());
+        row
+    }
+
+    /// Whether a path has the name and the carrier of this row.
+    fn is_named_as(&self, path: &Observed) -> bool {
+        self.path.name == path.name && self.path.label.carrier == path.label.carrier
+    }
+
+    /// The path goes on in another row; returns its traffic so far.
+    fn leave(&mut self) -> Counts {
+        self.close();
+        self.connection = None;
+        self.path.counts
     }
 
     fn is_of(&self, connection: u32, id: PathId) -> bool {
-        self.connection == connection && self.path.label.id == id
+        self.connection == Some(connection) && self.path.label.id == id
     }
 
-    fn update(&mut self, now: Instant, connection: u32, path: Observed) {
+    fn update(&mut self, now: Instant, connection: u32, path: Observed, elsewhere: Counts) {
         if !self.is_of(connection, path.label.id) {
+            (self.path.why, self.end) = (None, None);
             self.before = self.counts();
-            self.connection = connection;
+            (self.connection, self.elsewhere) = (Some(connection), elsewhere);
         }
-        self.path = path;
+        let why = path.why.clone().or_else(|| self.path.why.take());
+        self.path = Observed { why, ..path };
         self.failed |= is_failure(self.path.state);
         self.rate.record(now, self.counts().bytes());
     }
@@ -211,11 +248,12 @@ impl Row {
     fn close(&mut self) {
         self.path.state = PathState::Closed;
         self.path.rtt = None;
+        self.path.why = self.end.clone();
         self.failed = true;
     }
 
     fn counts(&self) -> Counts {
-        self.before.plus(self.path.counts)
+        self.before.plus(self.path.counts.minus(self.elsewhere))
     }
 
     fn shown(&self, now: Instant) -> PathRow {
@@ -237,8 +275,15 @@ const SHOWN: u64 = 5_000;
 
 /// The table of paths during a command; shares are those of the current rates.
 pub fn live_table(rows: &[PathRow]) -> Grid {
-    let mut grid =
-        Grid::new().words("path").words("state").numbers("rtt ms").numbers("Mbit/s").numbers("share");
+    let grid = Grid::new()
+        .words("path")
+        .words("state")
+        .numbers("rtt ms")
+        .numbers("loss")
+        .numbers("Mbit/s")
+        .numbers("share")
+        .legend(LEGEND);
+    let mut grid = with_why(grid, rows);
     let all: u64 = rows.iter().filter_map(|row| row.rate).map(Rate::bits_per_second).sum();
     for row in rows {
         let share = row.rate.map(|rate| units::percent(rate.bits_per_second(), all));
@@ -246,27 +291,31 @@ pub fn live_table(rows: &[PathRow]) -> Grid {
             Cell::from(row.path.name.clone()),
             state_cell(row.path.state),
             Cell::or_none(row.path.rtt.map(milliseconds)),
+            loss_cell(row.path.counts),
             Cell::or_none(row.rate.map(units::megabits)),
             Cell::or_none(share),
+            Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
     }
     if rows.len() > 1 && all > 0 {
         let sum = units::megabits(Rate::from_bits_per_second(all));
-        grid.row([Cell::from("all"), Cell::default(), Cell::default(), Cell::from(sum), Cell::default()]);
+        grid.row(["all", "", "", "", &sum, ""].map(Cell::from));
     }
     grid
 }
 
 /// The table of paths at the end: the total traffic of each, headers and retransmissions included.
 pub fn final_table(rows: &[PathRow]) -> Grid {
-    let mut grid = Grid::new()
+    let grid = Grid::new()
         .words("path")
         .words("state")
         .numbers("rtt ms")
         .numbers("sent")
         .numbers("received")
         .numbers("share")
-        .numbers("loss");
+        .numbers("loss")
+        .legend(LEGEND);
+    let mut grid = with_why(grid, rows);
     let all: u64 = rows.iter().map(|row| row.path.counts.bytes()).sum();
     for row in rows {
         let counts = row.path.counts;
@@ -277,11 +326,25 @@ pub fn final_table(rows: &[PathRow]) -> Grid {
             Cell::from(units::size(counts.sent)),
             Cell::from(units::size(counts.received)),
             Cell::from(units::percent(counts.bytes(), all)),
-            Cell::from(units::fine_percent(counts.lost, counts.packets)),
+            loss_cell(counts),
+            Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
     }
     grid
 }
+
+/// With a column for the reasons, if there are any.
+fn with_why(grid: Grid, rows: &[PathRow]) -> Grid {
+    if rows.iter().any(|row| row.path.why.is_some()) { grid.remark("why") } else { grid }
+}
+
+/// The lost part of the packets of this end, if it sent any.
+fn loss_cell(counts: Counts) -> Cell {
+    Cell::or_none((counts.packets > 0).then(|| units::fine_percent(counts.lost, counts.packets)))
+}
+
+/// What the figures of paths count.
+pub const LEGEND: &str = "paths count packets: with headers and retransmissions";
 
 /// The state of a path in its colour.
 pub fn state_cell(state: PathState) -> Cell {

@@ -1,25 +1,36 @@
 //! Paths that come, go and return.
 
+use manyway::Carrier;
 use manyway_terminal::Colour;
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn path(id: u32, name: &str, state: PathState, bytes: u64) -> Observed {
-    let counts = Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
-    Observed {
-        name: name.to_owned(),
-        label: PathLabel {
-            id: PathId(id),
-            interface: Some(name.to_owned()),
-            local: "10.0.0.2".parse().unwrap(),
-            remote: "192.0.2.1:4455".parse().unwrap(),
-        },
-        state,
-        rtt: Some(Duration::from_micros(15_300)),
-        counts,
+impl Observed {
+    /// A path of this interface that sent so many bytes.
+    pub(crate) fn example(id: u32, name: &str, state: PathState, bytes: u64) -> Self {
+        let counts =
+            Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
+        Self {
+            name: name.to_owned(),
+            label: PathLabel {
+                id: PathId(id),
+                interface: Some(name.to_owned()),
+                local: "10.0.0.2".parse().unwrap(),
+                remote: "192.0.2.1:4455".parse().unwrap(),
+                carrier: Carrier::Udp,
+            },
+            state,
+            rtt: Some(Duration::from_micros(15_300)),
+            counts,
+            why: None,
+        }
     }
+}
+
+fn path(id: u32, name: &str, state: PathState, bytes: u64) -> Observed {
+    Observed::example(id, name, state, bytes)
 }
 
 fn names(book: &PathBook, now: Instant) -> Vec<(String, PathState, u64)> {
@@ -37,7 +48,7 @@ fn a_closed_path_stays_and_one_that_returns_continues_its_row() {
     assert_eq!(names(&book, now + SECOND), wifi_gone);
     book.note(1, now + 2 * SECOND, [path(1, "lte0", Active, 900), path(2, "wifi0", Active, 70)]);
     assert_eq!(names(&book, now + 2 * SECOND)[0], ("wifi0".to_owned(), Active, 1070));
-    assert_eq!(book.name(1, PathId(2)), Some("wifi0"));
+    assert_eq!(book.name(1, PathId(2)).as_deref(), Some("wifi0"));
 }
 
 #[test]
@@ -52,11 +63,47 @@ fn a_second_connection_continues_the_rows_of_the_first_with_the_sums() {
 }
 
 #[test]
+fn a_path_that_moves_to_another_interface_opens_a_row_and_leaves_its_traffic_behind() {
+    use PathState::{Active, Closed};
+    let (mut book, now) = (PathBook::default(), Instant::now());
+    book.note(1, now, [path(0, "wifi0", Active, 1000)]);
+    book.note(1, now + SECOND, [path(0, "lte0", Active, 1700)]);
+    let row = |name: &str, state, bytes| (name.to_owned(), state, bytes);
+    assert_eq!(names(&book, now + SECOND), [row("wifi0", Closed, 1000), row("lte0", Active, 700)]);
+    book.note(1, now + 2 * SECOND, [path(0, "wifi0", Active, 2000)]);
+    let back = [row("wifi0", Active, 1300), row("lte0", Closed, 700)];
+    assert_eq!(names(&book, now + 2 * SECOND), back, "back in its first row");
+    assert_eq!(book.name(1, PathId(0)).as_deref(), Some("wifi0"));
+}
+
+#[test]
+fn a_closed_path_says_why_and_an_open_one_keeps_its_last_reason() {
+    let (mut book, now) = (PathBook::default(), Instant::now());
+    let used = |id| Observed {
+        why: Some("in use".to_owned()),
+        ..path(id, &format!("if{id}"), PathState::Active, 1)
+    };
+    book.note(1, now, [used(0), used(1)]);
+    book.note_state(1, PathId(0), (PathState::Closed, &PathReason::AddressGone));
+    for _ in 0..2 {
+        book.note(1, now, [path(1, "if1", PathState::Active, 2)]);
+    }
+    let whys: Vec<_> = book.rows(now).into_iter().map(|row| row.path.why.unwrap()).collect();
+    assert_eq!(whys, ["one of its addresses is gone", "in use"]);
+}
+
+#[test]
 fn two_paths_of_one_interface_have_rows_of_their_own() {
     let (mut book, now) = (PathBook::default(), Instant::now());
-    book.note(1, now, [path(0, "wifi0", PathState::Active, 1), path(1, "wifi0", PathState::Active, 2)]);
+    let over = |id, carrier| {
+        let mut path = path(id, "wifi0", PathState::Active, 1);
+        path.label.carrier = carrier;
+        path
+    };
+    book.note(1, now, [over(0, Carrier::Udp), over(1, Carrier::Tcp), over(2, Carrier::Tcp)]);
     let names: Vec<_> = book.rows(now).into_iter().map(|row| row.path.name).collect();
-    assert_eq!(names, ["wifi0 192.0.2.1:4455"; 2], "the same address in this test");
+    assert_eq!(names, ["wifi0 udp", "wifi0 tcp 1", "wifi0 tcp 2"]);
+    assert_eq!(book.name(1, PathId(2)).as_deref(), Some("wifi0 tcp 2"));
 }
 
 #[test]
@@ -82,14 +129,39 @@ fn rows() -> Vec<PathRow> {
     };
     let mut dead = row("sat0", PathState::Dead, 0, 1_000_000);
     dead.path.rtt = None;
+    dead.path.why = Some("no answer on UDP for 12 s".to_owned());
     let mut closed = row("usb0", PathState::Closed, 0, 100_000_000);
     closed.path.rtt = None;
-    vec![
+    closed.path.why = Some("one of its addresses is gone".to_owned());
+    let mut rows = vec![
         row("wifi0", PathState::Active, 39, 176_400_000),
         row("lte0", PathState::Active, 19, 80_000_000),
         dead,
         closed,
-    ]
+    ];
+    for row in &mut rows[..2] {
+        row.path.why = Some("in use".to_owned());
+    }
+    rows
+}
+
+#[test]
+fn no_table_of_paths_over_ipv6_is_wider_than_its_terminal() {
+    let (mut book, now) = (PathBook::default(), Instant::now());
+    let paths = (0..3).map(|id| {
+        let name = if id == 2 { "2001:db8:1234:5678:9abc:def0:1234:5678" } else { "enx00e04c680001" };
+        let mut path = path(id, name, PathState::Validating, 1_000_000_000);
+        path.label.interface = None;
+        path.label.local = format!("2001:db8:1234:5678:9abc:def0:1234:567{id}").parse().unwrap();
+        path
+    });
+    book.note(1, now, paths);
+    for width in [60, 80, 120] {
+        let rows = book.rows(now);
+        for line in [live_table(&rows), final_table(&rows)].iter().flat_map(|table| table.lines(width)) {
+            assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //!
 //! Columns come in three kinds. Kept columns are always there. Spare ones are there where they fit; otherwise a value
 //! that all rows share is printed above the table, and differing values below their rows. The remark, a sentence of
-//! each row, ends the row where there is some room and is printed below it elsewhere, wrapped between words.
+//! each row, ends the row where there is some room and is printed below it elsewhere, wrapped between words. Where the kept
+//! columns alone are too wide, the names in the first one are shortened in the middle; on a narrower terminal the last
+//! ones are printed below their rows, too.
 
 use manyway_chart::Align;
 use manyway_terminal::Colour;
@@ -65,6 +67,7 @@ impl From<&str> for Cell {
 pub struct Grid {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    legend: Option<&'static str>,
 }
 
 impl Grid {
@@ -108,6 +111,12 @@ impl Grid {
         self.with(name, Align::Left, Kind::Remark)
     }
 
+    /// Adds a line below the rows that says what the figures count.
+    #[must_use]
+    pub fn legend(self, text: &'static str) -> Self {
+        Self { legend: Some(text), ..self }
+    }
+
     /// Adds a row; cells beyond the columns are not shown.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
@@ -134,6 +143,8 @@ impl Grid {
                 lines.extend(below.map(|text| Line::new(format!("{INDENT}{text}"), Tint::Faint)));
             }
         }
+        let legend = self.legend.map(|text| wrap(text, width)).unwrap_or_default();
+        lines.extend(legend.into_iter().map(|text| Line::new(text, Tint::Faint)));
         lines
     }
 
@@ -190,6 +201,13 @@ impl Layout {
                 hidden.push(shown.remove(at).0);
             }
         }
+        let excess = total(&shown).saturating_sub(width);
+        if let Some((_, name)) = shown.first_mut() {
+            *name = name.saturating_sub(excess).max(NARROWEST_NAME.min(*name));
+        }
+        while total(&shown) > width && shown.len() > 1 {
+            hidden.extend(shown.pop().map(|(index, _)| index));
+        }
         hidden.sort_unstable();
         Self { shown, hidden }
     }
@@ -227,6 +245,7 @@ impl Layout {
         let mut line = Line::default();
         for (place, (index, width)) in self.shown.iter().enumerate() {
             let Cell { text, tint } = cell(*index);
+            let text = shortened(text, *width);
             let gap = " ".repeat(width.saturating_sub(text.chars().count()));
             if place > 0 {
                 line.push(GAP, Tint::Plain);
@@ -263,8 +282,8 @@ impl Layout {
             let text = Some(cell.text.as_str()).filter(|text| is_told(text))?;
             match column.kind {
                 Kind::Spare if grid.shared(*index).is_some() => None,
-                Kind::Spare => Some(format!("{} {text}", column.name)),
-                Kind::Kept | Kind::Remark => Some(text.to_owned()),
+                Kind::Spare | Kind::Kept => Some(format!("{} {text}", column.name)),
+                Kind::Remark => Some(text.to_owned()),
             }
         });
         let parts: Vec<_> = parts.collect();
@@ -275,6 +294,18 @@ impl Layout {
 /// Whether a cell has a value.
 fn is_told(text: &str) -> bool {
     !text.is_empty() && text != "-"
+}
+
+/// A text of at most that many characters, without its middle if it is longer.
+fn shortened(text: String, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text;
+    }
+    let kept = width.saturating_sub(1);
+    let head = kept / 2;
+    let tail = text.chars().skip(length.saturating_sub(kept.saturating_sub(head)));
+    text.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
 /// Breaks a text between words into lines of at most `width` characters; a longer word is broken.
@@ -307,6 +338,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 const GAP: &str = "  ";
 /// Least width of a readable sentence.
 const NARROWEST_REMARK: usize = 24;
+/// Least width to which a name is shortened.
+const NARROWEST_NAME: usize = 12;
 /// Indentation of lines below a row.
 const INDENT: &str = "    ";
 
@@ -382,13 +415,38 @@ mod tests {
         ");
     }
 
+    /// With a path of a long name.
+    fn with_ipv6() -> Grid {
+        let mut grid = grid();
+        let name = "enx00e04c680001 2001:db8:1234:5678:9abc:def0:1234:5678";
+        grid.row([name, "2001:db8::7", "[2001:db8::1]:4455", "8.00", "in use"].map(Cell::from));
+        grid
+    }
+
     #[test]
     fn no_line_exceeds_its_width() {
         for width in 14..130 {
-            for line in grid().lines(width) {
+            for line in with_ipv6().lines(width) {
                 assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
             }
         }
+    }
+
+    #[test]
+    fn a_long_name_is_shortened_in_the_middle() {
+        insta::assert_snapshot!(with_ipv6().text(40, Colour::Without), @r"
+        path                              Mbit/s
+        wifi0                              38.20
+            local 10.0.0.2; remote
+            192.0.2.1:4455; in use
+        lte0                                   -
+            local 10.0.1.2; remote
+            192.0.2.1:4455; no answer on UDP for
+            12 s
+        enx00e04c680001…c:def0:1234:5678    8.00
+            local 2001:db8::7; remote
+            [2001:db8::1]:4455; in use
+        ");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use manyway::{ConnectionInfo, Event, PathEvent, PathId, PathState, PathStatistics};
 
+use super::names::distinct;
 use super::path::PathLabel;
 
 /// Labels by path.
@@ -56,6 +57,16 @@ impl KnownPaths {
     /// The label of a path that was ever recorded.
     pub fn label(&self, id: PathId) -> Option<&PathLabel> {
         self.labels.get(&id)
+    }
+
+    /// The name of a path that was ever recorded, among those that are open.
+    pub fn name(&self, id: PathId) -> Option<String> {
+        let others = self.open.iter().copied().filter(|other| *other != id);
+        let mut ids: Vec<_> = others.chain([id]).filter(|id| self.labels.contains_key(id)).collect();
+        ids.sort_unstable();
+        let traits: Vec<_> = ids.iter().filter_map(|id| Some(self.labels.get(id)?.traits())).collect();
+        let place = ids.iter().position(|other| *other == id)?;
+        distinct(&traits).into_iter().nth(place)
     }
 
     /// The labels of the paths that were open at the last look.

@@ -159,6 +159,20 @@ fn compose(
     lines
 }
 
+/// The whole screen of that size as text, as [`Live::draw`] shows it.
+#[cfg(test)]
+pub(crate) fn frame(
+    title: &str,
+    body: impl FnOnce(usize) -> Vec<Line>,
+    messages: &[&str],
+    (width, height): (usize, usize),
+) -> String {
+    let messages = messages.iter().map(|text| Line::from(*text)).collect();
+    let lines = compose(title, body(width), &messages, "q: quit", (width, height));
+    assert!(lines.len() <= height && lines.iter().all(|line| line.plain().chars().count() <= width));
+    lines.iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
+}
+
 fn screen_line(line: &Line, colour: Colour) -> ScreenLine<'static> {
     let span = |(text, tint): &(String, Tint)| {
         let style = if colour == Colour::With { style(*tint) } else { Style::new() };

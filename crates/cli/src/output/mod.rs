@@ -8,6 +8,7 @@ pub mod desk;
 pub mod grid;
 pub mod known;
 pub mod live;
+pub mod names;
 pub mod path;
 pub mod progress;
 pub mod rate;

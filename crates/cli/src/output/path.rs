@@ -4,8 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 
 use manyway::interfaces::Exclusion;
 use manyway::scheduler::Purpose;
-use manyway::{Event, PathEvent, PathId, PathInfo, PathReason, PathState, TargetReport, Unused, Used, Why};
+use manyway::{
+    Carrier, Event, PathEvent, PathId, PathInfo, PathReason, PathReport, PathState, TargetReport, Unused,
+    Used, Why,
+};
 use serde_json::{Value, json};
+
+use super::address;
+use super::names::{Traits, host_of};
 
 /// Identifies a path for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub struct PathLabel {
     pub local: IpAddr,
     /// The peer's address.
     pub remote: SocketAddr,
+    /// What carries it.
+    pub carrier: Carrier,
 }
 
 impl PathLabel {
@@ -29,25 +37,43 @@ impl PathLabel {
             interface: path.interface.clone(),
             local: tuple.local.address.ip().to_canonical(),
             remote: tuple.remote,
+            carrier: tuple.carrier,
         }
     }
 
-    /// The interface, or the peer's address if the path is bound to none.
+    /// The interface, or the peer's host if the path is bound to none.
     pub fn name(&self) -> String {
-        self.interface.clone().unwrap_or_else(|| self.remote.ip().to_canonical().to_string())
+        self.interface.clone().unwrap_or_else(|| host_of(&self.remote()).to_owned())
+    }
+
+    /// The peer's address as a text.
+    pub fn remote(&self) -> String {
+        address(self.remote)
+    }
+
+    /// What tells the path from others.
+    pub fn traits(&self) -> Traits {
+        let (remote, local) = (host_of(&self.remote()).to_owned(), self.local.to_string());
+        Traits { base: self.name(), carrier: self.carrier.to_string(), local, remote }
     }
 
     /// The label for programs, with the additional fields of `facts`.
     pub fn json(&self, facts: Value) -> Value {
         let mut value = json!({
             "path": self.id.0, "interface": self.interface,
-            "local": self.local.to_string(), "remote": self.remote.to_string(),
+            "local": self.local.to_string(), "remote": self.remote(), "carrier": self.carrier.to_string(),
         });
         if let (Some(value), Value::Object(facts)) = (value.as_object_mut(), facts) {
             value.extend(facts);
         }
         value
     }
+}
+
+/// Whether the path with that ID is used, and why.
+pub fn why_of(report: &[PathReport], id: PathId) -> Option<&Why> {
+    let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
+    Some(&row.why)
 }
 
 /// Whether a path is used and why, in a cell of a table.
@@ -57,10 +83,6 @@ pub fn why_words(why: &Why) -> String {
         Why::Used(Used::For(Purpose::EarliestArrival | Purpose::Any)) => "in use".to_owned(),
         Why::Used(reason) => format!("in use: {reason}"),
         Why::Unused(Unused::Excluded(exclusion)) => exclusion_words(exclusion, None),
-        Why::Unused(Unused::NoRoute) => "no route (address removed?)".to_owned(),
-        Why::Unused(Unused::Suspect { reason: PathReason::Unreachable, .. }) => {
-            "ICMP unreachable; asking again".to_owned()
-        }
         Why::Unused(reason) => reason.to_string(),
     }
 }
@@ -72,18 +94,6 @@ pub fn exclusion_words(exclusion: &Exclusion, interface: Option<&str>) -> String
         (Exclusion::LinkLocal, _) => "link-local, not routable".to_owned(),
         (other, Some(interface)) => other.with_remedy(interface),
         (other, None) => other.to_string(),
-    }
-}
-
-/// Why a path entered its state.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the library's list is open")]
-fn reason_words(reason: &PathReason) -> String {
-    match reason {
-        PathReason::ProbeTimeout { count: 1 } => "a probe was not answered".to_owned(),
-        PathReason::ProbeTimeout { count } => format!("{count} probes unanswered"),
-        PathReason::Unreachable => "ICMP unreachable".to_owned(),
-        PathReason::SendRefused => "no route (address removed?)".to_owned(),
-        other => other.to_string(),
     }
 }
 
@@ -135,13 +145,12 @@ fn target_json(report: &TargetReport, seconds: f64) -> Value {
 
 /// The text of a state and its reason.
 pub fn state_words(name: &str, state: PathState, reason: &PathReason) -> String {
-    format!("{name} {state}: {}", reason_words(reason))
+    format!("{name} {state}: {reason}")
 }
 
 /// The text of a path event; `name` is its display name, if known.
 pub fn event_words(event: &PathEvent, name: Option<&str>) -> String {
-    let remote = event.tuple.remote.ip().to_canonical();
-    let name = name.map_or_else(|| remote.to_string(), str::to_owned);
+    let name = name.map_or_else(|| host_of(&address(event.tuple.remote)).to_owned(), str::to_owned);
     state_words(&name, event.state, &event.reason)
 }
 
@@ -149,7 +158,7 @@ fn event_json(event: &PathEvent, interface: Option<&str>, seconds: f64) -> Value
     json!({
         "event": "path", "time": seconds, "path": event.path.0, "interface": interface,
         "local": event.tuple.local.address.ip().to_canonical().to_string(),
-        "remote": event.tuple.remote.to_string(),
+        "remote": address(event.tuple.remote), "carrier": event.tuple.carrier.to_string(),
         "state": event.state.word(), "reason": event.reason.to_string(),
     })
 }
@@ -165,15 +174,23 @@ mod tests {
         let excluded = |reason| why_words(&Why::Unused(Unused::Excluded(reason)));
         assert_eq!(excluded(Exclusion::LinkLocal), "link-local, not routable");
         assert_eq!(excluded(Exclusion::ByUser), "excluded by the user");
-        assert_eq!(reason_words(&PathReason::ProbeTimeout { count: 6 }), "6 probes unanswered");
-        assert_eq!(reason_words(&PathReason::Moved), PathReason::Moved.to_string());
-        // JSON and the log have the same words.
-        for (reason, words) in
-            [(PathReason::SetUp, "connected"), (PathReason::ProbationServed, "stable again")]
-        {
-            assert_eq!((reason_words(&reason).as_str(), reason.to_string().as_str()), (words, words));
+    }
+
+    /// The log, JSON and qlog have the same words.
+    #[test]
+    fn a_screen_has_the_words_of_the_library_for_the_reason_of_a_state() {
+        for (reason, words) in [
+            (PathReason::ProbeTimeout { count: 1 }, "a probe was not answered"),
+            (PathReason::ProbeTimeout { count: 6 }, "6 probes unanswered"),
+            (PathReason::Unreachable, "ICMP unreachable"),
+            (PathReason::SendRefused, "no route (address removed?)"),
+            (PathReason::SetUp, "connected"),
+            (PathReason::AddressGone, "one of its addresses is gone"),
+        ] {
+            let shown = state_words("eth0", PathState::Dead, &reason);
+            assert_eq!(shown, format!("eth0 dead: {words}"));
+            assert_eq!(shown, format!("eth0 dead: {reason}"));
         }
-        assert_eq!(reason_words(&PathReason::AddressGone), "one of its addresses is gone");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Progress on standard error: one line for the total and one for each path, redrawn on a terminal, plain elsewhere.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,7 +22,6 @@ pub struct ProgressView {
     overall: ProgressBar,
     #[cfg(unix)]
     canvas: Canvas,
-    is_finished: AtomicBool,
     course: Arc<Mutex<Course>>,
     lines: Mutex<Lines>,
     /// The files as `manyway status` shows them.
@@ -34,6 +32,8 @@ pub struct ProgressView {
 struct Lines {
     paths: Vec<ProgressBar>,
     printed: Instant,
+    /// Nothing is drawn any more: it would stand before the output that follows.
+    is_finished: bool,
 }
 
 impl ProgressView {
@@ -59,14 +59,13 @@ impl ProgressView {
             overall.tick();
         }
         // There is nothing to show before the transfer has begun.
-        let lines = Mutex::new(Lines { paths: Vec::new(), printed: Instant::now() });
+        let lines = Mutex::new(Lines { paths: Vec::new(), printed: Instant::now(), is_finished: false });
         Self {
             mode,
             bars,
             overall,
             #[cfg(unix)]
             canvas,
-            is_finished: AtomicBool::new(false),
             course,
             lines,
             files: FileCounts::default(),
@@ -155,6 +154,9 @@ impl ProgressView {
         let colour = Colour::of_messages();
         let texts = table(rows, width, colour);
         let mut lines = self.lines();
+        if lines.is_finished {
+            return;
+        }
         while lines.paths.len() < texts.len() {
             let bar = self.bars.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template("{msg}");
@@ -171,7 +173,7 @@ impl ProgressView {
 
     fn print_now_and_then(&self, now: Instant, rows: &[PathRow]) {
         let mut lines = self.lines();
-        if now.saturating_duration_since(lines.printed) < PLAIN_INTERVAL {
+        if lines.is_finished || now.saturating_duration_since(lines.printed) < PLAIN_INTERVAL {
             return;
         }
         lines.printed = now;
@@ -185,9 +187,10 @@ impl ProgressView {
 
     /// Prints a message above the progress.
     pub fn message(&self, text: &str) {
+        let lines = self.lines();
         match self.mode {
             ProgressMode::Silent => {}
-            _ if self.is_finished.load(Ordering::Relaxed) => note(text),
+            _ if lines.is_finished => note(text),
             ProgressMode::Plain => note(text),
             // Without a terminal indicatif would drop the line.
             ProgressMode::Terminal => drop(self.bars.println(wrapped(text))),
@@ -215,16 +218,17 @@ impl ProgressView {
 
     /// Ends the display; the terminal's lines are removed.
     pub fn finish(&self) {
-        for bar in self.lines().paths.drain(..) {
+        let mut lines = self.lines();
+        for bar in lines.paths.drain(..) {
             bar.finish_and_clear();
         }
         self.overall.finish_and_clear();
         #[cfg(unix)]
-        if self.mode == ProgressMode::Terminal && !self.is_finished.load(Ordering::Relaxed) {
+        if self.mode == ProgressMode::Terminal && !lines.is_finished {
             // The terminal may be closed.
             let _ = self.canvas.end();
         }
-        self.is_finished.store(true, Ordering::Relaxed);
+        lines.is_finished = true;
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
@@ -315,7 +319,21 @@ const INDENT: &str = "  ";
 
 #[cfg(test)]
 mod tests {
+    use manyway::PathState;
+
     use super::*;
+    use crate::output::book::Observed;
+
+    #[test]
+    fn after_its_end_a_view_draws_no_paths() {
+        let rows = [PathRow { path: Observed::example(0, "wlan0", PathState::Active, 1000), rate: None }];
+        let view = ProgressView::new(ProgressMode::Terminal, "sending");
+        view.set_paths(&rows);
+        assert!(!view.lines().paths.is_empty());
+        view.finish();
+        view.set_paths(&rows);
+        assert!(view.lines().paths.is_empty());
+    }
 
     #[test]
     fn existing_bytes_count_as_done_and_not_as_transferred() {

@@ -1,7 +1,7 @@
 //! Addresses and errors in the form of all messages.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manyway::HostPort;
 use manyway_transfer::Failure;
@@ -23,9 +23,13 @@ pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
-/// An address as a user writes it: a link-local one is followed by the name of the interface, not its number.
+/// An address as a user writes it: IPv4 never within IPv6, and a link-local one is followed by the name of the interface,
+/// not its number.
 pub fn address(address: SocketAddr) -> String {
-    HostPort::from(address).to_string()
+    match address.ip().to_canonical() {
+        IpAddr::V4(v4) => SocketAddr::from((v4, address.port())).to_string(),
+        IpAddr::V6(_) => HostPort::from(address).to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -51,5 +55,6 @@ mod tests {
         let loopback = std::net::SocketAddrV6::new("fe80::1".parse().unwrap(), 4455, 0, 1);
         assert_eq!(address(loopback.into()), "[fe80::1%lo]:4455");
         assert_eq!(address("192.0.2.7:1".parse().unwrap()), "192.0.2.7:1");
+        assert_eq!(address("[::ffff:192.0.2.7]:1".parse().unwrap()), "192.0.2.7:1");
     }
 }

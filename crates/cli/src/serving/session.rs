@@ -19,7 +19,7 @@ use crate::command::session::NetSession;
 
 /// A connection with the limits of its client.
 #[derive(Debug, Clone)]
-pub struct GuestSession {
+pub struct ClientSession {
     connection: Connection,
     limits: Option<Arc<Limits>>,
     carried: Carried,
@@ -63,7 +63,7 @@ pub struct Limited<S> {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl GuestSession {
+impl ClientSession {
     /// A connection with these limits.
     pub fn new(connection: Connection, limits: Option<Arc<Limits>>) -> Self {
         Self { connection, limits, carried: Carried::default() }
@@ -80,7 +80,7 @@ impl GuestSession {
     }
 }
 
-impl Session for GuestSession {
+impl Session for ClientSession {
     type Send = Limited<SendStream>;
     type Receive = Limited<ReceiveStream>;
 

@@ -49,6 +49,9 @@ pub struct PathDocument {
     pub local: String,
     /// The peer's address.
     pub remote: String,
+    /// What carries it: `udp` or `tcp`.
+    #[serde(default)]
+    pub carrier: String,
     /// Its state, as named in the specification.
     pub state: String,
     /// Round-trip time; `None` while no answer arrives.
@@ -67,6 +70,12 @@ pub struct PathDocument {
     pub sent_bits_per_second: Option<u64>,
     /// Current rate of receiving.
     pub received_bits_per_second: Option<u64>,
+    /// Whether it carries data, or would under load.
+    #[serde(default)]
+    pub used: bool,
+    /// Why it does or does not, in the words of `manyway paths`.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// The progress of files.

@@ -31,10 +31,11 @@ fn paths(text: &mut Exposition, documents: &[Document]) {
             document.peers.iter().flat_map(of_peer)
         })
     };
-    text.family("manyway_path_up", "gauge", "1 for the state that a path is in.");
+    text.family("manyway_path_up", "gauge", "Whether a path answers; the label tells its state.");
     for (mut labels, path) in each() {
         labels.push(("state", path.state.clone()));
-        text.sample("manyway_path_up", &labels, 1);
+        let answers = !matches!(path.state.as_str(), "validating" | "dead" | "closed");
+        text.sample("manyway_path_up", &labels, u8::from(answers));
     }
     text.family("manyway_path_rtt_seconds", "gauge", "Smoothed round-trip time of a path that answers.");
     for (labels, path) in each() {

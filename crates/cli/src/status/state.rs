@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{Connection, ConnectionInfo, PathId, PathInfo};
+use manyway::{Connection, ConnectionInfo, PathId, PathInfo, PathReport, Why};
 
 use super::document::{Document, PathDocument, PeerDocument};
 use super::files::FileCounts;
+use crate::output::address;
 use crate::output::book::rtt_of;
+use crate::output::path::{why_of, why_words};
 use crate::output::rate::RateWindow;
 
 /// The state of a command; clones share it.
@@ -73,10 +75,10 @@ impl SharedState {
         let (mut documents, mut files, mut waiting) = (Vec::new(), files, 0);
         for (number, peer) in peers {
             // A closing connection may be left out.
-            let info = tokio::time::timeout(PATIENCE, peer.connection.info()).await;
-            if let Ok(Ok(info)) = info {
+            let figures = async { tokio::try_join!(peer.connection.info(), peer.connection.report()) };
+            if let Ok(Ok((info, report))) = tokio::time::timeout(PATIENCE, figures).await {
                 waiting += info.unacknowledged.get();
-                documents.push(peer.document(number, &info, rates));
+                documents.push(peer.document(number, (&info, &report), rates));
             }
         }
         if let Some(files) = &mut files {
@@ -135,13 +137,19 @@ impl Rates {
 }
 
 impl Peer {
-    fn document(&self, number: u64, info: &ConnectionInfo, rates: &mut Rates) -> PeerDocument {
+    fn document(
+        &self,
+        number: u64,
+        (info, report): (&ConnectionInfo, &[PathReport]),
+        rates: &mut Rates,
+    ) -> PeerDocument {
         rates.keep(number, &info.paths);
         let mut files = self.files.so_far();
         if let Some(files) = &mut files {
             files.take_back(info.unacknowledged.get());
         }
-        let paths: Vec<_> = info.paths.iter().map(|path| path_document(number, path, rates)).collect();
+        let paths: Vec<_> =
+            info.paths.iter().map(|path| path_document(number, path, report, rates)).collect();
         let sum = |pick: fn(&PathDocument) -> Option<u64>| {
             paths.iter().filter_map(pick).fold(None, |sum: Option<u64>, rate| Some(sum.unwrap_or(0) + rate))
         };
@@ -157,8 +165,9 @@ impl Peer {
     }
 }
 
-fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument {
+fn path_document(peer: u64, path: &PathInfo, report: &[PathReport], rates: &mut Rates) -> PathDocument {
     let figures = &path.statistics;
+    let why = why_of(report, figures.id);
     let (sent, received) = (figures.bytes_sent.get(), figures.bytes_received.get());
     let [sent_rate, received_rate] = rates.take((peer, figures.id), [sent, received]);
     #[expect(clippy::cast_precision_loss, reason = "a share; the counts stand beside it")]
@@ -167,7 +176,8 @@ fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument 
         path: figures.id.0,
         interface: path.interface.clone(),
         local: figures.tuple.local.address.ip().to_canonical().to_string(),
-        remote: figures.tuple.remote.to_string(),
+        remote: address(figures.tuple.remote),
+        carrier: figures.tuple.carrier.to_string(),
         state: figures.state.word().to_owned(),
         rtt: rtt_of(figures).map(|rtt| rtt.as_secs_f64()),
         loss,
@@ -177,5 +187,7 @@ fn path_document(peer: u64, path: &PathInfo, rates: &mut Rates) -> PathDocument 
         packets_lost: figures.packets_lost,
         sent_bits_per_second: sent_rate,
         received_bits_per_second: received_rate,
+        used: why.is_some_and(Why::is_used),
+        why: why.map(why_words),
     }
 }

@@ -3,9 +3,11 @@
 use manyway::Rate;
 
 use super::document::{Document, FilesDocument, PathDocument, PeerDocument};
-use crate::output::grid::{Cell, Grid};
+use crate::output::book::LEGEND;
+use crate::output::grid::{Cell, Grid, wrap};
+use crate::output::names::{Traits, distinct, host_of};
 use crate::output::tint::{Line, Tint};
-use crate::output::units::{megabits, size};
+use crate::output::units::{megabits, percent, size};
 
 /// Every command with its peers and paths, for a terminal of that width. Rates are those of the last two seconds, with
 /// headers and retransmissions; those of the paths add up to those of their peer.
@@ -20,6 +22,9 @@ pub fn lines(documents: &[Document], width: usize) -> Vec<Line> {
         }
         lines.extend(command(document, width));
     }
+    if documents.iter().any(|document| !document.peers.is_empty()) {
+        lines.push(Line::new(LEGEND, Tint::Faint));
+    }
     lines
 }
 
@@ -31,7 +36,7 @@ fn command(document: &Document, width: usize) -> Vec<Line> {
         head.push(format!("  {} connections", peers.len()), Tint::Plain);
     }
     let mut lines = vec![head];
-    lines.extend(files.as_ref().map(|files| Line::from(format!("  {}", files_text(files)).as_str())));
+    lines.extend(files.iter().flat_map(|files| wrapped("  ", &files_text(files), width)));
     for peer in peers {
         lines.extend(peer_lines(peer, width));
     }
@@ -42,13 +47,20 @@ fn peer_lines(peer: &PeerDocument, width: usize) -> Vec<Line> {
     let first = peer.paths.first().map(|path| path.remote.clone()).unwrap_or_default();
     let name = peer.name.clone().unwrap_or(first);
     let mut head = Line::from("  ");
+    let length = name.chars().count();
     head.push(name, Tint::Strong);
-    head.push(format!("  connected {}", span(peer.seconds)), Tint::Plain);
     let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), mbit);
     let (sent, received) = (rate(peer.sent_bits_per_second), rate(peer.received_bits_per_second));
-    head.push(format!("  out {sent}, in {received} Mbit/s"), Tint::Plain);
-    let mut lines = vec![head];
-    lines.extend(peer.files.as_ref().map(|files| Line::from(format!("    {}", files_text(files)).as_str())));
+    let facts = format!("connected {}  out {sent}, in {received} Mbit/s", span(peer.seconds));
+    let mut lines = Vec::new();
+    if 2 + length + 2 + facts.len() <= width {
+        head.push(format!("  {facts}"), Tint::Plain);
+        lines.push(head);
+    } else {
+        lines.push(head);
+        lines.extend(wrapped(INDENT, &facts, width));
+    }
+    lines.extend(peer.files.iter().flat_map(|files| wrapped(INDENT, &files_text(files), width)));
     let table = paths(&peer.paths).lines(width.saturating_sub(INDENT.len()));
     lines.extend(table.into_iter().map(|line| {
         let mut indented = Line::from(INDENT);
@@ -66,14 +78,23 @@ fn paths(paths: &[PathDocument]) -> Grid {
         .numbers("loss")
         .numbers("out Mbit/s")
         .numbers("in Mbit/s")
+        .numbers("share")
         .spare_numbers("sent")
         .spare_numbers("received")
         .spare_words("local")
         .spare_words("remote");
-    for path in paths {
+    if paths.iter().any(|path| path.why.is_some()) {
+        grid = grid.remark("why");
+    }
+    let both = |path: &PathDocument| {
+        let rates = [path.sent_bits_per_second, path.received_bits_per_second].into_iter().flatten();
+        rates.filter(|rate| *rate >= IDLE).reduce(u64::saturating_add)
+    };
+    let all = paths.iter().filter_map(both).sum();
+    let names = distinct(&paths.iter().map(traits).collect::<Vec<_>>());
+    for (path, name) in paths.iter().zip(names) {
         // Less than this are probes of the transport, which round to zero.
         let rate = |rate: Option<u64>| Cell::or_none(rate.filter(|rate| *rate >= IDLE).map(mbit));
-        let name = path.interface.clone().unwrap_or_else(|| path.remote.clone());
         grid.row([
             Cell::from(name),
             Cell::new(path.state.clone(), tint(&path.state)),
@@ -81,13 +102,26 @@ fn paths(paths: &[PathDocument]) -> Grid {
             Cell::or_none(path.loss.map(|loss| format!("{:.1} %", loss * 100.0))),
             rate(path.sent_bits_per_second),
             rate(path.received_bits_per_second),
+            Cell::or_none(both(path).map(|rate| percent(rate, all))),
             Cell::from(size(path.bytes_sent)),
             Cell::from(size(path.bytes_received)),
             Cell::from(path.local.clone()),
             Cell::from(path.remote.clone()),
+            Cell::from(path.why.clone().unwrap_or_default()),
         ]);
     }
     grid
+}
+
+fn wrapped(indent: &str, text: &str, width: usize) -> Vec<Line> {
+    let lines = wrap(text, width.saturating_sub(indent.len())).into_iter();
+    lines.map(|line| Line::from(format!("{indent}{line}").as_str())).collect()
+}
+
+fn traits(path: &PathDocument) -> Traits {
+    let remote = host_of(&path.remote).to_owned();
+    let base = path.interface.clone().unwrap_or_else(|| remote.clone());
+    Traits { base, carrier: path.carrier.clone(), local: path.local.clone(), remote }
 }
 
 fn tint(state: &str) -> Tint {

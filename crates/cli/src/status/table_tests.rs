@@ -4,6 +4,7 @@ use manyway_terminal::Colour;
 
 use super::super::prometheus;
 use super::*;
+use crate::output::live::frame;
 use crate::output::tint::block;
 
 fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument {
@@ -12,6 +13,7 @@ fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument
         interface: interface.map(str::to_owned),
         local: format!("10.0.{id}.2"),
         remote: "192.0.2.1:4455".to_owned(),
+        carrier: "udp".to_owned(),
         state: state.to_owned(),
         rtt: (state == "active").then_some(0.0153),
         loss: Some(0.004),
@@ -21,6 +23,8 @@ fn path(id: u32, interface: Option<&str>, state: &str, out: u64) -> PathDocument
         packets_lost: 480,
         sent_bits_per_second: Some(out),
         received_bits_per_second: Some(out / 100),
+        used: state == "active",
+        why: Some(if state == "active" { "in use" } else { "no answer on UDP for 12 s" }.to_owned()),
     }
 }
 
@@ -71,9 +75,26 @@ fn every_command_shows_its_peers_paths_rates_and_files() {
 }
 
 #[test]
+fn the_live_screen_has_every_command_and_is_cut_at_its_height() {
+    for width in [80, 120] {
+        let screen = frame("manyway status", |width| lines(&documents(), width), &[], (width, 24));
+        insta::assert_snapshot!(format!("screen_{width}"), screen);
+    }
+    assert_eq!(frame("manyway status", |width| lines(&documents(), width), &[], (80, 6)).lines().count(), 6);
+}
+
+#[test]
 fn no_line_is_wider_than_its_terminal() {
-    for width in [80, 90, 100, 120] {
-        for line in lines(&documents(), width) {
+    let mut documents = documents();
+    let ipv6 = PathDocument {
+        local: "2001:db8:1234:5678:9abc:def0:1234:5678".to_owned(),
+        remote: "[2001:db8:1234:5678:9abc:def0:1234:9999]:36173".to_owned(),
+        ..path(3, None, "validating", 8_000_000_000)
+    };
+    documents[1].peers[0].paths.insert(0, ipv6);
+    documents[1].peers[0].name = None;
+    for width in [60, 80, 90, 100, 120] {
+        for line in lines(&documents, width) {
             assert!(line.plain().chars().count() <= width, "{width}: {:?}", line.plain());
         }
     }

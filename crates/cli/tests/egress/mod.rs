@@ -13,4 +13,4 @@ mod run;
 mod site;
 #[cfg(target_os = "linux")]
 mod tunnel;
-mod verbs;
+pub(crate) mod verbs;

@@ -33,7 +33,7 @@ fn paths(summary: &Value) -> Vec<(String, u64)> {
     // Pairs that were tried and given up are closed.
     let paths = summary["paths"].as_array().unwrap().iter().filter(|path| path["open"] == true);
     let facts =
-        paths.map(|path| (path["path"].as_str().unwrap().to_owned(), path["bytes_sent"].as_u64().unwrap()));
+        paths.map(|path| (path["local"].as_str().unwrap().to_owned(), path["bytes_sent"].as_u64().unwrap()));
     facts.collect()
 }
 

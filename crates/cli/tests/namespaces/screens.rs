@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::MB;
 use crate::common::lab::{Family, Lab};
-use crate::common::program::make_file;
+use crate::common::program::{MANYWAY, Running, make_file};
 
 /// Three answers in one turn of the driver once had the time of that turn.
 #[test]
@@ -67,4 +67,27 @@ fn without_a_path_the_user_is_told_when_the_transfer_is_given_up() {
     lab.unlimit();
     client.end().expect(0);
     server.stop().expect(0);
+}
+
+#[test]
+fn an_offer_ends_with_the_traffic_of_each_path_and_no_word_of_its_last_client() {
+    let Some(lab) = Lab::start(2, Family::V4) else { return };
+    make_file(&lab.there().join("big"), 20 * MB);
+    let mut command = lab.server.command(MANYWAY);
+    command.current_dir(lab.there()).args(["--json", "send", "--carrier", "udp", "big"]);
+    let offer = Running::start(command);
+    let mut code = None;
+    offer.wait_until("the code", || {
+        let line = offer.printed().lines().next().and_then(|line| serde_json::from_str(line).ok());
+        code = line.map(|line: serde_json::Value| line["code"].as_str().unwrap().to_owned());
+        code.is_some()
+    });
+    lab.run_client(&["get", &code.unwrap()]).expect(0);
+    let offered = offer.end().expect(0);
+    assert!(!offered.err.contains("the other side is gone"), "{offered:?}");
+    let summary = &offered.json()[1];
+    let sent = |path: &serde_json::Value| path["bytes_sent"].as_u64().unwrap();
+    let rows: Vec<_> = summary["paths"].as_array().unwrap().iter().map(sent).collect();
+    assert_eq!(rows.len(), 2, "one row a path: {summary}");
+    assert!(rows.iter().sum::<u64>() > 20 * MB as u64, "headers included: {summary}");
 }

@@ -72,7 +72,7 @@ fn a_family_can_be_chosen() {
     for (option, sign) in [("-4", "."), ("-6", ":")] {
         let sent = lab.run_client(&["--json", option, "send", "file", &server.ticket]).expect(0).summary();
         let paths = sent["paths"].as_array().unwrap();
-        assert!(paths.iter().all(|path| path["path"].as_str().unwrap().contains(sign)), "{option}: {sent}");
+        assert!(paths.iter().all(|path| path["local"].as_str().unwrap().contains(sign)), "{option}: {sent}");
     }
 }
 

@@ -24,7 +24,7 @@ use crate::wire::write_answer;
 pub struct GatewayConfig {
     /// Parallel TCP connections of one client, over all its connections. Default 512.
     pub client_connections: usize,
-    /// Parallel TCP connections of all clients. Default 4096.
+    /// Parallel TCP connections of all clients. Default 16 384.
     pub connections: usize,
     /// Parallel flows of UDP of one client, over all its connections. Default 1024.
     pub client_flows: usize,
@@ -46,7 +46,7 @@ impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
             client_connections: 512,
-            connections: 4096,
+            connections: 16_384,
             client_flows: 1024,
             flows: 4096,
             flow_idle: Duration::from_secs(120),

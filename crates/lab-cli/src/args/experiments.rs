@@ -11,7 +11,7 @@ use super::campaign::parse_length;
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentsArgs {
     /// Where they run [default: both; without root, virtual time alone]
-    #[arg(long, value_enum, value_name = "WORLD")]
+    #[arg(long, value_enum, value_name = "MODE")]
     pub only: Option<Only>,
     /// Which, and how.
     #[command(flatten)]

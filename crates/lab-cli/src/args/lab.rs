@@ -9,10 +9,10 @@ use manyway_lab::contender::ExternalProgram;
 use super::campaign::parse_length;
 use super::{CampaignArgs, SettingsArgs};
 
-/// Which scenarios run on real sockets, and who.
+/// Which scenarios run on real sockets, and which contenders.
 #[derive(Debug, Clone, Args)]
 pub struct ScenarioArgs {
-    /// Who runs [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
+    /// Contenders to run [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
     #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
     pub contenders: Vec<NameList>,
     /// Another program, which then is a contender called external:NAME; may be given several times
@@ -51,7 +51,10 @@ pub enum LabAction {
     /// Measure what a byte costs in processor time, without emulated links
     #[command(after_help = CPU_EXAMPLES)]
     Cpu(CpuArgs),
-    /// Let the hosts and links of a scenario stand until Ctrl-C, for programs of your own
+    /// Open thousands of connections over `manyway forward`, and measure answers, memory and processor time
+    #[command(after_help = FLOWS_EXAMPLES)]
+    Flows(FlowsArgs),
+    /// Bring up the network of a scenario and keep it until Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(UpArgs),
 }
@@ -62,10 +65,10 @@ pub struct ShareArgs {
     /// The scenario: its name or a file that ends in .toml
     #[arg(value_name = "NAME|FILE.toml", default_value = "one-bottleneck")]
     pub scenario: String,
-    /// Who runs, all at once; the last one is what the others are compared with
+    /// Contenders to run, all at once; the last one is what the others are compared with
     #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
     #[arg(
-        long_help = "Who runs, all at once; a name may stand there several times. The last one is what the others are \
+        long_help = "Contenders to run, all at once; a name may stand there several times. The last one is what the others are \
         compared with [default: manyway:congestion=fair three times, and tcp-cubic]"
     )]
     pub contenders: Vec<NameList>,
@@ -131,6 +134,21 @@ pub struct CpuArgs {
     /// Keep to this time: fewer repetitions, then shorter measurements, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
+}
+
+/// Arguments of `flows`.
+#[derive(Debug, Clone, Args)]
+pub struct FlowsArgs {
+    /// How many connections
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub flows: u32,
+    /// How many are opened a second
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+    /// How often each asks once more when all are open
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
 }
 
 /// Arguments of `up`.
@@ -262,6 +280,15 @@ const CPU_EXAMPLES: &str = "\
 Examples:
   sudo manyway-lab cpu
   sudo manyway-lab cpu --quick --json";
+
+const FLOWS_EXAMPLES: &str = "\
+The server, its clients (one for each 512 connections, the limit of a ticket) and the destination are processes on this \
+machine, connected over loopback: no privilege is needed. The limit on open files of a process has to be above the number \
+of connections, and twice as high for the server.
+
+Examples:
+  manyway-lab flows
+  manyway-lab flows -n 1000 --json";
 
 const UP_EXAMPLES: &str = "\
 Reads orders from standard input, a line each, and answers each with a line of JSON. They are \

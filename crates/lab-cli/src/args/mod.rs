@@ -14,7 +14,7 @@ pub use experiments::{ExperimentsArgs, Only, SeriesArgs};
 pub use global::GlobalArgs;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use lab::PROPERTIES;
-pub use lab::{CpuArgs, LabAction, NameList, ScenarioArgs, ShareArgs, UpArgs, ValidateArgs};
+pub use lab::{CpuArgs, FlowsArgs, LabAction, NameList, ScenarioArgs, ShareArgs, UpArgs, ValidateArgs};
 pub use places::check_places;
 pub use sim::{MatrixArgs, SimAction, SimArgs};
 
@@ -55,6 +55,9 @@ pub enum Action {
     /// It reads its assignment, a JSON document, and orders from standard input, and answers with JSON lines.
     #[command(hide = true)]
     LabAgent,
+    /// Be the destination of `flows`, which starts this itself
+    #[command(hide = true)]
+    LabEcho,
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page

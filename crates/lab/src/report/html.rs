@@ -64,7 +64,7 @@ fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>)
         return Ok(());
     }
     let bytes = BytesPlot {
-        title: format!("{label}: what had arrived when"),
+        title: format!("{label}: data received over time"),
         bin: Arrivals::BIN * 10,
         series: runs.iter().map(|(name, _, outcome)| arrived(name, &case.scenario, outcome)).collect(),
     };

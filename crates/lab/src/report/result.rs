@@ -79,5 +79,5 @@ const COLUMNS: [(&str, &str); 6] = [
         "Recovery is how long it took after a loss or return until 85 % of what the working routes carry was reached.",
     ),
     ("CPU s/GB", "CPU s/GB is the processor time of both programs for each 10⁹ bytes that arrived."),
-    ("message p50", "Message latency counts those that never came as endless."),
+    ("message p50", "Lost messages count as infinite latency."),
 ];

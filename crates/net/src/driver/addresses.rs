@@ -63,7 +63,7 @@ impl Driver {
             return;
         }
         let before = std::mem::replace(&mut self.links, links);
-        let homes = self.homes();
+        let usable_addresses = self.usable_addresses();
         let (links, sockets) = (&self.links, &self.sockets);
         let own = |tuple: &FourTuple| tuple.local.address.ip().to_canonical();
         let news_of = |tuple: &FourTuple| before.news(links, sockets.interface(tuple), own(tuple));
@@ -71,13 +71,13 @@ impl Driver {
         for handle in self.connections.servers() {
             if let Some(connection) = self.endpoint.connection(handle) {
                 connection.on_links_changed(now, news_of);
-                connection.relocate(now, &homes, is_gone);
+                connection.relocate(now, &usable_addresses, is_gone);
             }
         }
     }
 
     /// The local addresses from which this server can send now.
-    fn homes(&self) -> Vec<LocalAddress> {
+    fn usable_addresses(&self) -> Vec<LocalAddress> {
         let addresses = reachable_addresses(&self.sockets.listening(), self.watcher.snapshot());
         let silent = self.silent_addresses();
         let is_open = |address: &SocketAddr| {
@@ -132,7 +132,7 @@ impl Driver {
     /// The local addresses that lead to `remotes`, and why the others do not.
     pub(super) fn wanted_locals(&self, remotes: &[SocketAddr]) -> (Vec<(LocalAddress, Role)>, Vec<Excluded>) {
         match &self.locals {
-            Locals::Fixed(fixed) => not_spent(fixed, self.watcher.snapshot(), &self.usage.spent()),
+            Locals::Fixed(fixed) => not_exhausted(fixed, self.watcher.snapshot(), &self.usage.exhausted()),
             Locals::Interfaces(policy) => {
                 let selection = self.watcher.usable(policy, remotes);
                 (selection.candidates.iter().map(|c| (c.local, c.role)).collect(), selection.excluded)
@@ -157,16 +157,16 @@ impl Driver {
 }
 
 /// The fixed addresses whose interface has quota left, and the interfaces of the others.
-fn not_spent(
+fn not_exhausted(
     fixed: &[(LocalAddress, Role)],
     snapshot: &Snapshot,
-    spent: &BTreeMap<String, Allowance>,
+    exhausted: &BTreeMap<String, Allowance>,
 ) -> (Vec<(LocalAddress, Role)>, Vec<Excluded>) {
     let (mut kept, mut excluded) = (Vec::new(), Vec::new());
     for (local, role) in fixed {
         let ip = local.address.ip().to_canonical();
         let interface = snapshot.interface(local.interface).or_else(|| snapshot.owner(ip));
-        match interface.and_then(|it| spent.get_key_value(&it.name)) {
+        match interface.and_then(|it| exhausted.get_key_value(&it.name)) {
             Some((name, Allowance { cap, renewal, .. })) => {
                 let reason = Exclusion::CapReached { cap: *cap, renewal: *renewal };
                 excluded.push(Excluded { interface: name.clone(), reason });
@@ -196,10 +196,11 @@ mod tests {
             (LocalAddress { interface, address }, Role::Primary)
         };
         let fixed = [local(2, 2), local(3, 3), local(0, 3), local(0, 2), local(0, 9)];
-        assert_eq!(not_spent(&fixed, &snapshot, &BTreeMap::new()), (fixed.to_vec(), vec![]));
+        assert_eq!(not_exhausted(&fixed, &snapshot, &BTreeMap::new()), (fixed.to_vec(), vec![]));
         let cap = ByteCount(5_000_000_000);
-        let spent = [("wwan0".to_owned(), Allowance { cap, left: ByteCount::ZERO, renewal: None })].into();
-        let (kept, excluded) = not_spent(&fixed, &snapshot, &spent);
+        let exhausted =
+            [("wwan0".to_owned(), Allowance { cap, left: ByteCount::ZERO, renewal: None })].into();
+        let (kept, excluded) = not_exhausted(&fixed, &snapshot, &exhausted);
         assert_eq!(kept, [local(2, 2), local(0, 2), local(0, 9)]);
         let reason = Exclusion::CapReached { cap, renewal: None };
         let wwan0 = Excluded { interface: "wwan0".to_owned(), reason };

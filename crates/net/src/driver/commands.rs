@@ -10,7 +10,7 @@ use super::attempts::Attempt;
 use super::closing::Closing;
 use super::peer::Peer;
 use crate::error::ConnectError;
-use crate::info::{ConnectionInfo, PathInfo};
+use crate::info::ConnectionInfo;
 use crate::link::{Command, ConnectReply, Dial};
 use crate::options::Locals;
 use crate::report::{Facts, PathReport};
@@ -183,16 +183,6 @@ impl Driver {
     fn info(&mut self, handle: ConnectionHandle) -> Option<ConnectionInfo> {
         let entry = self.connections.entries.get(&handle)?;
         let connection = self.endpoint.connection(handle)?;
-        let statistics = connection.statistics();
-        let unacknowledged = entry.unacknowledged(connection.unacknowledged());
-        let paths = statistics
-            .paths
-            .iter()
-            .map(|path| PathInfo {
-                interface: self.interface_name(path.tuple.local.interface),
-                statistics: *path,
-            })
-            .collect();
-        Some(ConnectionInfo { paths, statistics, unacknowledged })
+        Some(entry.info(connection, |index| Some(self.watcher.snapshot().interface(index)?.name.clone())))
     }
 }

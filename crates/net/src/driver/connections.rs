@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use manyway_proto::identity::{Authoriser, PublicKey};
 use manyway_proto::{
-    ByteCount, ClosedBy, ConnectionError, ConnectionHandle, Endpoint, Event, Instant, LocalCandidate,
-    PathEvent, PathId, PathState, Side, StreamConfig, StreamId,
+    ByteCount, ClosedBy, Connection, ConnectionError, ConnectionHandle, Endpoint, Event, Instant,
+    LocalCandidate, PathEvent, PathId, PathState, PathStatistics, Side, StreamConfig, StreamId,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
@@ -19,9 +19,11 @@ use super::peer::{ClientId, Peer};
 use super::pings::Pings;
 use crate::Wire;
 use crate::error::{ReadError, WriteError};
+use crate::info::{ConnectionInfo, PathInfo};
 use crate::link::{Command, Ended, Link, LinkDriver, LinkFacts, PingReply, StreamReply, ended_with_endpoint};
 use crate::stream::budget::Budget;
 use crate::stream::pipe::Pipes;
+use crate::zone::interface_name;
 
 /// Longest time for writers' queues to reach the protocol machine after a close; flushing may take as long again.
 const HAND_OVER: Duration = Duration::from_secs(30);
@@ -353,9 +355,9 @@ impl Connections {
         endpoint: &mut Endpoint,
         now: Instant,
         handle: ConnectionHandle,
-        farewell: (u64, &str),
+        code_and_reason: (u64, &str),
     ) {
-        let (code, reason) = farewell;
+        let (code, reason) = code_and_reason;
         let Some(entry) = self.entries.get_mut(&handle).filter(|entry| entry.closing.is_none()) else {
             return;
         };
@@ -378,18 +380,18 @@ impl Connections {
     }
 
     /// Closes every connection.
-    pub(super) fn close_all(&mut self, endpoint: &mut Endpoint, now: Instant, farewell: (u64, &str)) {
+    pub(super) fn close_all(&mut self, endpoint: &mut Endpoint, now: Instant, code_and_reason: (u64, &str)) {
         self.incoming = None;
         let handles: Vec<_> = self.entries.keys().copied().collect();
         for handle in handles {
-            self.close(endpoint, now, handle, farewell);
+            self.close(endpoint, now, handle, code_and_reason);
         }
         for handle in endpoint.handles() {
             // The handshake is not complete.
             if !self.entries.contains_key(&handle)
                 && let Some(connection) = endpoint.connection(handle)
             {
-                connection.close(now, farewell.0, farewell.1);
+                connection.close(now, code_and_reason.0, code_and_reason.1);
             }
         }
     }
@@ -465,8 +467,9 @@ impl Connections {
         let Some(entry) = self.entries.remove(&handle) else { return };
         let machine = endpoint.connection(handle);
         let unacknowledged =
-            machine.map_or(ByteCount::ZERO, |machine| entry.unacknowledged(machine.unacknowledged()));
-        entry.end(&error, unacknowledged);
+            machine.as_ref().map_or(ByteCount::ZERO, |it| entry.unacknowledged(it.unacknowledged()));
+        let info = machine.map(|machine| Arc::new(entry.info(machine, interface_name)));
+        entry.end(Ended { error, unacknowledged, info });
     }
 }
 
@@ -476,18 +479,34 @@ impl Entry {
         held + ByteCount(self.streams.values().map(|pipes| pipes.send().queued()).sum())
     }
 
+    /// The figures of the connection; `name` names an interface.
+    pub(super) fn info(
+        &self,
+        connection: &Connection,
+        name: impl Fn(u32) -> Option<String>,
+    ) -> ConnectionInfo {
+        let statistics = connection.statistics();
+        let info = |path: &PathStatistics| PathInfo {
+            interface: name(path.tuple.local.interface),
+            statistics: *path,
+        };
+        let paths = statistics.paths.iter().map(info).collect();
+        ConnectionInfo { paths, statistics, unacknowledged: self.unacknowledged(connection.unacknowledged()) }
+    }
+
     fn hand_over_ends(&self) -> Option<TokioInstant> {
         self.closing.as_ref().map(|closing| closing.until)
     }
 
     /// Wakes every caller that waits on the connection. The reason is set first, since a caller that is woken through a
     /// stream reads it.
-    fn end(self, error: &ConnectionError, unacknowledged: ByteCount) {
-        self.driver.closed.send_replace(Some(Ended { error: error.clone(), unacknowledged }));
+    fn end(self, ended: Ended) {
+        let error = ended.error.clone();
+        self.driver.closed.send_replace(Some(ended));
         for pipes in self.streams.values() {
             pipes.fail(&WriteError::Connection(error.clone()), &ReadError::Connection(error.clone()));
         }
-        self.driver.events.send(Event::Closed(error.clone()));
+        self.driver.events.send(Event::Closed(error));
     }
 }
 
@@ -497,8 +516,8 @@ impl Drop for Connections {
         let failed = std::thread::panicking();
         let reason = if failed { "the driver failed" } else { "the endpoint ended" };
         for entry in std::mem::take(&mut self.entries).into_values() {
-            let queued = entry.unacknowledged(ByteCount::ZERO);
-            entry.end(&ended_with_endpoint(reason), queued);
+            let unacknowledged = entry.unacknowledged(ByteCount::ZERO);
+            entry.end(Ended { error: ended_with_endpoint(reason), unacknowledged, info: None });
         }
     }
 }

@@ -9,7 +9,7 @@ use manyway_proto::{Instant, LocalAddress};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
-use super::dialling::{Dialler, LineId, Target};
+use super::dialling::{Dialler, Target, TcpSlotId};
 use super::peer::ClientId;
 use super::tcp::TcpStreams;
 use crate::carriers::CarrierOptions;
@@ -33,8 +33,8 @@ pub(super) struct Tcp {
 /// Why a TCP connection is set up.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
-    /// For a line.
-    Line(LineId),
+    /// For a slot.
+    Slot(TcpSlotId),
     /// For the race between all pairs of addresses.
     Race,
 }

@@ -1,7 +1,7 @@
 //! When a client opens TCP connections: on each interface, as the only carrier or while UDP does not work there.
 //!
-//! A [`Line`] is one TCP connection of a client on an interface, or the attempts to open it: a state machine whose input
-//! is the time and the state of the paths, and whose output are steps for the driver. An interface has one line until a
+//! A [`TcpSlot`] is one TCP connection of a client on an interface, or the attempts to open it: a state machine whose input
+//! is the time and the state of the paths, and whose output are steps for the driver. An interface has one slot until a
 //! path uses its TCP connection, and then as many as are wanted.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const LASTED: Duration = Duration::from_secs(5);
 /// Interval at which a TCP connection is offered that no path can use yet.
 const OFFER_AGAIN: Duration = Duration::from_millis(100);
 
-/// The lines of all clients.
+/// The slots of all clients.
 #[derive(Debug)]
 pub(super) struct Dialler {
     choice: CarrierChoice,
@@ -36,23 +36,23 @@ pub(super) struct Dialler {
     /// The port of servers for TLS.
     tls_port: Option<u16>,
     clients: BTreeMap<ClientId, Client>,
-    next_line: LineId,
+    next_slot: TcpSlotId,
 }
 
-/// The lines of a client, and how their address pairs are chosen if no address may be used twice.
+/// The slots of a client, and how their address pairs are chosen if no address may be used twice.
 #[derive(Debug, Default)]
 struct Client {
-    lines: Vec<Line>,
+    slots: Vec<TcpSlot>,
     race: Option<Race>,
     /// The addresses of both ends at the last race.
     raced: (Vec<LocalAddress>, Vec<SocketAddr>),
 }
 
-/// Identifies a line among all.
+/// Identifies a slot among all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct LineId(u64);
+pub(super) struct TcpSlotId(u64);
 
-/// The addresses and paths of a client, as its lines need them.
+/// The addresses and paths of a client, as its slots need them.
 #[derive(Debug, Default)]
 pub(super) struct Situation {
     /// The local addresses that lead to the peer.
@@ -86,7 +86,7 @@ pub(super) struct Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
-    Dial(LineId, LocalAddress, Target),
+    Dial(TcpSlotId, LocalAddress, Target),
     /// Connect by TCP to measure how long that takes; [`Dialler::on_raced`] tells the result.
     Race(LocalAddress, SocketAddr),
     /// End a TCP connection that no path uses.
@@ -100,8 +100,8 @@ pub(super) enum Step {
 }
 
 #[derive(Debug)]
-struct Line {
-    id: LineId,
+struct TcpSlot {
+    id: TcpSlotId,
     /// The addresses of the interface.
     locals: Vec<LocalAddress>,
     state: State,
@@ -117,7 +117,7 @@ struct Line {
     targets: u32,
 }
 
-/// To which address of the peer a line may connect.
+/// To which address of the peer a slot may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// To any.
@@ -156,7 +156,7 @@ enum State {
 impl Dialler {
     pub(super) fn new(choice: CarrierChoice, pairs: PairMode, tls_port: Option<u16>) -> Self {
         let is_disjoint = pairs == PairMode::Disjoint;
-        Self { choice, is_disjoint, tls_port, clients: BTreeMap::new(), next_line: LineId::default() }
+        Self { choice, is_disjoint, tls_port, clients: BTreeMap::new(), next_slot: TcpSlotId::default() }
     }
 
     /// Whether paths may go over UDP.
@@ -178,7 +178,7 @@ impl Dialler {
         self.clients.remove(&client);
     }
 
-    /// The clients of which a line is due.
+    /// The clients of which a slot is due.
     pub(super) fn due(&self, now: Instant) -> Vec<ClientId> {
         let is_due = |client: &Client| client.deadline().is_some_and(|at| at <= now);
         self.clients.iter().filter(|(_, client)| is_due(client)).map(|(id, _)| *id).collect()
@@ -188,50 +188,50 @@ impl Dialler {
         self.clients.values().filter_map(Client::deadline).min()
     }
 
-    /// Advances the lines of a client.
+    /// Advances the slots of a client.
     pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
         let uses_udp = self.uses_udp();
         let races = self.is_disjoint && !uses_udp;
-        let Self { clients, next_line, tls_port, .. } = self;
+        let Self { clients, next_slot, tls_port, .. } = self;
         let Some(client) = clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
         if races {
             client.choose_pairs(now, situation, &mut steps);
         }
-        let Client { lines, race, .. } = client;
-        lines.retain_mut(|line| {
-            line.locals.retain(|local| situation.locals.contains(local));
+        let Client { slots, race, .. } = client;
+        slots.retain_mut(|slot| {
+            slot.locals.retain(|local| situation.locals.contains(local));
             let is_there =
-                |tuple: FourTuple| line.locals.iter().any(|local| is_same_host(local, &tuple.local));
-            let lost = line.tuple().filter(|tuple| !is_there(*tuple));
+                |tuple: FourTuple| slot.locals.iter().any(|local| is_same_host(local, &tuple.local));
+            let lost = slot.tuple().filter(|tuple| !is_there(*tuple));
             steps.extend(lost.map(Step::Close));
-            lost.is_none() && !line.locals.is_empty()
+            lost.is_none() && !slot.locals.is_empty()
         });
         for local in &situation.locals {
             let mut is_known = false;
-            for line in lines.iter_mut().filter(|line| line.is_of(local)) {
+            for slot in slots.iter_mut().filter(|slot| slot.is_of(local)) {
                 is_known = true;
-                if !line.locals.contains(local) {
-                    line.locals.push(*local);
+                if !slot.locals.contains(local) {
+                    slot.locals.push(*local);
                 }
             }
             if !is_known {
-                lines.push(Line::new(next_line, vec![*local]));
+                slots.push(TcpSlot::new(next_slot, vec![*local]));
             }
         }
-        let taken = lines.iter().filter(|line| line.needs_path()).count();
+        let taken = slots.iter().filter(|slot| slot.needs_path()).count();
         let mut room = situation.room.saturating_sub(taken);
         for local in &situation.locals {
-            end_surplus(lines, local, situation, &mut steps);
-            add_missing(lines, local, (situation.wanted, room), next_line);
+            end_surplus(slots, local, situation, &mut steps);
+            add_missing(slots, local, (situation.wanted, room), next_slot);
         }
-        for at in 0..lines.len() {
-            let used: Vec<_> = lines.iter().filter_map(Line::remote).collect();
-            if let Some(line) = lines.get_mut(at) {
-                line.update(now, uses_udp, situation);
+        for at in 0..slots.len() {
+            let used: Vec<_> = slots.iter().filter_map(TcpSlot::remote).collect();
+            if let Some(slot) = slots.get_mut(at) {
+                slot.update(now, uses_udp, situation);
                 // The race connects all pairs.
-                if race.is_none() || !matches!(line.state, State::Waiting(_)) {
-                    line.act(now, (&situation.remotes, &used, *tls_port), &mut room, &mut steps);
+                if race.is_none() || !matches!(slot.state, State::Waiting(_)) {
+                    slot.act(now, (&situation.remotes, &used, *tls_port), &mut room, &mut steps);
                 }
             }
         }
@@ -255,30 +255,30 @@ impl Dialler {
         &mut self,
         now: Instant,
         client: ClientId,
-        (line, local): (LineId, &LocalAddress),
+        (slot, local): (TcpSlotId, &LocalAddress),
         result: Option<FourTuple>,
     ) -> bool {
         let uses_udp = self.uses_udp();
-        let is_meant = |other: &&mut Line| other.id == line && other.locals.contains(local);
-        let line = self.clients.get_mut(&client).and_then(|client| client.lines.iter_mut().find(is_meant));
-        let Some(line) = line else { return false };
-        let State::Dialling(target) = line.state else { return false };
+        let is_meant = |other: &&mut TcpSlot| other.id == slot && other.locals.contains(local);
+        let slot = self.clients.get_mut(&client).and_then(|client| client.slots.iter_mut().find(is_meant));
+        let Some(slot) = slot else { return false };
+        let State::Dialling(target) = slot.state else { return false };
         match result {
             Some(tuple) => {
-                line.used_tls = target.is_tls;
-                line.state = State::Held { tuple, offer_at: now };
+                slot.used_tls = target.is_tls;
+                slot.state = State::Held { tuple, offer_at: now };
             }
-            None => line.try_again(now, uses_udp),
+            None => slot.try_again(now, uses_udp),
         }
         true
     }
 
     /// A path uses a TCP connection. Returns the one that it replaces.
     pub(super) fn on_used(&mut self, now: Instant, client: ClientId, tuple: FourTuple) -> Option<FourTuple> {
-        let mut lines = self.clients.get_mut(&client)?.lines.iter_mut();
-        let line = lines.find(|line| line.tuple() == Some(tuple))?;
-        line.state = State::Open { tuple, since: now };
-        line.replaced.take()
+        let mut slots = self.clients.get_mut(&client)?.slots.iter_mut();
+        let slot = slots.find(|slot| slot.tuple() == Some(tuple))?;
+        slot.state = State::Open { tuple, since: now };
+        slot.replaced.take()
     }
 
     /// A TCP connection has ended. Returns its client.
@@ -288,27 +288,27 @@ impl Dialler {
             if let Some(race) = &mut client.race {
                 race.on_ended(tuple);
             }
-            let line = client.lines.iter_mut().find(|line| line.tuple() == Some(*tuple))?;
-            line.on_ended(now, uses_udp);
+            let slot = client.slots.iter_mut().find(|slot| slot.tuple() == Some(*tuple))?;
+            slot.on_ended(now, uses_udp);
             Some(*id)
         })
     }
 
-    /// Whether nothing is under way for a client: every line has tried everything in vain, or it has none because it does
+    /// Whether nothing is under way for a client: every slot has tried everything in vain, or it has none because it does
     /// not use TCP.
     pub(super) fn has_failed(&self, client: ClientId) -> bool {
-        let has_failed = |line: &Line| matches!(line.state, State::Waiting(_)) && line.has_tried_all();
+        let has_failed = |slot: &TcpSlot| matches!(slot.state, State::Waiting(_)) && slot.has_tried_all();
         self.clients
             .get(&client)
-            .is_none_or(|client| !client.lines.is_empty() && client.lines.iter().all(has_failed))
+            .is_none_or(|client| !client.slots.is_empty() && client.slots.iter().all(has_failed))
     }
 
     /// UDP has failed for a client: its head start ends.
     pub(super) fn on_udp_failed(&mut self, now: Instant, client: ClientId) {
-        let lines = self.clients.get_mut(&client).into_iter().flat_map(|client| &mut client.lines);
-        for line in lines {
-            if matches!(line.state, State::Waiting(_)) && line.failures == 0 {
-                line.state = State::Waiting(now);
+        let slots = self.clients.get_mut(&client).into_iter().flat_map(|client| &mut client.slots);
+        for slot in slots {
+            if matches!(slot.state, State::Waiting(_)) && slot.failures == 0 {
+                slot.state = State::Waiting(now);
             }
         }
     }
@@ -317,10 +317,10 @@ impl Dialler {
 impl Client {
     fn deadline(&self) -> Option<Instant> {
         let race = self.race.as_ref().and_then(Race::deadline);
-        // While a race runs, waiting lines wait for its end.
-        let lines =
-            self.lines.iter().filter(|line| self.race.is_none() || !matches!(line.state, State::Waiting(_)));
-        lines.filter_map(Line::deadline).chain(race).min()
+        // While a race runs, waiting slots wait for its end.
+        let slots =
+            self.slots.iter().filter(|slot| self.race.is_none() || !matches!(slot.state, State::Waiting(_)));
+        slots.filter_map(TcpSlot::deadline).chain(race).min()
     }
 
     /// Races for the best pairs whenever the addresses of an end have changed, and adopts the result.
@@ -343,67 +343,67 @@ impl Client {
 
     /// Gives each interface the connection that was chosen for it. The one before it ends when a path uses the new one.
     fn adopt(&mut self, now: Instant, chosen: &[FourTuple], steps: &mut Vec<Step>) {
-        for line in &mut self.lines {
-            line.place = Place::Nowhere;
+        for slot in &mut self.slots {
+            slot.place = Place::Nowhere;
         }
         for tuple in chosen {
             let mut is_taken = false;
-            for line in self.lines.iter_mut().filter(|line| line.is_of(&tuple.local)) {
-                line.place = Place::At(tuple.remote);
-                if line.tuple().is_some_and(|before| before.remote == tuple.remote) {
+            for slot in self.slots.iter_mut().filter(|slot| slot.is_of(&tuple.local)) {
+                slot.place = Place::At(tuple.remote);
+                if slot.tuple().is_some_and(|before| before.remote == tuple.remote) {
                     continue;
                 }
                 // The connection before ends when a path uses the next one.
-                line.replaced = line.tuple();
-                line.state = State::Waiting(now);
+                slot.replaced = slot.tuple();
+                slot.state = State::Waiting(now);
                 if !is_taken {
                     is_taken = true;
-                    line.state = State::Held { tuple: *tuple, offer_at: now };
+                    slot.state = State::Held { tuple: *tuple, offer_at: now };
                 }
             }
-            // Its line leads there already, or its interface has gone.
+            // Its slot leads there already, or its interface has gone.
             steps.extend((!is_taken).then_some(Step::Discard(*tuple)));
         }
-        for line in self.lines.iter_mut().filter(|line| line.place == Place::Nowhere) {
-            steps.extend(line.tuple().map(Step::Retire));
-            line.state = State::Idle;
+        for slot in self.slots.iter_mut().filter(|slot| slot.place == Place::Nowhere) {
+            steps.extend(slot.tuple().map(Step::Retire));
+            slot.state = State::Idle;
         }
         if chosen.is_empty() {
-            // No pair answered: each line goes on by itself.
-            self.lines.iter_mut().for_each(|line| line.place = Place::Anywhere);
+            // No pair answered: each slot goes on by itself.
+            self.slots.iter_mut().for_each(|slot| slot.place = Place::Anywhere);
         }
     }
 }
 
 /// Ends the slowest TCP connections of an interface that are not wanted any more.
-fn end_surplus(lines: &mut Vec<Line>, local: &LocalAddress, situation: &Situation, steps: &mut Vec<Step>) {
+fn end_surplus(slots: &mut Vec<TcpSlot>, local: &LocalAddress, situation: &Situation, steps: &mut Vec<Step>) {
     let rate =
-        |line: &Line| line.tuple().map(|tuple| situation.rates.get(&tuple).copied().unwrap_or_default());
-    while lines.iter().filter(|line| line.is_of(local)).count() > situation.wanted.max(1) {
-        let of_interface = lines.iter().enumerate().filter(|(_, line)| line.is_of(local));
-        let Some((at, _)) = of_interface.min_by_key(|(_, line)| rate(line)) else { return };
-        let line = lines.remove(at);
-        steps.extend(line.replaced.map(Step::Close));
-        steps.extend(line.tuple().map(Step::Retire));
+        |slot: &TcpSlot| slot.tuple().map(|tuple| situation.rates.get(&tuple).copied().unwrap_or_default());
+    while slots.iter().filter(|slot| slot.is_of(local)).count() > situation.wanted.max(1) {
+        let of_interface = slots.iter().enumerate().filter(|(_, slot)| slot.is_of(local));
+        let Some((at, _)) = of_interface.min_by_key(|(_, slot)| rate(slot)) else { return };
+        let slot = slots.remove(at);
+        steps.extend(slot.replaced.map(Step::Close));
+        steps.extend(slot.tuple().map(Step::Retire));
     }
 }
 
-/// Adds lines to an interface where a path uses TCP, up to the wanted number.
+/// Adds slots to an interface where a path uses TCP, up to the wanted number.
 fn add_missing(
-    lines: &mut Vec<Line>,
+    slots: &mut Vec<TcpSlot>,
     local: &LocalAddress,
     (wanted, room): (usize, usize),
-    next: &mut LineId,
+    next: &mut TcpSlotId,
 ) {
-    let of_interface: Vec<&Line> = lines.iter().filter(|line| line.is_of(local)).collect();
-    let open = of_interface.iter().find(|line| matches!(line.state, State::Open { .. }));
-    let Some((locals, place)) = open.map(|line| (line.locals.clone(), line.place)) else { return };
+    let of_interface: Vec<&TcpSlot> = slots.iter().filter(|slot| slot.is_of(local)).collect();
+    let open = of_interface.iter().find(|slot| matches!(slot.state, State::Open { .. }));
+    let Some((locals, place)) = open.map(|slot| (slot.locals.clone(), slot.place)) else { return };
     let missing = wanted.saturating_sub(of_interface.len()).min(room);
-    lines.extend((0..missing).map(|_| Line { place, ..Line::new(next, locals.clone()) }));
+    slots.extend((0..missing).map(|_| TcpSlot { place, ..TcpSlot::new(next, locals.clone()) }));
 }
 
-impl Line {
-    fn new(next: &mut LineId, locals: Vec<LocalAddress>) -> Self {
+impl TcpSlot {
+    fn new(next: &mut TcpSlotId, locals: Vec<LocalAddress>) -> Self {
         let id = *next;
         next.0 += 1;
         Self {
@@ -505,7 +505,7 @@ impl Line {
         }
     }
 
-    /// The addresses to connect: to one that the fewest other lines use, and another pair after each failure.
+    /// The addresses to connect: to one that the fewest other slots use, and another pair after each failure.
     /// Those with TLS come behind the others, but first where TLS worked before.
     fn choose(
         &mut self,

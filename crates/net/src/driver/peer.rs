@@ -40,11 +40,11 @@ impl Peer {
     /// Explains the end of a connection to this peer: a caller that waited for an interface learns which cap excluded
     /// it.
     pub(super) fn explain(&self, error: ConnectionError) -> ConnectionError {
-        let in_vain = matches!(
+        let failed_by_cap = matches!(
             error,
             ConnectionError::NoPath | ConnectionError::IdleTimeout | ConnectionError::ConnectTimeout
         );
-        match self.cap_reached.clone().filter(|_| in_vain) {
+        match self.cap_reached.clone().filter(|_| failed_by_cap) {
             Some(reason) => ConnectionError::Closed { by: ClosedBy::Us, code: CAP_REACHED, reason },
             None => error,
         }

@@ -7,7 +7,7 @@ use manyway_proto::{PathId, PingToken};
 
 use crate::link::PingReply;
 
-/// Most pings of a path that are outstanding at the protocol machine; the oldest is dropped first (spec 6.37).
+/// Most pings of a path that are outstanding at the protocol machine; the oldest is dropped first (spec 6.114).
 const MOST: usize = 256;
 
 /// The outstanding pings of one connection, in the order of sending.

@@ -23,7 +23,7 @@ impl Driver {
         self.tcp.streams.poll(now, context, (self.clock, &self.group), &mut self.endpoint)
     }
 
-    /// Advances the lines of clients, after the events of this turn.
+    /// Advances the slots of clients, after the events of this turn.
     pub(super) fn poll_lines(&mut self, now: Instant, context: &mut Context<'_>) {
         while let Poll::Ready(Some(dialled)) = self.tcp.poll_dialled(context) {
             self.on_dialled(now, dialled);
@@ -37,7 +37,7 @@ impl Driver {
         }
         due.extend(self.tcp.dialler.due(now));
         for client in due {
-            self.advance_lines(now, client, context);
+            self.advance_slots(now, client, context);
         }
         self.finish_attempts();
     }
@@ -52,7 +52,7 @@ impl Driver {
         let Dialled { client, purpose, took, local, remote, result } = dialled;
         let tuple = result.as_ref().map(RecordStream::tuple).ok();
         let is_needed = match purpose {
-            Purpose::Line(line) => self.tcp.dialler.on_dialled(now, client, (line, &local), tuple),
+            Purpose::Slot(slot) => self.tcp.dialler.on_dialled(now, client, (slot, &local), tuple),
             Purpose::Race => {
                 let raced = tuple.map(|tuple| (tuple, took));
                 let is_needed = self.tcp.dialler.on_raced(now, client, (&local, remote), raced);
@@ -75,11 +75,11 @@ impl Driver {
         }
     }
 
-    fn advance_lines(&mut self, now: Instant, client: ClientId, context: &Context<'_>) {
+    fn advance_slots(&mut self, now: Instant, client: ClientId, context: &Context<'_>) {
         let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
-                Step::Dial(line, local, target) => self.tcp.dial(client, Purpose::Line(line), local, target),
+                Step::Dial(slot, local, target) => self.tcp.dial(client, Purpose::Slot(slot), local, target),
                 Step::Race(local, remote) => {
                     let target = Target { remote, is_tls: false };
                     self.tcp.dial(client, Purpose::Race, local, target);
@@ -99,7 +99,7 @@ impl Driver {
         }
     }
 
-    /// What the lines of a client have to know; `None` if it has gone.
+    /// What the slots of a client have to know; `None` if it has gone.
     fn situation(&mut self, now: Instant, client: ClientId) -> Option<Situation> {
         let mut situation =
             Situation { wanted: self.tcp.connections(), room: usize::MAX, ..Situation::default() };

@@ -20,7 +20,7 @@ impl Driver {
         let outward = watcher.snapshot().interfaces.iter().filter(|it| it.kind != InterfaceKind::Loopback);
         usage.follow(TokioInstant::now(), outward.map(|interface| interface.name.as_str()));
         if let Locals::Interfaces(policy) = &mut self.locals {
-            policy.set_spent(self.usage.spent());
+            policy.set_exhausted(self.usage.exhausted());
         }
     }
 
@@ -48,7 +48,7 @@ impl Driver {
                     self.tell_terms(handle, &locals);
                 }
             }
-            News::Spent => {
+            News::ExhaustedChanged => {
                 self.lift_spent();
                 self.follow_spent(now);
                 // Peers learn of the closed paths before the interface falls silent.
@@ -71,7 +71,7 @@ impl Driver {
                 connection.abort(now, CAP_REACHED, &reason);
             }
         }
-        let spent = self.usage.spent();
+        let exhausted = self.usage.exhausted();
         for handle in self.connections.servers() {
             let Some(connection) = self.endpoint.connection(handle) else { continue };
             let paths = connection.statistics().paths;
@@ -79,9 +79,10 @@ impl Driver {
             let live = paths.iter().filter(|it| !matches!(it.state, PathState::Dead | PathState::Closed));
             let tuples = live.map(|path| path.tuple);
             let names = tuples.map(|tuple| self.interface_name(self.sockets.interface(&tuple)));
-            let over: Option<Vec<_>> = names.map(|name| name.filter(|it| spent.contains_key(it))).collect();
+            let over: Option<Vec<_>> =
+                names.map(|name| name.filter(|it| exhausted.contains_key(it))).collect();
             let reached = over.unwrap_or_default().into_iter().filter_map(|name| {
-                let Allowance { cap, renewal, .. } = *spent.get(&name)?;
+                let Allowance { cap, renewal, .. } = *exhausted.get(&name)?;
                 Some(Excluded { interface: name, reason: Exclusion::CapReached { cap, renewal } })
             });
             if let Some(reason) = capped(&reached.collect::<Vec<_>>())
@@ -105,20 +106,20 @@ impl Driver {
     }
 
     fn spent_numbers(&self) -> Vec<u32> {
-        let spent = self.usage.spent();
+        let exhausted = self.usage.exhausted();
         let interfaces = self.watcher.snapshot().interfaces.iter();
-        interfaces.filter(|it| spent.contains_key(&it.name)).map(|it| it.index).collect()
+        interfaces.filter(|it| exhausted.contains_key(&it.name)).map(|it| it.index).collect()
     }
 
     /// The local addresses of interfaces whose quota is used up, and of tunnels that this program itself carries.
     pub(super) fn silent_addresses(&self) -> Vec<IpAddr> {
-        let spent = self.usage.spent();
+        let exhausted = self.usage.exhausted();
         let is_own_tunnel = |name: &str| match &self.locals {
             Locals::Interfaces(policy) => policy.is_own_tunnel(name),
             Locals::Fixed(_) => false,
         };
         let interfaces = self.watcher.snapshot().interfaces.iter();
-        let silent = interfaces.filter(|it| spent.contains_key(&it.name) || is_own_tunnel(&it.name));
+        let silent = interfaces.filter(|it| exhausted.contains_key(&it.name) || is_own_tunnel(&it.name));
         silent.flat_map(|interface| interface.addresses.iter().map(|own| own.prefix.address)).collect()
     }
 

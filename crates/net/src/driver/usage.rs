@@ -19,7 +19,7 @@ use crate::ledger::{Allowance, Ledger};
 /// Traffic is reported within this time.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 /// Interval of reports for an interface whose quota is used up: the user may have raised the cap.
-const SPENT_AGAIN: Duration = Duration::from_secs(5);
+const EXHAUSTED_AGAIN: Duration = Duration::from_secs(5);
 /// Interval of reports for an idle interface: other processes may have used its quota.
 const QUIET_AGAIN: Duration = Duration::from_secs(30);
 /// Interval of reports after a failure.
@@ -70,7 +70,7 @@ pub(super) enum News {
     /// The remaining quota changed.
     Left,
     /// The quota of an interface is used up, or available again.
-    Spent,
+    ExhaustedChanged,
 }
 
 impl Usage {
@@ -128,9 +128,9 @@ impl Usage {
             }
             let before = account.allowance;
             account.settle(now, interface, ledger);
-            let ends = |allowance: Option<Allowance>| allowance.is_some_and(|it| is_spent(&it));
+            let ends = |allowance: Option<Allowance>| allowance.is_some_and(|it| is_exhausted(&it));
             news = news.max(if ends(before) != ends(account.allowance) {
-                News::Spent
+                News::ExhaustedChanged
             } else if before != account.allowance {
                 News::Left
             } else {
@@ -146,10 +146,10 @@ impl Usage {
     }
 
     /// The interfaces whose quota is used up.
-    pub(super) fn spent(&self) -> BTreeMap<String, Allowance> {
+    pub(super) fn exhausted(&self) -> BTreeMap<String, Allowance> {
         let limited = self.accounts.iter().filter_map(|(name, account)| Some((name, account.allowance?)));
-        let spent = limited.filter(|(_, allowance)| is_spent(allowance));
-        spent.map(|(name, allowance)| (name.clone(), allowance)).collect()
+        let exhausted = limited.filter(|(_, allowance)| is_exhausted(allowance));
+        exhausted.map(|(name, allowance)| (name.clone(), allowance)).collect()
     }
 
     /// Starts the turns in which peers are told that an interface has no quota left.
@@ -229,7 +229,7 @@ impl Account {
         let pause = match self.allowance {
             _ if self.has_failed => FAILED_AGAIN,
             None => return None,
-            Some(allowance) if is_spent(&allowance) => SPENT_AGAIN,
+            Some(allowance) if is_exhausted(&allowance) => EXHAUSTED_AGAIN,
             Some(_) if self.untold > 0 => TOLD_AFTER,
             Some(_) => QUIET_AGAIN,
         };
@@ -237,7 +237,7 @@ impl Account {
     }
 }
 
-fn is_spent(allowance: &Allowance) -> bool {
+fn is_exhausted(allowance: &Allowance) -> bool {
     allowance.left == ByteCount::ZERO
 }
 
@@ -318,20 +318,20 @@ mod tests {
         usage.add("wwan0", 65_536);
         assert_eq!((usage.settle(now + SECOND), book.told()), (News::Left, vec![65_536]));
         usage.add("wwan0", 140_000);
-        assert_eq!((usage.settle(now + SECOND), book.told()), (News::Spent, vec![140_000]));
-        assert_eq!(usage.spent().into_keys().collect::<Vec<_>>(), ["wwan0"]);
+        assert_eq!((usage.settle(now + SECOND), book.told()), (News::ExhaustedChanged, vec![140_000]));
+        assert_eq!(usage.exhausted().into_keys().collect::<Vec<_>>(), ["wwan0"]);
     }
 
     #[test]
     fn an_interface_without_quota_is_polled_until_it_has_some_again() {
         let book = Book::new(0);
         let (mut usage, now) = usage(&book);
-        assert_eq!(usage.spent().len(), 1);
+        assert_eq!(usage.exhausted().len(), 1);
         assert_eq!((usage.settle(now + SECOND), book.told()), (News::None, vec![]));
         assert_eq!((usage.settle(now + 5 * SECOND), book.told()), (News::None, vec![0]));
         book.set(|page| page.cap = 1000);
-        assert_eq!(usage.settle(now + 10 * SECOND), News::Spent);
-        assert!(usage.spent().is_empty());
+        assert_eq!(usage.settle(now + 10 * SECOND), News::ExhaustedChanged);
+        assert!(usage.exhausted().is_empty());
         assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(1000)));
     }
 
@@ -361,17 +361,17 @@ mod tests {
 
     #[test]
     fn an_interface_whose_count_cannot_be_read_has_no_quota_until_it_can() {
-        for (error, spent) in [(io::ErrorKind::WouldBlock, 0), (io::ErrorKind::InvalidData, 1)] {
+        for (error, exhausted) in [(io::ErrorKind::WouldBlock, 0), (io::ErrorKind::InvalidData, 1)] {
             let book = Book::new(100_000);
             book.set(|page| page.error = Some(error));
             let now = Instant::now();
             let mut usage = Usage::new(Some(Arc::clone(&book) as Arc<dyn Ledger>));
             usage.follow(now, ["wwan0"].into_iter());
-            assert_eq!((usage.spent().len(), usage.deadline()), (spent, Some(now + FAILED_AGAIN)));
+            assert_eq!((usage.exhausted().len(), usage.deadline()), (exhausted, Some(now + FAILED_AGAIN)));
             book.set(|page| page.error = None);
             usage.settle(now + FAILED_AGAIN);
             assert_eq!(usage.allowance("wwan0").map(|it| it.left), Some(ByteCount(100_000)));
-            assert!(usage.spent().is_empty());
+            assert!(usage.exhausted().is_empty());
         }
     }
 
@@ -398,7 +398,7 @@ mod tests {
         usage.add("wwan0", 40_000);
         assert_eq!(usage.settle(now), News::None);
         assert_eq!(usage.deadline(), Some(now + FAILED_AGAIN));
-        assert_eq!(usage.settle(now + FAILED_AGAIN), News::Spent);
+        assert_eq!(usage.settle(now + FAILED_AGAIN), News::ExhaustedChanged);
         book.set(|page| page.error = None);
         usage.finish();
         assert_eq!(book.told(), [110_000]);

@@ -19,7 +19,7 @@ impl Snapshot {
     ) -> Result<Vec<LocalAddress>, Exclusion> {
         let peer_ip = peer.ip().to_canonical();
         match (self.is_own(peer_ip), &interface.kind) {
-            (true, InterfaceKind::Loopback) => return Ok(vec![on_this_host(peer_ip)]),
+            (true, InterfaceKind::Loopback) => return Ok(vec![on_this_host(peer)]),
             (true, _) => return Err(Exclusion::PeerIsLocal),
             (false, InterfaceKind::Loopback) => return Err(Exclusion::Loopback),
             (false, InterfaceKind::Ordinary | InterfaceKind::Tun | InterfaceKind::Tunnel { .. }) => {}
@@ -103,12 +103,15 @@ fn first_and(
 }
 
 /// Packets to a local address never leave the host; the system chooses the route.
-fn on_this_host(peer: IpAddr) -> LocalAddress {
-    let own = match peer {
-        IpAddr::V4(v4) if v4.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V4(_) | IpAddr::V6(_) => peer,
+fn on_this_host(peer: SocketAddr) -> LocalAddress {
+    let mut address = match peer.ip().to_canonical() {
+        IpAddr::V4(v4) if v4.is_loopback() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+        IpAddr::V4(v4) => SocketAddr::new(IpAddr::V4(v4), 0),
+        // A link-local address needs its zone.
+        IpAddr::V6(_) => peer,
     };
-    LocalAddress { interface: 0, address: SocketAddr::new(own, 0) }
+    address.set_port(0);
+    LocalAddress { interface: 0, address }
 }
 
 impl Snapshot {

@@ -121,7 +121,7 @@ pub struct InterfacePolicy {
     excluded: Vec<InterfacePattern>,
     own_tunnels: Vec<String>,
     family: Option<AddressFamily>,
-    spent: BTreeMap<String, Allowance>,
+    exhausted: BTreeMap<String, Allowance>,
 }
 
 /// An address family.
@@ -164,8 +164,8 @@ impl InterfacePolicy {
 
     /// Excludes these interfaces, whose quota is used up, and no longer those of the call before. An endpoint with a
     /// [`Ledger`](crate::Ledger) does this by itself.
-    pub fn set_spent(&mut self, spent: BTreeMap<String, Allowance>) {
-        self.spent = spent;
+    pub fn set_exhausted(&mut self, exhausted: BTreeMap<String, Allowance>) {
+        self.exhausted = exhausted;
     }
 
     /// Uses addresses of this family only, at both ends.
@@ -219,8 +219,8 @@ impl InterfacePolicy {
             None if self.names_any() => Verdict::NotNamed,
             None => Verdict::Open,
         };
-        let spent = self.spent.get(name).filter(|_| verdict.allows_use());
-        spent.map_or(verdict, |allowance| Verdict::Spent(*allowance))
+        let exhausted = self.exhausted.get(name).filter(|_| verdict.allows_use());
+        exhausted.map_or(verdict, |allowance| Verdict::CapReached(*allowance))
     }
 
     /// The patterns that select an interface.
@@ -252,7 +252,7 @@ pub(super) enum Verdict {
     /// Carried by this program.
     OwnTunnel,
     /// Its quota is used up.
-    Spent(Allowance),
+    CapReached(Allowance),
 }
 
 impl Verdict {
@@ -411,11 +411,11 @@ mod tests {
         assert_eq!((costly.cost("wwan0"), costly.cost("eth0")), (3, 0));
         assert_eq!((costly.weight("wwan0"), costly.weight("eth0")), (5, 1));
         let allowance = Allowance { cap: ByteCount(5_000_000_000), left: ByteCount::ZERO, renewal: None };
-        let mut spent = never;
-        spent.set_spent(["eth0", "wlan0"].map(|name| (name.to_owned(), allowance)).into());
+        let mut exhausted = never;
+        exhausted.set_exhausted(["eth0", "wlan0"].map(|name| (name.to_owned(), allowance)).into());
         assert_eq!(
-            (spent.verdict("eth0"), spent.verdict("wlan0"), spent.verdict("eth1")),
-            (Verdict::Spent(allowance), Verdict::Excluded, Verdict::Open)
+            (exhausted.verdict("eth0"), exhausted.verdict("wlan0"), exhausted.verdict("eth1")),
+            (Verdict::CapReached(allowance), Verdict::Excluded, Verdict::Open)
         );
         let mixed = some.without("wlan1".parse().unwrap());
         assert_eq!(mixed.verdict("wlan1"), Verdict::Excluded);

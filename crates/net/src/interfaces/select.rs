@@ -132,7 +132,9 @@ fn permission(interface: &Interface, policy: &InterfacePolicy) -> Result<Role, E
         Verdict::NotNamed => return Err(Exclusion::NotNamed),
         Verdict::Excluded => return Err(Exclusion::ByUser),
         Verdict::OwnTunnel => return Err(Exclusion::OwnTunnel),
-        Verdict::Spent(Allowance { cap, renewal, .. }) => return Err(Exclusion::CapReached { cap, renewal }),
+        Verdict::CapReached(Allowance { cap, renewal, .. }) => {
+            return Err(Exclusion::CapReached { cap, renewal });
+        }
     };
     match interface.state {
         LinkState::Down => return Err(Exclusion::Down),

@@ -112,6 +112,15 @@ fn a_peer_on_this_host_is_reached_over_loopback_only() {
 }
 
 #[test]
+fn a_link_local_address_of_this_host_keeps_its_zone() {
+    let mut snapshot = host();
+    snapshot.interfaces.push(interface(15, "six", &["fe80::15/64"]));
+    let selection = snapshot.usable(&InterfacePolicy::new(), &["[fe80::15%15]:4455".parse().unwrap()]);
+    let bound: Vec<_> = selection.candidates.iter().map(|candidate| candidate.local.address).collect();
+    assert_eq!(bound, ["[fe80::15%15]:0".parse().unwrap()]);
+}
+
+#[test]
 fn without_peers_every_address_that_leads_beyond_the_link_counts() {
     let selection = host().usable(&InterfacePolicy::new(), &[]);
     assert_eq!(

@@ -205,7 +205,7 @@ async fn a_dead_path_has_the_reason_of_its_death() {
         why(&paths, ANY)[1].clone()
     };
     assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids to send");
-    assert_eq!(of(PathReason::SendRefused), "unused no-route: no route: the system refuses to send");
+    assert_eq!(of(PathReason::SendRefused), "unused no-route: no route (address removed?)");
     assert_eq!(
         of(PathReason::PeerHeardNothing),
         "unused peer-receives-nothing: the peer receives nothing on it"

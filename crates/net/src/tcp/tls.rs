@@ -64,7 +64,7 @@ pub(super) async fn wrap(stream: TcpStream) -> io::Result<Pipe> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider())))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider())))
         .with_no_client_auth();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
     Ok(Pipe::Tls(Box::new(TlsStream::Client(stream))))
@@ -76,9 +76,9 @@ fn provider() -> Arc<CryptoProvider> {
 
 /// Accepts every certificate.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

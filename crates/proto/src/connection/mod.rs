@@ -22,7 +22,7 @@ use crate::path::InterfaceMtus;
 use crate::path::manager::PathManager;
 use crate::stream::StreamEvent;
 use crate::time::Earliest;
-use crate::wire::{Wire, either};
+use crate::wire::{Wire, for_connection_wire};
 use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Transmit};
 
 /// One connection over any number of paths.
@@ -119,20 +119,20 @@ impl Connection {
     /// [`Event::Closed`](crate::Event::Closed) follows. Data of the peer is accepted for at most 30 s.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         let engine = &mut self.engine;
-        either!(&mut self.wire, wire => wire.close(engine, now, code, reason));
+        for_connection_wire!(&mut self.wire, wire => wire.close(engine, now, code, reason));
     }
 
     /// Ends at once without flushing; the peer gets `code` and `reason`.
     pub fn abort(&mut self, now: Instant, code: u64, reason: &str) {
         let engine = &mut self.engine;
-        either!(&mut self.wire, wire => wire.abort(engine, now, code, reason));
+        for_connection_wire!(&mut self.wire, wire => wire.abort(engine, now, code, reason));
     }
 
     /// Ends at once, because the peer is no longer authorised: that end sees [`ConnectionError::Authentication`] with
     /// `reason`.
     pub fn revoke(&mut self, now: Instant, reason: &str) {
         let engine = &mut self.engine;
-        either!(&mut self.wire, wire => wire.revoke(engine, now, reason));
+        for_connection_wire!(&mut self.wire, wire => wire.revoke(engine, now, reason));
     }
 
     /// The next event for the application.
@@ -140,7 +140,7 @@ impl Connection {
         if let Some(event) = self.engine.events.pop() {
             return Some(event);
         }
-        Some(match either!(&mut self.wire, wire => wire.streams.poll_event())? {
+        Some(match for_connection_wire!(&mut self.wire, wire => wire.streams.poll_event())? {
             StreamEvent::Opened => Event::StreamOpened,
             StreamEvent::Available => Event::StreamsAvailable,
             StreamEvent::Readable(stream) => Event::StreamReadable(stream),
@@ -278,12 +278,12 @@ impl Connection {
 
     /// Whether any packet of the peer was decrypted.
     pub(crate) fn has_heard(&self) -> bool {
-        either!(&self.wire, wire => wire.has_heard())
+        for_connection_wire!(&self.wire, wire => wire.has_heard())
     }
 
     /// Whether the handshake was completed, now or before the end.
     pub(crate) fn was_established(&self) -> bool {
-        either!(&self.wire, wire => wire.was_established())
+        for_connection_wire!(&self.wire, wire => wire.was_established())
     }
 
     /// When this server refused the client's key; returns it once.
@@ -305,7 +305,7 @@ impl Connection {
     /// Ends without a CLOSE, because the peer does not receive any.
     pub(crate) fn give_up(&mut self, now: Instant, error: ConnectionError) {
         let engine = &mut self.engine;
-        either!(&mut self.wire, wire => wire.give_up(engine, now, error));
+        for_connection_wire!(&mut self.wire, wire => wire.give_up(engine, now, error));
     }
 
     /// Ends at once without a trace: evicts the handshake of a client in favour of newer ones. Returns this end's id.
@@ -338,7 +338,7 @@ impl Connection {
     ) -> bool {
         self.on_unreachable(now, tuple.remote, quoted) || {
             let engine = &mut self.engine;
-            either!(&mut self.wire, wire => {
+            for_connection_wire!(&mut self.wire, wire => {
                 wire.on_candidate_unreachable(engine, now, tuple, quoted, undelivered)
             })
         }

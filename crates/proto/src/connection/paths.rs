@@ -10,7 +10,7 @@ use crate::mmsp2::Mmsp2;
 use crate::path::{LocalCandidate, Path, PathReason, PingToken, SendRefusal};
 use crate::recovery::CarrierFigures;
 use crate::scheduler::{self, PathTerms, Purpose};
-use crate::wire::either;
+use crate::wire::for_connection_wire;
 use crate::{ByteCount, FourTuple, Instant, LocalAddress, Misuse};
 
 impl Connection {
@@ -20,7 +20,7 @@ impl Connection {
     /// were there at the start, because its addresses do not change during a connection (spec 3.80).
     pub fn set_local_addresses(&mut self, now: Instant, locals: &[LocalCandidate]) {
         let engine = &mut self.engine;
-        either!(&mut self.wire, wire => wire.set_locals(engine, now, locals));
+        for_connection_wire!(&mut self.wire, wire => wire.set_locals(engine, now, locals));
         self.carry_out(now);
     }
 
@@ -72,12 +72,17 @@ impl Connection {
         self.carry_out(now);
     }
 
-    /// Reports to a server's connection which addresses of its host are usable (`homes`), and which paths lost
+    /// Reports to a server's connection which addresses of its host are usable (`local_addresses`), and which paths lost
     /// theirs. If no live path has its own any more, declares those that lost it dead, and challenges the client from
-    /// `homes`; other dead paths do so too. Has no effect at a client, which uses
+    /// `local_addresses`; other dead paths do so too. Has no effect at a client, which uses
     /// [`set_local_addresses`](Self::set_local_addresses) instead.
-    pub fn relocate(&mut self, now: Instant, homes: &[LocalAddress], has_lost: impl Fn(&FourTuple) -> bool) {
-        self.engine.relocate(now, homes, has_lost);
+    pub fn relocate(
+        &mut self,
+        now: Instant,
+        local_addresses: &[LocalAddress],
+        has_lost: impl Fn(&FourTuple) -> bool,
+    ) {
+        self.engine.relocate(now, local_addresses, has_lost);
         self.carry_out(now);
     }
 
@@ -106,7 +111,7 @@ impl Connection {
     /// candidates go on.
     pub fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         if self.is_handshaking() {
-            either!(&mut self.wire, wire => wire.on_send_refused(now, &tuple));
+            for_connection_wire!(&mut self.wire, wire => wire.on_send_refused(now, &tuple));
         } else {
             self.engine.on_send_refused(now, tuple, refusal);
             self.carry_out(now);
@@ -178,7 +183,7 @@ impl Connection {
     /// payload. True if a path became suspect, or is challenged.
     pub fn on_unreachable(&mut self, now: Instant, remote: SocketAddr, quoted: &[u8]) -> bool {
         let engine = &self.engine;
-        let path = either!(&self.wire, wire => wire.quoted_path(engine, remote, quoted));
+        let path = for_connection_wire!(&self.wire, wire => wire.quoted_path(engine, remote, quoted));
         let Some(path) = path else { return false };
         let is_suspect = on_unreachable(&mut self.engine, now, path);
         self.carry_out(now);
@@ -186,7 +191,7 @@ impl Connection {
     }
 
     /// The system refuses datagrams of `size` bytes between two addresses as too large: smaller ones are used from
-    /// now on (spec 6.34). Costs O(paths).
+    /// now on (spec 6.125). Costs O(paths).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         self.engine.on_datagram_too_large(now, tuple, size);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Connection;
 use crate::engine::{PathStatistics, path_statistics};
-use crate::wire::either;
+use crate::wire::for_connection_wire;
 use crate::{ByteCount, MessageStatistics, TargetReport};
 
 /// Statistics of a connection.
@@ -49,9 +49,8 @@ impl Connection {
     /// Reads all statistics; costs O(paths²).
     pub fn statistics(&self) -> ConnectionStatistics {
         let engine = &self.engine;
-        let (backlog, messages) =
-            either!(&self.wire, wire => (wire.streams.backlog(), wire.streams.message_statistics()));
-        let tally = either!(&self.wire, wire => wire.streams.tally());
+        let (backlog, messages) = for_connection_wire!(&self.wire, wire => (wire.streams.backlog(), wire.streams.message_statistics()));
+        let tally = for_connection_wire!(&self.wire, wire => wire.streams.tally());
         ConnectionStatistics {
             paths: path_statistics(&engine.paths),
             scheduler: engine.sending.scheduler.name(),
@@ -63,8 +62,8 @@ impl Connection {
             ahead_of_gaps: ByteCount(tally.ahead),
             most_ahead_of_gaps: ByteCount(tally.most_ahead),
             target: self.mmsp2().and_then(|mmsp2| mmsp2.targets.report().copied()),
-            packets_refused: either!(&self.wire, wire => wire.packets_refused()),
-            key_updates: either!(&self.wire, wire => wire.key_updates()),
+            packets_refused: for_connection_wire!(&self.wire, wire => wire.packets_refused()),
+            key_updates: for_connection_wire!(&self.wire, wire => wire.key_updates()),
         }
     }
 }

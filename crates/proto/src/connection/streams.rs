@@ -7,7 +7,7 @@ use super::Connection;
 use crate::message::{Carries, MessageOptions, MessageOutcome, MessageToken, SendError};
 use crate::scheduler::{Binding, Event};
 use crate::stream::{ReadOutcome, WriteError};
-use crate::wire::either;
+use crate::wire::for_connection_wire;
 use crate::{ByteCount, Class, Instant, Misuse, TargetRate};
 
 impl Connection {
@@ -17,12 +17,12 @@ impl Connection {
     /// [`Misuse::NoStreamCredit`] if the peer allows no more now, [`Misuse::ConnectionClosed`] at the end.
     pub fn open_stream(&mut self) -> Result<StreamId, Misuse> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.open())
+        for_connection_wire!(&mut self.wire, wire => wire.streams.open())
     }
 
     /// Takes the next stream that the peer opened.
     pub fn accept_stream(&mut self) -> Option<StreamId> {
-        either!(&mut self.wire, wire => wire.streams.accept())
+        for_connection_wire!(&mut self.wire, wire => wire.streams.accept())
     }
 
     /// Writes bytes to a stream without copying them; returns how many were taken. If not all,
@@ -32,7 +32,7 @@ impl Connection {
     /// If nothing more can be written to the stream, or the peer stopped it.
     pub fn write(&mut self, stream: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.write(stream, data))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.write(stream, data))
     }
 
     /// Marks the end of the data of a stream; [`Event::StreamFinished`](crate::Event::StreamFinished) follows when the
@@ -42,7 +42,7 @@ impl Connection {
     /// If the stream's sending half has ended, or the peer stopped it.
     pub fn finish(&mut self, stream: StreamId) -> Result<(), WriteError> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.finish(stream))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.finish(stream))
     }
 
     /// Abandons the sending half of a stream; the peer gets `code`.
@@ -51,7 +51,7 @@ impl Connection {
     /// If the stream's sending half has ended.
     pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.reset(stream, code))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.reset(stream, code))
     }
 
     /// Asks the peer to send no more on a stream.
@@ -60,7 +60,7 @@ impl Connection {
     /// If the stream's receiving half has ended.
     pub fn stop(&mut self, stream: StreamId, code: u64) -> Result<(), Misuse> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.stop(stream, code))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.stop(stream, code))
     }
 
     /// Sets a stream's priority: higher goes first, equal ones share. Default 0.
@@ -68,7 +68,7 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn set_priority(&mut self, stream: StreamId, priority: i8) -> Result<(), Misuse> {
-        either!(&mut self.wire, wire => wire.streams.set_priority(stream, priority))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.set_priority(stream, priority))
     }
 
     /// Holds the rate at which a stream arrives ([`TargetRate`]), until it has ended or `None` is set. Targets of several
@@ -96,7 +96,7 @@ impl Connection {
     /// # Errors
     /// If the stream's receiving half has ended.
     pub fn read(&mut self, stream: StreamId, max: usize) -> Result<ReadOutcome, Misuse> {
-        either!(&mut self.wire, wire => wire.streams.read(stream, max))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.read(stream, max))
     }
 
     /// Sends a message on a stream: completely or, if `options` permit it, not at all. The first message decides that
@@ -113,7 +113,7 @@ impl Connection {
         options: MessageOptions,
     ) -> Result<MessageToken, SendError> {
         self.check_usable()?;
-        either!(&mut self.wire, wire => wire.streams.send_message(now, stream, data, options))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.send_message(now, stream, data, options))
     }
 
     /// Takes the next message of a stream: ordered ones in their order, others on arrival.
@@ -121,18 +121,18 @@ impl Connection {
     /// # Errors
     /// If the stream's receiving half has ended, or carries bytes.
     pub fn receive_message(&mut self, stream: StreamId) -> Result<MessageOutcome, Misuse> {
-        either!(&mut self.wire, wire => wire.streams.receive_message(stream))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.receive_message(stream))
     }
 
     /// The size in bytes of the message that [`Self::receive_message`] would take next; `None` if none waits, or
     /// there is no such stream.
     pub fn next_message(&self, stream: StreamId) -> Option<usize> {
-        either!(&self.wire, wire => wire.streams.next_message(stream))
+        for_connection_wire!(&self.wire, wire => wire.streams.next_message(stream))
     }
 
     /// The size of the largest message that may be sent, in bytes; `None` if one of the ends accepts none.
     pub fn max_message(&self) -> Option<u64> {
-        either!(&self.wire, wire => wire.streams.most_message())
+        for_connection_wire!(&self.wire, wire => wire.streams.most_message())
     }
 
     /// The kind of data that the peer sends on a stream, once any has arrived.
@@ -140,7 +140,7 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn carries(&mut self, stream: StreamId) -> Result<Carries, Misuse> {
-        either!(&mut self.wire, wire => wire.streams.carries(stream))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.carries(stream))
     }
 
     /// Sets the class of a stream: among equal priorities the more urgent class goes first, and interactive data and
@@ -150,7 +150,7 @@ impl Connection {
     /// # Errors
     /// If there is no such stream.
     pub fn set_class(&mut self, stream: StreamId, class: Class) -> Result<(), Misuse> {
-        either!(&mut self.wire, wire => wire.streams.set_class(stream, class))
+        for_connection_wire!(&mut self.wire, wire => wire.streams.set_class(stream, class))
     }
 
     /// Binds what this end sends on a stream to a path or to the paths of an interface, or with `None` leaves the
@@ -192,6 +192,6 @@ impl Connection {
     /// Stream bytes that the application has written and the peer has not acknowledged: sent, to be sent, or waiting
     /// for flow-control credit. Costs O(streams).
     pub fn unacknowledged(&self) -> ByteCount {
-        either!(&self.wire, wire => wire.streams.unacknowledged())
+        for_connection_wire!(&self.wire, wire => wire.streams.unacknowledged())
     }
 }

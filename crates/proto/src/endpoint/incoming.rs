@@ -285,7 +285,7 @@ struct FirstPacket {
     packet_number: u64,
     /// Whether it returns a valid INFO.
     proven: bool,
-    /// Whether its sender is there: it returned INFO, or it opened a stream (spec 4.24).
+    /// Whether its sender is there: it returned INFO, or it opened a stream (spec 4.27).
     needs_no_info: bool,
 }
 

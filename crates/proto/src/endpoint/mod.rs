@@ -434,7 +434,7 @@ impl Endpoint {
                 IdChange::Removed(id) => {
                     self.demux.remove(&id);
                 }
-                IdChange::TokenGiven(token) => {
+                IdChange::TokenIssued(token) => {
                     self.resets.insert(self.reset_key.mark(&token), handle);
                 }
                 IdChange::TokenRetired(token) => {

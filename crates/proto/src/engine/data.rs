@@ -82,14 +82,14 @@ impl Transmitter<'_> {
         let mut view = View::new(self.now, &sending.views);
         view.backlog = backlog.backlog;
         view.skipped = backlog.skipped;
-        view.repeats = backlog.repeats;
-        view.retransmit_off = sending.retransmit_off.filter(|_| backlog.repeats > ByteCount::ZERO);
+        view.retransmissions = backlog.retransmissions;
+        view.retransmit_off = sending.retransmit_off.filter(|_| backlog.retransmissions > ByteCount::ZERO);
         view.credit_left = backlog.credit_left;
         view.credit_total = backlog.credit_total;
         view.copy_budget = sending.head_of_line_budget.left(self.now);
         view.next = backlog.next;
         view.ready = &sending.ready;
-        view.stuck = head_of_line;
+        view.head_of_line = head_of_line;
         if background::is_next(&view) {
             bounded = view.paths.iter().map(background::bounded).collect();
             view.paths = &bounded;

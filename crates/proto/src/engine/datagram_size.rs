@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// The system refuses datagrams of `size` bytes between two addresses as too large (spec 6.34).
+    /// The system refuses datagrams of `size` bytes between two addresses as too large (spec 6.125).
     pub(crate) fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         for id in self.paths.ids() {

@@ -18,7 +18,7 @@ impl Engine {
         let (config, clock, is_handshaking) = (&self.config, &self.clock, self.phase.is_handshaking());
         let idle_timeout = self.limits.idle_timeout.max(self.paths.drain_time());
         Expiry {
-            connect: is_handshaking.then(|| clock.set_up_since + config.connect_timeout),
+            connect: is_handshaking.then(|| clock.handshake_started + config.connect_timeout),
             // While no path works at all, the longer time for that counts.
             idle: (!is_handshaking && clock.pathless_since.is_none())
                 .then(|| clock.last_activity + idle_timeout),

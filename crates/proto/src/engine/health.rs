@@ -8,7 +8,7 @@ use std::time::Duration;
 use manyway_wire::PathId;
 
 use super::notices::Notice;
-use super::selection::is_leaving;
+use super::selection::is_deprecated;
 use super::settle::Portion;
 use super::{Detection, Engine};
 use crate::Instant;
@@ -53,7 +53,7 @@ impl Engine {
         let another = self.paths.another_works(now, id);
         let reason = PathReason::ProbeTimeout { count };
         let lone = self.paths.best_live(Some(id)).is_none();
-        if !lone && self.paths.get(id).is_some_and(is_leaving) {
+        if !lone && self.paths.get(id).is_some_and(is_deprecated) {
             // spec 6.50: other paths have replaced it, and carry what it had in flight.
             return self.close_own_path(now, id, PathReason::Replaced);
         }
@@ -200,12 +200,12 @@ impl Engine {
             return;
         }
         if path.state() != PathState::Validating && path.tuple().carrier != answer.tuple.carrier {
-            // A late answer over the carrier of a copy (spec 6.78).
+            // A late answer over the carrier of a copy (spec 6.102).
             return;
         }
         let usual = path.recovery.pto();
         // spec 6.41
-        if path.state() == PathState::Dead && path.prober.is_discredited(now, &answer, usual) {
+        if path.state() == PathState::Dead && path.prober.is_stale_response(now, &answer, usual) {
             return;
         }
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {

@@ -25,7 +25,7 @@ impl Engine {
         }
         path.on_heard(heard.now);
         if path.state() == PathState::Dead {
-            path.prober.hurry(heard.now);
+            path.prober.expedite(heard.now);
         }
     }
 
@@ -106,7 +106,7 @@ impl Engine {
             None => path.prober.on_response(now, &tuple, nonce),
         };
         let Some(answer) = answer else {
-            self.manager.on_survey_answer(now, &tuple, nonce);
+            self.manager.on_check_answer(now, &tuple, nonce);
             return false;
         };
         self.manager.on_answered(answer.tuple.remote);

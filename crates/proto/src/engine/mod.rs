@@ -27,6 +27,7 @@ mod probing;
 mod rates;
 mod receiver_keep_alive;
 mod relocation;
+mod scheduler_reports;
 mod selection;
 mod sending;
 mod settle;
@@ -36,7 +37,6 @@ mod transitions;
 mod unreachable;
 mod urgent;
 mod wake;
-mod wishes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,10 +56,10 @@ pub(crate) use paths::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use probing::Probing;
 pub(crate) use rates::{is_full, measured_rate};
+pub(crate) use scheduler_reports::purposes;
 pub use statistics::PathStatistics;
 pub(crate) use statistics::path_statistics;
 pub(crate) use unreachable::on_unreachable;
-pub(crate) use wishes::purposes;
 
 use crate::congestion::{self, ControllerConfig};
 use crate::observe::{Fact, ObservedPacket, Observer};
@@ -100,7 +100,7 @@ impl Limits {
 #[derive(Debug)]
 pub(crate) struct Clock {
     /// Start of the handshake timeout.
-    pub(crate) set_up_since: Instant,
+    pub(crate) handshake_started: Instant,
     /// The last packet from the peer, or the first ack-eliciting packet sent after it.
     pub(crate) last_activity: Instant,
     ack_eliciting_since_heard: bool,
@@ -196,7 +196,7 @@ impl Engine {
                 next_path: PathId(1),
             },
             clock: Clock {
-                set_up_since: now,
+                handshake_started: now,
                 last_activity: now,
                 ack_eliciting_since_heard: false,
                 asked: receiver_keep_alive::KeepAlives::default(),

@@ -85,7 +85,7 @@ impl Transmitter<'_> {
     /// Runs the steps in order until one has something to send.
     fn run(&mut self) -> Option<Transmit> {
         self.transmit_probing()
-            .or_else(|| self.transmit_survey())
+            .or_else(|| self.transmit_check())
             .or_else(|| self.transmit_ping())
             .or_else(|| self.transmit_timeout_probes())
             .or_else(|| self.transmit_control())

@@ -121,17 +121,17 @@ impl Pairs<'_> {
             return PairUse::Path(path.id);
         }
         if let Some(selection) = &self.manager.selection {
-            let pair = selection.survey.pairs().find(|(surveyed, ..)| surveyed == tuple);
+            let pair = selection.checks.pairs().find(|(checked, ..)| checked == tuple);
             return match pair {
                 Some((_, rtt, _)) => PairUse::Measured { rtt },
-                None if self.manager.is_set_aside(&tuple.local) => PairUse::SetAside,
+                None if self.manager.is_closed_by_application(&tuple.local) => PairUse::SetAside,
                 None => PairUse::NoRoom,
             };
         }
         let of_interface = |other: &LocalAddress| other.shares_interface(&tuple.local);
         let mut datagrams = self.paths.iter().filter(|path| path.is_datagram());
         let Some(path) = datagrams.find(|path| of_interface(&path.tuple().local)) else {
-            let aside = self.manager.is_set_aside(&tuple.local);
+            let aside = self.manager.is_closed_by_application(&tuple.local);
             return if aside { PairUse::SetAside } else { PairUse::NoRoom };
         };
         let looks = matches!(path.state(), PathState::Validating | PathState::Dead);
@@ -154,7 +154,7 @@ impl Pairs<'_> {
             before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
         };
         (selection.is_stale || candidates.iter().any(is_news))
-            && selection.survey.settles_at(|tuple| self.has_path(tuple)).is_none()
+            && selection.checks.settles_at(|tuple| self.has_path(tuple)).is_none()
     }
 
     pub(super) fn has_path(&self, tuple: &FourTuple) -> bool {
@@ -165,10 +165,10 @@ impl Pairs<'_> {
     pub(super) fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
             let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
-            let rests = selection.survey.rests(&tuple);
+            let rests = selection.checks.rests(&tuple);
             Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
         };
-        selection.survey.pairs().filter_map(candidate).collect()
+        selection.checks.pairs().filter_map(candidate).collect()
     }
 
     fn penalty(&self, local: &LocalAddress) -> Duration {
@@ -202,10 +202,10 @@ impl Pairs<'_> {
     /// Whether a pair is on trial beside a path. The path stays until the rate of the pair is known: a slow pair
     /// would delay all data if it were alone.
     fn is_tried(&self, tuple: &FourTuple, path: &Path) -> bool {
-        let Some(Selection { survey, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
+        let Some(Selection { checks, trial: Some(trial), .. }) = self.manager.selection.as_deref() else {
             return false;
         };
-        trial.left.contains(&path.tuple()) && survey.lacks_rate(tuple)
+        trial.left.contains(&path.tuple()) && checks.lacks_rate(tuple)
     }
 
     /// When the trial ends.
@@ -213,7 +213,7 @@ impl Pairs<'_> {
         let trial = selection.trial.as_ref()?;
         let is_open = |path: &&Path| {
             let is_tried = selection.tried().any(|tuple| *tuple == path.tuple());
-            path.is_live() && is_tried && selection.survey.lacks_rate(&path.tuple())
+            path.is_live() && is_tried && selection.checks.lacks_rate(&path.tuple())
         };
         let tried = self.paths.iter().filter(is_open).map(|path| path.since() + TRIED_FOR);
         tried.chain([trial.since + TRIED_AT_MOST]).min()
@@ -222,7 +222,7 @@ impl Pairs<'_> {
     /// At once, if the rate of a path has become measurable and was unknown.
     pub(super) fn rate_news(&self, selection: &Selection) -> Option<Instant> {
         let is_news = |path: &&Path| {
-            path.is_live() && selection.survey.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
+            path.is_live() && selection.checks.lacks_rate(&path.tuple()) && measured_rate(path).is_some()
         };
         self.paths.iter().find(is_news).map(Path::since)
     }

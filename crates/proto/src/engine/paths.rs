@@ -127,9 +127,9 @@ impl Engine {
             return;
         }
         if self.manager.selection.is_some() {
-            return self.manager.survey(now);
+            return self.manager.update_checks(now);
         }
-        let stays = |path: &&Path| path.is_datagram() && !self.manager.is_leaving(path.tuple().remote);
+        let stays = |path: &&Path| path.is_datagram() && !self.manager.is_deprecated(path.tuple().remote);
         let staying = self.paths.iter().filter(stays);
         let busy: Vec<_> = staying.map(|path| path.tuple().local).collect();
         for open in self.manager.missing(&busy) {
@@ -192,7 +192,7 @@ impl Engine {
             path.recovery.abandon(now, &mut outcome);
             let is_wish = matches!(reason, PathReason::ClosedByApplication | PathReason::ClosedByPeer);
             if is_wish && path.is_datagram() {
-                self.manager.set_aside(path.tuple());
+                self.manager.on_closed_by_application(path.tuple());
             }
         }
         self.settle(now, id, &mut outcome);
@@ -254,7 +254,7 @@ impl Engine {
     pub(crate) fn on_remove_address(&mut self, now: Instant, (id, sequence): (u64, u64)) {
         let Some(address) = self.manager.on_remove_address(id, sequence) else { return };
         // The peer may still be reachable there for a moment, and until another path works there is no better choice.
-        self.manager.set_leaving(address);
+        self.manager.deprecate(address);
         self.close_leaving(now);
         self.retarget_paths(now);
         self.open_missing_paths(now);
@@ -278,7 +278,7 @@ impl Engine {
             // peer learns the new address from it.
             path.receiving.acks.force();
             if path.state() == PathState::Dead {
-                path.prober.hurry(now);
+                path.prober.expedite(now);
             } else {
                 path.schedule_probes(1);
             }
@@ -292,7 +292,7 @@ impl Engine {
                 self.reinject(now, id, Portion::ALL);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.hurry(now);
+            path.prober.expedite(now);
         }
         self.weigh_paths(now);
         if let Some(rate) = rate {
@@ -376,14 +376,14 @@ impl Engine {
 }
 
 /// Packets of a path over one carrier arrived over another: the path stays where it is, but while neither has answered,
-/// both are challenged, because either may carry copies of the other's packets (spec 6.78).
+/// both are challenged, because either may carry copies of the other's packets (spec 6.102).
 fn challenge_both(heard: &Heard, path: &mut Path) {
     if path.state() != PathState::Validating || path.prober.is_target(&heard.tuple) {
         return;
     }
     if path.is_datagram() || heard.tuple.is_datagram() {
         // spec 6.36: an address that is not the path's is challenged only in return for its packets.
-        path.prober.challenge_in_return(heard.now, heard.tuple);
+        path.prober.challenge_back(heard.now, heard.tuple);
     } else {
         path.prober.start(heard.now, vec![path.tuple(), heard.tuple], None);
     }

@@ -27,9 +27,9 @@ pub(crate) fn next_probing(
 ) -> Option<Probing> {
     if let Some((tuple, nonce)) = path.pop_answer(now) {
         // A PROBE on a path that is not validated yet causes a challenge in return to the same address.
-        let challenges_back =
-            path.state() == PathState::Validating && path.prober.challenges_back(now, &tuple);
-        let challenge = challenges_back.then(|| path.prober.challenge(now, tuple, rng));
+        let is_challenge_back_due =
+            path.state() == PathState::Validating && path.prober.is_challenge_back_due(now, &tuple);
+        let challenge = is_challenge_back_due.then(|| path.prober.challenge(now, tuple, rng));
         return Some(Probing { tuple, answer: Some(nonce), challenge, is_full: false });
     }
     // spec 6.77: a pair that answered a small challenge gets a full one before the path counts as working.
@@ -54,7 +54,7 @@ pub(crate) fn next_probing(
             && tuple.is_datagram()
             && path.state() == PathState::Dead
             && is_proven
-            && path.prober.is_hopeful()
+            && path.prober.fills_datagrams()
             && !manager.is_unverified(tuple.remote);
         if is_full {
             path.prober.on_filled();

@@ -11,7 +11,7 @@ impl Engine {
     pub(crate) fn on_peer_rate(&mut self, now: Instant, id: PathId, rate: Rate) {
         let Some(path) = self.paths.get(id).filter(|path| path.is_live()) else { return };
         if let Some(selection) = &mut self.manager.selection {
-            selection.is_due |= selection.survey.on_told(now, &path.tuple(), rate);
+            selection.is_due |= selection.checks.on_told(now, &path.tuple(), rate);
         }
     }
 }

@@ -7,11 +7,11 @@ use crate::{FourTuple, Instant, LocalAddress};
 
 impl Engine {
     /// If no live path of a server has its local address any more, declares the paths that lost it dead, and
-    /// challenges the client from `homes`; other dead paths do so too.
+    /// challenges the client from `local_addresses`; other dead paths do so too.
     pub(crate) fn relocate(
         &mut self,
         now: Instant,
-        homes: &[LocalAddress],
+        local_addresses: &[LocalAddress],
         has_lost: impl Fn(&FourTuple) -> bool,
     ) {
         let has_home = |path: &Path| path.is_live() && !has_lost(&path.tuple());
@@ -22,8 +22,8 @@ impl Engine {
             let Some(path) = self.paths.get_mut(id).filter(|path| path.is_datagram()) else { continue };
             // The last address of the client may be unvalidated: then the previous one is challenged.
             let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
-            let alike = homes.iter().filter(|home| home.address.is_ipv4() == remote.is_ipv4());
-            let mut targets: Vec<_> = alike.map(|home| FourTuple::udp(*home, remote)).collect();
+            let alike = local_addresses.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
+            let mut targets: Vec<_> = alike.map(|local| FourTuple::udp(*local, remote)).collect();
             let Some(first) = targets.first().copied() else { continue };
             let is_lost = has_lost(&path.tuple());
             if path.state() == PathState::Dead && !is_lost {

@@ -26,16 +26,16 @@ impl Engine {
             return;
         }
         let Some(mut selection) = self.manager.selection.take() else { return };
-        selection.survey.on_timeout(now);
+        selection.checks.on_timeout(now);
         for path in self.paths.iter().filter(|path| path.is_live()) {
-            let counts = is_full(path) || selection.survey.lacks_rate(&path.tuple());
+            let counts = is_full(path) || selection.checks.lacks_rate(&path.tuple());
             let rate = measured_rate(path).filter(|_| counts);
-            selection.survey.note(now, &path.tuple(), path.recovery.rtt().minimum(), rate);
+            selection.checks.note(now, &path.tuple(), path.recovery.rtt().minimum(), rate);
         }
-        selection.survey.age(now);
+        selection.checks.age(now);
         let any_live = self.paths.iter().any(Path::is_live);
         for path in self.paths.iter().filter(|path| is_lost(path, now, any_live)) {
-            selection.survey.on_lost(&path.tuple());
+            selection.checks.on_lost(&path.tuple());
         }
         if self.pairs().trial_ends(&selection).is_some_and(|at| at <= now) {
             selection.give_up_trial(now);
@@ -43,7 +43,7 @@ impl Engine {
         let candidates = self.pairs().candidates(&selection);
         if self.pairs().is_undecided(&selection, &candidates) {
             let most = self.most(selection.mode);
-            let is_full = self.paths.iter().any(is_full) || selection.survey.is_told(now);
+            let is_full = self.paths.iter().any(is_full) || selection.checks.is_told(now);
             selection.choose(now, &candidates, most, is_full);
         }
         let (mode, wanted) = (selection.mode, selection.wanted.clone());
@@ -54,7 +54,7 @@ impl Engine {
         for tuple in &wanted {
             let role = self.manager.role_of(&tuple.local);
             let known = self.paths.iter().find(|path| path.tuple() == *tuple);
-            match known.map(|path| (path.id, is_leaving(path))) {
+            match known.map(|path| (path.id, is_deprecated(path))) {
                 Some((id, true)) => self.take_back(now, id, role),
                 Some((_, false)) => {}
                 None => drop(self.open_path(now, vec![*tuple], role)),
@@ -92,7 +92,7 @@ impl Engine {
             path.set_role(Role::Backup);
             self.advance_path(now, id, PathState::Backup, PathReason::Replaced);
             self.tell_status(id);
-        } else if !is_leaving(path) || closes_at(path) <= now {
+        } else if !is_deprecated(path) || closes_at(path) <= now {
             self.close_own_path(now, id, PathReason::Replaced);
         }
     }
@@ -108,20 +108,20 @@ impl Engine {
 
     /// Closes paths to withdrawn addresses, once another path works.
     pub(crate) fn close_leaving(&mut self, now: Instant) {
-        if !self.manager.has_leaving() {
+        if !self.manager.has_deprecated() {
             return;
         }
-        let leaves = |path: &Path| self.manager.is_leaving(path.tuple().remote);
+        let leaves = |path: &Path| self.manager.is_deprecated(path.tuple().remote);
         let stays = self.paths.iter().any(|path| path.is_live() && !leaves(path));
         if !stays {
             return;
         }
         for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| self.manager.is_leaving(path.tuple().remote)) {
+            if self.paths.get(id).is_some_and(|path| self.manager.is_deprecated(path.tuple().remote)) {
                 self.close_own_path(now, id, PathReason::AddressGone);
             }
         }
-        self.manager.forget_leaving();
+        self.manager.forget_deprecated();
     }
 
     /// When to review the choice, or to send the next connectivity check.
@@ -136,13 +136,13 @@ impl Engine {
         let leaving = self
             .paths
             .iter()
-            .filter(|path| is_leaving(path) && pairs.is_replaced(path, selection.mode, &selection.wanted));
+            .filter(|path| is_deprecated(path) && pairs.is_replaced(path, selection.mode, &selection.wanted));
         let closes = leaving.map(closes_at).min();
         let is_used = |tuple: &FourTuple| pairs.has_path(tuple);
-        let survey = &selection.survey;
-        let next_check = self.survey_carrier().and_then(|_| survey.deadline(pairs.carried_at(), is_used));
+        let checks = &selection.checks;
+        let next_check = self.check_carrier().and_then(|_| checks.deadline(pairs.carried_at(), is_used));
         let rates = [pairs.trial_ends(selection), pairs.rate_news(selection)];
-        [lost_at, closes, next_check, survey.settles_at(is_used)].into_iter().chain(rates).flatten().min()
+        [lost_at, closes, next_check, checks.settles_at(is_used)].into_iter().chain(rates).flatten().min()
     }
 
     /// Handles the passing of time.
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     /// The path whose id connectivity checks of other pairs use.
-    fn survey_carrier(&self) -> Option<PathId> {
+    fn check_carrier(&self) -> Option<PathId> {
         self.paths.best_live(None).filter(|path| self.paths.can_send(path)).map(|path| path.id)
     }
 }
@@ -162,13 +162,13 @@ impl Engine {
 impl Transmitter<'_> {
     /// A PROBE between addresses that no path uses, over the id of a working path. It is not in flight, and its
     /// acknowledgement says nothing about the path (spec 6.49).
-    pub(crate) fn transmit_survey(&mut self) -> Option<Transmit> {
+    pub(crate) fn transmit_check(&mut self) -> Option<Transmit> {
         self.engine.manager.selection.as_ref()?;
-        let id = self.engine.survey_carrier()?;
+        let id = self.engine.check_carrier()?;
         let carried_at = self.engine.pairs().carried_at();
         let mut selection = self.engine.manager.selection.take()?;
         let used: SmallVec<[FourTuple; 8]> = self.engine.paths.iter().map(|path| path.tuple()).collect();
-        let challenge = selection.survey.next_challenge(
+        let challenge = selection.checks.next_challenge(
             self.now,
             &mut self.engine.shared.rng,
             (carried_at, |tuple: &FourTuple| used.contains(tuple)),
@@ -198,7 +198,7 @@ fn is_lost(path: &Path, now: Instant, any_live: bool) -> bool {
 }
 
 /// Whether other paths have replaced a path, which is idle until it closes.
-pub(crate) fn is_leaving(path: &Path) -> bool {
+pub(crate) fn is_deprecated(path: &Path) -> bool {
     path.state() == PathState::Backup && path.reason() == PathReason::Replaced
 }
 

@@ -113,19 +113,24 @@ pub(crate) struct CopyBudget {
     /// In percent.
     share: u64,
     since: Instant,
-    current: Spent,
-    previous: Spent,
+    current: CopyBytes,
+    previous: CopyBytes,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Spent {
+struct CopyBytes {
     sent: ByteCount,
     copied: ByteCount,
 }
 
 impl CopyBudget {
     fn new(share: u64) -> Self {
-        Self { share, since: Instant::from_nanos(0), current: Spent::default(), previous: Spent::default() }
+        Self {
+            share,
+            since: Instant::from_nanos(0),
+            current: CopyBytes::default(),
+            previous: CopyBytes::default(),
+        }
     }
 
     fn on_sent(&mut self, now: Instant, bytes: ByteCount) {
@@ -149,8 +154,8 @@ impl CopyBudget {
         if now - self.since < HALF {
             return;
         }
-        self.previous = if now - self.since < HALF * 2 { self.current } else { Spent::default() };
-        self.current = Spent::default();
+        self.previous = if now - self.since < HALF * 2 { self.current } else { CopyBytes::default() };
+        self.current = CopyBytes::default();
         self.since = now;
     }
 }

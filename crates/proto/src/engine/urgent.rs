@@ -41,7 +41,8 @@ impl Transmitter<'_> {
         let waiting = self.wire.backlog_of(ClassFilter::All);
         let scheduler = &mut *self.engine.sending.scheduler;
         let mut view = View::new(self.now, &self.engine.sending.views);
-        (view.backlog, view.repeats, view.next) = (waiting.backlog, waiting.repeats, waiting.next);
+        (view.backlog, view.retransmissions, view.next) =
+            (waiting.backlog, waiting.retransmissions, waiting.next);
         scheduler.on_urgent(&view);
         for view in &mut self.engine.sending.views {
             view.sendable = self.engine.paths.get(view.id).map_or(ByteCount::ZERO, window_room);

@@ -6,7 +6,7 @@ use crate::Instant;
 impl Engine {
     /// This host slept until now: challenges all paths at once, and restarts the timers of idleness and silence.
     pub(crate) fn on_wake(&mut self, now: Instant) {
-        self.clock.set_up_since = now;
+        self.clock.handshake_started = now;
         self.clock.last_activity = now;
         self.clock.pathless_since = self.clock.pathless_since.map(|_| now);
         self.persist.on_wake(now);
@@ -14,7 +14,7 @@ impl Engine {
             path.on_heard(now);
             path.silence.on_pause();
             path.recovery.on_wake(now);
-            path.prober.hurry(now);
+            path.prober.expedite(now);
             if path.is_live() {
                 path.schedule_probes(1);
             }

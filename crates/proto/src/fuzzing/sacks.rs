@@ -10,8 +10,8 @@ use manyway_wire::{PathId, StreamId};
 
 use crate::Instant;
 use crate::mmsp1::fuzzing::{
-    CheckedSack, Cut, CutState, Cuts, Edge, Flight, InFlight, Which, check, check_fin, expand_tseq,
-    translate, tseq_of,
+    BlockQueue, BlockState, CheckedSack, DataBlock, DataBlocks, Edge, Flight, InFlight, check, check_fin,
+    expand_tseq, translate, tseq_of,
 };
 use crate::packet::content::SentContent;
 use crate::stream::priority::{ClassFilter, Urgency};
@@ -19,7 +19,7 @@ use crate::stream::priority::{ClassFilter, Urgency};
 /// A sender of DATA blocks, with packets in flight as the engine's recovery keeps them.
 #[derive(Debug)]
 pub struct Sacks {
-    cuts: Cuts,
+    cuts: DataBlocks,
     flight: Packets,
 }
 
@@ -57,13 +57,13 @@ impl Sacks {
     /// Starts with the initial TSEQ; each path has this least RTT.
     pub fn new(initial: Tseq, least_rtt: Duration) -> Self {
         let flight = Packets { packets: BTreeMap::new(), next: BTreeMap::new(), least_rtt };
-        Self { cuts: Cuts::new(initial), flight }
+        Self { cuts: DataBlocks::new(initial), flight }
     }
 
     /// Gives the next TSEQ to a block with this much data; `None` if no more may be given.
     pub fn give(&mut self, length: usize) -> Option<u64> {
         (self.cuts.room_to_give() > 0).then(|| {
-            self.cuts.give(Cut {
+            self.cuts.give(DataBlock {
                 stream: StreamId(0),
                 number: 0,
                 sseq: Sseq(0),
@@ -80,13 +80,13 @@ impl Sacks {
     /// The lowest TSEQ that waits to be sent again, or to be sent at all.
     pub fn waiting(&self) -> Option<u64> {
         let next = |which| self.cuts.next(which, ClassFilter::All, Edge::NONE);
-        next(Which::Repeat).or_else(|| next(Which::Unsent))
+        next(BlockQueue::Retransmit).or_else(|| next(BlockQueue::Unsent))
     }
 
     /// The oldest TSEQ in flight on a path.
     pub fn oldest_on(&self, path: PathId) -> Option<u64> {
         let in_flight =
-            |tseq: &u64| self.cuts.get(*tseq).is_some_and(|given| given.state() == CutState::InFlight);
+            |tseq: &u64| self.cuts.get(*tseq).is_some_and(|given| given.state() == BlockState::InFlight);
         self.cuts.unacked_on(path).find(in_flight)
     }
 

@@ -41,7 +41,7 @@ struct Lane {
 
 /// Effect of a piece or a skip on the credit, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Toll {
+pub(crate) struct CreditCost {
     /// Bytes reached for the first time.
     pub(crate) new: u64,
     /// Bytes, of these and earlier ones, whose credit is returned because the application will not read them.
@@ -64,11 +64,11 @@ impl Lane {
 }
 
 impl Inbox {
-    /// The toll of a piece; changes nothing. `most` is the size of the largest message.
-    pub(crate) fn check(&self, block: &MessageData<'_>, most: u64) -> Result<Toll, Refusal> {
+    /// The credit that a piece costs; changes nothing. `most` is the size of the largest message.
+    pub(crate) fn check(&self, block: &MessageData<'_>, most: u64) -> Result<CreditCost, Refusal> {
         let (lane, number) = (self.lane(block.message), block.message.number);
         if lane.finished.contains(number) {
-            return Ok(Toll::default());
+            return Ok(CreditCost::default());
         }
         let piece = piece(block);
         if u64::from(piece.reach()) > most {
@@ -79,21 +79,21 @@ impl Inbox {
             if incomplete >= MOST_INCOMPLETE && !piece.is_whole() {
                 return Err("too many messages before it are incomplete");
             }
-            return Ok(Toll { new: cost(piece.reach()), given_back: 0 });
+            return Ok(CreditCost { new: cost(piece.reach()), given_back: 0 });
         };
         if let Some(contradiction) = assembly.contradiction(&piece) {
             return Err(contradiction);
         }
-        Ok(Toll { new: u64::from(piece.reach().saturating_sub(assembly.reach())), given_back: 0 })
+        Ok(CreditCost { new: u64::from(piece.reach().saturating_sub(assembly.reach())), given_back: 0 })
     }
 
     /// Takes a piece that passed [`Self::check`].
-    pub(crate) fn on_piece(&mut self, block: &MessageData<'_>, toll: Toll) {
+    pub(crate) fn on_piece(&mut self, block: &MessageData<'_>, credit_cost: CreditCost) {
         let (id, piece) = (block.message, piece(block));
         if self.lane(id).finished.contains(id.number) {
             return;
         }
-        self.reached += toll.new;
+        self.reached += credit_cost.new;
         let before = self.lane(id).overhead();
         let lane = self.lane_mut(id);
         let whole = if piece.is_whole() {
@@ -119,27 +119,27 @@ impl Inbox {
         self.arrange(id, Message { data, protocol, order: Order::of(id) });
     }
 
-    /// The toll of a skip; changes nothing.
-    pub(crate) fn check_skip(&self, id: MessageId, reach: u32) -> Result<Toll, Refusal> {
+    /// The credit that a skip costs; changes nothing.
+    pub(crate) fn check_skip(&self, id: MessageId, reach: u32) -> Result<CreditCost, Refusal> {
         let lane = self.lane(id);
         if lane.finished.contains(id.number) {
-            return Ok(Toll::default());
+            return Ok(CreditCost::default());
         }
         let reached = lane.incomplete.get(&id.number).map(Assembly::reach);
         if reached.is_some_and(|reached| reached > reach) {
             return Err("it is skipped below bytes of it");
         }
         let new = cost(reach) - reached.map_or(0, cost);
-        Ok(Toll { new, given_back: cost(reach) })
+        Ok(CreditCost { new, given_back: cost(reach) })
     }
 
     /// Skips a message that passed [`Self::check_skip`].
-    pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) {
+    pub(crate) fn on_skip(&mut self, id: MessageId, credit_cost: CreditCost) {
         if self.lane(id).finished.contains(id.number) {
             return;
         }
-        self.reached += toll.new;
-        self.finished += toll.given_back;
+        self.reached += credit_cost.new;
+        self.finished += credit_cost.given_back;
         let before = self.lane(id).overhead();
         let gaps = self.lane_mut(id).incomplete.remove(&id.number).map_or(0, |gone| gone.overhead());
         self.overhead = self.overhead.saturating_sub(gaps);

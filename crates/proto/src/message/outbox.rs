@@ -89,7 +89,7 @@ struct Sums {
     /// Units of partially sent messages that were never sent.
     unsent: u64,
     /// Units of partially sent messages to retransmit.
-    repeats: u64,
+    retransmissions: u64,
     /// Partially sent messages that were cut into several pieces.
     cut: usize,
 }
@@ -242,8 +242,8 @@ impl Outbox {
     }
 
     /// Bytes of partially sent messages to retransmit.
-    pub(crate) fn repeats(&self) -> u64 {
-        self.sums.repeats
+    pub(crate) fn retransmissions(&self) -> u64 {
+        self.sums.retransmissions
     }
 
     /// Cost of all messages here.
@@ -397,7 +397,7 @@ impl Outbox {
 
     fn count_in(&mut self, id: MessageId, message: &Outgoing) {
         self.sums.unsent += message.unsent();
-        self.sums.repeats += message.repeats();
+        self.sums.retransmissions += message.retransmissions();
         self.sums.cut += usize::from(message.is_cut);
         if message.wants() {
             self.sending.insert((Reverse(message.urgency), id));
@@ -410,7 +410,7 @@ impl Outbox {
 
     fn count_out(&mut self, id: MessageId, message: &Outgoing) {
         self.sums.unsent -= message.unsent();
-        self.sums.repeats -= message.repeats();
+        self.sums.retransmissions -= message.retransmissions();
         self.sums.cut -= usize::from(message.is_cut);
         if message.wants() {
             self.sending.remove(&(Reverse(message.urgency), id));

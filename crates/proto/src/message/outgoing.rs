@@ -76,7 +76,7 @@ impl Outgoing {
     }
 
     /// Units to retransmit.
-    pub(super) fn repeats(&self) -> u64 {
+    pub(super) fn retransmissions(&self) -> u64 {
         self.lost.covered()
     }
 

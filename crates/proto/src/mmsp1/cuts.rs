@@ -1,4 +1,4 @@
-//! What was cut for the peer: each TSEQ given and not acknowledged in sequence, with its data and its carriers.
+//! The DATA blocks cut for the peer: each TSEQ assigned and not acknowledged in sequence, with its data and its carriers.
 //!
 //! Only a SACK frees a TSEQ. The fate of a packet says no more than that one carrier of its TSEQs is out of flight: a
 //! peer may acknowledge one block of a packet and drop another.
@@ -54,19 +54,19 @@ pub(crate) struct InFlight<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CutState {
+pub(crate) enum BlockState {
     /// It has its TSEQ and was not sent.
     Unsent,
     InFlight,
     /// To be sent again.
-    Repeat,
+    Retransmit,
     /// Acknowledged beyond a gap.
     Acked,
 }
 
-/// The content of a cut.
+/// The content of a DATA block.
 #[derive(Debug, Clone)]
-pub(crate) struct Cut {
+pub(crate) struct DataBlock {
     pub(crate) stream: StreamId,
     /// The stream on the wire.
     pub(crate) number: u16,
@@ -80,35 +80,35 @@ pub(crate) struct Cut {
     pub(crate) message: Option<MessageToken>,
 }
 
-/// A cut with its TSEQ, its state, and its carriers.
+/// A DATA block with its TSEQ, its state, and its carriers.
 #[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) cut: Cut,
+pub(crate) struct TrackedBlock {
+    pub(crate) block: DataBlock,
     /// All TSEQs up to and with this one.
     pub(crate) end: Load,
-    state: CutState,
+    state: BlockState,
     /// Whether it was sent at most once: then its acknowledgement measures the RTT (Karn).
     sent_once: bool,
     carriers: SmallVec<[Carrier; 2]>,
 }
 
-/// Whether a cut has been sent before.
+/// The queue of a DATA block: whether it has been sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    Repeat,
+pub(crate) enum BlockQueue {
+    Retransmit,
     Unsent,
 }
 
-/// All TSEQs given and not acknowledged in sequence.
+/// All TSEQs assigned and not acknowledged in sequence.
 #[derive(Debug)]
-pub(crate) struct Cuts {
+pub(crate) struct DataBlocks {
     /// The TSEQ of the first of `ring`.
     first: u64,
-    ring: VecDeque<Given>,
+    ring: VecDeque<TrackedBlock>,
     /// TSEQs above `first` that are acknowledged.
     acked: RangeSet,
     unsent: Waiting,
-    repeats: Waiting,
+    retransmissions: Waiting,
     acked_load: Load,
     given: Load,
     in_flight: usize,
@@ -141,7 +141,7 @@ struct Waiting {
     urgent_bytes: u64,
 }
 
-impl Cuts {
+impl DataBlocks {
     /// Starts with the initial TSEQ.
     pub(crate) fn new(initial: Tseq) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Cuts {
             ring: VecDeque::new(),
             acked: RangeSet::default(),
             unsent: Waiting::default(),
-            repeats: Waiting::default(),
+            retransmissions: Waiting::default(),
             acked_load: Load::default(),
             given: Load::default(),
             in_flight: 0,
@@ -163,15 +163,15 @@ impl Cuts {
     }
 
     /// Gives the next TSEQ; the caller has checked [`Self::room_to_give`].
-    pub(crate) fn give(&mut self, cut: Cut) -> u64 {
+    pub(crate) fn give(&mut self, block: DataBlock) -> u64 {
         debug_assert!(self.room_to_give() > 0, "checked by the caller");
         let tseq = self.next_tseq();
-        self.given += Load::block(cut.data.len());
-        self.unsent.insert(tseq, &cut);
-        self.ring.push_back(Given {
-            cut,
+        self.given += Load::block(block.data.len());
+        self.unsent.insert(tseq, &block);
+        self.ring.push_back(TrackedBlock {
+            block,
             end: self.given,
-            state: CutState::Unsent,
+            state: BlockState::Unsent,
             sent_once: true,
             carriers: SmallVec::new(),
         });
@@ -184,37 +184,38 @@ impl Cuts {
     }
 
     /// The next TSEQ to send that ends at or before the edge: the urgent ones first, then the lowest.
-    pub(crate) fn next(&self, which: Which, filter: ClassFilter, edge: Edge) -> Option<u64> {
+    pub(crate) fn next(&self, queue: BlockQueue, filter: ClassFilter, edge: Edge) -> Option<u64> {
         let may_go = |tseq: &u64| self.get(*tseq).is_some_and(|given| edge.takes(given.end));
-        self.waiting(which).firsts(filter).find(may_go)
+        self.waiting(queue).firsts(filter).find(may_go)
     }
 
     /// The lowest TSEQ that waits and ends beyond the edge: the one for a persist probe.
     pub(crate) fn first_beyond(&self, edge: Edge) -> Option<u64> {
-        let firsts =
-            [Which::Repeat, Which::Unsent].into_iter().flat_map(|which| self.all(which, ClassFilter::All));
+        let firsts = [BlockQueue::Retransmit, BlockQueue::Unsent]
+            .into_iter()
+            .flat_map(|queue| self.all(queue, ClassFilter::All));
         firsts.filter(|tseq| self.get(*tseq).is_some_and(|given| !edge.takes(given.end))).min()
     }
 
     /// The TSEQs of one stream that wait, lowest first. Costs a scan of all that wait.
-    pub(crate) fn of_stream(&self, which: Which, stream: StreamId) -> impl Iterator<Item = u64> {
-        self.all(which, ClassFilter::All)
-            .filter(move |tseq| self.get(*tseq).is_some_and(|given| given.cut.stream == stream))
+    pub(crate) fn of_stream(&self, queue: BlockQueue, stream: StreamId) -> impl Iterator<Item = u64> {
+        self.all(queue, ClassFilter::All)
+            .filter(move |tseq| self.get(*tseq).is_some_and(|given| given.block.stream == stream))
     }
 
     /// The TSEQs that wait and that the filter takes, lowest first in each class.
-    pub(crate) fn all(&self, which: Which, filter: ClassFilter) -> impl Iterator<Item = u64> {
-        let Waiting { urgent, patient, .. } = self.waiting(which);
+    pub(crate) fn all(&self, queue: BlockQueue, filter: ClassFilter) -> impl Iterator<Item = u64> {
+        let Waiting { urgent, patient, .. } = self.waiting(queue);
         let urgent = urgent.iter().filter(move |_| filter != ClassFilter::NotUrgent);
         urgent.chain(patient.iter().filter(move |_| filter != ClassFilter::Urgent)).copied()
     }
 
     /// Bytes that wait.
-    pub(crate) fn waiting_bytes(&self, which: Which, filter: ClassFilter) -> u64 {
-        self.waiting(which).bytes(filter)
+    pub(crate) fn waiting_bytes(&self, queue: BlockQueue, filter: ClassFilter) -> u64 {
+        self.waiting(queue).bytes(filter)
     }
 
-    pub(crate) fn get(&self, tseq: u64) -> Option<&Given> {
+    pub(crate) fn get(&self, tseq: u64) -> Option<&TrackedBlock> {
         self.count_look();
         self.ring.get(self.index(tseq)?)
     }
@@ -223,11 +224,11 @@ impl Cuts {
     pub(crate) fn take(&mut self, tseq: u64) {
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
         match given.state {
-            CutState::Unsent => self.unsent.remove(tseq, &given.cut),
-            CutState::Repeat => self.repeats.remove(tseq, &given.cut),
-            CutState::InFlight | CutState::Acked => return,
+            BlockState::Unsent => self.unsent.remove(tseq, &given.block),
+            BlockState::Retransmit => self.retransmissions.remove(tseq, &given.block),
+            BlockState::InFlight | BlockState::Acked => return,
         }
-        given.state = CutState::InFlight;
+        given.state = BlockState::InFlight;
         self.in_flight += 1;
         self.highest_sent = self.highest_sent.max(Some(tseq));
     }
@@ -245,7 +246,7 @@ impl Cuts {
     pub(crate) fn on_sent(&mut self, now: Instant, tseq: u64, path: PathId, number: u64) {
         self.take(tseq);
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
-        if given.state == CutState::Acked {
+        if given.state == BlockState::Acked {
             return;
         }
         given.sent_once &= given.carriers.is_empty();
@@ -258,7 +259,7 @@ impl Cuts {
     /// A packet with this TSEQ is out of flight. If no SACK has named the TSEQ it is sent again, unless another carrier
     /// is in flight whose loss will be reported.
     pub(crate) fn on_carrier_gone(&mut self, tseq: u64, flight: &impl Flight) {
-        let Some(given) = self.get(tseq).filter(|given| given.state == CutState::InFlight) else { return };
+        let Some(given) = self.get(tseq).filter(|given| given.state == BlockState::InFlight) else { return };
         let is_reported = |carrier: &Carrier| {
             flight.packet(carrier.path, carrier.number).is_some_and(|packet| !packet.reinjected)
         };
@@ -270,15 +271,15 @@ impl Cuts {
     /// Sends a TSEQ in flight again: its path is suspect.
     pub(crate) fn repeat(&mut self, tseq: u64) {
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
-        if given.state == CutState::InFlight {
-            given.state = CutState::Repeat;
+        if given.state == BlockState::InFlight {
+            given.state = BlockState::Retransmit;
             self.in_flight -= 1;
-            self.repeats.insert(tseq, &given.cut);
+            self.retransmissions.insert(tseq, &given.block);
         }
     }
 
-    /// Carries out what a SACK has told: `sink` gets each newly acknowledged cut.
-    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, sink: &mut dyn FnMut(u64, &Cut)) {
+    /// Carries out what a SACK has told: `sink` gets each newly acknowledged block.
+    pub(crate) fn acknowledge(&mut self, acknowledged: &Acknowledged, sink: &mut dyn FnMut(u64, &DataBlock)) {
         for on_path in &acknowledged.paths {
             let settled = self.settled.entry(on_path.path).or_default();
             on_path.timed.iter().chain(on_path.untimed.iter()).for_each(|range| {
@@ -297,7 +298,7 @@ impl Cuts {
             self.acknowledge_one(tseq, sink);
         }
         acknowledged.again.iter().for_each(|tseq| self.note_again(*tseq));
-        while let Some(given) = self.ring.front().filter(|given| given.state == CutState::Acked) {
+        while let Some(given) = self.ring.front().filter(|given| given.state == BlockState::Acked) {
             self.acked_load = given.end;
             self.ring.pop_front();
             self.first += 1;
@@ -305,17 +306,17 @@ impl Cuts {
         self.acked.remove(0..self.first);
     }
 
-    fn acknowledge_one(&mut self, tseq: u64, sink: &mut dyn FnMut(u64, &Cut)) {
+    fn acknowledge_one(&mut self, tseq: u64, sink: &mut dyn FnMut(u64, &DataBlock)) {
         self.count_look();
         let Some(given) = self.index(tseq).and_then(|index| self.ring.get_mut(index)) else { return };
         match given.state {
-            CutState::Unsent | CutState::Acked => return,
-            CutState::InFlight => self.in_flight -= 1,
-            CutState::Repeat => self.repeats.remove(tseq, &given.cut),
+            BlockState::Unsent | BlockState::Acked => return,
+            BlockState::InFlight => self.in_flight -= 1,
+            BlockState::Retransmit => self.retransmissions.remove(tseq, &given.block),
         }
-        given.state = CutState::Acked;
-        sink(tseq, &given.cut);
-        let data = std::mem::take(&mut given.cut.data);
+        given.state = BlockState::Acked;
+        sink(tseq, &given.block);
+        let data = std::mem::take(&mut given.block.data);
         let carriers = std::mem::take(&mut given.carriers);
         if carriers.len() > 1 {
             let (bytes, copies) = (data.len() as u64, carriers.len() - 1);
@@ -344,8 +345,8 @@ impl Cuts {
 
     /// The TSEQs with a carrier on a path that are not acknowledged, lowest first. Costs a scan.
     pub(crate) fn unacked_on(&self, path: PathId) -> impl Iterator<Item = u64> {
-        let on_path = move |given: &Given| {
-            matches!(given.state, CutState::InFlight | CutState::Repeat)
+        let on_path = move |given: &TrackedBlock| {
+            matches!(given.state, BlockState::InFlight | BlockState::Retransmit)
                 && given.carriers.iter().any(|carrier| carrier.path == path)
         };
         (self.first..).zip(&self.ring).filter(move |(_, given)| on_path(given)).map(|(tseq, _)| tseq)
@@ -433,16 +434,16 @@ impl Cuts {
         usize::try_from(tseq.checked_sub(self.first)?).ok()
     }
 
-    fn waiting(&self, which: Which) -> &Waiting {
-        match which {
-            Which::Repeat => &self.repeats,
-            Which::Unsent => &self.unsent,
+    fn waiting(&self, queue: BlockQueue) -> &Waiting {
+        match queue {
+            BlockQueue::Retransmit => &self.retransmissions,
+            BlockQueue::Unsent => &self.unsent,
         }
     }
 }
 
-impl Given {
-    pub(crate) fn state(&self) -> CutState {
+impl TrackedBlock {
+    pub(crate) fn state(&self) -> BlockState {
         self.state
     }
 
@@ -458,9 +459,9 @@ impl Given {
 }
 
 impl Waiting {
-    fn insert(&mut self, tseq: u64, cut: &Cut) {
-        let bytes = cut.data.len() as u64;
-        if cut.urgency.is_urgent() {
+    fn insert(&mut self, tseq: u64, block: &DataBlock) {
+        let bytes = block.data.len() as u64;
+        if block.urgency.is_urgent() {
             self.urgent.insert(tseq);
             self.urgent_bytes += bytes;
         } else {
@@ -469,9 +470,9 @@ impl Waiting {
         }
     }
 
-    fn remove(&mut self, tseq: u64, cut: &Cut) {
-        let bytes = cut.data.len() as u64;
-        if cut.urgency.is_urgent() {
+    fn remove(&mut self, tseq: u64, block: &DataBlock) {
+        let bytes = block.data.len() as u64;
+        if block.urgency.is_urgent() {
             self.urgent.remove(&tseq);
             self.urgent_bytes -= bytes;
         } else {

@@ -1,6 +1,6 @@
 //! The parts that fuzzing drives without a connection.
 
-pub(crate) use super::cuts::{Cut, CutState, Cuts, Flight, InFlight, Which};
+pub(crate) use super::cuts::{BlockQueue, BlockState, DataBlock, DataBlocks, Flight, InFlight};
 pub(crate) use super::received::Taken;
 pub(crate) use super::sack::{CheckedSack, check, check_fin, translate};
 pub(crate) use super::streams::Streams;

@@ -258,7 +258,7 @@ impl Handshake {
         let is_first = self.state == HandshakeState::SynSent;
         if is_first {
             self.rtt = self.syn_at.map(|at| now - at);
-            // spec 3.54: PING goes from the address at which SYN-ACK came, because INFO is bound to it, to the addresses
+            // spec 3.111: PING goes from the address at which SYN-ACK came, because INFO is bound to it, to the addresses
             // of the server that answered.
             let ipv4 = from.remote.ip().to_canonical().is_ipv4();
             let named = named.iter().filter(|address| address.is_ipv4() == ipv4);
@@ -320,7 +320,7 @@ impl Handshake {
             }
             HandshakeAction::ReplaceInfo => {
                 if let Some(repeat) = &mut self.repeat {
-                    repeat.hurry(now);
+                    repeat.expedite(now);
                     self.turn = 0;
                 }
             }

@@ -75,7 +75,7 @@ impl Mmsp1 {
         if self.peer.is_none() {
             self.peer = Some(syn_ack.opening);
             self.tag_changes.push_back(TagChange::PeerKnown { peer: syn_ack.opening.tag });
-            // spec 3.54: a further SYN-ACK replaces INFO and nothing else.
+            // spec 3.105: a further SYN-ACK replaces INFO and nothing else.
             self.peer_addresses.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
             if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
                 path.place.choose(tuple);
@@ -107,7 +107,7 @@ impl Mmsp1 {
         self.on_handshake_moved(engine, now, moved);
     }
 
-    /// A SYN-ACK that cannot be read does not count, and the attempt goes on (spec 3.54, item 3).
+    /// A SYN-ACK that cannot be read does not count, and the attempt goes on (spec 3.106).
     fn on_unreadable_answer(&mut self, now: Instant, arrival: &PacketArrival<'_>, error: &DecodeError) {
         let is_syn_ack = arrival.packet.payload.first() == Some(&SynAck::KIND);
         if !is_syn_ack || self.handshake.state() != HandshakeState::SynSent {
@@ -191,7 +191,7 @@ impl Mmsp1 {
         }
     }
 
-    /// The server's further addresses are tried as advertised ones are (spec 3.82).
+    /// The server's further addresses are tried as advertised ones are (spec 3.123).
     fn try_peer_addresses(&self, engine: &mut Engine, now: Instant, server: SocketAddr) {
         for (id, address) in (0..).zip(self.peer_addresses.further_addresses()) {
             let address = SocketAddr::new(address, server.port());

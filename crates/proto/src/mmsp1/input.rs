@@ -178,7 +178,7 @@ impl Mmsp1 {
         }
     }
 
-    /// Whether RST or FIN-DONE has the right tag (spec 3.6).
+    /// Whether RST or FIN-DONE has the right tag (spec 3.117).
     pub(super) fn is_rightly_tagged(&self, tag: Tag, reflected: bool) -> bool {
         let expected = if reflected { self.peer.map(|peer| peer.tag) } else { Some(self.own.tag) };
         // While no answer to SYN has come, the own tag is the only one of the connection.
@@ -287,7 +287,7 @@ impl Mmsp1 {
     }
 }
 
-/// Whether a packet came between the addresses of a verified path (spec 3.6): SYN may name the address of another host,
+/// Whether a packet came between the addresses of a verified path (spec 3.117): SYN may name the address of another host,
 /// which answers PROBE with RST.
 fn is_verified(engine: &Engine, heard: &Heard) -> bool {
     let path = engine.paths.by_tuple(&heard.tuple).and_then(|id| engine.paths.get(id));

@@ -16,7 +16,7 @@ pub(crate) struct Ordering {
     held: u64,
 }
 
-/// Why a message cannot be delivered: its SSEQ contradicts those of others (spec 3.34). It was dropped.
+/// Why a message cannot be delivered: its SSEQ contradicts those of others (spec 3.119). It was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misplaced {
     /// A message with its SSEQ was delivered, or waits.
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!((out.len(), insert(&mut ordering, 0)), (1, Ok(vec![0])));
     }
 
-    // spec 3.34
+    // spec 3.119
     #[test]
     fn an_sseq_that_was_delivered_or_waits_or_has_no_order_is_refused() {
         let mut ordering = Ordering::default();

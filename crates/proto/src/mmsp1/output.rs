@@ -192,7 +192,7 @@ impl Mmsp1 {
     }
 
     /// Whether a packet on this path takes a SACK along: that goes on the path of the newest DATA, unless that one is no
-    /// way back (spec 3.46).
+    /// way back (spec 3.127).
     fn sack_goes_on(&self, engine: &Engine, now: Instant, id: PathId) -> bool {
         if !self.sacks.is_waiting() {
             return false;

@@ -45,7 +45,7 @@ impl PeerAddresses {
     }
 
     /// Sets the addresses of the peer: that from which its packet came, and those that it names. Addresses that no host
-    /// has are left out (spec 3.17, item 5).
+    /// has are left out (spec 3.109).
     pub(crate) fn set_peer(&mut self, source: IpAddr, named: impl Iterator<Item = IpAddr>) {
         self.peer = vec![source.to_canonical()];
         for address in named.map(|address| address.to_canonical()).take(MOST_ADDRESSES) {

@@ -1,7 +1,7 @@
 //! Acknowledgements of the peer, checked and translated from TSEQs to packets of paths (spec 3.40 to 3.46).
 //!
 //! The engine's loss recovery works with the packet numbers of each path. A SACK names TSEQs, so each TSEQ is
-//! attributed to one of the packets that carried it. All functions are pure: [`Cuts::acknowledge`] carries out the
+//! attributed to one of the packets that carried it. All functions are pure: [`DataBlocks::acknowledge`] carries out the
 //! result.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use manyway_wire::mmsp1::{Fin, Sack, Tseq};
 use smallvec::SmallVec;
 
 use super::acknowledged::{Acknowledged, OnPath};
-use super::cuts::{Carrier, Cuts, Flight, Given};
+use super::cuts::{Carrier, DataBlocks, Flight, TrackedBlock};
 use super::tseq::{expand_tseq, tseq_of};
 use crate::Instant;
 
@@ -42,7 +42,7 @@ pub(crate) struct NeverSent {
 ///
 /// # Errors
 /// It acknowledges a TSEQ never sent.
-pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<CheckedSack, NeverSent> {
+pub(crate) fn check(sack: &Sack<'_>, cuts: &DataBlocks) -> Result<CheckedSack, NeverSent> {
     let newest = cuts.acked_in_sequence();
     let cum = check_ack(sack.ack, cuts)?;
     let offsets = sack.ranges.offsets();
@@ -61,12 +61,12 @@ pub(crate) fn check(sack: &Sack<'_>, cuts: &Cuts) -> Result<CheckedSack, NeverSe
 ///
 /// # Errors
 /// It acknowledges a TSEQ never sent.
-pub(crate) fn check_fin(fin: &Fin, cuts: &Cuts) -> Result<CheckedSack, NeverSent> {
+pub(crate) fn check_fin(fin: &Fin, cuts: &DataBlocks) -> Result<CheckedSack, NeverSent> {
     let cum = check_ack(fin.ack, cuts)?.max(cuts.acked_in_sequence());
     Ok(CheckedSack { cum, ranges: SmallVec::new(), dups: SmallVec::new(), aws: None })
 }
 
-fn check_ack(ack: Tseq, cuts: &Cuts) -> Result<u64, NeverSent> {
+fn check_ack(ack: Tseq, cuts: &DataBlocks) -> Result<u64, NeverSent> {
     let newest = cuts.acked_in_sequence();
     let cum = expand_tseq(ack, newest).filter(|cum| cuts.were_sent(&(newest + 1..*cum + 1)));
     cum.ok_or(NeverSent { tseq: ack })
@@ -89,7 +89,7 @@ fn merged(ranges: impl Iterator<Item = Range<u64>>) -> SmallVec<[Range<u64>; 8]>
 /// TSEQ that was sent more than once costs as many steps as its packets have blocks.
 pub(crate) fn translate(
     checked: &CheckedSack,
-    cuts: &Cuts,
+    cuts: &DataBlocks,
     now: Instant,
     flight: &impl Flight,
 ) -> Acknowledged {
@@ -117,7 +117,7 @@ pub(crate) fn translate(
 
 struct Work<'a, F> {
     checked: &'a CheckedSack,
-    cuts: &'a Cuts,
+    cuts: &'a DataBlocks,
     now: Instant,
     flight: &'a F,
     newly: SmallVec<[Range<u64>; 8]>,
@@ -134,7 +134,7 @@ struct Candidate {
 
 impl<F: Flight> Work<'_, F> {
     /// Attributes a newly acknowledged TSEQ to the packets that brought it.
-    fn attribute(&mut self, tseq: u64, given: &Given) {
+    fn attribute(&mut self, tseq: u64, given: &TrackedBlock) {
         if given.was_sent_once() {
             if let [carrier] = given.carriers()
                 && !self.cuts.is_settled(carrier)

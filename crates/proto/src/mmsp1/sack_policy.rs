@@ -1,4 +1,4 @@
-//! When a SACK is due, and on which path it goes (spec 3.46).
+//! When a SACK is due, and on which path it goes (spec 3.46, 3.127).
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 /// The port in the header at which every server listens: ports find no connection (spec 3.4).
 const SERVER_PORT: u16 = 5001;
-/// The shortest time between two PROBEs on a path that is not verified (spec 3.82).
+/// The shortest time between two PROBEs on a path that is not verified (spec 3.123).
 const BETWEEN_PROBES: Duration = Duration::from_secs(1);
 
 /// The input of a new connection.

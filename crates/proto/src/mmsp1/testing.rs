@@ -8,7 +8,7 @@ use manyway_wire::mmsp1::{Fragment, Sack, Sseq, Tseq, encode_sack};
 use manyway_wire::{PathId, Reader, StreamId, Writer};
 
 use super::acknowledged::Acknowledged;
-use super::cuts::{Cut, Cuts, Flight, InFlight};
+use super::cuts::{DataBlock, DataBlocks, Flight, InFlight};
 use super::tseq::tseq_of;
 use crate::Instant;
 use crate::packet::content::SentContent;
@@ -25,8 +25,8 @@ pub(crate) fn pattern(range: std::ops::Range<usize>) -> Vec<u8> {
     range.map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
-pub(crate) fn cut(length: usize) -> Cut {
-    Cut {
+pub(crate) fn cut(length: usize) -> DataBlock {
+    DataBlock {
         stream: StreamId(0),
         number: 0,
         sseq: Sseq(0),
@@ -64,7 +64,7 @@ impl FakeFlight {
     }
 
     /// Sends these TSEQs in one packet.
-    pub(crate) fn send(&mut self, cuts: &mut Cuts, now: Instant, path: u32, tseqs: &[u64]) -> u64 {
+    pub(crate) fn send(&mut self, cuts: &mut DataBlocks, now: Instant, path: u32, tseqs: &[u64]) -> u64 {
         let data = |tseq: &u64| SentContent::Data { tseq: *tseq, stream: StreamId(0), length: 1 };
         let number = self.add(PathId(path), tseqs.iter().map(data).collect());
         tseqs.iter().for_each(|tseq| cuts.on_sent(now, *tseq, PathId(path), number));
@@ -90,7 +90,7 @@ impl FakeFlight {
     }
 
     /// The packet is out of flight: it was lost, or acknowledged.
-    pub(crate) fn settle(&mut self, cuts: &mut Cuts, path: PathId, number: u64) {
+    pub(crate) fn settle(&mut self, cuts: &mut DataBlocks, path: PathId, number: u64) {
         let Some((contents, reinjected)) = self.packets.remove(&(path, number)) else { return };
         if !reinjected {
             contents.iter().filter_map(SentContent::tseq).for_each(|tseq| cuts.on_carrier_gone(tseq, self));
@@ -98,7 +98,7 @@ impl FakeFlight {
     }
 
     /// The path is suspect: the content of the packet goes again.
-    pub(crate) fn reinject(&mut self, cuts: &mut Cuts, path: PathId, number: u64) {
+    pub(crate) fn reinject(&mut self, cuts: &mut DataBlocks, path: PathId, number: u64) {
         let Some((contents, reinjected)) = self.packets.get_mut(&(path, number)) else { return };
         if !std::mem::replace(reinjected, true) {
             contents.iter().filter_map(SentContent::tseq).for_each(|tseq| cuts.repeat(tseq));
@@ -113,7 +113,7 @@ impl FakeFlight {
     }
 
     /// Does with the packets what the engine does after a SACK.
-    pub(crate) fn apply(&mut self, cuts: &mut Cuts, acknowledged: &Acknowledged) {
+    pub(crate) fn apply(&mut self, cuts: &mut DataBlocks, acknowledged: &Acknowledged) {
         for on in &acknowledged.paths {
             for number in on.unknown.iter() {
                 self.packets.remove(&(on.path, *number));

@@ -1,4 +1,4 @@
-//! Flow control: the edge of the sender, and the window that the receiver advertises (spec 3.43).
+//! Flow control: the edge of the sender, and the window that the receiver advertises (spec 3.43, 3.98 to 3.101).
 //!
 //! Both ends count user data, and the memory that the blocks take: small ones use it up long before their user data
 //! fill the window. Both are counted from the first block on, so that they never move left.
@@ -159,7 +159,7 @@ mod tests {
         Load { bytes: count * bytes, blocks: count }
     }
 
-    // spec 3.43
+    // spec 3.98, 3.99
     #[test]
     fn small_blocks_meet_the_edge_of_memory_and_large_ones_that_of_user_data() {
         let mut edge = Edge::default();

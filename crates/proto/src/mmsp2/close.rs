@@ -107,13 +107,13 @@ impl Mmsp2 {
         engine: &mut Engine,
         now: Instant,
         error: ConnectionError,
-        word: Option<(CloseStep, u64, String)>,
+        close: Option<(CloseStep, u64, String)>,
     ) {
         if !engine.phase.is_open() {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
-        let final_close = word.map(|(step, code, reason)| FinalClose::new(step, code, reason));
+        let final_close = close.map(|(step, code, reason)| FinalClose::new(step, code, reason));
         if engine.phase.is_handshaking() && final_close.is_none() {
             // A handshake that ends without a CLOSE needs no draining period, and strangers must not cost more
             // memory.
@@ -170,13 +170,13 @@ impl Mmsp2 {
             (CloseStep::Fin, Life::FinAckSent { repeat: pending, .. }) => *pending = repeat,
             (CloseStep::FinAck, Life::FinSent { given, .. }) => {
                 let own = given.clone();
-                let word = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
-                self.end(engine, now, own.into_error(ClosedBy::Us), word);
+                let close = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
+                self.end(engine, now, own.into_error(ClosedBy::Us), close);
             }
             (CloseStep::FinAck, Life::FinAckSent { given, .. }) => {
                 let own = given.clone();
-                let word = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
-                self.end(engine, now, own.into_error(ClosedBy::Peer), word);
+                let close = Some((CloseStep::FinDone, wire_code(own.code), String::new()));
+                self.end(engine, now, own.into_error(ClosedBy::Peer), close);
             }
             (CloseStep::FinDone, Life::FinAckSent { given, .. }) => {
                 let own = given.clone();
@@ -258,9 +258,9 @@ impl Mmsp2 {
                 let (code, reason) = (wire_code(given.code), String::new());
                 repeat.take_due(now).map(|turn| DueClose { step: CloseStep::FinAck, code, reason, turn })
             }
-            Life::Draining { final_close: Some(word), .. } => {
+            Life::Draining { final_close: Some(close), .. } => {
                 let may_send = engine.paths.by_turn(0).is_some_and(|path| path.has_room());
-                if may_send { word.take_due() } else { None }
+                if may_send { close.take_due() } else { None }
             }
             Life::Handshaking
             | Life::Established

@@ -8,7 +8,7 @@ use manyway_wire::mmsp2::{
 };
 use manyway_wire::{PathId, Writer, mmsp2};
 
-use super::rates::RatesTold;
+use super::rates::RateReports;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::PathAvailability;
 use crate::{ByteCount, Instant, Rate};
@@ -30,9 +30,9 @@ struct Status {
     delivery: Delivery,
 }
 
-/// A wish that the peer has to learn, and the sequence number of that statement.
+/// A request that the peer has to learn, and its sequence number.
 #[derive(Debug, Clone, Copy)]
-struct Wish<T> {
+struct Request<T> {
     sequence: u64,
     value: T,
     delivery: Delivery,
@@ -65,11 +65,11 @@ pub(crate) struct Control {
     /// Not repeated: a late liveness reply is worthless.
     liveness: VecDeque<Liveness>,
     /// Wanted bytes in flight on paths; few ends want any.
-    receive_limits: BTreeMap<PathId, Wish<Wanted>>,
+    receive_limits: BTreeMap<PathId, Request<Wanted>>,
     /// Wanted TCP connections.
-    connections: Option<Wish<u8>>,
+    connections: Option<Request<u8>>,
     /// Rate reports to the peer, if it requests them; few peers do.
-    rates: Option<Box<RatesTold>>,
+    rates: Option<Box<RateReports>>,
     /// Of the newest statement about a path or an address. All share one counter: the id of a withdrawn address is
     /// used again, and statements about the new address have to be newer.
     sequence: u64,
@@ -97,7 +97,7 @@ impl Control {
     }
 
     /// The peer requests rate reports.
-    pub(crate) fn tell_rates(&mut self) {
+    pub(crate) fn enable_rate_reports(&mut self) {
         self.rates.get_or_insert_default();
     }
 
@@ -116,28 +116,28 @@ impl Control {
     ) {
         self.state(path, availability);
         if let Some(rates) = &mut self.rates {
-            rates.on_told(now, path, self.sequence, rate);
+            rates.on_reported(now, path, self.sequence, rate);
         }
     }
 
     /// Sends how much this end wants in flight on a path, and how fast.
     pub(super) fn send_receive_limit(&mut self, path: PathId, wanted: Wanted) {
-        if self.receive_limits.get(&path).map_or_else(Wanted::default, |wish| wish.value) != wanted {
-            let wish = self.wish(wanted);
-            self.receive_limits.insert(path, wish);
+        if self.receive_limits.get(&path).map_or_else(Wanted::default, |request| request.value) != wanted {
+            let request = self.request(wanted);
+            self.receive_limits.insert(path, request);
         }
     }
 
     /// Sends how many TCP connections this end wants; 0 leaves that to the peer.
     pub(crate) fn send_connections(&mut self, count: u8) {
-        if self.connections.map_or(0, |wish| wish.value) != count {
-            self.connections = Some(self.wish(count));
+        if self.connections.map_or(0, |request| request.value) != count {
+            self.connections = Some(self.request(count));
         }
     }
 
-    fn wish<T>(&mut self, value: T) -> Wish<T> {
+    fn request<T>(&mut self, value: T) -> Request<T> {
         self.sequence += 1;
-        Wish { sequence: self.sequence, value, delivery: Delivery::Wanted }
+        Request { sequence: self.sequence, value, delivery: Delivery::Wanted }
     }
 
     pub(crate) fn send_close(&mut self, path: PathId, code: u64) {
@@ -201,8 +201,8 @@ impl Control {
             || self.statuses.values().any(|status| wanted(status.delivery))
             || self.closes.values().any(|(_, delivery)| wanted(*delivery))
             || self.addresses.iter().any(|address| wanted(address.delivery))
-            || self.receive_limits.values().any(|wish| wanted(wish.delivery))
-            || self.connections.is_some_and(|wish| wanted(wish.delivery))
+            || self.receive_limits.values().any(|request| wanted(request.delivery))
+            || self.connections.is_some_and(|request| wanted(request.delivery))
             || !self.liveness.is_empty()
     }
 
@@ -242,7 +242,7 @@ impl Control {
         {
             let Status { sequence, availability, .. } = *status;
             let state = to_wire(availability);
-            let rate = self.rates.as_ref().and_then(|rates| rates.told_with(*path, sequence));
+            let rate = self.rates.as_ref().and_then(|rates| rates.reported_with(*path, sequence));
             let rate = rate.map(Rate::bytes_per_second);
             let block = PathStatus { path: *path, sequence, state, cost: 0, rate };
             if block.encoded_len() <= writer.remaining() {
@@ -262,27 +262,30 @@ impl Control {
     }
 
     fn write_wishes(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
-        let limits = self.receive_limits.iter_mut().filter(|(_, wish)| wish.delivery == Delivery::Wanted);
-        for (path, wish) in limits {
-            let Wanted { window, rate } = wish.value;
+        let limits =
+            self.receive_limits.iter_mut().filter(|(_, request)| request.delivery == Delivery::Wanted);
+        for (path, request) in limits {
+            let Wanted { window, rate } = request.value;
             let block = ReceiveLimit {
                 path: *path,
-                sequence: wish.sequence,
+                sequence: request.sequence,
                 window: window.map_or(ReceiveLimit::UNLIMITED, ByteCount::get),
                 rate: rate.map(Rate::bytes_per_second),
             };
             if block.encoded_len() <= writer.remaining() {
                 block.encode(writer);
-                contents.push(SentContent::ReceiveLimit { path: *path, sequence: wish.sequence });
-                wish.delivery = Delivery::Sent;
+                contents.push(SentContent::ReceiveLimit { path: *path, sequence: request.sequence });
+                request.delivery = Delivery::Sent;
             }
         }
-        if let Some(wish) = self.connections.as_mut().filter(|wish| wish.delivery == Delivery::Wanted) {
-            let block = TcpConnections { sequence: wish.sequence, count: wish.value.into() };
+        if let Some(request) =
+            self.connections.as_mut().filter(|request| request.delivery == Delivery::Wanted)
+        {
+            let block = TcpConnections { sequence: request.sequence, count: request.value.into() };
             if block.encoded_len() <= writer.remaining() {
                 block.encode(writer);
-                contents.push(SentContent::TcpConnections { sequence: wish.sequence });
-                wish.delivery = Delivery::Sent;
+                contents.push(SentContent::TcpConnections { sequence: request.sequence });
+                request.delivery = Delivery::Sent;
             }
         }
     }
@@ -340,12 +343,13 @@ impl Control {
                 }
             }
             SentContent::ReceiveLimit { path, sequence } => {
-                let wish = self.receive_limits.get_mut(path).filter(|wish| wish.sequence == *sequence);
-                wish.into_iter().for_each(|wish| wish.delivery = Delivery::Wanted);
+                let request =
+                    self.receive_limits.get_mut(path).filter(|request| request.sequence == *sequence);
+                request.into_iter().for_each(|request| request.delivery = Delivery::Wanted);
             }
             SentContent::TcpConnections { sequence } => {
-                let wish = self.connections.as_mut().filter(|wish| wish.sequence == *sequence);
-                wish.into_iter().for_each(|wish| wish.delivery = Delivery::Wanted);
+                let request = self.connections.as_mut().filter(|request| request.sequence == *sequence);
+                request.into_iter().for_each(|request| request.delivery = Delivery::Wanted);
             }
             SentContent::PathClose { path } => {
                 if let Some((_, delivery)) = self.closes.get_mut(path) {
@@ -460,7 +464,7 @@ mod tests {
         let wants = |control: &Control, now, path| control.wants_rate(now, PathId(path), || true);
         let mut control = Control::default();
         assert!(!wants(&control, start, 1));
-        control.tell_rates();
+        control.enable_rate_reports();
         assert!(wants(&control, start, 1));
         control.send_rate(start, PathId(1), PathAvailability::Available, rate);
         assert_eq!(told(&mut control), (mmsp2::PathAvailability::Available, Some(2_500_000)));

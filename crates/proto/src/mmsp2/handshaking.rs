@@ -145,7 +145,7 @@ impl Mmsp2 {
         engine.limits.peer_ack_delay = peer.max_ack_delay;
         engine.limits.peer_paths = peer.path_limit;
         if peer.rates {
-            self.control.tell_rates();
+            self.control.enable_rate_reports();
         }
         self.streams.set_peer_limits(
             peer.initial_max_data,

@@ -21,7 +21,7 @@ pub(crate) enum IdChange {
     Added(ConnectionId, PathId),
     Removed(ConnectionId),
     /// A peer that sends this token has lost the connection.
-    TokenGiven([u8; 16]),
+    TokenIssued([u8; 16]),
     TokenRetired([u8; 16]),
 }
 
@@ -179,7 +179,7 @@ impl LocalIds {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Given {
+struct PeerId {
     sequence: u64,
     id: ConnectionId,
     token: Option<[u8; 16]>,
@@ -187,7 +187,7 @@ struct Given {
     used: bool,
 }
 
-impl Given {
+impl PeerId {
     /// The stateless reset token by which the endpoint finds this connection.
     fn known_token(&self) -> Option<[u8; 16]> {
         self.token.filter(|_| self.used)
@@ -195,16 +195,16 @@ impl Given {
 }
 
 #[derive(Debug, Default)]
-struct GivenForPath {
+struct PeerIds {
     /// The first is in use, the others wait.
-    ids: VecDeque<Given>,
+    ids: VecDeque<PeerId>,
     retired_below: u64,
 }
 
 /// Ids by which this end reaches the peer.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteIds {
-    paths: BTreeMap<PathId, GivenForPath>,
+    paths: BTreeMap<PathId, PeerIds>,
     /// Ids to retire, with whether the block is in flight.
     retire: Vec<(PathId, u64, bool)>,
     changes: VecDeque<IdChange>,
@@ -218,24 +218,24 @@ const MAX_GIVEN: usize = 4;
 impl RemoteIds {
     /// Sets the id that the peer chose for the handshake; it becomes the first of path 0.
     pub(crate) fn set_first(&mut self, id: ConnectionId, token: Option<[u8; 16]>) {
-        let given = self.paths.entry(PathId::FIRST).or_default();
-        given.ids.retain(|given| given.sequence != 0);
-        given.ids.push_front(Given { sequence: 0, id, token, used: true });
-        self.changes.extend(token.map(IdChange::TokenGiven));
+        let known = self.paths.entry(PathId::FIRST).or_default();
+        known.ids.retain(|it| it.sequence != 0);
+        known.ids.push_front(PeerId { sequence: 0, id, token, used: true });
+        self.changes.extend(token.map(IdChange::TokenIssued));
     }
 
     /// The id in use on a path.
     pub(crate) fn current(&self, path: PathId) -> Option<ConnectionId> {
-        self.paths.get(&path)?.ids.front().map(|given| given.id)
+        self.paths.get(&path)?.ids.front().map(|it| it.id)
     }
 
     /// The id for a packet that is about to be sent on a path. Costs a search among the paths.
     pub(crate) fn use_current(&mut self, path: PathId) -> Option<ConnectionId> {
-        let given = self.paths.get_mut(&path)?.ids.front_mut()?;
-        if !std::mem::replace(&mut given.used, true) {
-            self.changes.extend(given.token.map(IdChange::TokenGiven));
+        let known = self.paths.get_mut(&path)?.ids.front_mut()?;
+        if !std::mem::replace(&mut known.used, true) {
+            self.changes.extend(known.token.map(IdChange::TokenIssued));
         }
-        Some(given.id)
+        Some(known.id)
     }
 
     pub(crate) fn on_new(&mut self, block: &NewCid, limit: PathId) -> Result<(), Violation> {
@@ -246,23 +246,23 @@ impl RemoteIds {
         if block.retire_prior_to > block.sequence {
             return violation("retire-prior-to is above the id's own sequence");
         }
-        let given = self.paths.entry(block.path).or_default();
-        if let Some(known) = given.ids.iter().find(|known| known.sequence == block.sequence) {
+        let known = self.paths.entry(block.path).or_default();
+        if let Some(known) = known.ids.iter().find(|it| it.sequence == block.sequence) {
             return if known.id == block.id { Ok(()) } else { violation("two ids have one sequence number") };
         }
-        if block.sequence < given.retired_below {
+        if block.sequence < known.retired_below {
             return Ok(());
         }
-        given.retired_below = given.retired_below.max(block.retire_prior_to);
+        known.retired_below = known.retired_below.max(block.retire_prior_to);
         let token = Some(block.reset_token);
-        given.ids.push_back(Given { sequence: block.sequence, id: block.id, token, used: false });
-        let below = given.retired_below;
-        let old = |given: &&Given| given.sequence < below;
-        let retired: Vec<_> = given.ids.iter().filter(old).map(|given| given.sequence).collect();
-        let tokens = given.ids.iter().filter(old).filter_map(Given::known_token);
+        known.ids.push_back(PeerId { sequence: block.sequence, id: block.id, token, used: false });
+        let below = known.retired_below;
+        let old = |known: &&PeerId| known.sequence < below;
+        let retired: Vec<_> = known.ids.iter().filter(old).map(|it| it.sequence).collect();
+        let tokens = known.ids.iter().filter(old).filter_map(PeerId::known_token);
         self.changes.extend(tokens.map(IdChange::TokenRetired));
-        given.ids.retain(|given| given.sequence >= below);
-        if given.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
+        known.ids.retain(|it| it.sequence >= below);
+        if known.ids.len() > MAX_GIVEN || self.retire.len() + retired.len() > MAX_RETIRING {
             return violation("more ids than agreed");
         }
         self.retire.extend(retired.into_iter().map(|sequence| (block.path, sequence, true)));
@@ -272,19 +272,19 @@ impl RemoteIds {
     /// Switches to a fresh id for a migrated path, so that observers cannot link the two addresses; keeps the old one
     /// if there is no other.
     pub(crate) fn rotate(&mut self, path: PathId) {
-        let Some(given) = self.paths.get_mut(&path).filter(|given| given.ids.len() > 1) else { return };
-        let Some(old) = given.ids.pop_front() else { return };
+        let Some(known) = self.paths.get_mut(&path).filter(|it| it.ids.len() > 1) else { return };
+        let Some(old) = known.ids.pop_front() else { return };
         self.changes.extend(old.known_token().map(IdChange::TokenRetired));
         // A late copy of its NEW-CID must not restore it.
-        given.retired_below = given.retired_below.max(old.sequence + 1);
+        known.retired_below = known.retired_below.max(old.sequence + 1);
         if self.retire.len() < MAX_RETIRING {
             self.retire.push((path, old.sequence, true));
         }
     }
 
     pub(crate) fn forget(&mut self, path: PathId) {
-        let given = self.paths.remove(&path).unwrap_or_default();
-        let tokens = given.ids.iter().filter_map(Given::known_token);
+        let known = self.paths.remove(&path).unwrap_or_default();
+        let tokens = known.ids.iter().filter_map(PeerId::known_token);
         self.changes.extend(tokens.map(IdChange::TokenRetired));
         self.retire.retain(|(retired, ..)| *retired != path);
     }

@@ -84,8 +84,8 @@ impl Reception<'_> {
     /// Takes all packets of the datagram.
     fn run(&mut self, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, header, datagram } = arrival;
-        if let Life::Draining { final_close: Some(word), .. } = &mut self.wire.life {
-            word.on_packet();
+        if let Life::Draining { final_close: Some(close), .. } = &mut self.wire.life {
+            close.on_packet();
         }
         if !self.engine.phase.is_open() {
             return;
@@ -211,7 +211,7 @@ impl Reception<'_> {
     /// follows its client.
     fn is_expected_source(&self, facts: &PacketFacts) -> bool {
         if self.engine.side == Side::Server {
-            // spec 6.78: datagrams of one attempt may come from several addresses; a stream stands alone.
+            // spec 6.103: datagrams of one attempt may come from several addresses; a stream stands alone.
             let first = self.engine.paths.get(PathId::FIRST).map(|path| path.tuple());
             let fits =
                 |first: FourTuple| first == facts.tuple || (first.is_datagram() && facts.tuple.is_datagram());
@@ -226,7 +226,7 @@ impl Reception<'_> {
             (EncryptionLevel::OneRtt, Some(path)) => {
                 path.tuple() == facts.tuple
                     || path.prober.is_target(&facts.tuple)
-                    || self.engine.manager.is_surveyed(&facts.tuple)
+                    || self.engine.manager.is_checked(&facts.tuple)
             }
             (EncryptionLevel::OneRtt, None) => false,
         }

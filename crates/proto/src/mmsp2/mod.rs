@@ -134,8 +134,8 @@ impl Mmsp2 {
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.drive_close(engine, now);
-        if let Some(word) = self.take_due_close(engine, now) {
-            return self.transmit_close(engine, now, buffer, &word);
+        if let Some(due) = self.take_due_close(engine, now) {
+            return self.transmit_close(engine, now, buffer, &due);
         }
         if !engine.phase.is_open() {
             return None;
@@ -152,8 +152,8 @@ impl Mmsp2 {
         }
         if self.protector.limit_reached() {
             self.fail(engine, now, Violation::KeyLimitReached);
-            let word = self.take_due_close(engine, now)?;
-            return self.transmit_close(engine, now, buffer, &word);
+            let due = self.take_due_close(engine, now)?;
+            return self.transmit_close(engine, now, buffer, &due);
         }
         self.transmit_rendezvous(engine, now, buffer)
     }

@@ -52,7 +52,7 @@ impl Mmsp2 {
         }
     }
 
-    /// Local addresses may have changed (spec 10.4).
+    /// Local addresses may have changed (spec 10.16).
     pub(crate) fn tell_rendezvous(&mut self, engine: &Engine) {
         let Some(rendezvous) = &mut self.rendezvous else { return };
         let mut sockets = engine.manager.locals();

@@ -52,7 +52,7 @@ pub(crate) struct DueClose {
 /// The CLOSE that answers late packets.
 #[derive(Debug, Clone)]
 pub(crate) struct FinalClose {
-    word: DueClose,
+    close: DueClose,
     /// Whether it is due now.
     due: bool,
     /// Packets that arrived since; the CLOSE is repeated at 1, 2, 4, 8, …
@@ -61,16 +61,16 @@ pub(crate) struct FinalClose {
 
 impl FinalClose {
     pub(crate) fn new(step: CloseStep, code: u64, reason: String) -> Self {
-        Self { word: DueClose { step, code, reason, turn: 0 }, due: true, heard: 0 }
+        Self { close: DueClose { step, code, reason, turn: 0 }, due: true, heard: 0 }
     }
 
     pub(crate) fn take_due(&mut self) -> Option<DueClose> {
         if !std::mem::take(&mut self.due) {
             return None;
         }
-        let word = self.word.clone();
-        self.word.turn += 1;
-        Some(word)
+        let close = self.close.clone();
+        self.close.turn += 1;
+        Some(close)
     }
 
     pub(crate) fn on_packet(&mut self) {
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn the_final_close_is_repeated_ever_more_rarely() {
         let step = manyway_wire::mmsp2::CloseStep::FinDone;
-        let mut word = FinalClose::new(step, 0, String::new());
-        assert_eq!(word.take_due().map(|due| due.turn), Some(0));
+        let mut close = FinalClose::new(step, 0, String::new());
+        assert_eq!(close.take_due().map(|due| due.turn), Some(0));
         let mut said = Vec::new();
         for packet in 1..=1000 {
-            word.on_packet();
-            if word.take_due().is_some() {
+            close.on_packet();
+            if close.take_due().is_some() {
                 said.push(packet);
             }
         }

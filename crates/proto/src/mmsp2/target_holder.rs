@@ -1,4 +1,4 @@
-//! Holds the target rates of streams (spec 6.83 to 6.85): measures their payload, and bounds what the peer has in flight on
+//! Holds the target rates of streams (spec 6.83, 6.85, 6.88 to 6.93): measures their payload, and bounds what the peer has in flight on
 //! each path.
 //!
 //! All targets of a connection are held together, as their sum, because all streams share the paths.

@@ -7,7 +7,7 @@ use crate::{FourTuple, LocalAddress};
 /// All candidate pairs of one family, in rounds: in each round every local address meets another address of the peer,
 /// so few pairs suffice to try each address of either end. Pairs of addresses of equal scope come first (RFC 6724,
 /// section 5, rule 2). The first pair has the first local address, if a pair of equal scope has it.
-pub(crate) fn crossed(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<FourTuple> {
+pub(crate) fn ordered_pairs(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Vec<FourTuple> {
     let (v4, v6): (Vec<SocketAddr>, Vec<SocketAddr>) = remotes.iter().partition(|remote| remote.is_ipv4());
     let rows = locals.iter().enumerate().map(|(index, local)| {
         let is_v4 = local.address.is_ipv4();
@@ -51,7 +51,7 @@ fn is_unique_local(address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::crossed;
+    use super::ordered_pairs;
     use crate::LocalAddress;
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
             local(0, "[::]:0"),
         ];
         let remotes = ["[fe80::b%3]:1", "[2001:db8::b]:1"].map(|remote| remote.parse().unwrap());
-        let mut met: Vec<_> = crossed(&locals, &remotes)
+        let mut met: Vec<_> = ordered_pairs(&locals, &remotes)
             .iter()
             .map(|tuple| format!("{} {}", tuple.local.address, tuple.remote))
             .collect();
@@ -88,7 +88,7 @@ mod tests {
         let remotes: Vec<_> = remotes.iter().map(remote).collect();
         let name =
             |ip: std::net::IpAddr| ip.to_string().rsplit([':', '.']).next().unwrap_or_default().to_owned();
-        let tuples = crossed(&locals, &remotes).into_iter();
+        let tuples = ordered_pairs(&locals, &remotes).into_iter();
         tuples
             .map(|tuple| format!("{}-{}", name(tuple.local.address.ip()), name(tuple.remote.ip())))
             .collect()

@@ -13,12 +13,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::crossing::{crossed, shares_link};
+use super::crossing::{ordered_pairs, shares_link};
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
 use super::state::{PathReason, Role};
-use super::survey::{MOST_PAIRS, Survey};
+use super::survey::{ConnectivityChecks, MOST_PAIRS};
 use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
 
@@ -45,11 +45,11 @@ pub(crate) struct PathManager {
     remotes: Remotes,
     budget: ProbeBudget,
     /// Pairs whose path the application closed: not tried again before the local address has been gone.
-    set_aside: Vec<FourTuple>,
+    closed_by_application: Vec<FourTuple>,
     /// Cost and quota of interfaces.
     terms: Vec<(LocalAddress, PathTerms)>,
     /// Deprecated addresses: the peer withdrew them while no other path worked.
-    leaving: Vec<SocketAddr>,
+    deprecated: Vec<SocketAddr>,
     /// The pairs to use, in a mode that chooses pair by pair.
     pub(crate) selection: Option<Box<Selection>>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct PathManager {
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) mode: PairMode,
-    pub(crate) survey: Survey,
+    pub(crate) checks: ConnectivityChecks,
     pub(crate) wanted: Vec<FourTuple>,
     /// Pairs of unknown rate that are tried in place of others.
     pub(crate) trial: Option<Trial>,
@@ -118,7 +118,7 @@ impl Selection {
     /// The trial has timed out with the rate still unknown: returns to the pairs of known rate.
     pub(crate) fn give_up_trial(&mut self, now: Instant) {
         let tried: Vec<_> = self.tried().copied().collect();
-        tried.iter().for_each(|tuple| self.survey.on_trial_failed(now, tuple));
+        tried.iter().for_each(|tuple| self.checks.on_trial_failed(now, tuple));
         if let Some(trial) = self.trial.take() {
             self.wanted = trial.left;
         }
@@ -139,7 +139,7 @@ impl PathManager {
         self.selection = (mode != PairMode::LocalDisjoint).then(|| {
             Box::new(Selection {
                 mode,
-                survey: Survey::default(),
+                checks: ConnectivityChecks::default(),
                 wanted: Vec::new(),
                 trial: None,
                 judged: Vec::new(),
@@ -158,11 +158,11 @@ impl PathManager {
     }
 
     /// Updates the pairs that connectivity checks cover.
-    pub(crate) fn survey(&mut self, now: Instant) {
+    pub(crate) fn update_checks(&mut self, now: Instant) {
         let Some(mut selection) = self.selection.take() else { return };
         let tuples = self.selectable();
-        if !selection.survey.pairs().map(|(tuple, ..)| tuple).eq(tuples.iter().copied()) {
-            selection.survey.set_pairs(now, tuples.into_iter());
+        if !selection.checks.pairs().map(|(tuple, ..)| tuple).eq(tuples.iter().copied()) {
+            selection.checks.set_pairs(now, tuples.into_iter());
             selection.is_stale = true;
         }
         selection.is_due = true;
@@ -170,14 +170,14 @@ impl PathManager {
     }
 
     /// Whether a connectivity check between these addresses is outstanding.
-    pub(crate) fn is_surveyed(&self, tuple: &FourTuple) -> bool {
-        self.selection.as_ref().is_some_and(|selection| selection.survey.is_challenged(tuple))
+    pub(crate) fn is_checked(&self, tuple: &FourTuple) -> bool {
+        self.selection.as_ref().is_some_and(|selection| selection.checks.is_challenged(tuple))
     }
 
     /// The response to a connectivity check arrived.
-    pub(crate) fn on_survey_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) {
+    pub(crate) fn on_check_answer(&mut self, now: Instant, tuple: &FourTuple, nonce: u64) {
         if let Some(selection) = &mut self.selection
-            && selection.survey.on_answer(now, tuple, nonce)
+            && selection.checks.on_answer(now, tuple, nonce)
         {
             selection.is_due = true;
             self.on_answered(tuple.remote);
@@ -190,8 +190,8 @@ impl PathManager {
         let mut locals = self.locals();
         locals.truncate(MOST_LOCALS);
         let remotes: Vec<_> = self.remotes().collect();
-        let mut tuples = crossed(&locals, &remotes);
-        tuples.retain(|tuple| !self.set_aside.contains(tuple));
+        let mut tuples = ordered_pairs(&locals, &remotes);
+        tuples.retain(|tuple| !self.closed_by_application.contains(tuple));
         tuples.truncate(MOST_PAIRS);
         let place = |tuple: &FourTuple| {
             let remote = remotes.iter().position(|remote| *remote == tuple.remote);
@@ -203,15 +203,16 @@ impl PathManager {
 
     pub(crate) fn set_locals(&mut self, locals: &[LocalCandidate]) {
         self.locals = locals.to_vec();
-        self.set_aside.retain(|aside| locals.iter().any(|candidate| candidate.address == aside.local));
+        self.closed_by_application
+            .retain(|closed| locals.iter().any(|candidate| candidate.address == closed.local));
     }
 
     /// Opens no path from this interface (or between these addresses, where pairs are chosen) before its address has
     /// been gone.
-    pub(crate) fn set_aside(&mut self, tuple: FourTuple) {
+    pub(crate) fn on_closed_by_application(&mut self, tuple: FourTuple) {
         let has_local = self.locals.iter().any(|candidate| candidate.address == tuple.local);
-        if !self.set_aside.contains(&tuple) && has_local {
-            self.set_aside.push(tuple);
+        if !self.closed_by_application.contains(&tuple) && has_local {
+            self.closed_by_application.push(tuple);
         }
     }
 
@@ -240,7 +241,7 @@ impl PathManager {
         address: SocketAddr,
         peer: IpAddr,
     ) -> bool {
-        self.leaving.retain(|leaving| *leaving != address);
+        self.deprecated.retain(|deprecated| *deprecated != address);
         self.remotes.on_add(id, sequence, address, peer)
     }
 
@@ -255,27 +256,27 @@ impl PathManager {
     }
 
     /// The path to an address that the peer withdrew stays until another one works.
-    pub(crate) fn set_leaving(&mut self, address: SocketAddr) {
+    pub(crate) fn deprecate(&mut self, address: SocketAddr) {
         // A peer has no more addresses to withdraw.
-        if self.leaving.len() >= super::remotes::MAX_REMOTES {
-            self.leaving.remove(0);
+        if self.deprecated.len() >= super::remotes::MAX_REMOTES {
+            self.deprecated.remove(0);
         }
-        self.leaving.push(address);
+        self.deprecated.push(address);
     }
 
     /// Whether a path still leads to this withdrawn address.
-    pub(crate) fn is_leaving(&self, address: SocketAddr) -> bool {
-        self.leaving.contains(&address)
+    pub(crate) fn is_deprecated(&self, address: SocketAddr) -> bool {
+        self.deprecated.contains(&address)
     }
 
     /// Whether a path still leads to any withdrawn address.
-    pub(crate) fn has_leaving(&self) -> bool {
-        !self.leaving.is_empty()
+    pub(crate) fn has_deprecated(&self) -> bool {
+        !self.deprecated.is_empty()
     }
 
     /// No path leads to a withdrawn address any more.
-    pub(crate) fn forget_leaving(&mut self) {
-        self.leaving.clear();
+    pub(crate) fn forget_deprecated(&mut self) {
+        self.deprecated.clear();
     }
 
     /// Takes all addresses of the peer from a rendezvous server; false if that changes nothing.
@@ -328,15 +329,15 @@ impl PathManager {
         self.budget.on_answered(address);
     }
 
-    /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4).
+    /// The pairs of `local`'s interface with the peer's addresses that are tried for one path (spec 6.4, 6.123).
     pub(crate) fn targets(&self, local: LocalAddress) -> Vec<FourTuple> {
         let subflows =
             self.locals.iter().map(|candidate| candidate.address).filter(|address| *address != local);
-        let own = Some(local).filter(|local| !self.terms_of(local).is_spent());
+        let own = Some(local).filter(|local| !self.terms_of(local).has_no_quota());
         let locals: Vec<_> =
             own.into_iter().chain(subflows.filter(|address| address.shares_interface(&local))).collect();
         let remotes: Vec<_> = self.remotes().collect();
-        let mut targets = crossed(&locals, &remotes);
+        let mut targets = ordered_pairs(&locals, &remotes);
         targets.truncate(super::probe::MAX_TARGETS);
         targets
     }
@@ -353,16 +354,16 @@ impl PathManager {
     }
 
     /// Whether the application closed the path over the interface of `local`.
-    pub(crate) fn is_set_aside(&self, local: &LocalAddress) -> bool {
-        self.set_aside.iter().any(|aside| aside.local.shares_interface(local))
+    pub(crate) fn is_closed_by_application(&self, local: &LocalAddress) -> bool {
+        self.closed_by_application.iter().any(|closed| closed.local.shares_interface(local))
     }
 
     /// The paths to open, given the local addresses that are `busy` with a path or an attempt.
     pub(crate) fn missing(&self, busy: &[LocalAddress]) -> Vec<OpenPath> {
         let mut open: Vec<OpenPath> = Vec::new();
         for candidate in self.locals.iter().filter(|candidate| self.may_use(candidate)) {
-            let aside = self.set_aside.iter().map(|aside| &aside.local);
-            let taken = busy.iter().chain(aside).any(|address| address.shares_interface(&candidate.address));
+            let closed = self.closed_by_application.iter().map(|closed| &closed.local);
+            let taken = busy.iter().chain(closed).any(|address| address.shares_interface(&candidate.address));
             let planned = open.iter().flat_map(|path| path.targets.first());
             if taken || planned.clone().any(|tuple| tuple.local.shares_interface(&candidate.address)) {
                 continue;
@@ -404,13 +405,13 @@ impl PathManager {
 
 impl PathManager {
     fn may_use(&self, candidate: &LocalCandidate) -> bool {
-        candidate.role != Role::Never && !self.terms_of(&candidate.address).is_spent()
+        candidate.role != Role::Never && !self.terms_of(&candidate.address).has_no_quota()
     }
 
     /// Why a local address is no longer used.
     pub(crate) fn why_left(&self, local: &LocalAddress) -> PathReason {
         let terms = self.terms_of(local);
-        if terms.is_spent() {
+        if terms.has_no_quota() {
             PathReason::CapReached { renewal: terms.renewal }
         } else {
             PathReason::AddressGone

@@ -173,7 +173,7 @@ impl Path {
 
     /// The peer answered at one of the addresses where a new path was tried: the path lies there. Its first packet may
     /// have been a copy that came over another carrier; what depends on the carrier begins anew then, and only probes
-    /// have been sent (spec 6.78).
+    /// have been sent (spec 6.102).
     pub(crate) fn settle_at(&mut self, tuple: FourTuple) {
         debug_assert_eq!(self.state, PathState::Validating);
         if self.tuple().carrier != tuple.carrier {
@@ -307,7 +307,7 @@ impl Path {
 
     /// A ping without a response is followed by a PTO probe, unless something has arrived since: a ping is not in
     /// flight, so nothing else would detect the silence of an idle path.
-    // spec 6.37
+    // spec 6.111
     pub(crate) fn on_ping_timeout(&mut self, now: Instant) {
         let wait = self.recovery.pto();
         let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));

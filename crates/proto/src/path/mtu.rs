@@ -247,7 +247,7 @@ impl MtuSearch {
         }
     }
 
-    /// The system of this host refuses datagrams of `size`: no other try is needed (spec 6.34).
+    /// The system of this host refuses datagrams of `size`: no other try is needed (spec 6.125).
     pub(crate) fn on_refused(&mut self, now: Instant, size: u16) {
         if size <= BASE || self.is_off() || self.is_stream() {
             return;
@@ -266,7 +266,7 @@ impl MtuSearch {
     }
 
     /// `in_a_row` packets larger than [`BASE`] were lost in a row while smaller ones arrived. If that is rarely
-    /// chance, falls back to the base size until a probe of the same size has arrived (spec 6.34).
+    /// chance, falls back to the base size until a probe of the same size has arrived (spec 6.125).
     pub(crate) fn on_large_lost(&mut self, in_a_row: u32) {
         if in_a_row >= BLACK_HOLE && self.current > BASE && !self.is_stream() {
             self.phase = Phase::Searching { size: self.current, tries: 0, waiting: false };
@@ -275,7 +275,7 @@ impl MtuSearch {
         }
     }
 
-    /// Nothing arrives, large or small (spec 6.34): packets fall back to the base size, but the size may well be
+    /// Nothing arrives, large or small (spec 6.125): packets fall back to the base size, but the size may well be
     /// innocent.
     pub(crate) fn on_silence(&mut self) {
         if self.current > BASE && !self.is_stream() {

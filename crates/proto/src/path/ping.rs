@@ -1,6 +1,6 @@
 //! Pings: round-trip measurements that the application requests on one path.
 //!
-//! A ping is a PROBE that is sent once (spec 6.37). It goes out in any state of the path, and its response validates
+//! A ping is a PROBE that is sent once (spec 6.37, 6.112). It goes out in any state of the path, and its response validates
 //! the path as that to any other PROBE does.
 
 use std::collections::VecDeque;

@@ -65,7 +65,7 @@ impl Place {
 
     /// This end chose other addresses. The validation of the peer stays.
     pub(crate) fn choose(&mut self, tuple: FourTuple) {
-        debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.78");
+        debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.100");
         self.tuple = tuple;
     }
 
@@ -79,7 +79,7 @@ impl Place {
 
     /// The peer migrated before any of its addresses was validated.
     pub(crate) fn start_anew(&mut self, tuple: FourTuple, received: usize) {
-        debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.78");
+        debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.100");
         self.tuple = tuple;
         self.amplification = Amplification::unvalidated(tuple.carrier);
         self.amplification.on_received(received);

@@ -160,7 +160,7 @@ impl Prober {
 
     /// Sends the next challenge early, at once if the last one is not too recent (spec 6.27): an event makes a
     /// response likely, perhaps with every packet.
-    pub(crate) fn hurry(&mut self, now: Instant) {
+    pub(crate) fn expedite(&mut self, now: Instant) {
         let last_at = self.outstanding.back().map(|challenge| challenge.sent_at);
         let gap = self.gap();
         if let Some(run) = &mut self.run {
@@ -202,7 +202,7 @@ impl Prober {
 
     /// Whether a PROBE of the peer is worth a challenge in return: not if one left just now. A hundred delayed PROBEs
     /// that arrive at once are worth one challenge.
-    pub(crate) fn challenges_back(&mut self, now: Instant, tuple: &FourTuple) -> bool {
+    pub(crate) fn is_challenge_back_due(&mut self, now: Instant, tuple: &FourTuple) -> bool {
         let gap = self.gap();
         let last = self.outstanding.iter().rev().find(|challenge| challenge.tuple == *tuple);
         let is_worth = last.is_none_or(|challenge| now >= challenge.sent_at + gap);
@@ -213,8 +213,8 @@ impl Prober {
     }
 
     /// Challenges an address pair that is no target once, unless it was challenged just now.
-    pub(crate) fn challenge_in_return(&mut self, now: Instant, tuple: FourTuple) {
-        let is_worth_it = self.challenges_back(now, &tuple);
+    pub(crate) fn challenge_back(&mut self, now: Instant, tuple: FourTuple) {
+        let is_worth_it = self.is_challenge_back_due(now, &tuple);
         if let Some(run) = self.run.as_mut().filter(|run| is_worth_it && !run.due.contains(&tuple)) {
             if run.due.is_empty() && run.next_at <= now {
                 run.begin_round(now);
@@ -240,7 +240,7 @@ impl Prober {
 
     /// Whether a challenge should fill a datagram at once: most outages are short, and the response then counts
     /// without a second challenge.
-    pub(crate) fn is_hopeful(&self) -> bool {
+    pub(crate) fn fills_datagrams(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.rounds <= FULL_ROUNDS)
     }
 
@@ -317,7 +317,7 @@ impl Prober {
     /// Whether a response is so late that its challenge may have waited for a sleeping peer, so that it says nothing
     /// about the distance. If so, all targets are challenged again at once, and responses to older challenges do not
     /// count.
-    pub(crate) fn is_discredited(&mut self, now: Instant, answer: &PathResponse, usual: Duration) -> bool {
+    pub(crate) fn is_stale_response(&mut self, now: Instant, answer: &PathResponse, usual: Duration) -> bool {
         if answer.rtt <= usual {
             return false;
         }
@@ -326,7 +326,7 @@ impl Prober {
             Some(discredited_at) => now - discredited_at < answer.rtt,
             None => {
                 run.discredited_at = Some(now);
-                self.hurry(now);
+                self.expedite(now);
                 true
             }
         }
@@ -428,7 +428,7 @@ mod tests {
         let mut challenges = 0;
         for tick in 0..1000 {
             let now = start + Duration::from_millis(tick);
-            prober.hurry(now);
+            prober.expedite(now);
             while prober.next_challenge(now, &mut rng, |_| Ok(())).is_some() {
                 challenges += 1;
             }
@@ -445,18 +445,18 @@ mod tests {
         let mut prober = Prober::new();
         let start = Instant::from_nanos(0) + 10 * second;
         prober.start(start, vec![tuple(1)], None);
-        assert!(!prober.is_discredited(start, &answer(usual), usual));
+        assert!(!prober.is_stale_response(start, &answer(usual), usual));
         // Three challenges waited; the challenge after the first response is as late.
         let now = start + 5 * second;
-        assert!(prober.is_discredited(now, &answer(3 * second), usual));
+        assert!(prober.is_stale_response(now, &answer(3 * second), usual));
         assert!(is_due(&prober, now));
-        assert!(prober.is_discredited(now, &answer(2 * second), usual));
-        assert!(prober.is_discredited(now + second, &answer(2 * second), usual));
-        assert!(!prober.is_discredited(now + 3 * second, &answer(3 * second), usual));
+        assert!(prober.is_stale_response(now, &answer(2 * second), usual));
+        assert!(prober.is_stale_response(now + second, &answer(2 * second), usual));
+        assert!(!prober.is_stale_response(now + 3 * second, &answer(3 * second), usual));
         // Here the next response is prompt.
         prober.start(start, vec![tuple(1)], None);
-        assert!(prober.is_discredited(now, &answer(3 * second), usual));
-        assert!(!prober.is_discredited(now + usual, &answer(usual), usual));
+        assert!(prober.is_stale_response(now, &answer(3 * second), usual));
+        assert!(!prober.is_stale_response(now + usual, &answer(usual), usual));
     }
 
     #[test]
@@ -511,7 +511,7 @@ mod tests {
         // A packet arrives every millisecond.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
-            prober.hurry(now);
+            prober.expedite(now);
             let challenge = prober.next_challenge(now, &mut rng, |_| Ok(()));
             challenges.extend(challenge.map(|(_, nonce)| (millis, nonce)));
         }
@@ -524,7 +524,7 @@ mod tests {
             assert!(answer.is_some(), "sent at {millis} ms");
         }
         // An address whose last challenge is long ago is challenged at once.
-        prober.hurry(now + Duration::from_secs(1));
+        prober.expedite(now + Duration::from_secs(1));
         assert!(is_due(&prober, now + Duration::from_secs(1)));
     }
 
@@ -565,7 +565,7 @@ mod tests {
         for millis in 0..1000 {
             let now = late + Duration::from_millis(millis);
             for port in [1, 2] {
-                if prober.challenges_back(now, &tuple(port)) {
+                if prober.is_challenge_back_due(now, &tuple(port)) {
                     challenges += 1;
                     prober.challenge(now, tuple(port), &mut rng);
                 }

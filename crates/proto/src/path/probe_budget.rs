@@ -30,7 +30,7 @@ const MOST_KNOWN: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct ProbeBudget {
     /// Bytes used, draining evenly over a minute.
-    spent: u64,
+    charged: u64,
     counted_at: Option<Instant>,
     new_at: Option<Instant>,
     known: VecDeque<SocketAddr>,
@@ -52,8 +52,8 @@ impl ProbeBudget {
             return Err(*oldest + PATIENCE);
         }
         self.leak(now);
-        if self.spent + CHALLENGE_COST > BYTES {
-            let excess = self.spent + CHALLENGE_COST - BYTES;
+        if self.charged + CHALLENGE_COST > BYTES {
+            let excess = self.charged + CHALLENGE_COST - BYTES;
             return Err(now + MINUTE * u32::try_from(excess).unwrap_or(u32::MAX) / BYTES_A_MINUTE + ROUNDING);
         }
         if !self.known.contains(&address) {
@@ -66,7 +66,7 @@ impl ProbeBudget {
             }
             self.known.push_back(address);
         }
-        self.spent += CHALLENGE_COST;
+        self.charged += CHALLENGE_COST;
         self.outstanding.push_back((now, address));
         Ok(())
     }
@@ -83,7 +83,7 @@ impl ProbeBudget {
         if leaked > 0 || self.counted_at.is_none() {
             self.counted_at = Some(now);
         }
-        self.spent = self.spent.saturating_sub(leaked);
+        self.charged = self.charged.saturating_sub(leaked);
     }
 }
 

@@ -3,7 +3,7 @@
 //! The cost of a pair is its RTT, plus the time that 256 KiB take once the rate is known. A pair of unknown rate
 //! looks better for that, and is tried: so its rate becomes known, and a slow pair is not kept only because it is
 //! near. Between two trials of a pair its cost grows once at most, and every other change of the choice lowers the
-//! cost: so the choice converges (spec 6.47, 6.48, 6.66, 6.67).
+//! cost: so the choice converges (spec 6.47, 6.48, 6.66, 6.67, 6.121).
 
 use std::cmp::Reverse;
 use std::fmt;

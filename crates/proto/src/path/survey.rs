@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A pair and its measurements.
 #[derive(Debug, Clone, Copy)]
-struct Surveyed {
+struct CheckedPair {
     tuple: FourTuple,
     since: Instant,
     /// Smallest RTT of the last finished round.
@@ -46,7 +46,7 @@ struct Surveyed {
     rates: RateMemory,
 }
 
-impl Surveyed {
+impl CheckedPair {
     fn new(now: Instant, tuple: FourTuple) -> Self {
         Self {
             tuple,
@@ -102,20 +102,20 @@ struct Challenge {
 
 /// The measurements of all pairs.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
-    pairs: Vec<Surveyed>,
+pub(crate) struct ConnectivityChecks {
+    pairs: Vec<CheckedPair>,
     outstanding: VecDeque<Challenge>,
     /// No check before this time.
     held_until: Option<Instant>,
 }
 
-impl Survey {
+impl ConnectivityChecks {
     /// Sets the pairs to check, at most 32; pairs that stay keep their measurements.
     pub(crate) fn set_pairs(&mut self, now: Instant, tuples: impl Iterator<Item = FourTuple>) {
         let known = std::mem::take(&mut self.pairs);
         let find = |tuple: FourTuple| known.iter().find(|pair| pair.tuple == tuple).copied();
         let pairs = tuples.take(MOST_PAIRS);
-        self.pairs = pairs.map(|tuple| find(tuple).unwrap_or_else(|| Surveyed::new(now, tuple))).collect();
+        self.pairs = pairs.map(|tuple| find(tuple).unwrap_or_else(|| CheckedPair::new(now, tuple))).collect();
         self.outstanding.retain(|challenge| self.pairs.iter().any(|pair| pair.tuple == challenge.tuple));
     }
 
@@ -174,7 +174,7 @@ impl Survey {
         if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) {
             let mut rates = pair.rates;
             rates.begin_anew(pair.since);
-            *pair = Surveyed { is_judged: true, rates, ..Surveyed::new(pair.since, *tuple) };
+            *pair = CheckedPair { is_judged: true, rates, ..CheckedPair::new(pair.since, *tuple) };
         }
     }
 
@@ -196,7 +196,7 @@ impl Survey {
         is_used: impl Fn(&FourTuple) -> bool,
     ) -> Option<Instant> {
         let pairs = self.pairs.iter().filter(|pair| pair.is_open(carried_at) && !is_used(&pair.tuple));
-        let ends = |pair: &Surveyed| pair.checks_sent == WAITS.len();
+        let ends = |pair: &CheckedPair| pair.checks_sent == WAITS.len();
         let due = pairs.map(|pair| {
             let held = self.held_until.filter(|_| !ends(pair));
             held.map_or(pair.next_at, |held| held.max(pair.next_at))
@@ -280,7 +280,7 @@ pub(crate) fn differ(before: Duration, now: Duration) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::{MOST_PAIRS, Survey};
+    use super::{ConnectivityChecks, MOST_PAIRS};
     use crate::{FourTuple, Instant, LocalAddress, Rate, Rng};
 
     const MS: Duration = Duration::from_millis(1);
@@ -292,79 +292,84 @@ mod tests {
     }
 
     /// Runs the checks for `time`; every target but `deaf` answers after `rtt`. Returns when each pair was checked.
-    fn run(survey: &mut Survey, time: Duration, rtt: Duration, deaf: u8) -> Vec<(Duration, FourTuple)> {
+    fn run(
+        checks: &mut ConnectivityChecks,
+        time: Duration,
+        rtt: Duration,
+        deaf: u8,
+    ) -> Vec<(Duration, FourTuple)> {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut checks = Vec::new();
+        let mut sent = Vec::new();
         let mut answers = Vec::new();
         let mut now = START;
         while now < START + time {
-            survey.on_timeout(now);
+            checks.on_timeout(now);
             while let Some((tuple, nonce)) =
-                survey.next_challenge(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
+                checks.next_challenge(now, &mut rng, (None, |_: &FourTuple| false), |_| Ok(()))
             {
-                checks.push((now - START, tuple));
+                sent.push((now - START, tuple));
                 answers.push((now + rtt, tuple, nonce));
             }
             for (_, tuple, nonce) in answers.extract_if(.., |(at, ..)| *at <= now) {
-                assert!(tuple == self::tuple(deaf) || survey.on_answer(now, &tuple, nonce));
+                assert!(tuple == self::tuple(deaf) || checks.on_answer(now, &tuple, nonce));
             }
             now += MS;
         }
-        checks
+        sent
     }
 
     #[test]
     fn each_pair_is_checked_three_times_with_a_gap_between_all_checks_and_then_idles() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (1..=3).map(tuple));
-        let checks = run(&mut survey, Duration::from_secs(60), 30 * MS, 9);
-        assert_eq!(checks.len(), 9);
-        assert!(checks.windows(2).all(|two| two[1].0 - two[0].0 >= 5 * MS), "{checks:?}");
-        assert!(survey.pairs().all(|(_, rtt, _)| rtt == Some(30 * MS)));
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (1..=3).map(tuple));
+        let sent = run(&mut checks, Duration::from_secs(60), 30 * MS, 9);
+        assert_eq!(sent.len(), 9);
+        assert!(sent.windows(2).all(|two| two[1].0 - two[0].0 >= 5 * MS), "{sent:?}");
+        assert!(checks.pairs().all(|(_, rtt, _)| rtt == Some(30 * MS)));
         let never = |_: &FourTuple| false;
-        assert_eq!(survey.deadline(None, never), None, "nothing is carried");
-        assert!(survey.deadline(Some(START + Duration::from_secs(60)), never).is_some());
+        assert_eq!(checks.deadline(None, never), None, "nothing is carried");
+        assert!(checks.deadline(Some(START + Duration::from_secs(60)), never).is_some());
     }
 
     #[test]
     fn a_pair_that_does_not_answer_delays_the_others_only_briefly() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (1..=2).map(tuple));
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (1..=2).map(tuple));
         let never = |_: &FourTuple| false;
-        run(&mut survey, 200 * MS, 30 * MS, 2);
-        assert_eq!(survey.settles_at(never), Some(START + 1000 * MS));
-        assert_eq!(survey.settles_at(|_| true), None);
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (1..=2).map(tuple));
-        run(&mut survey, 300 * MS, 30 * MS, 2);
-        assert_eq!(survey.settles_at(never), None, "it was checked twice");
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (1..=2).map(tuple));
-        survey.on_timeout(START + 1000 * MS);
-        assert_eq!(survey.settles_at(never), None, "no pair could be checked");
+        run(&mut checks, 200 * MS, 30 * MS, 2);
+        assert_eq!(checks.settles_at(never), Some(START + 1000 * MS));
+        assert_eq!(checks.settles_at(|_| true), None);
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (1..=2).map(tuple));
+        run(&mut checks, 300 * MS, 30 * MS, 2);
+        assert_eq!(checks.settles_at(never), None, "it was checked twice");
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (1..=2).map(tuple));
+        checks.on_timeout(START + 1000 * MS);
+        assert_eq!(checks.settles_at(never), None, "no pair could be checked");
     }
 
     // spec 6.68
     #[test]
     fn a_rate_is_forgotten_when_the_pair_becomes_nearer_but_not_for_the_delay_of_a_path_or_queue() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, std::iter::once(tuple(1)));
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, std::iter::once(tuple(1)));
         let mut now = START;
         // The rate known after a round with this RTT, perhaps with a path in between.
         let mut round = |rtt: u32, path: Option<u32>| {
             if let Some(path) = path {
-                survey.note(now, &tuple(1), path * MS, Some(Rate::from_bits_per_second(1_000_000)));
+                checks.note(now, &tuple(1), path * MS, Some(Rate::from_bits_per_second(1_000_000)));
             }
             let mut rng = Rng::from_seed([1; 32]);
             for _ in 0..3 {
                 let usage = (Some(now), |_: &FourTuple| false);
-                let (tuple, nonce) = survey.next_challenge(now, &mut rng, usage, |_| Ok(())).unwrap();
-                assert!(survey.on_answer(now + rtt * MS, &tuple, nonce));
+                let (tuple, nonce) = checks.next_challenge(now, &mut rng, usage, |_| Ok(())).unwrap();
+                assert!(checks.on_answer(now + rtt * MS, &tuple, nonce));
                 now += Duration::from_secs(1);
-                survey.on_timeout(now);
+                checks.on_timeout(now);
             }
             now += Duration::from_secs(20);
-            survey.pairs().next().map(|(_, rtt, rate)| (rtt.unwrap(), rate.is_some())).unwrap()
+            checks.pairs().next().map(|(_, rtt, rate)| (rtt.unwrap(), rate.is_some())).unwrap()
         };
         assert_eq!(round(20, None), (20 * MS, false));
         assert_eq!(round(20, Some(33)), (20 * MS, true), "packets of 1200 bytes take longer");
@@ -378,31 +383,31 @@ mod tests {
 
     #[test]
     fn a_pair_keeps_its_measurements_when_a_path_opens_during_a_round() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, std::iter::once(tuple(1)));
-        run(&mut survey, 800 * MS, 30 * MS, 9);
-        survey.note(START, &tuple(1), 40 * MS, None);
-        survey.on_timeout(START + 3000 * MS);
-        assert_eq!(survey.pairs().next().unwrap().1, Some(30 * MS), "no round ends without an answer");
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, std::iter::once(tuple(1)));
+        run(&mut checks, 800 * MS, 30 * MS, 9);
+        checks.note(START, &tuple(1), 40 * MS, None);
+        checks.on_timeout(START + 3000 * MS);
+        assert_eq!(checks.pairs().next().unwrap().1, Some(30 * MS), "no round ends without an answer");
     }
 
     #[test]
     fn a_response_counts_once_and_only_over_the_checked_pair() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (1..=2).map(tuple));
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (1..=2).map(tuple));
         let mut rng = Rng::from_seed([1; 32]);
         let usage = (None, |_: &FourTuple| false);
-        let (first, nonce) = survey.next_challenge(START, &mut rng, usage, |_| Ok(())).unwrap();
+        let (first, nonce) = checks.next_challenge(START, &mut rng, usage, |_| Ok(())).unwrap();
         let now = START + 7 * MS;
-        assert!(!survey.on_answer(now, &tuple(2), nonce) && !survey.on_answer(now, &first, nonce ^ 1));
-        assert!(survey.is_challenged(&first) && survey.on_answer(now, &first, nonce));
-        assert!(!survey.on_answer(now, &first, nonce) && !survey.is_challenged(&first));
+        assert!(!checks.on_answer(now, &tuple(2), nonce) && !checks.on_answer(now, &first, nonce ^ 1));
+        assert!(checks.is_challenged(&first) && checks.on_answer(now, &first, nonce));
+        assert!(!checks.on_answer(now, &first, nonce) && !checks.is_challenged(&first));
     }
 
     #[test]
     fn at_most_32_pairs_are_checked() {
-        let mut survey = Survey::default();
-        survey.set_pairs(START, (0..=255).map(tuple));
-        assert_eq!(survey.pairs().count(), MOST_PAIRS);
+        let mut checks = ConnectivityChecks::default();
+        checks.set_pairs(START, (0..=255).map(tuple));
+        assert_eq!(checks.pairs().count(), MOST_PAIRS);
     }
 }

@@ -11,7 +11,7 @@ use super::loss::{Verdict, judge};
 use super::lost_packets::{LostBy, LostPacket};
 use super::outcome::{LostNote, Outcome, ReceivedAck};
 use super::persistent::is_persistent;
-use super::recovery_period::{Meaning, RecoveryPeriods};
+use super::recovery_period::{CongestionEvent, RecoveryPeriods};
 use super::rounds::Round;
 use super::sent_packets::{PacketKind, SentPacket};
 use crate::congestion::{AckSample, Activity, CongestionSign, LossSample, LostPacketSample, Subflow};
@@ -333,12 +333,12 @@ impl PathRecovery {
                 self.settle_lost(now, packet, LostBy::SuspectPeriod, out);
                 continue;
             }
-            let meaning = self.recovery_periods.on_lost(packet.packet_number, next);
-            if meaning == Meaning::NewEvent {
+            let congestion_event = self.recovery_periods.on_lost(packet.packet_number, next);
+            if congestion_event == CongestionEvent::New {
                 event = event.or(Some(packet.time_sent));
             }
             trial_failed |= self.resume.on_lost(packet.packet_number);
-            self.report_lost(now, &packet, meaning, latest_rtt);
+            self.report_lost(now, &packet, congestion_event, latest_rtt);
             let why = LostBy::Detection { episode: self.recovery_periods.current() };
             self.settle_lost(now, packet, why, out);
         }
@@ -379,7 +379,7 @@ impl PathRecovery {
         &mut self,
         now: Instant,
         packet: &SentPacket,
-        meaning: Meaning,
+        congestion_event: CongestionEvent,
         latest_rtt: Option<Duration>,
     ) {
         self.rounds.on_lost();
@@ -393,7 +393,7 @@ impl PathRecovery {
             gaps_since_sent: self.rate.gaps_since(&packet.delivery),
             gaps: self.rate.gaps(),
             delivered: self.rate.delivered(),
-            begins_event: meaning == Meaning::NewEvent,
+            begins_event: congestion_event == CongestionEvent::New,
             app_limited: packet.delivery.app_limited(),
             latest_rtt,
         });
@@ -422,7 +422,7 @@ impl PathRecovery {
     /// The peer counted a packet with a congestion mark. The controller reacts once in a round trip.
     fn on_mark(&mut self, now: Instant, packet_number: u64, sent_at: Instant) {
         self.controller.on_mark(now, self.sent.bytes());
-        if self.recovery_periods.on_mark(packet_number, self.sent.next_number()) == Meaning::SameEvent {
+        if self.recovery_periods.on_mark(packet_number, self.sent.next_number()) == CongestionEvent::Same {
             return;
         }
         self.loss_interval.on_congestion();

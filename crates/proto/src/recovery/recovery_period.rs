@@ -14,11 +14,11 @@ pub(crate) struct RecoveryPeriods {
 
 /// What the loss of a packet means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum CongestionEvent {
     /// The loss begins a congestion event.
-    NewEvent,
+    New,
     /// The loss belongs to the last congestion event.
-    SameEvent,
+    Same,
 }
 
 impl RecoveryPeriods {
@@ -33,23 +33,23 @@ impl RecoveryPeriods {
     }
 
     /// A packet was lost; `next` is the number of the next packet to be sent.
-    pub(crate) fn on_lost(&mut self, packet_number: u64, next: u64) -> Meaning {
+    pub(crate) fn on_lost(&mut self, packet_number: u64, next: u64) -> CongestionEvent {
         if self.is_in_recovery(packet_number) {
             self.missing = self.missing.saturating_add(1);
-            return Meaning::SameEvent;
+            return CongestionEvent::Same;
         }
         *self = Self { current: self.current + 1, boundary: next, missing: 1, can_undo: true };
-        Meaning::NewEvent
+        CongestionEvent::New
     }
 
     /// A packet arrived with a CE mark: the event stands even if all lost packets arrive.
-    pub(crate) fn on_mark(&mut self, packet_number: u64, next: u64) -> Meaning {
+    pub(crate) fn on_mark(&mut self, packet_number: u64, next: u64) -> CongestionEvent {
         if self.is_in_recovery(packet_number) {
             self.can_undo = false;
-            return Meaning::SameEvent;
+            return CongestionEvent::Same;
         }
         *self = Self { current: self.current + 1, boundary: next, missing: 0, can_undo: false };
-        Meaning::NewEvent
+        CongestionEvent::New
     }
 
     /// A lost packet of a period arrived. Returns whether the congestion event has to be undone.
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn losses_of_one_flight_are_one_event() {
         let mut recovery_periods = RecoveryPeriods::default();
-        assert_eq!(recovery_periods.on_lost(3, 10), Meaning::NewEvent);
-        assert_eq!(recovery_periods.on_lost(9, 12), Meaning::SameEvent);
-        assert_eq!(recovery_periods.on_lost(10, 15), Meaning::NewEvent);
+        assert_eq!(recovery_periods.on_lost(3, 10), CongestionEvent::New);
+        assert_eq!(recovery_periods.on_lost(9, 12), CongestionEvent::Same);
+        assert_eq!(recovery_periods.on_lost(10, 15), CongestionEvent::New);
         assert!(recovery_periods.is_in_recovery(14) && !recovery_periods.is_in_recovery(15));
     }
 

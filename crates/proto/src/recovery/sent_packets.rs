@@ -128,7 +128,11 @@ impl SentPackets {
 
     /// A number in the range that no packet had: it was skipped, or not reached yet.
     pub(crate) fn unsent(&self, range: &RangeInclusive<u64>) -> Option<u64> {
-        if *range.end() >= self.next_number { Some(*range.end()) } else { self.skipped.caught(range) }
+        if *range.end() >= self.next_number {
+            Some(*range.end())
+        } else {
+            self.skipped.acknowledged_skip(range)
+        }
     }
 
     /// How many numbers above `number` and below `end` were skipped.

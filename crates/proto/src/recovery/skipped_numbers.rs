@@ -49,7 +49,7 @@ impl SkippedNumbers {
     }
 
     /// The newest skipped number in a range. Costs O(log n): a peer may send 64 ranges in each packet.
-    pub(crate) fn caught(&self, numbers: &RangeInclusive<u64>) -> Option<u64> {
+    pub(crate) fn acknowledged_skip(&self, numbers: &RangeInclusive<u64>) -> Option<u64> {
         let newest = self.below(numbers.end().saturating_add(1)).checked_sub(1)?;
         self.left_out.get(newest).copied().filter(|number| number >= numbers.start())
     }
@@ -99,10 +99,10 @@ mod tests {
         }
         assert_eq!(skipped.left_out.len(), REMEMBERED);
         let last = *left_out.last().unwrap();
-        assert_eq!(skipped.caught(&(last..=last)), Some(last));
-        assert_eq!(skipped.caught(&(0..=u64::MAX)), Some(last));
-        assert_eq!(skipped.caught(&(last + 1..=u64::MAX)), None);
-        assert_eq!(skipped.caught(&(left_out[left_out.len() - 2] + 1..=last - 1)), None);
+        assert_eq!(skipped.acknowledged_skip(&(last..=last)), Some(last));
+        assert_eq!(skipped.acknowledged_skip(&(0..=u64::MAX)), Some(last));
+        assert_eq!(skipped.acknowledged_skip(&(last + 1..=u64::MAX)), None);
+        assert_eq!(skipped.acknowledged_skip(&(left_out[left_out.len() - 2] + 1..=last - 1)), None);
         assert_eq!((skipped.between(last - 1, last + 1), skipped.between(last, last + 9)), (1, 0));
     }
 }

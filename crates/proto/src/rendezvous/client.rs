@@ -9,7 +9,7 @@ use manyway_wire::rendezvous::{Body, Cookie, MAX_ADDRESSES, Message, REQUEST_LEN
 use manyway_wire::{Side, Writer};
 
 use super::Secrets;
-use crate::path::crossing::crossed;
+use crate::path::crossing::ordered_pairs;
 use crate::{FourTuple, Instant, LocalAddress, Rng, Shard};
 
 /// Time from one round of requests to the next while no path works, or while no server answers.
@@ -23,13 +23,13 @@ const WAITS: [Duration; 5] = [
 /// Time between rounds in normal operation: it keeps the registration fresh and NAT bindings open.
 const REFRESH: Duration = Duration::from_secs(30);
 /// Most pairs of a local socket and a rendezvous server that are used.
-const MOST_LEGS: usize = 8;
+const MOST_PAIRS: usize = 8;
 /// Further requests of a pair in a round: one with the cookie, and one after this end learnt its external address.
 const REPEATS: u8 = 2;
 
 /// One pair of a local socket and a rendezvous server.
 #[derive(Debug, Clone, Copy)]
-struct Leg {
+struct ServerPair {
     tuple: FourTuple,
     /// Nonce of the newest request; `None` once it was answered.
     nonce: Option<u64>,
@@ -68,7 +68,7 @@ pub(crate) struct RendezvousClient {
     shard: Shard,
     secrets: Secrets,
     relays: Vec<SocketAddr>,
-    legs: Vec<Leg>,
+    pairs: Vec<ServerPair>,
     /// As the driver listed them.
     own: Vec<SocketAddr>,
     /// The last sealed addresses, and the result.
@@ -98,7 +98,7 @@ impl RendezvousClient {
             shard,
             secrets,
             relays: relays.to_vec(),
-            legs: Vec::new(),
+            pairs: Vec::new(),
             own: Vec::new(),
             sealed: None,
             sequence: 0,
@@ -122,20 +122,21 @@ impl RendezvousClient {
     /// Sets the sockets of this end, and the addresses at which the peer may reach it. A change starts a round of
     /// requests.
     pub(crate) fn set_own(&mut self, sockets: &[LocalAddress], addresses: &[SocketAddr]) {
-        let before: Vec<_> = self.legs.iter().map(|leg| leg.tuple).collect();
-        let known = std::mem::take(&mut self.legs);
-        let leg = |tuple: FourTuple| {
-            let known = known.iter().find(|leg| leg.tuple == tuple).copied();
-            let new = Leg { tuple, nonce: None, cookie: [0; 16], seen: None, due: false, repeats_left: 0 };
+        let before: Vec<_> = self.pairs.iter().map(|pair| pair.tuple).collect();
+        let known = std::mem::take(&mut self.pairs);
+        let pair = |tuple: FourTuple| {
+            let known = known.iter().find(|pair| pair.tuple == tuple).copied();
+            let new =
+                ServerPair { tuple, nonce: None, cookie: [0; 16], seen: None, due: false, repeats_left: 0 };
             known.unwrap_or(new)
         };
-        let pairs = crossed(sockets, &self.relays);
-        self.legs = pairs.into_iter().take(MOST_LEGS).map(leg).collect();
-        let moved = self.own != addresses || self.legs.iter().any(|leg| !before.contains(&leg.tuple));
+        let pairs = ordered_pairs(sockets, &self.relays);
+        self.pairs = pairs.into_iter().take(MOST_PAIRS).map(pair).collect();
+        let moved = self.own != addresses || self.pairs.iter().any(|pair| !before.contains(&pair.tuple));
         if moved {
             self.own = addresses.to_vec();
             self.stage = Stage::Moved;
-            self.legs.iter_mut().for_each(|leg| leg.seen = None);
+            self.pairs.iter_mut().for_each(|pair| pair.seen = None);
         }
     }
 
@@ -150,20 +151,20 @@ impl RendezvousClient {
 
     /// When [`poll_transmit`](Self::poll_transmit) has something again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        (!self.legs.is_empty()).then_some(self.next_at)
+        (!self.pairs.is_empty()).then_some(self.next_at)
     }
 
     /// Sends one knock to each of the peer's addresses, which the peer ignores: it makes NATs and firewalls on the
     /// way accept packets from there (spec 10.9).
     pub(crate) fn knock(&mut self, addresses: &[SocketAddr]) {
-        let mut sockets: Vec<_> = self.legs.iter().map(|leg| leg.tuple.local).collect();
+        let mut sockets: Vec<_> = self.pairs.iter().map(|pair| pair.tuple.local).collect();
         sockets.sort_unstable();
         sockets.dedup();
         let pairs = addresses.iter().take(MAX_ADDRESSES).flat_map(|remote| {
             let fitting = sockets.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
             fitting.map(|local| FourTuple::udp(*local, *remote))
         });
-        self.knocks = pairs.take(MOST_LEGS).collect();
+        self.knocks = pairs.take(MOST_PAIRS).collect();
     }
 
     /// Appends the next datagram to send to the empty `buffer`, and returns its addresses.
@@ -177,7 +178,7 @@ impl RendezvousClient {
             self.rounds = 0;
             self.next_at = now;
         }
-        if self.next_at <= now && !self.legs.is_empty() {
+        if self.next_at <= now && !self.pairs.is_empty() {
             self.begin_round(now);
         }
         let writer = &mut Writer::new(buffer, REQUEST_LEN);
@@ -186,23 +187,23 @@ impl RendezvousClient {
             Message { token: [0; 16], body: Body::Knock }.encode(writer);
             return Some(tuple);
         }
-        let at = self.legs.iter().position(|leg| leg.due)?;
+        let at = self.pairs.iter().position(|pair| pair.due)?;
         self.seal_anew();
         let (_, sealed) = self.sealed.as_ref()?;
-        let leg = self.legs.get_mut(at)?;
+        let pair = self.pairs.get_mut(at)?;
         let mut nonce = rng.next_u64().to_be_bytes();
         // The answer has the nonce, so the system can tell whose it is.
         self.shard.mark(&mut nonce);
         let nonce = u64::from_be_bytes(nonce);
-        (leg.due, leg.nonce) = (false, Some(nonce));
-        let body = Body::Request { side: self.side, nonce, cookie: leg.cookie, sealed };
+        (pair.due, pair.nonce) = (false, Some(nonce));
+        let body = Body::Request { side: self.side, nonce, cookie: pair.cookie, sealed };
         Message { token: self.secrets.token(), body }.encode(writer);
-        Some(leg.tuple)
+        Some(pair.tuple)
     }
 
     fn begin_round(&mut self, now: Instant) {
-        for leg in &mut self.legs {
-            (leg.due, leg.repeats_left) = (true, REPEATS);
+        for pair in &mut self.pairs {
+            (pair.due, pair.repeats_left) = (true, REPEATS);
         }
         let last = WAITS.last().filter(|_| self.pathless);
         let wait = WAITS.get(self.rounds).or(last).copied().unwrap_or(REFRESH);
@@ -215,7 +216,7 @@ impl RendezvousClient {
     fn seal_anew(&mut self) {
         let mut addresses = self.own.clone();
         addresses.truncate(MAX_ADDRESSES);
-        for seen in self.legs.iter().filter_map(|leg| leg.seen) {
+        for seen in self.pairs.iter().filter_map(|pair| pair.seen) {
             if !addresses.contains(&seen) && addresses.len() < MAX_ADDRESSES {
                 addresses.push(seen);
             }
@@ -232,20 +233,20 @@ impl RendezvousClient {
     /// Handles a message of a rendezvous server; any other has no effect.
     pub(crate) fn on_message(&mut self, now: Instant, from: SocketAddr, body: &Body<'_>) -> Learnt {
         let (Body::Retry { nonce, .. } | Body::Answer { nonce, .. }) = *body else { return Learnt::Nothing };
-        let is_requested = |leg: &&mut Leg| leg.tuple.remote == from && leg.nonce == Some(nonce);
-        let Some(leg) = self.legs.iter_mut().find(is_requested) else { return Learnt::Nothing };
-        leg.nonce = None;
+        let is_requested = |pair: &&mut ServerPair| pair.tuple.remote == from && pair.nonce == Some(nonce);
+        let Some(pair) = self.pairs.iter_mut().find(is_requested) else { return Learnt::Nothing };
+        pair.nonce = None;
         match *body {
             Body::Retry { cookie, .. } => {
-                leg.cookie = cookie;
-                leg.ask_again();
+                pair.cookie = cookie;
+                pair.ask_again();
                 Learnt::Nothing
             }
             Body::Answer { seen, sealed, .. } => {
-                let news = leg.seen != Some(seen) && !self.own.contains(&seen);
-                leg.seen = Some(seen);
+                let news = pair.seen != Some(seen) && !self.own.contains(&seen);
+                pair.seen = Some(seen);
                 if news {
-                    leg.ask_again();
+                    pair.ask_again();
                 }
                 self.on_answered(now);
                 sealed.map_or(Learnt::Nothing, |sealed| self.take(sealed))
@@ -262,7 +263,7 @@ impl RendezvousClient {
         }
     }
 
-    /// Only a newer list counts: a copy of an old answer changes nothing (spec 10.6).
+    /// Only a newer list counts: a copy of an old answer changes nothing (spec 10.15).
     fn take(&mut self, sealed: &Sealed) -> Learnt {
         match self.secrets.open(sealed) {
             Some((sequence, addresses)) if sequence > self.heard => {
@@ -274,7 +275,7 @@ impl RendezvousClient {
     }
 }
 
-impl Leg {
+impl ServerPair {
     /// Sends another request at once, but not for ever: a server may answer so each time.
     fn ask_again(&mut self) {
         if self.repeats_left > 0 {

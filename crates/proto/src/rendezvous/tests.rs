@@ -97,7 +97,7 @@ fn two_ends_that_both_migrated_learn_each_others_new_addresses() {
     }
 }
 
-// spec 10.4
+// spec 10.16
 #[test]
 fn a_connection_without_a_path_sends_requests_ever_more_rarely_and_a_healthy_one_every_30_s() {
     let mut scene = Scene::new();
@@ -121,7 +121,7 @@ fn a_connection_without_a_path_sends_requests_ever_more_rarely_and_a_healthy_one
     assert_eq!(end.deadline(), Some(scene.now + 30 * SECOND));
 }
 
-// spec 10.4
+// spec 10.16
 #[test]
 fn a_dead_rendezvous_server_is_tried_every_30_s_in_the_end() {
     let mut end = meeting(Side::Client, &[RELAY]);
@@ -177,7 +177,7 @@ fn request(end: &mut RendezvousClient, now: Instant) -> (u64, FourTuple) {
     (nonce, tuple)
 }
 
-// spec 10.6
+// spec 10.15
 #[test]
 fn forged_damaged_and_old_addresses_change_nothing() {
     let server = Secrets::new(Side::Server, &derived()).unwrap();
@@ -208,7 +208,7 @@ fn forged_damaged_and_old_addresses_change_nothing() {
     assert_eq!(take(&server.seal(8, &at).unwrap()), Learnt::PeerIsAt(at.to_vec()));
 }
 
-// spec 10.6
+// spec 10.15
 #[test]
 fn an_answer_counts_once_and_only_from_the_server_of_the_request() {
     let server = Secrets::new(Side::Server, &derived()).unwrap();

@@ -17,7 +17,7 @@ const LEAST: u64 = 2;
 
 /// Whether background data is next.
 pub(crate) fn is_next(view: &View<'_>) -> bool {
-    view.repeats == ByteCount::ZERO && view.next.is_some_and(|next| next.class == Class::Background)
+    view.retransmissions == ByteCount::ZERO && view.next.is_some_and(|next| next.class == Class::Background)
 }
 
 /// Whether background data may not use the path at all.

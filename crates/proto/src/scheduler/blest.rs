@@ -35,7 +35,7 @@ impl Scheduler for Blest {
         if fast.id == open.id {
             return fill(open);
         }
-        if view.repeats > ByteCount::ZERO {
+        if view.retransmissions > ByteCount::ZERO {
             // Retransmissions have their credit, and block other bytes.
             return Decision::send(open.id, open.sendable, Source::Repeat);
         }

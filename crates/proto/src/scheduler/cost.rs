@@ -138,7 +138,7 @@ impl Scheduler for Cost {
 /// All waiting data, including data without credit, which is often most of it.
 fn waiting(view: &View<'_>) -> ByteCount {
     let of_next = view.next.map_or(ByteCount::ZERO, |next| next.left);
-    view.repeats + view.backlog.max(of_next)
+    view.retransmissions + view.backlog.max(of_next)
 }
 
 /// The paths in use with quota for a datagram.

@@ -103,9 +103,9 @@ impl Scheduler for Earliest {
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let gain = cap_gain(view);
-        if view.repeats > ByteCount::ZERO
+        if view.retransmissions > ByteCount::ZERO
             && let Some((best, ahead)) = best_open(view, gain)
-            && ahead.expected < view.repeats
+            && ahead.expected < view.retransmissions
         {
             return Decision::send(best.path.id, best.room, Source::Repeat);
         }
@@ -142,8 +142,8 @@ fn is_worth_a_copy(view: &View<'_>, first: &PathView) -> bool {
 fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
     let (best, ahead) = best_open(view, gain)?;
     let fresh = view.fresh();
-    let hoped = ahead.hoped - view.repeats;
-    let ahead = ahead.expected - view.repeats;
+    let hoped = ahead.hoped - view.retransmissions;
+    let ahead = ahead.expected - view.retransmissions;
     // The first test is that of ECF, the second that of BLEST, both in bytes.
     if hoped >= view.backlog || ahead >= fresh {
         return None;
@@ -194,12 +194,14 @@ fn growth(path: &PathView, lead: Duration) -> ByteCount {
 
 /// Copies the packet that blocks the head of line to a path on which it arrives sooner, or if it is overdue.
 fn copy_of_head_of_line(view: &View<'_>, gain: Option<Gain>) -> Decision {
-    let Some(stuck) = view.stuck.filter(|stuck| stuck.copies == 0) else { return Decision::WAIT };
-    let Some(holder) = view.path(stuck.path) else { return Decision::WAIT };
-    let overdue_at = stuck.sent_at + holder.rtt.smoothed / 4 * 5;
+    let Some(head_of_line) = view.head_of_line.filter(|head_of_line| head_of_line.copies == 0) else {
+        return Decision::WAIT;
+    };
+    let Some(holder) = view.path(head_of_line.path) else { return Decision::WAIT };
+    let overdue_at = head_of_line.sent_at + holder.rtt.smoothed / 4 * 5;
     let is_overdue = overdue_at <= view.now;
-    let left = (stuck.sent_at + holder.delay) - view.now;
-    let open = view.in_use().filter(|path| path.id != stuck.path);
+    let left = (head_of_line.sent_at + holder.delay) - view.now;
+    let open = view.in_use().filter(|path| path.id != head_of_line.path);
     let open = open.map(|path| estimate(view.now, path, gain)).filter(Estimate::is_open);
     let best = open.min_by_key(|other| (other.arrival, other.path.id));
     match best.filter(|best| is_overdue || best.arrival + COPY_GAIN < left) {

@@ -25,7 +25,7 @@ impl Scheduler for Ecf {
         if fast.id == open.id {
             return fill(open);
         }
-        let rest = view.backlog + view.repeats;
+        let rest = view.backlog + view.retransmissions;
         if !will_have_room(fast) || !is_sooner_by_fast(fast, open, rest, self.waits) {
             self.waits = false;
             return fill(open);

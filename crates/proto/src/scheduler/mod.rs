@@ -76,7 +76,7 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Decides which path carries the next burst.
     ///
     /// Called while data waits ([`View::sendable`]), and for schedulers that request it ([`Self::sends_copies`])
-    /// while data is in flight that could be copied ([`View::stuck`]): once a burst until the decision is
+    /// while data is in flight that could be copied ([`View::head_of_line`]): once a burst until the decision is
     /// [`Decision::Wait`], and again after every event that may change the decision: an acknowledgement, a loss, new
     /// bytes, new credit, a path that opens or closes, a time that the pacer or [`Decision::Wait`] set. If a decision
     /// cannot be carried out, its path loses its available window ([`PathView::sendable`] is zero) and the scheduler
@@ -115,7 +115,7 @@ pub trait Scheduler: Send + fmt::Debug {
         None
     }
 
-    /// Whether it may return [`Source::Reinject`]: then [`View::stuck`] is filled, and it is also called when no data
+    /// Whether it may return [`Source::Reinject`]: then [`View::head_of_line`] is filled, and it is also called when no data
     /// waits. Default: it may not.
     fn sends_copies(&self) -> bool {
         false
@@ -208,7 +208,7 @@ pub enum Source {
     /// Retransmissions only: bytes that were lost, or were in flight on a suspect path, and the rest of partially
     /// sent messages.
     Repeat,
-    /// A copy of [`View::stuck`], and of its successors on the same path, up to the quantum. The original stays in
+    /// A copy of [`View::head_of_line`], and of its successors on the same path, up to the quantum. The original stays in
     /// flight; it is not declared lost. Sent only within the budget for copies ([`View::copy_budget`]).
     Reinject,
     /// Retransmissions and new bytes of this stream, which is one of [`View::ready`].

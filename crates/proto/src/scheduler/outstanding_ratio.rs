@@ -19,7 +19,7 @@ impl Scheduler for OutstandingRatio {
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
         if let Some(primary) = preferred(view).min_by_key(|path| path.id)
-            && view.backlog + view.repeats < primary.datagram * 2
+            && view.backlog + view.retransmissions < primary.datagram * 2
             && (has_room(primary) || will_have_room(primary))
         {
             return if has_room(primary) { fill(primary) } else { Decision::WAIT };

@@ -133,7 +133,7 @@ impl Scheduler for Primary {
 
     fn decide(&mut self, view: &View<'_>) -> Decision {
         let primary = self.primary(view);
-        if view.repeats > ByteCount::ZERO {
+        if view.retransmissions > ByteCount::ZERO {
             let usable = view.in_use_of(|path| self.needs_no_consent(path, view.paths));
             let open = usable.filter(|path| has_room(path));
             let best = open.min_by_key(|path| {

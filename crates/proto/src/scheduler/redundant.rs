@@ -87,7 +87,7 @@ fn everywhere(view: &View<'_>) -> Decision {
     let rank = |path: &&PathView| (Reverse(capacity(path)), path.delay, path.id);
     let can_send = |path: &&PathView| has_room(path) || will_have_room(path);
     let Some(pace) = view.in_use().filter(can_send).min_by_key(rank) else { return Decision::WAIT };
-    if view.repeats > ByteCount::ZERO {
+    if view.retransmissions > ByteCount::ZERO {
         // Retransmissions are late already: any path that can send will do.
         return view.candidates().min_by_key(rank).map_or(Decision::WAIT, |first| copies(view, first));
     }
@@ -111,26 +111,29 @@ fn late_twice(view: &View<'_>) -> Decision {
     }
     let Some((_, first)) = nearest(view) else { return Decision::WAIT };
     let is_urgent = view.next.is_some_and(|next| matches!(next.class, Class::Interactive | Class::Deadline));
-    if view.repeats == ByteCount::ZERO && !is_urgent {
+    if view.retransmissions == ByteCount::ZERO && !is_urgent {
         return fill(first);
     }
     let others = view.in_use().filter(|path| has_room(path) && path.id != first.id);
     let Some(second) = others.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return fill(first) };
-    let source = if view.repeats > ByteCount::ZERO { Source::Repeat } else { Source::Skip(ByteCount::ZERO) };
+    let source =
+        if view.retransmissions > ByteCount::ZERO { Source::Repeat } else { Source::Skip(ByteCount::ZERO) };
     let left = view.next.map_or(ByteCount::MAX, |next| next.left);
-    let wanted = if view.repeats > ByteCount::ZERO { view.repeats } else { left };
+    let wanted = if view.retransmissions > ByteCount::ZERO { view.retransmissions } else { left };
     let quantum = first.sendable.min(wanted.max(first.datagram));
     Decision::Copy { paths: [first.id, second.id].into_iter().collect(), quantum, source }
 }
 
 /// A copy of the packet that blocks the head of line, once it is late.
 fn unblock(view: &View<'_>) -> Option<Decision> {
-    let stuck = view.stuck.filter(|stuck| stuck.copies == 0 && stuck.bytes <= view.copy_budget)?;
-    let patience = view.path(stuck.path).map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);
-    if view.now - stuck.sent_at <= patience {
+    let head_of_line = view
+        .head_of_line
+        .filter(|head_of_line| head_of_line.copies == 0 && head_of_line.bytes <= view.copy_budget)?;
+    let patience = view.path(head_of_line.path).map_or(Duration::ZERO, |path| path.rtt.smoothed * 5 / 4);
+    if view.now - head_of_line.sent_at <= patience {
         return None;
     }
-    let others = view.candidates().filter(|path| path.id != stuck.path);
+    let others = view.candidates().filter(|path| path.id != head_of_line.path);
     let other = others.min_by_key(|path| (path.rtt.smoothed, path.id))?;
     Some(Decision::send(other.id, other.datagram.min(other.sendable), Source::Reinject))
 }

@@ -137,7 +137,7 @@ impl Scheduler for StreamBound {
         let mut best = None;
         for ready in view.ready {
             // Without credit only retransmissions, or a bare FIN, can be sent.
-            let needs_credit = ready.fresh > ByteCount::ZERO && ready.repeats == ByteCount::ZERO;
+            let needs_credit = ready.fresh > ByteCount::ZERO && ready.retransmissions == ByteCount::ZERO;
             if needs_credit && view.fresh() == ByteCount::ZERO {
                 continue;
             }

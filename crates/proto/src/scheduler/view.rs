@@ -34,8 +34,8 @@ pub struct View<'a> {
     pub skipped: ByteCount,
     /// Bytes to retransmit, because they were lost or their path is suspect, and the rest of partially sent messages.
     /// They need no credit.
-    pub repeats: ByteCount,
-    /// The path on which the newest of [`Self::repeats`] were lost or became suspect: retransmissions should avoid it
+    pub retransmissions: ByteCount,
+    /// The path on which the newest of [`Self::retransmissions`] were lost or became suspect: retransmissions should avoid it
     /// if there is another.
     pub retransmit_off: Option<PathId>,
     /// Credit that the peer still grants for new bytes beyond the highest that was sent: that of the connection or of
@@ -53,9 +53,9 @@ pub struct View<'a> {
     /// [`Self::MOST_READY`], empty for the others.
     pub ready: &'a [ReadyStream],
     /// The packet that has blocked the head of line longest, if it is in flight on a path (and not among
-    /// [`Self::repeats`]); only for schedulers that request it
+    /// [`Self::retransmissions`]); only for schedulers that request it
     /// ([`Scheduler::sends_copies`](super::Scheduler::sends_copies)).
-    pub stuck: Option<HeadOfLine>,
+    pub head_of_line: Option<HeadOfLine>,
     /// Every open path, including full, paced and suspect ones, by ascending id.
     pub paths: &'a [PathView],
 }
@@ -89,7 +89,7 @@ pub struct ReadyStream {
     /// New bytes within its own credit.
     pub fresh: ByteCount,
     /// Bytes to retransmit, and the rest of partially sent messages.
-    pub repeats: ByteCount,
+    pub retransmissions: ByteCount,
 }
 
 /// The head-of-line blocking range: the oldest bytes in flight for which the peer's application waits.
@@ -216,7 +216,7 @@ impl PathTerms {
     pub const WEIGHTS: RangeInclusive<u32> = 1..=1000;
 
     /// Whether the quota is used up.
-    pub fn is_spent(&self) -> bool {
+    pub fn has_no_quota(&self) -> bool {
         self.quota_left == Some(ByteCount::ZERO)
     }
 }
@@ -231,14 +231,14 @@ impl<'a> View<'a> {
             now,
             backlog: ByteCount::ZERO,
             skipped: ByteCount::ZERO,
-            repeats: ByteCount::ZERO,
+            retransmissions: ByteCount::ZERO,
             retransmit_off: None,
             credit_left: ByteCount::ZERO,
             credit_total: ByteCount::ZERO,
             copy_budget: ByteCount::ZERO,
             next: None,
             ready: &[],
-            stuck: None,
+            head_of_line: None,
             paths,
         }
     }
@@ -250,7 +250,7 @@ impl<'a> View<'a> {
 
     /// Bytes that could be sent now, including retransmissions.
     pub fn sendable(&self) -> ByteCount {
-        self.repeats + self.fresh()
+        self.retransmissions + self.fresh()
     }
 
     /// The paths that can send now, of the best tier that has any.

@@ -69,7 +69,7 @@ pub(crate) struct Level {
     deadlines: BTreeSet<(Instant, StreamId)>,
     turns: VecDeque<StreamId>,
     /// Bytes that the first stream has sent in its turn.
-    spent: usize,
+    sent_this_turn: usize,
 }
 
 /// Bytes of a turn. The last packet of a turn is filled nevertheless.
@@ -112,9 +112,9 @@ impl ReadyQueue {
     /// sent out of turn do not count.
     pub(crate) fn charge(&mut self, urgency: Urgency, stream: StreamId, bytes: usize) {
         let Some(level) = self.level(urgency).filter(|level| level.has_turn(stream)) else { return };
-        level.spent += bytes;
-        if level.spent >= QUANTUM {
-            level.spent = 0;
+        level.sent_this_turn += bytes;
+        if level.sent_this_turn >= QUANTUM {
+            level.sent_this_turn = 0;
             level.turns.rotate_left(1);
         }
     }
@@ -125,7 +125,7 @@ impl ReadyQueue {
         if let Some(deadline) = rank.deadline {
             level.deadlines.remove(&(deadline, stream));
         } else if level.turns.front() == Some(&stream) {
-            level.spent = 0;
+            level.sent_this_turn = 0;
             level.turns.pop_front();
         } else {
             level.turns.retain(|other| *other != stream);
@@ -139,7 +139,7 @@ impl ReadyQueue {
 
 impl Level {
     fn new(urgency: Urgency) -> Self {
-        Self { urgency, deadlines: BTreeSet::new(), turns: VecDeque::new(), spent: 0 }
+        Self { urgency, deadlines: BTreeSet::new(), turns: VecDeque::new(), sent_this_turn: 0 }
     }
 
     pub(crate) fn urgency(&self) -> Urgency {

@@ -3,7 +3,7 @@
 use manyway_wire::mmsp2::{MessageData, MessageId};
 
 use super::{Counted, ReceiveHalf};
-use crate::message::inbox::{Inbox, Refusal, Toll};
+use crate::message::inbox::{CreditCost, Inbox, Refusal};
 use crate::message::{Carries, MessageOutcome};
 use crate::stream::state::{ReceiveEvent, ReceiveState};
 use crate::{Misuse, Violation};
@@ -32,18 +32,18 @@ impl ReceiveHalf {
         &mut self,
         block: &MessageData<'_>,
         most: u64,
-    ) -> Result<Option<Toll>, Violation> {
+    ) -> Result<Option<CreditCost>, Violation> {
         let number = block.message.number;
         let Some(inbox) = self.open_inbox()? else { return Ok(None) };
-        let toll = inbox.check(block, most);
-        self.check_toll(number, toll).map(Some)
+        let credit_cost = inbox.check(block, most);
+        self.check_credit_cost(number, credit_cost).map(Some)
     }
 
     /// Checks a skip likewise.
-    pub(crate) fn check_skip(&mut self, id: MessageId, reach: u32) -> Result<Option<Toll>, Violation> {
+    pub(crate) fn check_skip(&mut self, id: MessageId, reach: u32) -> Result<Option<CreditCost>, Violation> {
         let Some(inbox) = self.open_inbox()? else { return Ok(None) };
-        let toll = inbox.check_skip(id, reach);
-        self.check_toll(id.number, toll).map(Some)
+        let credit_cost = inbox.check_skip(id, reach);
+        self.check_credit_cost(id.number, credit_cost).map(Some)
     }
 
     fn open_inbox(&mut self) -> Result<Option<&mut Inbox>, Violation> {
@@ -63,47 +63,55 @@ impl ReceiveHalf {
         Ok(Some(&mut **self.messages.get_or_insert_default()))
     }
 
-    fn check_toll(&self, number: u64, toll: Result<Toll, Refusal>) -> Result<Toll, Violation> {
+    fn check_credit_cost(
+        &self,
+        number: u64,
+        credit_cost: Result<CreditCost, Refusal>,
+    ) -> Result<CreditCost, Violation> {
         let stream = self.stream;
-        let toll = toll.map_err(|reason| Violation::Message { stream, number, reason })?;
-        let reached = self.messages.as_deref().map_or(0, Inbox::reached).saturating_add(toll.new);
+        let credit_cost = credit_cost.map_err(|reason| Violation::Message { stream, number, reason })?;
+        let reached = self.messages.as_deref().map_or(0, Inbox::reached).saturating_add(credit_cost.new);
         let Some(known) = self.final_size else {
-            if toll.new > self.credit.left() {
+            if credit_cost.new > self.credit.left() {
                 let credit = self.credit.limit();
                 return Err(Violation::FlowControl { stream: Some(stream), credit, offset: reached });
             }
-            return Ok(toll);
+            return Ok(credit_cost);
         };
         // The end counted everything before it.
-        if reached > known { Err(Violation::FinalSize { stream, known, claimed: reached }) } else { Ok(toll) }
+        if reached > known {
+            Err(Violation::FinalSize { stream, known, claimed: reached })
+        } else {
+            Ok(credit_cost)
+        }
     }
 
-    /// The part of a toll that is new to the credit: the end of the stream counts everything before it.
-    pub(crate) fn uncounted(&self, toll: Toll) -> u64 {
-        if self.final_size.is_some() { 0 } else { toll.new }
+    /// The part of a cost that is new to the credit: the end of the stream counts everything before it.
+    pub(crate) fn uncounted(&self, credit_cost: CreditCost) -> u64 {
+        if self.final_size.is_some() { 0 } else { credit_cost.new }
     }
 
     /// Takes a piece that passed [`Self::check_message`]; true if it completes a message.
-    pub(crate) fn on_message(&mut self, block: &MessageData<'_>, toll: Toll) -> (Counted, bool) {
-        let received = self.uncounted(toll);
+    pub(crate) fn on_message(&mut self, block: &MessageData<'_>, credit_cost: CreditCost) -> (Counted, bool) {
+        let received = self.uncounted(credit_cost);
         self.credit.receive(received);
         let Some(inbox) = &mut self.messages else { return (Counted::default(), false) };
         let before = inbox.finished();
-        inbox.on_piece(block, toll);
+        inbox.on_piece(block, credit_cost);
         let is_whole = inbox.finished() > before;
         self.note_arrival();
         (Counted { received, ..Counted::default() }, is_whole)
     }
 
     /// Skips a message that passed [`Self::check_skip`].
-    pub(crate) fn on_skip(&mut self, id: MessageId, toll: Toll) -> Counted {
-        let received = self.uncounted(toll);
+    pub(crate) fn on_skip(&mut self, id: MessageId, credit_cost: CreditCost) -> Counted {
+        let received = self.uncounted(credit_cost);
         self.credit.receive(received);
         let Some(inbox) = &mut self.messages else { return Counted::default() };
-        inbox.on_skip(id, toll);
-        self.credit.discard(toll.given_back);
+        inbox.on_skip(id, credit_cost);
+        self.credit.discard(credit_cost.given_back);
         self.note_arrival();
-        Counted { received, discarded: toll.given_back, duplicate: 0 }
+        Counted { received, discarded: credit_cost.given_back, duplicate: 0 }
     }
 
     /// The size of the next message, if one waits.

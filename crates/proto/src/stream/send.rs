@@ -71,12 +71,12 @@ impl Ready {
 
     /// Whether there is data that needs no credit, besides deferred bytes: retransmissions, the rest of partially
     /// sent messages, or the bare FIN.
-    pub(crate) fn has_repeats(&self) -> bool {
-        self.repeats() > 0
+    pub(crate) fn has_retransmissions(&self) -> bool {
+        self.retransmissions() > 0
     }
 
     /// Bytes of these; the bare FIN counts as one.
-    pub(crate) fn repeats(&self) -> u64 {
+    pub(crate) fn retransmissions(&self) -> u64 {
         self.repeat + self.begun + u64::from(self.bare_end)
     }
 }

@@ -59,7 +59,7 @@ impl SendHalf {
         Ready {
             fresh: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
             skipped: 0,
-            repeat: messages.repeats(),
+            repeat: messages.retransmissions(),
             begun: messages.unsent(),
             bare_end: self.buffer.needs_bare_end() && messages.is_sent(),
             held: messages.held(),
@@ -91,7 +91,7 @@ impl SendHalf {
     /// Writes a piece of a partially sent message, or else the FIN behind all of them (spec 8.33).
     pub(super) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         let messages = self.messages.as_deref_mut()?;
-        if messages.repeats() > 0 || messages.unsent() > 0 {
+        if messages.retransmissions() > 0 || messages.unsent() > 0 {
             return messages.write_begun(w);
         }
         let (stream, offset) = (self.stream, self.credit.used());

@@ -105,7 +105,7 @@ impl Row {
         Backlog {
             backlog: of(self.written - self.sent),
             skipped: ByteCount::ZERO,
-            repeats: of(self.retransmissions.covered()),
+            retransmissions: of(self.retransmissions.covered()),
             credit_left: UNLIMITED,
             credit_total: UNLIMITED,
             next: None,

@@ -101,7 +101,7 @@ pub struct Duel {
     /// Events of the victim's application.
     pub events: Vec<Event>,
     /// Every datagram of the handshake: its sender, and its bytes.
-    pub set_up: Vec<(Side, Vec<u8>)>,
+    pub handshake_datagrams: Vec<(Side, Vec<u8>)>,
     watch: Watch,
     local: LocalAddress,
     to_victim: Direction,
@@ -171,11 +171,23 @@ impl Duel {
         let client_handle = client.connect(now, &client_config, &locals, &[SERVER]);
         of_client(false);
         let client_handle = client_handle.expect("the addresses fit each other");
-        let (mut server_handle, mut set_up) = (None, Vec::new());
+        let (mut server_handle, mut handshake_datagrams) = (None, Vec::new());
         for _ in 0..100 {
-            carry(now, Side::Client, (&mut client, of_client), (&mut server, of_server), &mut set_up);
+            carry(
+                now,
+                Side::Client,
+                (&mut client, of_client),
+                (&mut server, of_server),
+                &mut handshake_datagrams,
+            );
             now += WAY;
-            carry(now, Side::Server, (&mut server, of_server), (&mut client, of_client), &mut set_up);
+            carry(
+                now,
+                Side::Server,
+                (&mut server, of_server),
+                (&mut client, of_client),
+                &mut handshake_datagrams,
+            );
             now += WAY;
             for (end, watch) in [(&mut client, of_client), (&mut server, of_server)] {
                 watch(true);
@@ -202,17 +214,28 @@ impl Duel {
         };
         let make = |cipher| secrets.each_ref().map(|secret| direction(secret, cipher));
         let [[mut up, mut down], other] = [Cipher::Aes, Cipher::ChaCha].map(make);
-        learn(&mut up, &mut down, &set_up);
+        learn(&mut up, &mut down, &handshake_datagrams);
         if up.next.is_empty() {
             [up, down] = other;
-            learn(&mut up, &mut down, &set_up);
+            learn(&mut up, &mut down, &handshake_datagrams);
         }
         let (victim, handle, local, source, to_victim, from_victim) = match victim {
             Side::Client => (client, client_handle, local(CLIENT), SERVER, down, up),
             Side::Server => (server, server_handle, local(SERVER), CLIENT, up, down),
         };
         let events = Vec::new();
-        Self { victim, handle, now, source, events, set_up, watch, local, to_victim, from_victim }
+        Self {
+            victim,
+            handle,
+            now,
+            source,
+            events,
+            handshake_datagrams,
+            watch,
+            local,
+            to_victim,
+            from_victim,
+        }
     }
 
     /// The victim's connection.
@@ -402,8 +425,8 @@ impl Direction {
     }
 }
 
-fn learn(up: &mut Direction, down: &mut Direction, set_up: &[(Side, Vec<u8>)]) {
-    for (by, datagram) in set_up {
+fn learn(up: &mut Direction, down: &mut Direction, handshake_datagrams: &[(Side, Vec<u8>)]) {
+    for (by, datagram) in handshake_datagrams {
         match by {
             Side::Client => up.open(datagram, down),
             Side::Server => down.open(datagram, up),

@@ -95,7 +95,7 @@ fn rapidly_changing_addresses_cannot_be_used_to_flood_or_to_scan() {
     assert!(duel.events.len() < 20_000, "{}", duel.events.len());
 }
 
-// spec 6.35, 6.37
+// spec 6.35, 6.113
 #[test]
 fn pings_and_path_reports_send_nothing_beyond_the_budget_to_an_address_that_the_peer_named() {
     let mut duel = Duel::new(Side::Client, &ConnectionConfig::default());

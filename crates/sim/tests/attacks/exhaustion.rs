@@ -58,7 +58,7 @@ fn gaps_without_end_leave_64_ranges_in_an_acknowledgement_of_400_bytes() {
     assert!(sent.len() <= 10_000 + 10, "{}", sent.len());
 }
 
-// spec 5.80
+// spec 9.68
 #[test]
 fn fragmented_acknowledgements_are_accepted_and_not_answered() {
     let mut duel = duel();
@@ -130,7 +130,7 @@ fn liveness_queries_are_answered_16_at_a_time() {
     assert_eq!(duel.ended(), None);
 }
 
-// spec 6.9
+// spec 6.9, 6.118
 #[test]
 fn a_retired_id_costs_one_other_id_and_only_issued_ids_can_be_retired() {
     let mut duel = duel();

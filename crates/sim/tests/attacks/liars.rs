@@ -43,7 +43,7 @@ fn violation(duel: &mut Duel) -> Option<ErrorCode> {
     }
 }
 
-// spec 5.80, 9.29
+// spec 9.8, 9.29
 #[test]
 fn an_optimistic_acker_is_caught_within_260_packets() {
     let mut duel = sending(4 << 20);
@@ -85,7 +85,7 @@ fn an_honest_acker_meets_about_one_skipped_number_in_a_thousand_and_nothing_is_l
     assert_eq!(path.packets_lost, 0, "a number that was left out is no lost packet");
 }
 
-// spec 5.80, 9.8
+// spec 9.8
 #[test]
 fn an_acknowledgement_of_unsent_packets_ends_the_connection() {
     let future: [&[RangeInclusive<u64>]; 3] =
@@ -173,7 +173,7 @@ fn credit_that_goes_back_has_no_effect() {
     assert!(bytes > 4 << 20, "everything is sent: {bytes}");
 }
 
-// spec 6.9
+// spec 6.117, 6.118
 #[test]
 fn ids_beyond_the_limit_out_of_order_or_never_issued_are_refused() {
     let id = |path: u32, sequence: u64, value: u64| {

@@ -233,7 +233,7 @@ fn copies_of_a_servers_packets_that_overtake_them_move_and_end_nothing() {
     assert_eq!(sent_to(&pair, Side::Client, attacker), 0);
 }
 
-// spec 6.35, 6.53
+// spec 6.35, 6.106
 #[test]
 fn copies_from_elsewhere_while_a_server_is_gone_are_probed_within_the_budget_and_it_is_found_again() {
     let mut pair = connected(one_path()).unwrap();
@@ -298,7 +298,7 @@ fn copies_that_overtake_the_originals_only_delay() {
     assert!(sent <= 3 * copied, "{sent} for {copied}");
 }
 
-// spec 6.53
+// spec 6.53, 6.106
 #[test]
 fn a_server_that_moves_right_after_a_copied_packet_still_finds_its_client() {
     let mut pair = connected(one_path()).unwrap();

@@ -107,7 +107,7 @@ fn kept(tester: &mut Tester, blocks: &[Data<'_>]) -> usize {
     kept
 }
 
-// spec 3.43, 3.48
+// spec 3.98, 3.48
 #[test]
 fn fragments_that_never_become_a_message_take_at_most_twice_the_window() {
     for size in [1, 100, 1000] {
@@ -180,7 +180,7 @@ fn a_flood_of_probes_is_answered_without_amplification() {
     assert_eq!(tester.ended(), None);
 }
 
-// spec 3.80, 3.82
+// spec 3.80, 3.110, 3.123
 #[test]
 fn addresses_that_a_server_names_get_a_probe_a_second_and_no_more_than_8_of_them() {
     let mut config = ConnectionConfig::mmsp1();

@@ -115,7 +115,7 @@ fn messages_that_share_a_packet_keep_their_boundaries() {
     assert_eq!(tester.texts(), ["one", "two", "three"]);
 }
 
-// spec 3.34
+// spec 3.118
 #[test]
 fn fragments_that_contradict_each_other_earn_rst_0x0004() {
     fn block(tester: &Tester, tseq: u32, fragment: Fragment) -> Data<'static> {
@@ -147,7 +147,7 @@ fn fragments_that_contradict_each_other_earn_rst_0x0004() {
     }
 }
 
-// spec 3.34
+// spec 3.119
 #[test]
 fn an_sseq_that_was_delivered_or_waits_earns_rst_0x0004() {
     for (first, name) in [(0, "delivered"), (1, "waits")] {

@@ -270,7 +270,7 @@ fn a_syn_ack_that_cannot_be_read_does_not_count() {
     assert_eq!(tester.take().names(), ["PING"], "the attempt goes on");
 }
 
-// spec 3.54
+// spec 3.105
 #[test]
 fn a_further_syn_ack_renews_info_and_leaves_the_addresses_of_the_server() {
     let mut config = mmsp1();
@@ -450,7 +450,7 @@ fn a_smaller_syn_of_the_peer_that_answered_begins_no_second_connection_if_the_pi
     }
 }
 
-// spec 3.54
+// spec 3.54, 3.111
 #[test]
 fn ping_goes_to_the_addresses_of_the_server_that_answered() {
     let mut tester = Tester::client_to(mmsp1(), &[PEER, "10.0.0.3:4000"]);

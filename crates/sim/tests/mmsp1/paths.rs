@@ -247,7 +247,7 @@ fn an_application_binds_a_stream_to_a_path_or_an_interface() {
     pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
 }
 
-// spec 3.82
+// spec 3.123
 #[test]
 fn a_path_that_is_not_verified_gets_a_probe_a_second_at_most() {
     let mut tester = Tester::accepted();

@@ -170,7 +170,7 @@ fn each_block_beyond_a_gap_is_reported_by_the_sack_for_its_datagram_however_many
     assert!(tester.events.iter().all(|event| !matches!(event, Event::Closed(_))));
 }
 
-// spec 3.46, 3.82
+// spec 3.124, 3.127
 #[test]
 fn data_on_a_path_that_moved_are_acknowledged_there_within_its_limit() {
     let mut tester = Tester::accepted();

@@ -36,7 +36,7 @@ fn wait_for_data(tester: &mut Tester) -> (Duration, Vec<OwnData>) {
     panic!("nothing in 10 s");
 }
 
-// spec 3.43
+// spec 3.43, 3.99
 #[test]
 fn a_sender_stops_at_the_edge() {
     let mut tester = with_window(3500, 6);
@@ -49,7 +49,7 @@ fn a_sender_stops_at_the_edge() {
     assert_eq!(tseqs(&tester.take_data()), [5]);
 }
 
-// spec 3.43
+// spec 3.98, 3.99
 #[test]
 fn a_sender_of_small_messages_stops_when_their_memory_is_twice_the_window() {
     // 134 bytes of memory for each message of 6.
@@ -69,7 +69,7 @@ fn a_sender_of_small_messages_stops_when_their_memory_is_twice_the_window() {
     assert_eq!(sent[0].tseq, 25, "a persist probe goes beyond this edge, too");
 }
 
-// spec 3.43
+// spec 3.98, 3.101
 #[test]
 fn small_unread_messages_close_the_window_before_one_is_dropped() {
     let mut config = ConnectionConfig::mmsp1();
@@ -215,7 +215,7 @@ fn an_unread_window_closes_and_a_reader_opens_it_again() {
     assert!(sack.window > 0, "{sack:?}");
 }
 
-// spec 3.43
+// spec 3.100
 #[test]
 fn of_data_beyond_the_edge_what_is_not_taken_is_not_acknowledged_and_may_come_again() {
     let mut config = ConnectionConfig::mmsp1();

@@ -87,7 +87,7 @@ fn a_server_that_moved_alone_is_found_without_a_rendezvous_too() {
     }
 }
 
-// spec 6.53
+// spec 6.53, 6.105
 #[test]
 fn a_server_that_moves_while_nothing_is_sent_is_found_before_there_is_something() {
     let mut scene = Scene::connected(&[]);
@@ -98,7 +98,7 @@ fn a_server_that_moves_while_nothing_is_sent_is_found_before_there_is_something(
     assert!(report.elapsed < SECOND, "{:?}", report.elapsed);
 }
 
-// spec 10.4
+// spec 10.16
 #[test]
 fn requests_that_the_relay_loses_are_repeated() {
     let mut scene = Scene::connected(&[RELAY]);
@@ -131,7 +131,7 @@ fn a_dead_rendezvous_does_no_harm_to_a_healthy_connection() {
     assert!(with < without + without / 100, "{with:?} {without:?}");
 }
 
-// spec 10.6
+// spec 10.15
 #[test]
 fn forged_and_repeated_datagrams_of_a_relay_change_nothing() {
     let mut scene = Scene::connected(&[RELAY]);

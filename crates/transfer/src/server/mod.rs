@@ -167,8 +167,9 @@ impl Server {
     /// Waits until some client has fetched everything, and returns what it verified and what failed.
     pub async fn fetched(&self) -> Report {
         let mut fetched = self.shared.fetched.subscribe();
-        match fetched.wait_for(Option::is_some).await {
-            Ok(report) => report.clone().unwrap_or_default(),
+        let report = fetched.wait_for(Option::is_some).await.map(|report| report.clone().unwrap_or_default());
+        match report {
+            Ok(report) => report,
             // This value holds the sender, so it cannot be dropped.
             Err(_) => std::future::pending().await,
         }

@@ -125,7 +125,7 @@ impl<'a> Data<'a> {
         encode_padding(w, DATA_OVERHEAD + self.data.len());
     }
 
-    /// Whether this block, with the TSEQ behind that of `before`, does not contradict it (spec 3.34).
+    /// Whether this block, with the TSEQ behind that of `before`, does not contradict it (spec 3.118).
     pub fn may_follow(&self, before: &Data<'_>) -> bool {
         let same_message = self.stream == before.stream
             && self.unordered == before.unordered

@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    // spec 5.82: a block may fill its packet to the last byte
+    // spec 2.15: a block may fill its packet to the last byte
     #[test]
     fn a_block_that_fills_the_packet_has_no_padding() {
         let (stream, offset) = (StreamId(1), 100);

@@ -286,13 +286,11 @@ impl<'a> Run<'a> {
         let mut events = self.session.connection().events();
         let before = self.look().await?;
         self.start = Some(connection_json(self.session.connection().wire(), &before));
-        for direction in self.plan.flow.directions() {
-            self.paths.take(Instant::now(), direction);
-        }
         self.began = Instant::now();
         for figures in self.known.beginnings(&before) {
             let event = Event::Path(figures.event());
-            self.output.event(&event, self.known.label(figures.id), 0.0)?;
+            let name = self.known.name(figures.id);
+            self.output.event(&event, (self.known.label(figures.id), name.as_deref()), 0.0)?;
         }
         let (sender, mut reports) = mpsc::unbounded_channel();
         let (session, plan) = (self.session.clone(), self.plan.clone());
@@ -414,14 +412,16 @@ impl<'a> Run<'a> {
         }
         // Of a closed connection the last figures count.
         let _ = self.look().await;
-        let paths = self.paths.take(Instant::now(), row.direction);
+        let base = if row.omitted { Duration::ZERO } else { self.plan.omit };
+        let at = |time: Duration| self.began + base + time;
+        let paths = self.paths.take(row.direction, at(row.start), at(row.end));
         self.output.row(row, &paths)
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.session.connection().info().await.map_err(of_connection)?;
         self.known.note(&info);
-        self.paths.note(&info);
+        self.paths.note(Instant::now(), &info);
         self.seen = Some(info.clone());
         Ok(info)
     }
@@ -431,7 +431,7 @@ impl<'a> Run<'a> {
             && let Some(target) = &mut self.target
         {
             target.on_report(report);
-            return self.output.event(event, None, self.began.elapsed().as_secs_f64());
+            return self.output.event(event, (None, None), self.began.elapsed().as_secs_f64());
         }
         // The sender decides which path is primary.
         let is_of_peer = matches!(event, Event::PrimaryPath(_)) && !Direction::from(self.plan.flow).sends();
@@ -441,7 +441,9 @@ impl<'a> Run<'a> {
             // An unknown path; the end of the connection is reported elsewhere.
             let _ = self.look().await;
         }
-        self.output.event(event, self.known.label(path), self.began.elapsed().as_secs_f64())
+        let name = self.known.name(path);
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.output.event(event, (self.known.label(path), name.as_deref()), seconds)
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::rates::PathRate;
 use super::rows::Row;
+use crate::output::grid::wrap;
 use crate::output::path::{PathLabel, news_json, news_words};
 use crate::output::units::{megabits, size};
 
@@ -34,6 +35,8 @@ pub(super) struct Output {
     flow: BenchFlow,
     /// The names of the paths that have a column.
     names: Vec<String>,
+    /// The legend was printed.
+    is_explained: bool,
     /// The last row came without figures of the server.
     is_without_figures: bool,
     pub(super) intervals: Vec<Value>,
@@ -47,6 +50,7 @@ impl Output {
             mode,
             flow,
             names: Vec::new(),
+            is_explained: false,
             is_without_figures: false,
             intervals: Vec::new(),
             events: Vec::new(),
@@ -81,7 +85,7 @@ impl Output {
     pub(super) fn event(
         &mut self,
         event: &Event,
-        label: Option<&PathLabel>,
+        (label, name): (Option<&PathLabel>, Option<&str>),
         seconds: f64,
     ) -> Result<(), CommandError> {
         match self.mode {
@@ -91,8 +95,7 @@ impl Output {
                 self.events.extend(news_json(event, interface, seconds));
             }
             Mode::Table => {
-                let name = label.map(PathLabel::name);
-                let Some(words) = news_words(event, name.as_deref()) else { return Ok(()) };
+                let Some(words) = news_words(event, name) else { return Ok(()) };
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "{seconds:>7.2} s  {words}")?;
                 out.flush()?;
@@ -115,10 +118,10 @@ impl Output {
         let taken = remark.len() + seconds.len().saturating_sub(SECONDS);
         let shown = self.paths_that_fit(paths, width.saturating_sub(taken));
         let (shown, others) = paths.split_at(shown);
-        let mut names: Vec<_> = shown.iter().map(|path| path.label.name()).collect();
+        let mut names: Vec<_> = shown.iter().map(|path| path.name.clone()).collect();
         let shows_others = !shown.is_empty() && !others.is_empty();
         names.extend(shows_others.then(|| "others".to_owned()));
-        let is_first = self.names.is_empty();
+        let is_first = !std::mem::replace(&mut self.is_explained, true);
         let is_new = self.names != names || is_first;
         self.names = names;
         let sum = |paths: &[PathRate]| megabits(paths.iter().map(|path| path.rate).sum());
@@ -132,7 +135,7 @@ impl Output {
         cells.extend(shown.iter().map(|path| megabits(path.rate)));
         cells.extend(shows_others.then(|| sum(others)));
         cells.push(remark.to_owned());
-        let legend = is_first.then(|| LEGEND.to_owned());
+        let legend = if is_first { wrap(LEGEND, width) } else { Vec::new() };
         let loses_figures = row.bytes.is_none() && !self.is_without_figures;
         self.is_without_figures = row.bytes.is_none();
         let note = loses_figures.then(|| NO_FIGURES.to_owned());
@@ -145,7 +148,7 @@ impl Output {
     fn paths_that_fit(&self, paths: &[PathRate], width: usize) -> usize {
         let mut room = width.saturating_sub(if self.flow == BenchFlow::Both { FIXED + FLOW } else { FIXED });
         let column = |name: &str| name.chars().count().max(RATE) + GAP;
-        let wanted: Vec<_> = paths.iter().map(|path| column(&path.label.name())).collect();
+        let wanted: Vec<_> = paths.iter().map(|path| column(&path.name)).collect();
         if wanted.iter().sum::<usize>() <= room {
             return paths.len();
         }
@@ -219,7 +222,7 @@ fn row_json(row: &Row, paths: &[PathRate]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manyway::PathId;
+    use manyway::{Carrier, PathId};
     use std::time::Duration;
 
     fn row(second: u64, bytes: u64) -> Row {
@@ -234,8 +237,9 @@ mod tests {
             interface: Some(interface.to_owned()),
             local: "192.0.2.7".parse().unwrap(),
             remote: "192.0.2.1:4455".parse().unwrap(),
+            carrier: Carrier::Udp,
         };
-        PathRate { label, rate: Rate::from_bits_per_second(megabits * 1_000_000) }
+        PathRate { label, name: interface.to_owned(), rate: Rate::from_bits_per_second(megabits * 1_000_000) }
     }
 
     #[test]
@@ -257,6 +261,22 @@ mod tests {
         2.00-3.00           -         -     17.00     11.00      6.00
           seconds    received    Mbit/s       all      eth0
         3.00-4.00   119.2 MiB   1000.00     11.00     11.00
+        ");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_legend_and_head_once() {
+        let mut output = Output::new(Mode::Table, BenchFlow::Both);
+        let paths = [path(0, "2001:db8:1234:5678:9abc:def0:1234:5678", 11)];
+        let mut lines = output.lines(&row(0, 2_000_000), &paths, 60);
+        lines.extend(output.lines(&row(1, 2_000_000), &paths, 60));
+        assert!(lines.iter().all(|line| line.chars().count() <= 60), "{lines:?}");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        Mbit/s counts payload; all and each interface count headers
+        and repeats too
+                    seconds    received    Mbit/s       all
+        up        0.00-1.00     1.9 MiB     16.00     11.00
+        up        1.00-2.00     1.9 MiB     16.00     11.00
         ");
     }
 
@@ -307,6 +327,7 @@ mod tests {
           "paths": [
             {
               "bits_per_second": 11000000,
+              "carrier": "udp",
               "interface": "eth0",
               "local": "192.0.2.7",
               "path": 0,

@@ -15,7 +15,8 @@ use super::output::direction_word;
 use super::target::TargetSum;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
 use crate::output::grid::{Cell, Grid};
-use crate::output::path::{PathLabel, why_words};
+use crate::output::names::distinct;
+use crate::output::path::{PathLabel, why_of, why_words};
 use crate::output::units::{duration, fine_percent, megabits, size};
 
 /// The outcome of a run.
@@ -128,10 +129,6 @@ impl PathSum {
         let earlier = |path: &PathInfo| {
             before.paths.iter().find(|other| other.statistics.id == path.statistics.id).map(|p| p.statistics)
         };
-        let why = |id| {
-            let row = report.iter().find(|row| row.path.as_ref().is_some_and(|path| path.id == id))?;
-            Some(row.why.clone())
-        };
         let sum = |path: &PathInfo| {
             let (now, then) = (path.statistics, earlier(path));
             let since = |pick: fn(&manyway::PathStatistics) -> u64| {
@@ -146,7 +143,7 @@ impl PathSum {
                 packets_lost: since(|figures| figures.packets_lost),
                 packets_sent: since(|figures| figures.packets_sent),
                 ecn: now.ecn,
-                why: why(now.id),
+                why: why_of(report, now.id).cloned(),
             }
         };
         after.map(sum).collect()
@@ -278,9 +275,10 @@ impl Summary {
             .spare_words("remote")
             .remark("why");
         let all: u64 = self.paths.iter().map(|path| path.moved(self.flow)).sum();
-        for path in &self.paths {
+        let names = distinct(&self.paths.iter().map(|path| path.label.traits()).collect::<Vec<_>>());
+        for (path, name) in self.paths.iter().zip(names) {
             grid.row([
-                Cell::from(path.label.name()),
+                Cell::from(name),
                 state_cell(path.state),
                 Cell::or_none(path.rtt.map(milliseconds)),
                 Cell::from(size(path.sent)),
@@ -288,7 +286,7 @@ impl Summary {
                 Cell::from(fine_percent(path.moved(self.flow), all)),
                 Cell::from(fine_percent(path.packets_lost, path.packets_sent)),
                 Cell::from(path.label.local.to_string()),
-                Cell::from(path.label.remote.to_string()),
+                Cell::from(path.label.remote()),
                 Cell::or_none(path.why.as_ref().map(why_words)),
             ]);
         }
@@ -360,7 +358,7 @@ mod tests {
     use super::super::compare::Single;
     use super::*;
     use manyway::scheduler::Purpose;
-    use manyway::{PathId, PathReason, Unused, Used};
+    use manyway::{Carrier, PathId, PathReason, Unused, Used};
     use manyway_transfer::TransportFacts;
 
     fn summary(flow: BenchFlow) -> Summary {
@@ -382,6 +380,7 @@ mod tests {
                 interface: Some(interface.to_owned()),
                 local: "192.0.2.7".parse().unwrap(),
                 remote: "203.0.113.5:4455".parse().unwrap(),
+                carrier: Carrier::Udp,
             },
             state: PathState::Active,
             rtt: Some(Duration::from_micros(31_250)),
@@ -450,8 +449,7 @@ mod tests {
     fn the_document_has_every_figure() {
         let mut summary = summary(BenchFlow::Upload);
         summary.paths.truncate(1);
-        let json = summary.json();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+        insta::assert_snapshot!(serde_json::to_string_pretty(&summary.json()).unwrap(), @r#"
         {
           "bits_per_second": 20000000,
           "bytes": 25000000,
@@ -496,6 +494,7 @@ mod tests {
             {
               "bytes_received": 700000,
               "bytes_sent": 17000000,
+              "carrier": "udp",
               "ecn": "capable",
               "interface": "eth0",
               "local": "192.0.2.7",

@@ -3,22 +3,26 @@
 use std::io::Write as _;
 
 use manyway_terminal::screen::output_width;
-use manyway_terminal::{Colour, CommandError, json};
+use manyway_terminal::{Colour, CommandError, json, print_line};
 use serde_json::{Map, Value, json};
 
-use crate::args::{EntryKind, GlobalArgs};
-use crate::home::{ClientEntry, Home, HostText, Rights, ServerEntry, TicketEntry, Timestamp};
+use crate::args::{EntryKind, GlobalArgs, ListArgs};
+use crate::home::{ClientEntry, Entries, Home, HostText, Rights, ServerEntry, TicketEntry, Timestamp};
 use crate::output::grid::{Cell, Grid};
 
 /// Prints the entries of one kind, or of all.
-pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> Result<(), CommandError> {
-    let wanted = |which| kind.is_none_or(|kind| kind == which);
+pub(super) fn run(global: &GlobalArgs, home: &Home, arguments: &ListArgs) -> Result<(), CommandError> {
+    let wanted = |which| arguments.kind.is_none_or(|kind| kind == which);
     let tickets =
         if wanted(EntryKind::Tickets) { home.entries::<TicketEntry>()? } else { Default::default() };
     let clients =
         if wanted(EntryKind::Clients) { home.entries::<ClientEntry>()? } else { Default::default() };
     let servers =
         if wanted(EntryKind::Servers) { home.entries::<ServerEntry>()? } else { Default::default() };
+    if arguments.names {
+        let names = tickets.keys().chain(clients.keys()).chain(servers.keys());
+        return names.map(String::as_str).try_for_each(print_line);
+    }
     if global.json {
         let tickets = tickets.iter().map(|(name, entry)| {
             let own = json!({ "name": name, "created": entry.created, "advertise": entry.advertise });
@@ -47,6 +51,18 @@ pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> 
         json::print(&document)?;
         return Ok(());
     }
+    let mut out = std::io::stdout().lock();
+    let table = table(&tickets, &clients, &servers);
+    out.write_all(table.text(output_width(), Colour::of_output()).as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn table(
+    tickets: &Entries<TicketEntry>,
+    clients: &Entries<ClientEntry>,
+    servers: &Entries<ServerEntry>,
+) -> Grid {
     let mut grid = Grid::new()
         .words("kind")
         .words("name")
@@ -57,25 +73,22 @@ pub(super) fn run(global: &GlobalArgs, home: &Home, kind: Option<EntryKind>) -> 
     let mut row = |cells: [String; 6]| {
         grid.row(cells.map(|text| if text == "-" { Cell::none() } else { Cell::from(text) }));
     };
-    for (name, entry) in &tickets {
+    for (name, entry) in tickets {
         let rights = entry.rights();
         let places = addresses(&entry.advertise);
         row(["ticket".into(), name.clone(), words(&rights), end(&rights), "-".into(), places]);
     }
-    for (name, entry) in &clients {
+    for (name, entry) in clients {
         let rights = entry.rights();
         let key = entry.key.to_string();
         row(["client".into(), name.clone(), words(&rights), end(&rights), key, "-".into()]);
     }
-    for (name, entry) in &servers {
+    for (name, entry) in servers {
         let opens = if entry.secret.is_some() { "by its ticket" } else { "by your key" };
         let (key, places) = (entry.key.to_string(), addresses(&entry.hosts));
         row(["server".into(), name.clone(), opens.into(), "-".into(), key, places]);
     }
-    let mut out = std::io::stdout().lock();
-    out.write_all(grid.text(output_width(), Colour::of_output()).as_bytes())?;
-    out.flush()?;
-    Ok(())
+    grid
 }
 
 fn with_rights(mut document: Value, rights: &Rights) -> Value {
@@ -110,4 +123,30 @@ fn end(rights: &Rights) -> String {
 fn addresses(hosts: &[HostText]) -> String {
     let texts: Vec<_> = hosts.iter().map(HostText::to_string).collect();
     if texts.is_empty() { "-".to_owned() } else { texts.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::{KeyHash, Secret};
+
+    #[test]
+    fn tickets_clients_and_servers_are_listed_without_their_secrets() {
+        let key = KeyHash([0x5a; 16]);
+        let hosts = ["203.0.113.5:4455", "[2001:db8:1234:5678:9abc:def0:1234:5678]:4455"];
+        let hosts: Vec<manyway::HostPort> = hosts.iter().map(|host| host.parse().unwrap()).collect();
+        let rights = Rights { read_only: true, max_connections: Some(3), ..Rights::default() };
+        let advertise = hosts.iter().cloned().map(HostText).collect();
+        let tickets = Entries::from([
+            ("alice".to_owned(), TicketEntry::new(Secret([7; 16]), rights.clone(), advertise)),
+            ("default".to_owned(), TicketEntry::new(Secret([8; 16]), Rights::default(), Vec::new())),
+        ]);
+        let clients = Entries::from([("laptop".to_owned(), ClientEntry::new(key, rights))]);
+        let servers = Entries::from([("home".to_owned(), ServerEntry::new(key, hosts, None))]);
+        for width in [80, 120] {
+            let table = table(&tickets, &clients, &servers);
+            assert!(table.lines(width).iter().all(|line| line.plain().chars().count() <= width));
+            insta::assert_snapshot!(format!("keys_{width}"), table.text(width, Colour::Without));
+        }
+    }
 }

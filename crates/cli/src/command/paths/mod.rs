@@ -21,7 +21,7 @@ use super::signal::{close, interrupted};
 use crate::args::{GlobalArgs, PathsArgs};
 use crate::caps::{CapLedger, CapState};
 use crate::output::live::{Live, Quit};
-use crate::output::path::{PathLabel, news_json, news_words, path_of};
+use crate::output::path::{news_json, news_words, path_of};
 use crate::output::tint::{Line, Tint, block};
 use manyway_terminal::screen::output_width;
 use manyway_terminal::{Colour, CommandError, ExitCode, json, print_line};
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         let mut watcher = InterfaceWatcher::new()?;
         loop {
             let names = watcher.snapshot().interfaces.iter().map(|interface| interface.name.as_str());
-            policy.set_spent(self.caps.as_ref().map(|caps| caps.spent(names)).unwrap_or_default());
+            policy.set_exhausted(self.caps.as_ref().map(|caps| caps.exhausted(names)).unwrap_or_default());
             let addresses = watcher.snapshot().addresses(&policy, &[]);
             if self.json {
                 let row = |own| address_json(own, self.cap(Some(&own.interface)));
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
         let interface = label.and_then(|label| label.interface.as_deref());
         if self.json {
             news_json(event, interface, seconds).iter().try_for_each(json::print)?;
-        } else if let Some(words) = news_words(event, label.map(PathLabel::name).as_deref()) {
+        } else if let Some(words) = news_words(event, pings.name(path).as_deref()) {
             let line = format!("{seconds:>7.2} s  {words}");
             match &mut self.live {
                 Some(live) => {

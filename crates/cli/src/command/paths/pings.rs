@@ -90,6 +90,11 @@ impl<'a> Pings<'a> {
     pub(super) fn label(&self, id: PathId) -> Option<&PathLabel> {
         self.known.label(id)
     }
+
+    /// Its name.
+    pub(super) fn name(&self, id: PathId) -> Option<String> {
+        self.known.name(id)
+    }
 }
 
 impl Recent {

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use super::reverse_path;
 use crate::caps::CapState;
+use crate::output::address;
 use crate::output::book::milliseconds;
 use crate::output::grid::{Cell, Grid};
+use crate::output::names::{Traits, distinct, host_of};
 use crate::output::path::{exclusion_words, why_words};
 use crate::output::tint::Tint;
 use crate::output::units::{fine_percent, megabits, percent};
@@ -74,7 +76,7 @@ impl PairRow {
         Self {
             interface: report.interface.clone(),
             local: report.local.map(|local| local.to_string()),
-            remote: report.remote.map(|remote| remote.to_string()),
+            remote: report.remote.map(address),
             carrier: path.map(|path| path.tuple.carrier),
             path: path.map(|path| path.id.0),
             role: report.role.map(|role| role.to_string()),
@@ -161,7 +163,7 @@ pub(super) fn worth_showing(rows: &[PairRow]) -> Vec<&PairRow> {
 /// The table of pairs.
 pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
     let mut grid = Grid::new()
-        .words("interface")
+        .words("path")
         .words("state")
         .numbers("rtt ms")
         .numbers("loss")
@@ -176,7 +178,7 @@ pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
     }
     let mut grid = grid.remark("why");
     let all = sum(rows.iter().copied()).bits_per_second();
-    for row in rows {
+    for (row, name) in rows.iter().zip(names(rows)) {
         let state = row.state.map_or_else(Cell::none, |state| Cell::new(state.word(), Tint::of_state(state)));
         let share = row.rate.map(|rate| percent(rate.bits_per_second(), all));
         let why = match (&row.why, &row.interface) {
@@ -186,7 +188,7 @@ pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
             (why, _) => why.as_ref().map(why_words).unwrap_or_default(),
         };
         let cells = [
-            Cell::or_none(row.interface.clone()),
+            Cell::or_none(name),
             state,
             Cell::or_none(row.rtt.map(milliseconds)),
             Cell::or_none(row.loss.map(|(lost, asked)| fine_percent(lost, asked))),
@@ -200,6 +202,23 @@ pub(super) fn pair_table(rows: &[&PairRow]) -> Grid {
         grid.row(cells.into_iter().chain(cap).chain([Cell::from(why)]));
     }
     grid
+}
+
+/// The name of each path, and the interface of a pair that has none.
+fn names(rows: &[&PairRow]) -> Vec<Option<String>> {
+    let traits = |row: &PairRow| {
+        row.path?;
+        let remote = host_of(row.remote.as_deref()?).to_owned();
+        let base = row.interface.clone().unwrap_or_else(|| remote.clone());
+        let (carrier, local) = (row.carrier.unwrap_or_default().to_string(), row.local.clone());
+        Some(Traits { base, carrier, local: local.unwrap_or_default(), remote })
+    };
+    let paths: Vec<_> = rows.iter().map(|row| traits(row)).collect();
+    let mut names = distinct(&paths.iter().flatten().cloned().collect::<Vec<_>>()).into_iter();
+    let name = |(row, path): (&&PairRow, Option<Traits>)| {
+        path.map_or_else(|| row.interface.clone(), |_| names.next())
+    };
+    rows.iter().zip(paths).map(name).collect()
 }
 
 /// The rate of all paths together.

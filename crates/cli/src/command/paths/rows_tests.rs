@@ -6,6 +6,8 @@ use manyway::interfaces::{Interface, InterfaceAddress, InterfacePolicy, Route, S
 use manyway::scheduler::Purpose;
 use manyway_terminal::Colour;
 
+use crate::output::live::frame;
+
 fn rows() -> Vec<PairRow> {
     let row = |interface: &str, local: &str, why: Why| PairRow {
         interface: Some(interface.to_owned()),
@@ -60,6 +62,17 @@ fn table(rows: &[PairRow], width: usize) -> String {
 fn every_path_and_every_interface_without_one_has_a_line_that_says_why() {
     for width in [80, 120] {
         insta::assert_snapshot!(format!("pairs_{width}"), table(&rows(), width));
+    }
+}
+
+#[test]
+fn the_live_screen_has_the_table_and_the_last_events() {
+    let rows = rows();
+    let grid = pair_table(&worth_showing(&rows));
+    let events = ["   1.30 s  wwan0 backup: probe answered", "  12.34 s  wlan0 dead: 6 probes unanswered"];
+    for width in [80, 120] {
+        let screen = frame("paths to the server", |width| grid.lines(width), &events, (width, 24));
+        insta::assert_snapshot!(format!("screen_{width}"), screen);
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::output::book::{milliseconds, state_cell};
 use crate::output::grid::{Cell, Grid};
+use crate::output::names::distinct;
 use crate::output::path::PathLabel;
 use crate::output::tint::Tint;
 use crate::output::units::fine_percent;
@@ -47,12 +48,19 @@ struct Spread {
 }
 
 impl Figures {
-    /// Records a ping on a path; `open` are all open paths.
-    pub(super) fn on_sent(&mut self, label: &PathLabel, open: &[PathLabel]) {
-        let same = self.rows.iter().position(|row| row.ids.contains(&label.id));
+    /// Records a ping on a path, and returns the place of its row; `open` are all open paths. A path that moves to
+    /// another interface goes on in another row.
+    pub(super) fn on_sent(&mut self, label: &PathLabel, open: &[PathLabel]) -> usize {
+        let is_same =
+            |row: &PathFigures| (row.label.name(), row.label.carrier) == (label.name(), label.carrier);
+        for row in self.rows.iter_mut().filter(|row| !is_same(row)) {
+            row.ids.retain(|id| *id != label.id);
+        }
         let is_gone = |row: &PathFigures| !open.iter().any(|path| row.ids.contains(&path.id));
-        let returned = || self.rows.iter().position(|row| is_gone(row) && row.label.name() == label.name());
-        match same.or_else(returned).and_then(|place| self.rows.get_mut(place)) {
+        let same = self.rows.iter().position(|row| row.ids.contains(&label.id));
+        let returned = || self.rows.iter().position(|row| is_gone(row) && is_same(row));
+        let place = same.or_else(returned).unwrap_or(self.rows.len());
+        match self.rows.get_mut(place) {
             Some(row) => {
                 if !row.ids.contains(&label.id) {
                     row.ids.push(label.id);
@@ -70,6 +78,7 @@ impl Figures {
                 answers: Vec::new(),
             }),
         }
+        place
     }
 
     /// Records the states of the open paths.
@@ -80,24 +89,17 @@ impl Figures {
         }
     }
 
-    pub(super) fn on_answer(&mut self, id: PathId, sequence: u64, rtt: Duration) {
-        if let Some(row) = self.row(id) {
+    pub(super) fn on_answer(&mut self, place: usize, sequence: u64, rtt: Duration) {
+        if let Some(row) = self.rows.get_mut(place) {
             row.answers.push(rtt);
             row.decide(sequence, Fate::Answered(rtt));
         }
     }
 
-    pub(super) fn on_lost(&mut self, id: PathId, sequence: u64) {
-        if let Some(row) = self.row(id) {
+    pub(super) fn on_lost(&mut self, place: usize, sequence: u64) {
+        if let Some(row) = self.rows.get_mut(place) {
             row.decide(sequence, Fate::Lost);
             row.lost += 1;
-        }
-    }
-
-    /// A ping whose result was not awaited does not count.
-    pub(super) fn on_given_up(&mut self, id: PathId) {
-        if let Some(row) = self.row(id) {
-            row.sent = row.sent.saturating_sub(1);
         }
     }
 
@@ -106,10 +108,6 @@ impl Figures {
         for row in &mut self.rows {
             row.sent = row.decided();
         }
-    }
-
-    fn row(&mut self, id: PathId) -> Option<&mut PathFigures> {
-        self.rows.iter_mut().find(|row| row.ids.contains(&id))
     }
 
     /// Whether any answer arrived.
@@ -131,7 +129,8 @@ impl Figures {
             .numbers("jitter")
             .spare_words("local")
             .spare_words("remote");
-        for row in &self.rows {
+        let names = distinct(&self.rows.iter().map(|row| row.label.traits()).collect::<Vec<_>>());
+        for (row, name) in self.rows.iter().zip(names) {
             let spread = Spread::of(&row.answers);
             let time = |pick: fn(&Spread) -> Duration| {
                 Cell::or_none(spread.as_ref().map(|spread| milliseconds(pick(spread))))
@@ -148,7 +147,7 @@ impl Figures {
                 _ => Tint::Warning,
             };
             grid.row([
-                Cell::from(row.label.name()),
+                Cell::from(name),
                 state_cell(row.state),
                 Cell::from(row.sent.to_string()),
                 Cell::new(loss, tint),
@@ -158,7 +157,7 @@ impl Figures {
                 time(|spread| spread.max),
                 time(|spread| spread.deviation),
                 Cell::from(row.label.local.to_string()),
-                Cell::from(row.label.remote.to_string()),
+                Cell::from(row.label.remote()),
             ]);
         }
         grid
@@ -222,7 +221,10 @@ impl Spread {
 #[cfg(test)]
 mod tests {
 
+    use manyway::Carrier;
     use manyway_terminal::Colour;
+
+    use crate::output::live::frame;
 
     use super::*;
 
@@ -232,18 +234,17 @@ mod tests {
             interface: Some(interface.to_owned()),
             local: local.parse().unwrap(),
             remote: "192.0.2.1:4455".parse().unwrap(),
+            carrier: Carrier::Udp,
         };
         let (near, far) = (label(0, "eth0", "192.0.2.7"), label(1, "wwan0", "198.51.100.20"));
         let mut figures = Figures::default();
         let open = [near.clone(), far.clone()];
         for micros in [10_000, 12_000, 14_000] {
-            figures.on_sent(&near, &open);
-            figures.on_answer(near.id, micros, Duration::from_micros(micros));
-            figures.on_sent(&far, &open);
-            figures.on_lost(far.id, micros);
+            let place = figures.on_sent(&near, &open);
+            figures.on_answer(place, micros, Duration::from_micros(micros));
+            let place = figures.on_sent(&far, &open);
+            figures.on_lost(place, micros);
         }
-        figures.on_sent(&near, &open);
-        figures.on_given_up(near.id);
         figures
     }
 
@@ -251,6 +252,16 @@ mod tests {
     fn the_summary_has_a_line_for_each_path() {
         for width in [80, 120] {
             insta::assert_snapshot!(format!("ping_{width}"), figures().table().text(width, Colour::Without));
+        }
+    }
+
+    #[test]
+    fn the_live_screen_has_the_table_and_the_last_events() {
+        let table = figures().table();
+        let events = ["   2.41 s  wwan0 dead: 6 probes unanswered"];
+        for width in [80, 120] {
+            let screen = frame("ping  3 s", |width| table.lines(width), &events, (width, 24));
+            insta::assert_snapshot!(format!("screen_{width}"), screen);
         }
     }
 
@@ -267,8 +278,7 @@ mod tests {
     #[test]
     fn a_late_timeout_leaves_the_last_answer_as_it_is() {
         let mut figures = figures();
-        let near = figures.rows[0].label.id;
-        figures.on_lost(near, 10_000);
+        figures.on_lost(0, 10_000);
         assert_eq!(
             (figures.rows[0].last, figures.rows[0].lost),
             (Some((14_000, Fate::Answered(Duration::from_millis(14)))), 1,)
@@ -280,9 +290,25 @@ mod tests {
         let mut figures = figures();
         let returned = PathLabel { id: PathId(7), ..figures.rows[0].label.clone() };
         let open = [returned.clone(), figures.rows[1].label.clone()];
-        figures.on_sent(&returned, &open);
-        figures.on_answer(returned.id, 20_000, Duration::from_millis(9));
+        let place = figures.on_sent(&returned, &open);
+        figures.on_answer(place, 20_000, Duration::from_millis(9));
         assert_eq!((figures.rows.len(), figures.rows[0].sent, figures.rows[0].answers.len()), (2, 4, 4));
+    }
+
+    #[test]
+    fn a_ping_counts_where_it_was_sent_although_its_path_has_moved_to_another_interface() {
+        let mut figures = figures();
+        let near = figures.rows[0].label.clone();
+        let sent = figures.on_sent(&near, std::slice::from_ref(&near));
+        let moved = PathLabel { interface: Some("usb0".to_owned()), ..near };
+        let place = figures.on_sent(&moved, std::slice::from_ref(&moved));
+        figures.on_lost(sent, 20_000);
+        figures.on_answer(place, 21_000, Duration::from_millis(9));
+        let counts: Vec<_> = figures.rows.iter().map(|row| (row.label.name(), row.sent, row.lost)).collect();
+        assert_eq!(
+            counts,
+            [("eth0".to_owned(), 4, 1), ("wwan0".to_owned(), 3, 3), ("usb0".to_owned(), 1, 0)]
+        );
     }
 
     #[test]
@@ -292,6 +318,7 @@ mod tests {
           "paths": [
             {
               "avg": 0.012,
+              "carrier": "udp",
               "interface": "eth0",
               "local": "192.0.2.7",
               "loss": 0.0,
@@ -306,6 +333,7 @@ mod tests {
             },
             {
               "avg": null,
+              "carrier": "udp",
               "interface": "wwan0",
               "local": "198.51.100.20",
               "loss": 1.0,

@@ -67,13 +67,16 @@ struct Pinger<'a> {
 struct Answer {
     sequence: u64,
     label: PathLabel,
+    name: String,
+    /// Its row in the summary.
+    place: usize,
     fate: Fate,
 }
 
 enum Fate {
     Answered(Duration),
     Lost,
-    /// The path or the connection ended before.
+    /// The path ended before, or the connection.
     Void,
 }
 
@@ -131,7 +134,8 @@ impl<'a> Pinger<'a> {
         self.look().await?;
         let open = self.known.open();
         for label in open.clone() {
-            self.figures.on_sent(&label, &open);
+            let place = self.figures.on_sent(&label, &open);
+            let name = self.known.name(label.id).unwrap_or_else(|| label.name());
             let path = self.connection.path(label.id);
             let wait = self.arguments.wait;
             self.waiting.spawn(async move {
@@ -140,7 +144,7 @@ impl<'a> Pinger<'a> {
                     Ok(Ok(None) | Err(_)) => Fate::Void,
                     Err(_) => Fate::Lost,
                 };
-                Answer { sequence, label, fate }
+                Answer { sequence, label, name, place, fate }
             });
         }
         Ok(())
@@ -166,21 +170,14 @@ impl<'a> Pinger<'a> {
     fn take(&mut self, answer: &Answer) -> Result<(), CommandError> {
         let rtt = match answer.fate {
             Fate::Answered(rtt) => {
-                self.figures.on_answer(answer.label.id, answer.sequence, rtt);
+                self.figures.on_answer(answer.place, answer.sequence, rtt);
                 Some(rtt)
             }
-            // The path has migrated: the ping went to an address that the path has left.
-            Fate::Lost if self.known.label(answer.label.id).is_some_and(|label| *label != answer.label) => {
-                self.figures.on_given_up(answer.label.id);
-                return Ok(());
-            }
-            Fate::Lost => {
-                self.figures.on_lost(answer.label.id, answer.sequence);
+            // The end of the connection leaves the result unknown; that of a path is no answer.
+            Fate::Void if self.connection.close_reason().is_some() => return Ok(()),
+            Fate::Lost | Fate::Void => {
+                self.figures.on_lost(answer.place, answer.sequence);
                 None
-            }
-            Fate::Void => {
-                self.figures.on_given_up(answer.label.id);
-                return Ok(());
             }
         };
         if self.global.quiet {
@@ -196,12 +193,13 @@ impl<'a> Pinger<'a> {
         }
         let mut out = std::io::stdout().lock();
         if self.columns.is_none() {
-            let columns = columns(&self.known.open());
+            let names: Vec<_> = self.known.open().iter().filter_map(|it| self.known.name(it.id)).collect();
+            let columns = columns(&names, &self.known.open());
             writeln!(out, "{}", fit(&columns.head()))?;
             self.columns = Some(columns);
         }
         if let Some(columns) = &self.columns {
-            writeln!(out, "{}", fit(&row(columns, answer.sequence, &answer.label, rtt)))?;
+            writeln!(out, "{}", fit(&row(columns, answer.sequence, (&answer.name, &answer.label), rtt)))?;
         }
         out.flush()?;
         Ok(())
@@ -232,7 +230,7 @@ impl<'a> Pinger<'a> {
             news_json(event, interface, seconds).iter().try_for_each(json::print)?;
             return Ok(());
         }
-        let name = label.map(PathLabel::name);
+        let name = self.known.name(path);
         let Some(words) = news_words(event, name.as_deref()) else { return Ok(()) };
         let line = format!("{seconds:>7.2} s  {words}");
         match &mut self.live {
@@ -273,34 +271,35 @@ impl<'a> Pinger<'a> {
     }
 }
 
-fn columns(labels: &[PathLabel]) -> Columns {
-    let widest = |of: fn(&PathLabel) -> String, least: usize| {
-        labels.iter().map(|label| of(label).chars().count()).fold(least, usize::max)
+fn columns(names: &[String], labels: &[PathLabel]) -> Columns {
+    let widest = |texts: &[String], least: usize| {
+        texts.iter().map(|text| text.chars().count()).fold(least, usize::max)
     };
+    let locals: Vec<_> = labels.iter().map(|label| label.local.to_string()).collect();
     // Addresses come last: a narrow terminal cuts nothing else.
     Columns::new([
         ("seq", Align::Right, 5),
-        ("path", Align::Left, widest(PathLabel::name, 9)),
+        ("path", Align::Left, widest(names, 9)),
         ("rtt ms", Align::Right, 10),
-        ("local", Align::Left, widest(|label| label.local.to_string(), 15)),
+        ("local", Align::Left, widest(&locals, 15)),
         ("remote", Align::Left, 0),
     ])
 }
 
-fn row(columns: &Columns, sequence: u64, label: &PathLabel, rtt: Option<Duration>) -> String {
+fn row(columns: &Columns, sequence: u64, (name, label): (&str, &PathLabel), rtt: Option<Duration>) -> String {
     columns.row([
         sequence.to_string(),
-        label.name(),
+        name.to_owned(),
         rtt.map_or_else(|| "no answer".to_owned(), milliseconds),
         label.local.to_string(),
-        label.remote.to_string(),
+        label.remote(),
     ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manyway::PathId;
+    use manyway::{Carrier, PathId};
 
     #[test]
     fn answers_are_printed_in_columns() {
@@ -309,16 +308,18 @@ mod tests {
             interface: interface.map(str::to_owned),
             local: local.parse().unwrap(),
             remote: remote.parse().unwrap(),
+            carrier: Carrier::Udp,
         };
         let labels = [
             label(0, Some("eth0"), "192.0.2.7", "192.0.2.1:4455"),
             label(1, None, "2001:db8::7", "[2001:db8::1]:4455"),
         ];
-        let columns = columns(&labels);
+        let names = labels.each_ref().map(PathLabel::name);
+        let columns = columns(&names, &labels);
         let lines = [
             columns.head(),
-            row(&columns, 0, &labels[0], Some(Duration::from_micros(12_345))),
-            row(&columns, 0, &labels[1], None),
+            row(&columns, 0, (&names[0], &labels[0]), Some(Duration::from_micros(12_345))),
+            row(&columns, 0, (&names[1], &labels[1]), None),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
         seq  path             rtt ms  local            remote

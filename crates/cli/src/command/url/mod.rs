@@ -115,7 +115,7 @@ impl Run<'_> {
         let stop = async {
             tokio::select! {
                 caught = interrupted() => signal = Some(caught),
-                () = self.network.spent() => {}
+                () = self.network.exhausted() => {}
             }
         };
         let result = fetch(plan, &self.network, &self.observer(), stop).await;

@@ -36,7 +36,7 @@ const CONNECTION: u64 = 512;
 pub(super) struct HostNetwork {
     state: Mutex<State>,
     changed: Notify,
-    is_spent: Notify,
+    is_exhausted: Notify,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ struct State {
     policy: InterfacePolicy,
     /// The local addresses of each interface, as of the last selection.
     locals: BTreeMap<String, Vec<LocalAddress>>,
-    spent: BTreeMap<String, Allowance>,
+    exhausted: BTreeMap<String, Allowance>,
 }
 
 /// Keeps a [`HostNetwork`] up to date until it is dropped.
@@ -64,12 +64,12 @@ impl HostNetwork {
         let mut watcher = InterfaceWatcher::new().map_err(CommandError::failed)?;
         let counting = caps(global)?.map(|ledger| Counting::new(ledger, figures));
         let snapshot = watcher.snapshot().clone();
-        let spent = counting.as_ref().map(|counting| counting.spent(&snapshot)).unwrap_or_default();
+        let exhausted = counting.as_ref().map(|counting| counting.exhausted(&snapshot)).unwrap_or_default();
         let mut policy = interface_policy(global)?;
-        policy.set_spent(spent.clone());
-        let state = State { snapshot, policy, locals: BTreeMap::new(), spent };
+        policy.set_exhausted(exhausted.clone());
+        let state = State { snapshot, policy, locals: BTreeMap::new(), exhausted };
         let network =
-            Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), is_spent: Notify::new() });
+            Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), is_exhausted: Notify::new() });
         let (own, counter) = (Arc::clone(&network), counting.clone());
         let task = tokio::spawn(async move {
             let mut tick = tokio::time::interval(COUNT_EVERY);
@@ -78,7 +78,7 @@ impl HostNetwork {
                     _ = watcher.changed() => own.set_snapshot(watcher.snapshot().clone()),
                     _ = tick.tick() => if let Some(counter) = &counter {
                         counter.settle();
-                        own.set_spent(counter);
+                        own.set_exhausted(counter);
                     },
                 }
             }
@@ -87,18 +87,18 @@ impl HostNetwork {
     }
 
     /// Waits until the caps of all interfaces in use are reached.
-    pub(super) async fn spent(&self) {
-        self.is_spent.notified().await;
+    pub(super) async fn exhausted(&self) {
+        self.is_exhausted.notified().await;
     }
 
     /// The interfaces whose caps are reached, and how; empty if there are none.
     pub(super) fn caps_reached(&self) -> String {
-        let spent = self.state().spent.clone();
+        let exhausted = self.state().exhausted.clone();
         let words = |(name, allowance): (&String, &Allowance)| {
             let Allowance { cap, renewal, .. } = *allowance;
             format!("{name}: {}", Exclusion::CapReached { cap, renewal })
         };
-        spent.iter().map(words).collect::<Vec<_>>().join("; ")
+        exhausted.iter().map(words).collect::<Vec<_>>().join("; ")
     }
 
     fn set_snapshot(&self, snapshot: Snapshot) {
@@ -106,19 +106,19 @@ impl HostNetwork {
         self.changed.notify_one();
     }
 
-    fn set_spent(&self, counting: &Counting) {
+    fn set_exhausted(&self, counting: &Counting) {
         let mut state = self.state();
-        let spent = counting.spent(&state.snapshot);
-        if spent.keys().eq(state.spent.keys()) {
+        let exhausted = counting.exhausted(&state.snapshot);
+        if exhausted.keys().eq(state.exhausted.keys()) {
             return;
         }
-        let is_end = !state.locals.is_empty() && state.locals.keys().all(|name| spent.contains_key(name));
-        state.policy.set_spent(spent.clone());
-        state.spent = spent;
+        let is_end = !state.locals.is_empty() && state.locals.keys().all(|name| exhausted.contains_key(name));
+        state.policy.set_exhausted(exhausted.clone());
+        state.exhausted = exhausted;
         drop(state);
         self.changed.notify_one();
         if is_end {
-            self.is_spent.notify_one();
+            self.is_exhausted.notify_one();
         }
     }
 
@@ -202,8 +202,8 @@ impl Counting {
         is_done
     }
 
-    fn spent(&self, snapshot: &Snapshot) -> BTreeMap<String, Allowance> {
-        self.ledger.spent(snapshot.interfaces.iter().map(|interface| interface.name.as_str()))
+    fn exhausted(&self, snapshot: &Snapshot) -> BTreeMap<String, Allowance> {
+        self.ledger.exhausted(snapshot.interfaces.iter().map(|interface| interface.name.as_str()))
     }
 }
 

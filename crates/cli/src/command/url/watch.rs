@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway::{PathId, PathState};
+use manyway::{Carrier, PathId, PathState};
 use manyway_fetch::{Figures, InterfaceFigures, InterfaceState};
 use tokio::task::JoinHandle;
 
@@ -81,9 +81,10 @@ fn observed(id: PathId, figures: &InterfaceFigures) -> Option<Observed> {
     };
     Some(Observed {
         name: figures.name.clone(),
-        label: PathLabel { id, interface: Some(figures.name.clone()), local, remote },
+        label: PathLabel { id, interface: Some(figures.name.clone()), local, remote, carrier: Carrier::Tcp },
         state,
         rtt: figures.rtt.filter(|_| state == PathState::Active),
+        why: None,
         counts: Counts { sent: figures.sent, received: figures.received, packets: 0, lost: 0 },
     })
 }

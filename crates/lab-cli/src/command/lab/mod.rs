@@ -5,6 +5,8 @@ mod budget;
 #[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]
+mod flows;
+#[cfg(target_os = "linux")]
 mod order;
 #[cfg(target_os = "linux")]
 mod share;
@@ -28,7 +30,7 @@ mod on_linux {
     use manyway_lab::{Runner, Stop};
     use manyway_terminal::{CommandError, ExitCode};
 
-    use super::{cpu, share, up, validate};
+    use super::{cpu, flows, share, up, validate};
     use crate::args::{CampaignArgs, GlobalArgs, LabAction, ScenarioArgs};
     use crate::command::campaign::{self, Defaults, Named, of_gates, of_lab, of_scenarios};
 
@@ -56,6 +58,7 @@ mod on_linux {
         match action {
             LabAction::List => campaign::list(global),
             LabAction::Cpu(arguments) => cpu::run(global, arguments, &program()?),
+            LabAction::Flows(arguments) => flows::run(global, arguments, &program()?),
             LabAction::Validate(arguments) => validate::run(global, arguments),
             LabAction::Share(arguments) => share::run(global, arguments, program()?),
             LabAction::Up(arguments) => up::run(global, arguments),
@@ -154,6 +157,7 @@ mod elsewhere {
             | LabAction::Share(_)
             | LabAction::Validate(_)
             | LabAction::Cpu(_)
+            | LabAction::Flows(_)
             | LabAction::Up(_) => Err(CommandError::failed(NEEDS_LINUX)),
         }
     }

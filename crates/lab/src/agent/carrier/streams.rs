@@ -166,15 +166,15 @@ impl Streams {
     /// Whether the connection has ended, or ends soon, since no path worked for as long as the lab named.
     pub(super) async fn has_given_up(&self) -> bool {
         let (Some(connection), Some(_)) = (&self.connection, self.spec.no_path) else { return false };
-        matches!(timeout(FAREWELL, connection.closed()).await, Ok(ConnectionError::NoPath))
+        matches!(timeout(CLOSE_TIME, connection.closed()).await, Ok(ConnectionError::NoPath))
     }
 
     pub(super) async fn close(self) {
         if let Some(connection) = self.connection {
             // The other end may be gone already.
-            drop(timeout(FAREWELL, connection.close(0, "done")).await);
+            drop(timeout(CLOSE_TIME, connection.close(0, "done")).await);
         }
-        drop(timeout(FAREWELL, self.endpoint.close(0, "done")).await);
+        drop(timeout(CLOSE_TIME, self.endpoint.close(0, "done")).await);
     }
 }
 
@@ -232,4 +232,4 @@ const MOST_PATHS: u32 = 31;
 const SETTLE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 /// Time for a connection to close.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CLOSE_TIME: Duration = Duration::from_millis(500);

@@ -33,9 +33,9 @@ fn situation(working: &[u32]) -> Situation {
     }
 }
 
-/// The first line of an interface, if the first interface came first.
-fn line(interface: u32) -> LineId {
-    LineId(u64::from(interface) - 1)
+/// The first slot of an interface, if the first interface came first.
+fn slot(interface: u32) -> TcpSlotId {
+    TcpSlotId(u64::from(interface) - 1)
 }
 
 fn plain(host: u8) -> Target {
@@ -43,7 +43,7 @@ fn plain(host: u8) -> Target {
 }
 
 fn dial(interface: u32, host: u8) -> Step {
-    Step::Dial(line(interface), local(interface), plain(host))
+    Step::Dial(slot(interface), local(interface), plain(host))
 }
 
 const CLIENT: ClientId = ClientId::FIRST;
@@ -54,13 +54,13 @@ fn dialler(choice: CarrierChoice) -> Dialler {
     dialler
 }
 
-/// Both lines are connected and in use since the beginning.
+/// Both slots are connected and in use since the beginning.
 fn connected() -> Dialler {
     let mut dialler = dialler(CarrierChoice::Tcp);
     dialler.advance(at(0), CLIENT, &situation(&[]));
     for (interface, host) in [(1, 1), (2, 2)] {
         let tuple = stream(interface, 50, host);
-        assert!(dialler.on_dialled(at(0), CLIENT, (line(interface), &local(interface)), Some(tuple)));
+        assert!(dialler.on_dialled(at(0), CLIENT, (slot(interface), &local(interface)), Some(tuple)));
         assert_eq!(dialler.on_used(at(0), CLIENT, tuple), None);
     }
     dialler
@@ -94,7 +94,7 @@ fn attempts_go_on_at_growing_intervals_and_to_every_address_in_turn() {
         let [Step::Dial(_, _, to)] = steps[..] else { panic!("{steps:?}") };
         hosts.push(to.remote);
         assert!(!dialler.has_failed(CLIENT));
-        dialler.on_dialled(at(now), CLIENT, (line(1), &local(1)), None);
+        dialler.on_dialled(at(now), CLIENT, (slot(1), &local(1)), None);
         assert_eq!(dialler.has_failed(CLIENT), hosts.len() > 1, "both hosts have to be tried");
         let due = dialler.deadline().unwrap();
         waits.push((due - at(now)).as_millis());
@@ -109,7 +109,7 @@ fn a_tcp_connection_is_offered_until_a_path_uses_it() {
     let mut dialler = dialler(CarrierChoice::Tcp);
     dialler.advance(at(0), CLIENT, &situation(&[]));
     let tuple = stream(1, 50, 1);
-    dialler.on_dialled(at(10), CLIENT, (line(1), &local(1)), Some(tuple));
+    dialler.on_dialled(at(10), CLIENT, (slot(1), &local(1)), Some(tuple));
     assert_eq!(dialler.advance(at(10), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
     assert_eq!(dialler.advance(at(11), CLIENT, &situation(&[])), []);
     assert_eq!(dialler.advance(at(110), CLIENT, &situation(&[])), [Step::Offer(tuple)]);
@@ -123,7 +123,7 @@ fn a_tcp_connection_ends_five_seconds_after_udp_works_again_and_not_if_that_fail
     dialler.advance(at(0), CLIENT, &situation(&[2]));
     dialler.advance(at(250), CLIENT, &situation(&[2]));
     let tuple = stream(1, 50, 1);
-    dialler.on_dialled(at(300), CLIENT, (line(1), &local(1)), Some(tuple));
+    dialler.on_dialled(at(300), CLIENT, (slot(1), &local(1)), Some(tuple));
     dialler.on_used(at(300), CLIENT, tuple);
     dialler.advance(at(1000), CLIENT, &situation(&[1, 2]));
     assert_eq!(dialler.deadline(), Some(at(6000)));
@@ -153,7 +153,7 @@ fn a_silent_connection_ends_when_another_one_has_taken_its_place() {
     let steps = dialler.advance(at(9000), CLIENT, &situation);
     assert_eq!(steps, [dial(1, 1)]);
     let next = stream(1, 51, 1);
-    dialler.on_dialled(at(9050), CLIENT, (line(1), &local(1)), Some(next));
+    dialler.on_dialled(at(9050), CLIENT, (slot(1), &local(1)), Some(next));
     assert_eq!(dialler.advance(at(9050), CLIENT, &situation), [Step::Offer(next)]);
     assert_eq!(dialler.on_used(at(9050), CLIENT, next), Some(stream(1, 50, 1)));
 }
@@ -164,9 +164,9 @@ fn connections_of_a_removed_address_close_and_results_for_it_are_ignored() {
     let mut situation = situation(&[]);
     situation.locals.remove(0);
     assert_eq!(dialler.advance(at(10), CLIENT, &situation), [Step::Close(stream(1, 50, 1))]);
-    assert!(!dialler.on_dialled(at(10), CLIENT, (line(1), &local(1)), Some(stream(1, 52, 1))));
+    assert!(!dialler.on_dialled(at(10), CLIENT, (slot(1), &local(1)), Some(stream(1, 52, 1))));
     dialler.remove(CLIENT);
-    assert!(!dialler.on_dialled(at(10), CLIENT, (line(2), &local(2)), None));
+    assert!(!dialler.on_dialled(at(10), CLIENT, (slot(2), &local(2)), None));
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn one_tcp_connection_per_interface_and_none_where_udp_was_not_tried() {
     situation.working.clear();
     dialler.advance(at(1000), CLIENT, &situation);
     assert_eq!(dialler.advance(at(1250), CLIENT, &situation), [dial(1, 1)]);
-    dialler.on_dialled(at(1250), CLIENT, (line(1), &local(1)), None);
-    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(line(1), other, plain(1))]);
+    dialler.on_dialled(at(1250), CLIENT, (slot(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(1500), CLIENT, &situation), [Step::Dial(slot(1), other, plain(1))]);
 }
 
 #[test]
@@ -206,12 +206,12 @@ fn open_all(dialler: &mut Dialler, situation: &Situation) -> Vec<FourTuple> {
             return tuples;
         }
         for step in steps {
-            let Step::Dial(line, from, to) = step else { continue };
+            let Step::Dial(slot, from, to) = step else { continue };
             port += 1;
             let mut local = from;
             local.address.set_port(port);
             let tuple = FourTuple::tcp(local, to.remote);
-            assert!(dialler.on_dialled(at(0), CLIENT, (line, &from), Some(tuple)));
+            assert!(dialler.on_dialled(at(0), CLIENT, (slot, &from), Some(tuple)));
             dialler.on_used(at(0), CLIENT, tuple);
             tuples.push(tuple);
         }
@@ -295,7 +295,7 @@ fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to
     situation.is_connected = false;
     let first = stream(1, 50, 1);
     assert_eq!(dialler.advance(at(0), CLIENT, &situation), [dial(1, 1), dial(2, 2)]);
-    dialler.on_dialled(at(0), CLIENT, (line(1), &local(1)), Some(first));
+    dialler.on_dialled(at(0), CLIENT, (slot(1), &local(1)), Some(first));
     dialler.on_used(at(0), CLIENT, first);
     situation.is_connected = true;
     let steps = dialler.advance(at(10), CLIENT, &situation);
@@ -342,14 +342,14 @@ fn tls_is_tried_where_tcp_alone_fails_and_first_where_it_worked_before() {
     situation.remotes.truncate(1);
     let within = Target { remote: ([10, 9, 9, 1], 443).into(), is_tls: true };
     assert_eq!(dialler.advance(at(0), CLIENT, &situation), [dial(1, 1)]);
-    dialler.on_dialled(at(0), CLIENT, (line(1), &local(1)), None);
-    assert_eq!(dialler.advance(at(250), CLIENT, &situation), [Step::Dial(line(1), local(1), within)]);
+    dialler.on_dialled(at(0), CLIENT, (slot(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(250), CLIENT, &situation), [Step::Dial(slot(1), local(1), within)]);
     let mut tuple = stream(1, 50, 1);
     tuple.remote.set_port(443);
-    dialler.on_dialled(at(300), CLIENT, (line(1), &local(1)), Some(tuple));
+    dialler.on_dialled(at(300), CLIENT, (slot(1), &local(1)), Some(tuple));
     dialler.on_used(at(300), CLIENT, tuple);
     dialler.on_ended(at(9000), &tuple);
-    assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [Step::Dial(line(1), local(1), within)]);
-    dialler.on_dialled(at(9001), CLIENT, (line(1), &local(1)), None);
+    assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [Step::Dial(slot(1), local(1), within)]);
+    dialler.on_dialled(at(9001), CLIENT, (slot(1), &local(1)), None);
     assert_eq!(dialler.advance(at(9251), CLIENT, &situation), [dial(1, 1)]);
 }

@@ -46,9 +46,9 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     no-answer: no answer on TCP for 12 s
     no-answer: no answer on UDP for 10 min
     suspect: silent for 120 ms, being probed
-    suspect: a router or host says that the peer is not reachable; being probed
+    suspect: ICMP unreachable; being probed
     peer-receives-nothing: the peer receives nothing on it
-    no-route: no route: the system refuses to send
+    no-route: no route (address removed?)
     denied: a firewall of this host forbids to send
     address-gone: one of its addresses is gone
     flaps: answers, but died soon after each of 3 returns: left alone for some seconds

@@ -16,13 +16,13 @@ use manyway_wire::PathId;
 
 pub(crate) use history::{DelayHistory, interval_of};
 use summary::Summary;
-use together::Togetherness;
+use together::GroupEvidence;
 
 use crate::Instant;
 
 /// Lowest correlation, in thousandths, between the delay changes of paths in one queue: of plain and of limited
 /// changes.
-const TOGETHER: Togetherness = Togetherness { plain: 950, cut: 800 };
+const TOGETHER: GroupEvidence = GroupEvidence { plain: 950, cut: 800 };
 /// Correlation, in thousandths, below which two paths no longer share a bottleneck.
 const APART: i64 = 700;
 /// Surplus of intervals in favour that establishes a shared bottleneck.
@@ -68,7 +68,7 @@ impl SharedBottlenecks {
         for (at, (id, history, summary)) in known.iter().enumerate() {
             for (other, other_history, other_summary) in known.iter().skip(at + 1) {
                 let pair = self.pairs.entry(key([*id, *other])).or_insert_with(|| Pair::presumed(now));
-                let together = Togetherness::of(history, other_history, now);
+                let together = GroupEvidence::of(history, other_history, now);
                 pair.judge(now, summary.is_like(other_summary, pair.shared), together);
             }
         }
@@ -97,9 +97,9 @@ impl Pair {
 
     /// Similar statistics and correlated delays are evidence in favour. Once a shared bottleneck is established, only
     /// uncorrelated delays are evidence against it: the statistics vary, above all if the queue is not always full.
-    fn judge(&mut self, now: u32, is_like: bool, together: Option<Togetherness>) {
-        let agrees = |it: Togetherness| is_like && it.plain >= TOGETHER.plain && it.cut >= TOGETHER.cut;
-        let differs = |it: Togetherness| !self.shared || it.plain < APART;
+    fn judge(&mut self, now: u32, is_like: bool, together: Option<GroupEvidence>) {
+        let agrees = |it: GroupEvidence| is_like && it.plain >= TOGETHER.plain && it.cut >= TOGETHER.cut;
+        let differs = |it: GroupEvidence| !self.shared || it.plain < APART;
         if together.is_some_and(agrees) {
             self.evidence = (self.evidence + 1).min(SURE);
         } else if together.is_none_or(differs) {

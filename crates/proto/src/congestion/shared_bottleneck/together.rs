@@ -11,7 +11,7 @@ use super::summary::FEWEST;
 
 /// Correlations, in thousandths, of the changes of two paths from one interval to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Togetherness {
+pub(super) struct GroupEvidence {
     /// Of the changes.
     pub(super) plain: i64,
     /// Of the changes limited to their mean size, so that two large ones do not coincide by chance.
@@ -20,7 +20,7 @@ pub(super) struct Togetherness {
 
 type Changes = SmallVec<[(i64, i64); 32]>;
 
-impl Togetherness {
+impl GroupEvidence {
     /// The correlations over the intervals before `now`; `None` if there are too few, or the delay of a path never
     /// changed.
     pub(super) fn of(a: &DelayHistory, b: &DelayHistory, now: u32) -> Option<Self> {

@@ -9,16 +9,16 @@ fn block(message: MessageId, offset: u32, end: bool, data: &[u8]) -> MessageData
     MessageData { stream: StreamId(0), message, place: MessagePlace::new(offset, 7), end, data }
 }
 
-fn take(inbox: &mut Inbox, block: &MessageData<'_>) -> Result<Toll, Refusal> {
-    let toll = inbox.check(block, MOST)?;
-    inbox.on_piece(block, toll);
-    Ok(toll)
+fn take(inbox: &mut Inbox, block: &MessageData<'_>) -> Result<CreditCost, Refusal> {
+    let credit_cost = inbox.check(block, MOST)?;
+    inbox.on_piece(block, credit_cost);
+    Ok(credit_cost)
 }
 
-fn skip(inbox: &mut Inbox, id: MessageId, reach: u32) -> Result<Toll, Refusal> {
-    let toll = inbox.check_skip(id, reach)?;
-    inbox.on_skip(id, toll);
-    Ok(toll)
+fn skip(inbox: &mut Inbox, id: MessageId, reach: u32) -> Result<CreditCost, Refusal> {
+    let credit_cost = inbox.check_skip(id, reach)?;
+    inbox.on_skip(id, credit_cost);
+    Ok(credit_cost)
 }
 
 fn all(inbox: &mut Inbox) -> Vec<Vec<u8>> {
@@ -56,9 +56,9 @@ fn a_skip_counts_up_to_its_reach_and_returns_it() {
     let id = MessageId::ordered(0);
     take(&mut inbox, &block(id, 100, false, b"x")).unwrap();
     take(&mut inbox, &block(MessageId::ordered(1), 0, true, b"next")).unwrap();
-    assert_eq!(skip(&mut inbox, id, 300), Ok(Toll { new: 199, given_back: 428 }));
-    assert_eq!(skip(&mut inbox, id, 300), Ok(Toll::default()));
-    assert_eq!(take(&mut inbox, &block(id, 0, true, b"late")), Ok(Toll::default()));
+    assert_eq!(skip(&mut inbox, id, 300), Ok(CreditCost { new: 199, given_back: 428 }));
+    assert_eq!(skip(&mut inbox, id, 300), Ok(CreditCost::default()));
+    assert_eq!(take(&mut inbox, &block(id, 0, true, b"late")), Ok(CreditCost::default()));
     assert_eq!(all(&mut inbox), [b"next"]);
     assert_eq!((inbox.reached(), inbox.finished(), inbox.overhead()), (560, 560, 0));
 }
@@ -68,7 +68,7 @@ fn a_skip_counts_up_to_its_reach_and_returns_it() {
 fn a_complete_message_is_not_skipped() {
     let mut inbox = Inbox::default();
     take(&mut inbox, &block(MessageId::ordered(0), 0, true, b"whole")).unwrap();
-    assert_eq!(skip(&mut inbox, MessageId::ordered(0), 5), Ok(Toll::default()));
+    assert_eq!(skip(&mut inbox, MessageId::ordered(0), 5), Ok(CreditCost::default()));
     assert_eq!(all(&mut inbox), [b"whole"]);
 }
 
@@ -126,13 +126,13 @@ proptest! {
         let mut last_ordered = None;
         for (number, unordered, offset, length, kind) in steps {
             let id = MessageId { number, unordered };
-            let toll = match kind {
+            let credit_cost = match kind {
                 0 => skip(&mut inbox, id, offset),
                 _ => take(&mut inbox, &block(id, if kind < 4 { 0 } else { offset }, kind % 2 == 0, &bytes[..length])),
             };
-            let toll = toll.unwrap_or_default();
-            counted += toll.new;
-            given_back += toll.given_back;
+            let credit_cost = credit_cost.unwrap_or_default();
+            counted += credit_cost.new;
+            given_back += credit_cost.given_back;
             prop_assert_eq!(inbox.reached(), counted);
             prop_assert!(inbox.finished() <= inbox.reached());
             while let Some(message) = inbox.pop() {

@@ -115,7 +115,7 @@ fn both_ends_close_at_once() {
     );
 }
 
-// spec 3.77
+// spec 3.77, 3.112
 #[test]
 fn fin_is_sent_six_times_and_then_given_up() {
     let mut closing = closing(&[CloseEvent::Close, CloseEvent::Flushed]);
@@ -123,7 +123,7 @@ fn fin_is_sent_six_times_and_then_given_up() {
     assert_eq!((sent, end), (vec![0, 100, 300, 700, 1500, 3100], Closed::Ended(CloseEnd::NoAnswer)));
 }
 
-// spec 3.77
+// spec 3.115
 #[test]
 fn an_end_that_misses_fin_done_is_complete() {
     let mut closing = closing(&[CloseEvent::Fin, CloseEvent::Flushed]);
@@ -131,7 +131,7 @@ fn an_end_that_misses_fin_done_is_complete() {
     assert_eq!((sent.len(), end), (6, Closed::Ended(CloseEnd::Complete)));
 }
 
-// spec 3.77
+// spec 3.114
 #[test]
 fn while_the_peer_flushes_fin_is_not_given_up_before_30_seconds() {
     let mut closing = closing(&[CloseEvent::Close, CloseEvent::Flushed]);

@@ -94,7 +94,7 @@ fn the_usual_handshake_takes_one_syn_and_one_ping() {
     assert_eq!(Handshake::server(START).state(), HandshakeState::Established);
 }
 
-// spec 3.77
+// spec 3.77, 3.111
 #[test]
 fn six_packets_go_to_all_addresses_in_turn() {
     let places = [pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)];
@@ -108,7 +108,7 @@ fn six_packets_go_to_all_addresses_in_turn() {
     assert_eq!(moved, Moved::Ended(HandshakeEnd::NoAnswer));
 }
 
-// spec 3.54
+// spec 3.111
 #[test]
 fn ping_goes_from_the_address_at_which_syn_ack_came() {
     let mut handshake = client(&[pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)]);
@@ -123,7 +123,7 @@ fn ping_goes_from_the_address_at_which_syn_ack_came() {
     assert_eq!(moved, Moved::Ended(HandshakeEnd::NoAnswer));
 }
 
-// spec 3.54, 3.56
+// spec 3.105, 3.56
 #[test]
 fn a_newer_info_of_the_same_server_goes_into_ping_at_once() {
     let mut handshake = client(&[pair(0, 0)]);

@@ -67,7 +67,7 @@ proptest! {
         prop_assert_eq!(complete.len(), messages.len());
     }
 
-    // spec 3.34: what a peer may do wrong ends in an error or in messages, and never in more memory than it sent
+    // spec 3.118: what a peer may do wrong ends in an error or in messages, and never in more memory than it sent
     #[test]
     fn arbitrary_fragments_are_joined_refused_or_held(
         blocks in prop::collection::vec((0_u64..30, 0_u8..4, 0_u16..2, any::<bool>()), 0..60),

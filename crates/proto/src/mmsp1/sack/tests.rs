@@ -5,15 +5,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::collections::range_set::RangeSet;
-use crate::mmsp1::cuts::{CutState, Which};
+use crate::mmsp1::cuts::{BlockQueue, BlockState};
 use crate::mmsp1::testing::{FakeFlight, INITIAL, SackBytes, at, cut};
 use crate::mmsp1::window::Edge;
 use crate::stream::priority::ClassFilter;
 
 const AWS: u32 = 5000;
 
-fn sent(count: u64) -> (Cuts, FakeFlight, u64) {
-    let mut cuts = Cuts::new(INITIAL);
+fn sent(count: u64) -> (DataBlocks, FakeFlight, u64) {
+    let mut cuts = DataBlocks::new(INITIAL);
     let mut flight = FakeFlight::with_least_rtt(Duration::from_millis(40));
     let first = cuts.acked_in_sequence() + 1;
     for _ in 0..count {
@@ -23,11 +23,21 @@ fn sent(count: u64) -> (Cuts, FakeFlight, u64) {
     (cuts, flight, first)
 }
 
-fn checked(cuts: &Cuts, cum: u64, ranges: &[(u64, u64)], dups: &[u64]) -> Result<CheckedSack, NeverSent> {
+fn checked(
+    cuts: &DataBlocks,
+    cum: u64,
+    ranges: &[(u64, u64)],
+    dups: &[u64],
+) -> Result<CheckedSack, NeverSent> {
     check(&SackBytes::new(cum, AWS, ranges, dups).sack(), cuts)
 }
 
-fn apply(cuts: &mut Cuts, flight: &mut FakeFlight, now: Instant, checked: &CheckedSack) -> Acknowledged {
+fn apply(
+    cuts: &mut DataBlocks,
+    flight: &mut FakeFlight,
+    now: Instant,
+    checked: &CheckedSack,
+) -> Acknowledged {
     let acknowledged = translate(checked, cuts, now, flight);
     cuts.acknowledge(&acknowledged, &mut |_, _| {});
     flight.apply(cuts, &acknowledged);
@@ -150,7 +160,7 @@ fn the_only_packet_without_a_missing_tseq_is_the_one_that_arrived() {
 
 /// A sender, a receiver and a network between them.
 struct Model {
-    cuts: Cuts,
+    cuts: DataBlocks,
     flight: FakeFlight,
     first: u64,
     millis: u64,
@@ -167,7 +177,7 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        let cuts = Cuts::new(INITIAL);
+        let cuts = DataBlocks::new(INITIAL);
         let first = cuts.acked_in_sequence() + 1;
         let flight = FakeFlight::with_least_rtt(Duration::from_millis(5));
         Self {
@@ -188,7 +198,7 @@ impl Model {
 
     fn send(&mut self, path: u32, blocks: usize) {
         let mut tseqs: Vec<u64> =
-            self.cuts.next(Which::Repeat, ClassFilter::All, Edge::NONE).into_iter().collect();
+            self.cuts.next(BlockQueue::Retransmit, ClassFilter::All, Edge::NONE).into_iter().collect();
         while tseqs.len() < blocks {
             tseqs.push(self.cuts.give(cut(10)));
         }
@@ -204,7 +214,7 @@ impl Model {
 
     /// Sends a copy of the oldest TSEQ in flight on another path.
     fn copy(&mut self, from: u32, to: u32) {
-        let in_flight = |tseq: &u64| self.cuts.get(*tseq).unwrap().state() == CutState::InFlight;
+        let in_flight = |tseq: &u64| self.cuts.get(*tseq).unwrap().state() == BlockState::InFlight;
         let Some(tseq) = self.cuts.unacked_on(PathId(from)).find(in_flight) else { return };
         let number = self.send_these(to, &[tseq]);
         self.flight.mark_copy(to, number);
@@ -291,8 +301,8 @@ impl Model {
                 self.flight.settle(&mut self.cuts, path, number);
             }
             self.travelling.clear();
-            for which in [Which::Repeat, Which::Unsent] {
-                while let Some(tseq) = self.cuts.next(which, ClassFilter::All, Edge::NONE) {
+            for queue in [BlockQueue::Retransmit, BlockQueue::Unsent] {
+                while let Some(tseq) = self.cuts.next(queue, ClassFilter::All, Edge::NONE) {
                     self.send_these(0, &[tseq]);
                 }
             }
@@ -388,7 +398,7 @@ fn huge(cum: u64, ranges: &[(u16, u16)]) -> Vec<u8> {
 }
 
 /// Takes a SACK; returns how many TSEQs it acknowledged and how many searches it cost.
-fn cost(cuts: &mut Cuts, flight: &mut FakeFlight, body: &[u8]) -> (u64, u64) {
+fn cost(cuts: &mut DataBlocks, flight: &mut FakeFlight, body: &[u8]) -> (u64, u64) {
     let before = cuts.looks.get();
     let sack = Sack::decode(0, manyway_wire::Reader::new(body)).unwrap();
     let checked = check(&sack, cuts).unwrap();

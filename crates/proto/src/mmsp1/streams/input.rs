@@ -192,8 +192,8 @@ impl Arrivals {
     fn has_memory(&self, data: &Data<'_>, tseq: u64) -> Result<bool, Broken> {
         let budget = self.window.memory();
         let cost = Load::block(data.data.len()).memory();
-        let stuck = self.behind + self.reassembly.held();
-        if stuck + self.ready + cost <= budget {
+        let held_memory = self.behind + self.reassembly.held();
+        if held_memory + self.ready + cost <= budget {
             return Ok(true);
         }
         let is_next = self.received.look(self.received.ack().plus(1)).0 == tseq;
@@ -201,7 +201,7 @@ impl Arrivals {
             return Ok(false);
         }
         // Fragments of messages that never end: no reader can free them.
-        if stuck + cost > budget.saturating_mul(2) { Err(Broken::TooLarge) } else { Ok(true) }
+        if held_memory + cost > budget.saturating_mul(2) { Err(Broken::TooLarge) } else { Ok(true) }
     }
 
     /// Joins a block to the fragments beside it, and returns the message that it completes. What is not kept returns to

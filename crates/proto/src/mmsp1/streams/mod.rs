@@ -21,7 +21,7 @@ use manyway_wire::mmsp1::{DATA_OVERHEAD, HEADER_LEN, Opening};
 use manyway_wire::{Side, StreamId};
 
 use self::incoming::Incoming;
-use super::cuts::Cuts;
+use super::cuts::DataBlocks;
 use super::ordering::Ordering;
 use super::outbox::Outbox;
 use super::reassembly::Reassembly;
@@ -55,7 +55,7 @@ pub(crate) struct Streams {
     ours: Ours,
     /// Streams that the peer opened and the application has not accepted.
     unaccepted: VecDeque<StreamId>,
-    cuts: Cuts,
+    cuts: DataBlocks,
     /// Streams with something to cut.
     queue: ReadyQueue,
     /// When messages that were not cut expire.
@@ -168,7 +168,7 @@ impl Streams {
             slots: BTreeMap::new(),
             ours: Ours { unused: if side == Side::Client { 0 } else { 1 }, ..Ours::default() },
             unaccepted: VecDeque::new(),
-            cuts: Cuts::new(own.tseq),
+            cuts: DataBlocks::new(own.tseq),
             queue: ReadyQueue::default(),
             expiries: BTreeSet::new(),
             totals: Totals::default(),

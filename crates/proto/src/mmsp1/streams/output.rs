@@ -5,7 +5,7 @@ use manyway_wire::mmsp1::{DATA_OVERHEAD, Data, encode_data_header};
 use manyway_wire::{PathId, StreamId, Writer};
 
 use super::Streams;
-use crate::mmsp1::cuts::{Cut, CutState, Cuts, Flight, Given, Which};
+use crate::mmsp1::cuts::{BlockQueue, BlockState, DataBlock, DataBlocks, Flight, TrackedBlock};
 use crate::mmsp1::outbox::Slice;
 use crate::mmsp1::tseq::tseq_of;
 use crate::mmsp1::window::Edge;
@@ -63,7 +63,7 @@ impl Streams {
         let item = match source {
             Source::Next => self.next_item(filter),
             Source::Repeat | Source::Reinject => {
-                self.cuts.next(Which::Repeat, filter, self.edge).map(NextItem::Tseq)
+                self.cuts.next(BlockQueue::Retransmit, filter, self.edge).map(NextItem::Tseq)
             }
             Source::Skip(ByteCount(0)) => self.next_new(filter),
             Source::Skip(bytes) => self.next_after(bytes.get(), filter),
@@ -80,7 +80,7 @@ impl Streams {
     pub(super) fn next_item(&self, filter: ClassFilter) -> Option<NextItem> {
         let classes = [ClassFilter::Urgent, ClassFilter::NotUrgent];
         let classes = classes.into_iter().filter(|class| filter == ClassFilter::All || filter == *class);
-        let repeat = |class| self.cuts.next(Which::Repeat, class, self.edge).map(NextItem::Tseq);
+        let repeat = |class| self.cuts.next(BlockQueue::Retransmit, class, self.edge).map(NextItem::Tseq);
         classes.into_iter().find_map(|class| repeat(class).or_else(|| self.next_new_of(class)))
     }
 
@@ -94,7 +94,7 @@ impl Streams {
     }
 
     fn next_new_of(&self, class: ClassFilter) -> Option<NextItem> {
-        if let Some(tseq) = self.cuts.next(Which::Unsent, class, self.edge) {
+        if let Some(tseq) = self.cuts.next(BlockQueue::Unsent, class, self.edge) {
             return Some(NextItem::Tseq(tseq));
         }
         let (_, stream) = self.queue.first(class)?;
@@ -115,9 +115,10 @@ impl Streams {
 
     /// The next data of one stream.
     fn next_of(&self, id: StreamId, filter: ClassFilter) -> Option<NextItem> {
-        for which in [Which::Repeat, Which::Unsent] {
-            let may_go = |given: &Given| self.edge.takes(given.end) && filter.takes(given.cut.urgency);
-            let mut waiting = self.cuts.of_stream(which, id);
+        for queue in [BlockQueue::Retransmit, BlockQueue::Unsent] {
+            let may_go =
+                |given: &TrackedBlock| self.edge.takes(given.end) && filter.takes(given.block.urgency);
+            let mut waiting = self.cuts.of_stream(queue, id);
             if let Some(tseq) = waiting.find(|tseq| self.cuts.get(*tseq).is_some_and(may_go)) {
                 return Some(NextItem::Tseq(tseq));
             }
@@ -130,12 +131,12 @@ impl Streams {
     fn next_after(&mut self, skip: u64, filter: ClassFilter) -> Option<NextItem> {
         let mut passed = 0;
         let mut count = 0;
-        for tseq in self.cuts.all(Which::Unsent, filter) {
+        for tseq in self.cuts.all(BlockQueue::Unsent, filter) {
             let given = self.cuts.get(tseq).filter(|given| self.edge.takes(given.end))?;
             if passed >= skip {
                 return Some(NextItem::Tseq(tseq));
             }
-            passed += given.cut.data.len() as u64;
+            passed += given.block.data.len() as u64;
             count += 1;
         }
         loop {
@@ -151,7 +152,7 @@ impl Streams {
                 return None;
             }
             let first = self.cut(stream, self.fragment, self.edge)?;
-            passed += self.cuts.get(first)?.cut.data.len() as u64;
+            passed += self.cuts.get(first)?.block.data.len() as u64;
             count += 1;
         }
     }
@@ -168,7 +169,7 @@ impl Streams {
         for Slice { data, fragment, unordered, sseq, protocol, token } in slices {
             bytes += data.len();
             self.statistics.sent += u64::from(token.is_some());
-            let cut = Cut {
+            let cut = DataBlock {
                 stream: id,
                 number,
                 sseq,
@@ -217,7 +218,7 @@ impl Streams {
         contents: &mut Contents,
     ) -> Option<u64> {
         let tseq = copied.tseq()?;
-        match self.cuts.get(tseq).filter(|given| given.state() == CutState::InFlight) {
+        match self.cuts.get(tseq).filter(|given| given.state() == BlockState::InFlight) {
             Some(given) => write_block(tseq, given, w, contents).then_some(tseq + 1),
             None => Some(tseq + 1),
         }
@@ -287,14 +288,14 @@ impl Streams {
     }
 
     /// All TSEQs that are not acknowledged, for the translation of SACK.
-    pub(crate) fn cuts(&self) -> &Cuts {
+    pub(crate) fn cuts(&self) -> &DataBlocks {
         &self.cuts
     }
 }
 
 /// Writes a block if it fits.
-fn write_block(tseq: u64, given: &Given, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
-    let Cut { stream, number, sseq, protocol, unordered, fragment, ref data, .. } = given.cut;
+fn write_block(tseq: u64, given: &TrackedBlock, w: &mut Writer<'_>, contents: &mut Contents) -> bool {
+    let DataBlock { stream, number, sseq, protocol, unordered, fragment, ref data, .. } = given.block;
     let length = data.len();
     if w.remaining() < DATA_OVERHEAD + length {
         return false;

@@ -7,7 +7,7 @@ use manyway_wire::StreamId;
 use super::Streams;
 use super::output::NextItem;
 use crate::ByteCount;
-use crate::mmsp1::cuts::Which;
+use crate::mmsp1::cuts::BlockQueue;
 use crate::mmsp1::window::Edge;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream, View};
@@ -22,7 +22,7 @@ impl Streams {
 
     /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
-        let skipped = self.cuts.waiting_bytes(Which::Unsent, filter);
+        let skipped = self.cuts.waiting_bytes(BlockQueue::Unsent, filter);
         let waiting = match filter {
             ClassFilter::All => self.totals.waiting,
             ClassFilter::Urgent => self.urgent_waiting(),
@@ -34,7 +34,7 @@ impl Streams {
         Backlog {
             backlog: ByteCount(waiting + skipped),
             skipped: ByteCount(skipped),
-            repeats: ByteCount(self.cuts.waiting_bytes(Which::Repeat, filter)),
+            retransmissions: ByteCount(self.cuts.waiting_bytes(BlockQueue::Retransmit, filter)),
             credit_left: ByteCount(left),
             credit_total: ByteCount(self.edge.left(self.cuts.acked())),
             next,
@@ -52,12 +52,13 @@ impl Streams {
     pub(crate) fn ready_streams(&self, filter: ClassFilter, list: &mut Vec<ReadyStream>) {
         list.clear();
         let mut given: BTreeMap<StreamId, (u64, u64)> = BTreeMap::new();
-        for which in [Which::Repeat, Which::Unsent] {
+        for queue in [BlockQueue::Retransmit, BlockQueue::Unsent] {
             for cut in
-                self.cuts.all(which, filter).filter_map(|tseq| self.cuts.get(tseq)).map(|given| &given.cut)
+                self.cuts.all(queue, filter).filter_map(|tseq| self.cuts.get(tseq)).map(|given| &given.block)
             {
-                let (repeats, unsent) = given.entry(cut.stream).or_default();
-                *(if which == Which::Repeat { repeats } else { unsent }) += cut.data.len() as u64;
+                let (retransmissions, unsent) = given.entry(cut.stream).or_default();
+                *(if queue == BlockQueue::Retransmit { retransmissions } else { unsent }) +=
+                    cut.data.len() as u64;
             }
         }
         let queued = self.queue.levels(filter).flat_map(Level::streams);
@@ -65,7 +66,7 @@ impl Streams {
         let others = given.keys().copied().filter(|id| !listed.contains(id));
         for id in listed.iter().copied().chain(others).take(View::MOST_READY) {
             let Some(stream) = self.streams.get(&id) else { continue };
-            let (repeats, unsent) = given.get(&id).copied().unwrap_or_default();
+            let (retransmissions, unsent) = given.get(&id).copied().unwrap_or_default();
             let rank = stream.entry.rank.unwrap_or(Rank { urgency: stream.urgency, deadline: None });
             list.push(ReadyStream {
                 stream: id,
@@ -73,7 +74,7 @@ impl Streams {
                 class: rank.urgency.class,
                 deadline: rank.deadline,
                 fresh: ByteCount(stream.entry.waiting + unsent),
-                repeats: ByteCount(repeats),
+                retransmissions: ByteCount(retransmissions),
             });
         }
     }
@@ -82,8 +83,8 @@ impl Streams {
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
         match self.next_item(ClassFilter::Urgent)? {
             NextItem::Tseq(_) => {
-                let bytes = |which| self.cuts.waiting_bytes(which, ClassFilter::Urgent);
-                Some(bytes(Which::Repeat) + bytes(Which::Unsent))
+                let bytes = |queue| self.cuts.waiting_bytes(queue, ClassFilter::Urgent);
+                Some(bytes(BlockQueue::Retransmit) + bytes(BlockQueue::Unsent))
             }
             NextItem::Fresh(id) => self.streams.get(&id).map(|stream| stream.out.next_left()),
         }
@@ -92,10 +93,10 @@ impl Streams {
     /// The next new data that `filter` takes, for schedulers.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
         if let Some(given) =
-            self.cuts.next(Which::Unsent, filter, Edge::NONE).and_then(|tseq| self.cuts.get(tseq))
+            self.cuts.next(BlockQueue::Unsent, filter, Edge::NONE).and_then(|tseq| self.cuts.get(tseq))
         {
-            let left = ByteCount(given.cut.data.len() as u64);
-            let (stream, class) = (given.cut.stream, given.cut.urgency.class);
+            let left = ByteCount(given.block.data.len() as u64);
+            let (stream, class) = (given.block.stream, given.block.urgency.class);
             return Some(NextUp { stream, class, left, deadline: None });
         }
         let (urgency, id) = self.queue.first(filter)?;
@@ -145,9 +146,10 @@ impl Streams {
 
     /// Bytes that could be sent now.
     pub(crate) fn backlog(&self) -> ByteCount {
-        let Backlog { backlog, skipped, repeats, credit_left, .. } = self.backlog_of(ClassFilter::All);
+        let Backlog { backlog, skipped, retransmissions, credit_left, .. } =
+            self.backlog_of(ClassFilter::All);
         let fresh = (backlog.get() - skipped.get()).min(credit_left.get());
-        ByteCount(fresh + skipped.get() + repeats.get())
+        ByteCount(fresh + skipped.get() + retransmissions.get())
     }
 
     /// Bytes written and not acknowledged.

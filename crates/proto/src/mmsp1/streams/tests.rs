@@ -9,7 +9,7 @@ use manyway_wire::Writer;
 use manyway_wire::mmsp1::{Block, Blocks, Data, Sack, Tag, Tseq};
 
 use super::*;
-use crate::mmsp1::cuts::{Flight as _, Which};
+use crate::mmsp1::cuts::{BlockQueue, Flight as _};
 use crate::mmsp1::sack::{check, translate};
 use crate::mmsp1::testing::{self, FakeFlight, at};
 use crate::packet::content::Contents;
@@ -375,7 +375,7 @@ fn a_copy_is_written_only_of_what_is_in_flight() {
     assert_eq!(contents.len(), 1, "it is in the packet already");
     assert!(pair.client().is_held_up_by(&content) && !pair.client().has_arrived(&content));
     pair.lose_all();
-    assert_eq!(pair.client().cuts.next(Which::Repeat, ClassFilter::All, Edge::NONE), content.tseq());
+    assert_eq!(pair.client().cuts.next(BlockQueue::Retransmit, ClassFilter::All, Edge::NONE), content.tseq());
     pair.client().write_copy(&content, &mut Writer::new(&mut Vec::new(), PACKET), &mut contents);
     assert_eq!(contents.len(), 1, "it waits to be sent again");
     pair.run();
@@ -396,7 +396,7 @@ fn an_urgent_message_goes_before_the_repeats_of_others() {
     let mut list = Vec::new();
     pair.client().ready_streams(ClassFilter::All, &mut list);
     let listed: Vec<_> =
-        list.iter().map(|ready| (ready.stream, ready.fresh.get(), ready.repeats.get())).collect();
+        list.iter().map(|ready| (ready.stream, ready.fresh.get(), ready.retransmissions.get())).collect();
     assert_eq!(listed, [(urgent, 10, 0), (bulk, 0, 3000)]);
     let packet = pair.packet(0, 0, Source::Next).unwrap();
     let Some(Ok(Block::Data(first))) = Blocks::new(&packet).next() else { panic!("no DATA") };

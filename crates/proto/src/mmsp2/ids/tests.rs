@@ -24,7 +24,7 @@ fn follow(ids: &mut LocalIds, table: &mut BTreeSet<Vec<u8>>) {
         match change {
             IdChange::Added(id, _) => assert!(table.insert(id.as_slice().to_vec())),
             IdChange::Removed(id) => assert!(table.remove(id.as_slice())),
-            IdChange::TokenGiven(_) | IdChange::TokenRetired(_) => panic!("{change:?} of an own id"),
+            IdChange::TokenIssued(_) | IdChange::TokenRetired(_) => panic!("{change:?} of an own id"),
         }
     }
 }
@@ -159,12 +159,12 @@ fn only_tokens_of_ids_in_use_reset() {
     for _ in 0..2 {
         assert_eq!(ids.use_current(PathId(1)), Some(new_id(1, 3, 0).id));
     }
-    assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([3; 16])));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenIssued([3; 16])));
     ids.rotate(PathId(1));
     assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([3; 16])));
     ids.use_current(PathId(1));
     ids.on_new(&new_id(1, 5, 0), PathId(7)).unwrap();
-    assert_eq!(ids.poll_change(), Some(IdChange::TokenGiven([4; 16])));
+    assert_eq!(ids.poll_change(), Some(IdChange::TokenIssued([4; 16])));
     ids.forget(PathId(1));
     assert_eq!(ids.poll_change(), Some(IdChange::TokenRetired([4; 16])));
     assert_eq!(ids.poll_change(), None);

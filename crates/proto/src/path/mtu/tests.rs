@@ -88,7 +88,7 @@ fn any_size_is_found_to_within_sixteen_bytes() {
     }
 }
 
-// spec 6.34
+// spec 6.125, 6.126
 #[test]
 fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later() {
     let mut search = MtuSearch::of(Carrier::Udp);
@@ -106,7 +106,7 @@ fn a_black_hole_leads_to_a_smaller_size_at_once_and_to_a_search_a_minute_later()
     assert_eq!(search.deadline(), Some(NOW + RAISE_AFTER));
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn losses_that_only_look_like_a_black_hole_cost_one_probe() {
     let mut search = MtuSearch::of(Carrier::Udp);
@@ -117,7 +117,7 @@ fn losses_that_only_look_like_a_black_hole_cost_one_probe() {
     assert_eq!(search.current(), 8972);
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_size_suspected_in_an_outage_is_restored_by_one_probe() {
     let mut search = MtuSearch::of(Carrier::Udp);
@@ -137,7 +137,7 @@ fn a_size_suspected_in_an_outage_is_restored_by_one_probe() {
     assert!((1284..=1300).contains(&search.current()));
 }
 
-// spec 6.34
+// spec 6.125
 #[test]
 fn a_size_refused_by_the_system_is_not_tried_twice() {
     let mut search = MtuSearch::of(Carrier::Udp);

@@ -49,7 +49,7 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
     tuples.iter().map(|tuple| *candidates.iter().find(|c| c.tuple == *tuple).unwrap()).collect()
 }
 
-// spec 6.67
+// spec 6.122
 #[test]
 fn a_pair_without_a_measured_rate_only_fills_up_the_number_of_pairs() {
     let resting = |candidate| Candidate { rests: true, ..candidate };

@@ -77,12 +77,12 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
 proptest! {
     #[test]
     fn every_choice_can_send_and_is_within_credit_and_backlog(
-        paths in any_paths(), backlog in 0..5_000_000_u64, skipped in 0..100_000_u64, repeats in 0..20_000_u64,
+        paths in any_paths(), backlog in 0..5_000_000_u64, skipped in 0..100_000_u64, retransmissions in 0..20_000_u64,
         left in 0..2_000_000_u64, outstanding in 0..4_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
         view.skipped = ByteCount(skipped.min(backlog));
-        view.repeats = ByteCount(repeats);
+        view.retransmissions = ByteCount(retransmissions);
         view.credit_left = ByteCount(left);
         view.credit_total = ByteCount(left + outstanding);
         match decide(&view) {
@@ -93,7 +93,7 @@ proptest! {
                 prop_assert!(chosen.in_flight + chosen.datagram <= chosen.window);
                 match source {
                     Source::Skip(skip) => prop_assert!(skip + quantum <= view.fresh()),
-                    Source::Repeat => prop_assert!(repeats > 0),
+                    Source::Repeat => prop_assert!(retransmissions > 0),
                     Source::Next | Source::Reinject | Source::Stream(_) => prop_assert!(false, "{source:?}"),
                 }
             }
@@ -162,7 +162,7 @@ proptest! {
         let mut view = view(&paths, 0);
         view.copy_budget = ByteCount(budget);
         let sent_at = NOW - ms(age);
-        view.stuck = Some(HeadOfLine { stream: StreamId(0), path: PathId(holder), bytes: ByteCount(1000), sent_at, copies });
+        view.head_of_line = Some(HeadOfLine { stream: StreamId(0), path: PathId(holder), bytes: ByteCount(1000), sent_at, copies });
         if let Decision::Send { path, quantum, source } = decide(&view) {
             let holder = view.path(PathId(holder)).unwrap();
             let is_overdue = NOW >= sent_at + holder.rtt.smoothed * 5 / 4;
@@ -217,7 +217,7 @@ fn one_short_round_trip_among_long_ones_does_not_limit_a_path() {
 fn retransmissions_go_first_where_they_arrive_first() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
     let mut view = view(&paths, 5_000_000);
-    view.repeats = ByteCount(3_000);
+    view.retransmissions = ByteCount(3_000);
     assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(12_000), Source::Repeat));
 }
 
@@ -225,7 +225,7 @@ fn retransmissions_go_first_where_they_arrive_first() {
 fn a_head_of_line_packet_is_sent_again_where_it_arrives_sooner() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 50)];
     let mut view = view(&paths, 0);
-    view.stuck = Some(HeadOfLine {
+    view.head_of_line = Some(HeadOfLine {
         stream: StreamId(0),
         path: PathId(1),
         bytes: ByteCount(1000),
@@ -235,7 +235,7 @@ fn a_head_of_line_packet_is_sent_again_where_it_arrives_sooner() {
     assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(4800), Source::Reinject));
     view.copy_budget = ByteCount::ZERO;
     assert_eq!(decide(&view), Decision::Wait { until: Some(NOW - ms(10) + ms(250)) });
-    view.stuck.as_mut().unwrap().copies = 1;
+    view.head_of_line.as_mut().unwrap().copies = 1;
     assert_eq!(decide(&view), Decision::WAIT);
 }
 
@@ -261,7 +261,7 @@ fn a_message_is_sent_twice_if_it_may_miss_its_deadline_alone() {
     assert_eq!(copies(Class::Deadline, None, 20_000, 6), 0, "it has time for ever");
 }
 
-// spec 8.43
+// spec 8.57
 #[test]
 fn the_end_of_interactive_data_is_sent_twice_on_lossy_paths() {
     let copies = |left: u64, loss: u32, round_trip: u64| {

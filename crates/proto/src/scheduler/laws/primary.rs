@@ -118,7 +118,7 @@ proptest! {
     ) {
         let filter = |(path, is_full): (&PathView, &bool)| if *is_full { full(*path) } else { *path };
         let paths = paths.iter().zip(&is_full).map(filter).collect();
-        let scene = Scene { repeats: 5000, retransmit_off: Some(PathId(from)), ..Scene::bulk(paths) };
+        let scene = Scene { retransmissions: 5000, retransmit_off: Some(PathId(from)), ..Scene::bulk(paths) };
         // The primary, which is the oldest, carries them when no other can send; the path that lost them is the last
         // resort.
         let rank = |path: &&&PathView| {
@@ -203,8 +203,8 @@ proptest! {
             // The cost of the last primary that needed no permission.
             let (mut free, mut requested) = (None, None);
             for (fates, (answer, load)) in rounds.iter().zip(&answers) {
-                let repeats = if *load == Load::Repeats { 5000 } else { 0 };
-                let scene = Scene { repeats, ..Scene::bulk(befallen(&paths, fates)) };
+                let retransmissions = if *load == Load::Repeats { 5000 } else { 0 };
+                let scene = Scene { retransmissions, ..Scene::bulk(befallen(&paths, fates)) };
                 let home = scene.paths.iter().min_by_key(|path| (path.role, cost(path), path.id)).map(cost);
                 let working: Vec<&PathView> = scene.paths.iter().filter(|path| works(path)).collect();
                 // A second time if the first decision was a request, and the request is granted.
@@ -256,14 +256,18 @@ fn permission_for_a_path_does_not_cover_another_of_the_same_cost() {
     let [free, backup, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (backup, other) = (PathView { role: Role::Backup, ..costing(backup) }, costing(other));
     let mut scheduler = make("primary");
-    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], repeats| {
-        chosen(&Scene { repeats, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
+    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], retransmissions| {
+        chosen(&Scene { retransmissions, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
     };
     assert_eq!(sent(&mut *scheduler, &[free, backup, other], 0), [PathId(0)]);
     assert!(sent(&mut *scheduler, &[dead(free), backup, dead(other)], 0).is_empty());
     scheduler.on_event(&Event::CostlyAllowed { path: PathId(1) });
-    for repeats in [0, 5000, 0] {
-        assert_eq!(sent(&mut *scheduler, &[dead(free), backup, other], repeats), [PathId(1)], "{repeats}");
+    for retransmissions in [0, 5000, 0] {
+        assert_eq!(
+            sent(&mut *scheduler, &[dead(free), backup, other], retransmissions),
+            [PathId(1)],
+            "{retransmissions}"
+        );
     }
     let notices = [PathId(0), PathId(1)].map(Notice::PrimaryIs);
     assert_eq!(told(&mut *scheduler), [notices[0], Notice::CostlyPathNeeded(PathId(1)), notices[1]]);
@@ -275,8 +279,8 @@ fn the_choice_of_a_path_does_not_permit_another_of_the_same_cost() {
     let [free, wished, other] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
     let (wished, other) = (costing(wished), costing(other));
     let mut scheduler = make("primary");
-    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], repeats| {
-        chosen(&Scene { repeats, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
+    let sent = |scheduler: &mut dyn Scheduler, paths: &[PathView], retransmissions| {
+        chosen(&Scene { retransmissions, ..Scene::bulk(paths.to_vec()) }.decide(scheduler)).0
     };
     scheduler.on_event(&Event::PrimaryWished { path: Some(PathId(1)) });
     assert_eq!(sent(&mut *scheduler, &[free, wished, other], 0), [PathId(1)]);

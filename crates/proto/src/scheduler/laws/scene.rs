@@ -15,7 +15,7 @@ use crate::{ByteCount, Class, Instant, Rate};
 pub(super) struct Scene {
     pub(super) now: Instant,
     pub(super) backlog: u64,
-    pub(super) repeats: u64,
+    pub(super) retransmissions: u64,
     pub(super) retransmit_off: Option<PathId>,
     pub(super) credit_left: u64,
     /// Credit of unacknowledged bytes.
@@ -23,7 +23,7 @@ pub(super) struct Scene {
     pub(super) copy_budget: u64,
     pub(super) class: Class,
     pub(super) ready: Vec<ReadyStream>,
-    pub(super) stuck: Option<HeadOfLine>,
+    pub(super) head_of_line: Option<HeadOfLine>,
     pub(super) paths: Vec<PathView>,
 }
 
@@ -33,14 +33,14 @@ impl Scene {
         Self {
             now: Instant::from_nanos(5_000_000_000),
             backlog: 10_000_000,
-            repeats: 0,
+            retransmissions: 0,
             retransmit_off: None,
             credit_left: 1_000_000_000,
             window_used: 0,
             copy_budget: 0,
             class: Class::Bulk,
             ready: vec![ready(0), ready(4), ready(8)],
-            stuck: None,
+            head_of_line: None,
             paths,
         }
     }
@@ -48,13 +48,13 @@ impl Scene {
     pub(super) fn view(&self) -> View<'_> {
         let mut view = View::new(self.now, &self.paths);
         view.backlog = ByteCount(self.backlog);
-        view.repeats = ByteCount(self.repeats);
+        view.retransmissions = ByteCount(self.retransmissions);
         view.retransmit_off = self.retransmit_off;
         view.credit_left = ByteCount(self.credit_left);
         view.credit_total = ByteCount(self.credit_left) + ByteCount(self.window_used);
         view.copy_budget = ByteCount(self.copy_budget);
         view.ready = &self.ready;
-        view.stuck = self.stuck;
+        view.head_of_line = self.head_of_line;
         view.next = (self.backlog > 0).then_some(NextUp {
             stream: StreamId(0),
             class: self.class,
@@ -144,8 +144,15 @@ pub(super) fn make(choice: &str) -> Box<dyn Scheduler> {
 }
 
 pub(super) fn ready(stream: u64) -> ReadyStream {
-    let (fresh, repeats) = (ByteCount(1_000_000), ByteCount::ZERO);
-    ReadyStream { stream: StreamId(stream), priority: 0, class: Class::Bulk, deadline: None, fresh, repeats }
+    let (fresh, retransmissions) = (ByteCount(1_000_000), ByteCount::ZERO);
+    ReadyStream {
+        stream: StreamId(stream),
+        priority: 0,
+        class: Class::Bulk,
+        deadline: None,
+        fresh,
+        retransmissions,
+    }
 }
 
 /// A path that works and can send.
@@ -227,13 +234,20 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
     let loads = (bytes(), bytes(), bytes(), bytes(), budget);
     let paths = (0..6_u32).prop_flat_map(|count| (0..count).map(any_path).collect::<Vec<_>>());
     let classes = prop::sample::select(Class::ALL.to_vec());
-    let stuck = prop::option::of((0..4_u32, 0..5_u64, 0..2_u32));
+    let head_of_line = prop::option::of((0..4_u32, 0..5_u64, 0..2_u32));
     let streams = prop::collection::vec((0..9_u64, bytes(), bytes()), 0..6);
-    (loads, prop::option::of(0..4_u32), paths, classes, stuck, streams).prop_map(
-        |((backlog, repeats, credit_left, window_used, copy_budget), from, paths, class, stuck, streams)| {
+    (loads, prop::option::of(0..4_u32), paths, classes, head_of_line, streams).prop_map(
+        |(
+            (backlog, retransmissions, credit_left, window_used, copy_budget),
+            from,
+            paths,
+            class,
+            head_of_line,
+            streams,
+        )| {
             Scene {
                 backlog,
-                repeats,
+                retransmissions,
                 retransmit_off: from.map(PathId),
                 credit_left,
                 window_used,
@@ -241,13 +255,13 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
                 class,
                 ready: streams
                     .into_iter()
-                    .map(|(stream, fresh, repeats)| ReadyStream {
+                    .map(|(stream, fresh, retransmissions)| ReadyStream {
                         fresh: ByteCount(fresh),
-                        repeats: ByteCount(repeats),
+                        retransmissions: ByteCount(retransmissions),
                         ..ready(stream)
                     })
                     .collect(),
-                stuck: stuck.map(|(path, seconds, copies)| HeadOfLine {
+                head_of_line: head_of_line.map(|(path, seconds, copies)| HeadOfLine {
                     stream: StreamId(0),
                     path: PathId(path),
                     bytes: ByteCount(1200),

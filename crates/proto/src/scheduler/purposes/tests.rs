@@ -126,9 +126,10 @@ fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
     let mut scheduler = make("stream-bound");
     let mut paths = vec![path(0, 40), path(1, 20)];
     assert_eq!(words(&*scheduler, &view(&paths)), "unbound unbound");
-    let (fresh, repeats) = (ByteCount(1000), ByteCount::ZERO);
+    let (fresh, retransmissions) = (ByteCount(1000), ByteCount::ZERO);
     let stream = StreamId(0);
-    let ready = [ReadyStream { stream, priority: 0, class: Class::Bulk, deadline: None, fresh, repeats }];
+    let ready =
+        [ReadyStream { stream, priority: 0, class: Class::Bulk, deadline: None, fresh, retransmissions }];
     let mut decide = |paths: &[PathView]| {
         let view = View { ready: &ready, ..view(paths) };
         scheduler.decide(&view);

@@ -33,7 +33,7 @@ const MOST_LOOKED_AT: usize = 16;
 pub(crate) struct Backlog {
     pub(crate) backlog: ByteCount,
     pub(crate) skipped: ByteCount,
-    pub(crate) repeats: ByteCount,
+    pub(crate) retransmissions: ByteCount,
     pub(crate) credit_left: ByteCount,
     pub(crate) credit_total: ByteCount,
     pub(crate) next: Option<NextUp>,
@@ -73,11 +73,12 @@ impl StreamSet {
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
         let totals = &self.queue.totals;
         let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
-        let mut repeats = totals.repeat + totals.begun + totals.bare_ends as u64;
+        let mut retransmissions = totals.repeat + totals.begun + totals.bare_ends as u64;
         if filter == ClassFilter::NotUrgent {
             fresh -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.fresh);
             skipped -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.skipped);
-            repeats -= self.sum_of_urgent(&self.queue.repeats, |ready| ready.repeats());
+            retransmissions -=
+                self.sum_of_urgent(&self.queue.retransmissions, |ready| ready.retransmissions());
         }
         let next = self.next_up(filter);
         let urgency =
@@ -95,7 +96,7 @@ impl StreamSet {
         Backlog {
             backlog: ByteCount(fresh + skipped),
             skipped: ByteCount(skipped),
-            repeats: ByteCount(repeats),
+            retransmissions: ByteCount(retransmissions),
             credit_left: ByteCount(window.0),
             credit_total: ByteCount(window.1),
             next,
@@ -115,13 +116,14 @@ impl StreamSet {
             let levels = ReadyQueue::levels(queue, filter);
             levels.flat_map(|level| level.streams().map(move |id| (Reverse(level.urgency()), id))).peekable()
         };
-        let (mut repeats, mut fresh) = (in_order(&self.queue.repeats), in_order(&self.queue.fresh));
+        let (mut retransmissions, mut fresh) =
+            (in_order(&self.queue.retransmissions), in_order(&self.queue.fresh));
         while list.len() < View::MOST_READY {
-            let fresh_first = match (repeats.peek(), fresh.peek()) {
+            let fresh_first = match (retransmissions.peek(), fresh.peek()) {
                 (Some((repeat, _)), Some((fresh, _))) => fresh < repeat,
                 (repeat, _) => repeat.is_none(),
             };
-            let next = if fresh_first { fresh.next() } else { repeats.next() };
+            let next = if fresh_first { fresh.next() } else { retransmissions.next() };
             let Some((Reverse(urgency), id)) = next else { return };
             let Some(stream) = self.streams.get(&id) else { continue };
             if list.iter().any(|listed| listed.stream == id) {
@@ -134,7 +136,7 @@ impl StreamSet {
                 class: urgency.class,
                 deadline: if fresh_first { ranks.fresh.deadline } else { ranks.repeat.deadline },
                 fresh: ByteCount(counted.unsent()),
-                repeats: ByteCount(counted.repeats()),
+                retransmissions: ByteCount(counted.retransmissions()),
             });
         }
     }
@@ -216,7 +218,10 @@ impl StreamSet {
     }
 
     fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
-        self.queue.repeats.first(filter).map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
+        self.queue
+            .retransmissions
+            .first(filter)
+            .map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
     }
 
     fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
@@ -251,7 +256,7 @@ impl StreamSet {
     ) -> Step {
         let Some(stream) = self.streams.get(&id) else { return Step::Empty };
         let ranks = stream.send.ranks(stream.urgency);
-        if stream.entry.counted.has_repeats() && filter.takes(ranks.repeat.urgency) {
+        if stream.entry.counted.has_retransmissions() && filter.takes(ranks.repeat.urgency) {
             self.repeat_of(id, w, contents)
         } else if filter.takes(ranks.fresh.urgency) {
             self.fresh_of(id, 0, w, contents)
@@ -287,7 +292,7 @@ impl StreamSet {
         let before = w.remaining();
         let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
         contents.push(content);
-        self.queue.repeats.charge(urgency, id, before - w.remaining());
+        self.queue.retransmissions.charge(urgency, id, before - w.remaining());
         self.queue.update(stream);
         Step::Wrote
     }

@@ -20,7 +20,7 @@ pub(super) struct Entry {
 /// The ranks of a stream in the data queues, and its expiry.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    pub(super) repeats: Option<Rank>,
+    pub(super) retransmissions: Option<Rank>,
     pub(super) fresh: Option<Rank>,
     pub(super) skipped: Option<Rank>,
     pub(super) expiry: Option<Instant>,

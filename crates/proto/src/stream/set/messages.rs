@@ -25,7 +25,7 @@ impl StreamSet {
     /// with the same parameters.
     pub(crate) fn set_peer_message_limit(&mut self, most: u64) {
         let own = self.config.message_limit();
-        let windows = self.peer_stream_window.min(self.send_credit.left_for(Urgency::default()));
+        let windows = self.peer_max_stream_data.min(self.send_credit.left_for(Urgency::default()));
         let most = most.min(windows.saturating_sub(OVERHEAD)).min(u64::from(u32::MAX));
         self.messages.most_sent = (own > 0 && most > 0).then_some(most);
     }
@@ -101,13 +101,13 @@ impl StreamSet {
         self.open_up_to(block.stream)?;
         let most = self.config.message_limit();
         let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
-        let Some(toll) = stream.receive.check_message(block, most)? else { return Ok(()) };
+        let Some(credit_cost) = stream.receive.check_message(block, most)? else { return Ok(()) };
         let gaps = stream.gaps();
-        let new = stream.receive.uncounted(toll);
+        let new = stream.receive.uncounted(credit_cost);
         if new > self.receive_credit.left() {
             return Err(over_connection_credit(&self.receive_credit, new));
         }
-        let (counted, is_whole) = stream.receive.on_message(block, toll);
+        let (counted, is_whole) = stream.receive.on_message(block, credit_cost);
         self.messages.statistics.received += u64::from(is_whole);
         self.after_messages(block.stream, gaps, counted)
     }
@@ -122,13 +122,13 @@ impl StreamSet {
         for skipped in block.messages {
             let id = MessageId { number: skipped.number, unordered: block.unordered };
             let Some(stream) = self.streams.get_mut(&block.stream) else { return Ok(()) };
-            let Some(toll) = stream.receive.check_skip(id, skipped.reach)? else { return Ok(()) };
-            let new = stream.receive.uncounted(toll);
+            let Some(credit_cost) = stream.receive.check_skip(id, skipped.reach)? else { return Ok(()) };
+            let new = stream.receive.uncounted(credit_cost);
             if new > self.receive_credit.left() {
                 return Err(over_connection_credit(&self.receive_credit, new));
             }
             let gaps = stream.gaps();
-            let counted = stream.receive.on_skip(id, toll);
+            let counted = stream.receive.on_skip(id, credit_cost);
             stream.note_window();
             self.after_messages(block.stream, gaps, counted)?;
         }

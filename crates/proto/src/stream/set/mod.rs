@@ -51,7 +51,7 @@ pub(crate) struct StreamSet {
     /// Cost of bytes ahead of gaps beyond their number, over all streams.
     gap_overhead: u64,
     /// Initial credit of each stream.
-    peer_stream_window: u64,
+    peer_max_stream_data: u64,
     queue: SendQueue,
     /// Streams whose writers wait for memory that others hold, or that were notified of free memory and have not
     /// written yet.
@@ -147,7 +147,7 @@ impl StreamSet {
             send_credit: SendCredit::default(),
             receive_credit: ReceiveCredit::new(limits.connection_window, limits.max_window),
             gap_overhead: 0,
-            peer_stream_window: 0,
+            peer_max_stream_data: 0,
             queue: SendQueue::default(),
             waiting_writers: BTreeSet::new(),
             memory_freed: false,
@@ -163,7 +163,7 @@ impl StreamSet {
     pub(crate) fn set_peer_limits(&mut self, connection_window: u64, stream_window: u64, stream_limit: u64) {
         self.send_credit.raise(connection_window);
         self.send_credit.set_reserve(reserve_of(connection_window));
-        self.peer_stream_window = self.peer_stream_window.max(stream_window);
+        self.peer_max_stream_data = self.peer_max_stream_data.max(stream_window);
         for stream in self.streams.values_mut() {
             stream.send.raise_credit(stream_window);
             self.queue.update(stream);
@@ -242,7 +242,7 @@ impl StreamSet {
         let stream = Stream {
             id,
             urgency: Urgency::default(),
-            send: SendHalf::new(id, self.peer_stream_window, &self.config),
+            send: SendHalf::new(id, self.peer_max_stream_data, &self.config),
             receive: ReceiveHalf::new(id, &self.config),
             entry: Entry::default(),
         };

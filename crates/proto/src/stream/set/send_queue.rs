@@ -15,7 +15,7 @@ use crate::stream::send::Ready;
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     /// Streams with data that needs no credit: retransmissions, the rest of partially sent messages, and bare FINs.
-    pub(super) repeats: ReadyQueue,
+    pub(super) retransmissions: ReadyQueue,
     /// Streams with new bytes within their own credit, or with deferred bytes.
     pub(super) fresh: ReadyQueue,
     /// The part of them with deferred bytes: these need no credit.
@@ -65,7 +65,7 @@ pub(super) struct Totals {
 impl SendQueue {
     /// Frees unused memory.
     pub(super) fn shrink_to_fit(&mut self) {
-        self.repeats.shrink_to_fit();
+        self.retransmissions.shrink_to_fit();
         self.fresh.shrink_to_fit();
         self.skipped.shrink_to_fit();
         self.control.shrink_to_fit();
@@ -73,12 +73,12 @@ impl SendQueue {
 
     /// The next item: the more urgent first, and of equals the one that needs no credit.
     pub(super) fn turn(&self, filter: ClassFilter) -> Option<NextItem> {
-        NextItem::of(self.repeats.first(filter), self.fresh.first(filter))
+        NextItem::of(self.retransmissions.first(filter), self.fresh.first(filter))
     }
 
     /// The next item that needs no credit.
     pub(super) fn paid_turn(&self, filter: ClassFilter) -> Option<NextItem> {
-        NextItem::of(self.repeats.first(filter), self.skipped.first(filter))
+        NextItem::of(self.retransmissions.first(filter), self.skipped.first(filter))
     }
 
     /// Updates all queues after `stream` changed.
@@ -100,8 +100,8 @@ impl SendQueue {
             entry.counted = now;
         }
         let ranks = stream.send.ranks(stream.urgency);
-        let repeats = now.has_repeats().then_some(ranks.repeat);
-        move_to(&mut self.repeats, stream.id, &mut entry.place.repeats, repeats);
+        let retransmissions = now.has_retransmissions().then_some(ranks.repeat);
+        move_to(&mut self.retransmissions, stream.id, &mut entry.place.retransmissions, retransmissions);
         let fresh = (now.unsent() > 0).then_some(ranks.fresh);
         move_to(&mut self.fresh, stream.id, &mut entry.place.fresh, fresh);
         let skipped = (now.skipped > 0).then_some(ranks.fresh);
@@ -145,7 +145,7 @@ impl SendQueue {
     }
 
     fn leave_data_queues(&mut self, stream: &mut Stream) {
-        move_to(&mut self.repeats, stream.id, &mut stream.entry.place.repeats, None);
+        move_to(&mut self.retransmissions, stream.id, &mut stream.entry.place.retransmissions, None);
         move_to(&mut self.fresh, stream.id, &mut stream.entry.place.fresh, None);
         move_to(&mut self.skipped, stream.id, &mut stream.entry.place.skipped, None);
         if let Some(at) = stream.entry.place.expiry.take() {

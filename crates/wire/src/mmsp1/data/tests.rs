@@ -64,7 +64,7 @@ fn a_block_without_all_of_its_fields_is_refused() {
     }
 }
 
-// spec 3.34
+// spec 3.118
 #[test]
 fn a_message_goes_on_until_it_ends_and_only_then_the_next_begins() {
     use Fragment::{First, Last, Middle, Whole};
@@ -77,7 +77,7 @@ fn a_message_goes_on_until_it_ends_and_only_then_the_next_begins() {
     }
 }
 
-// spec 3.34
+// spec 3.118
 #[test]
 fn fragments_of_one_message_agree_on_stream_sseq_and_u() {
     let first = Data { fragment: Fragment::First, ..DATA };

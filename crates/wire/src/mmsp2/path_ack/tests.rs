@@ -34,7 +34,7 @@ fn ranges_come_back_newest_first() {
     }
 }
 
-// spec 5.80: the oldest ranges are left out when room is short
+// spec 9.68: the oldest ranges are left out when room is short
 #[test]
 fn as_many_ranges_as_fit_are_written_and_never_a_byte_beyond_the_room() {
     let ranges: Vec<_> = (0..200_u64).rev().map(|at| at * 1000..=at * 1000 + 7).collect();

@@ -12,7 +12,7 @@ use crate::output::address;
 
 /// An authorised client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guest {
+pub struct AuthorisedClient {
     /// The name of the ticket or client; over MMSP/1 the address.
     pub name: String,
     /// `ticket`, `client` or `address`.
@@ -23,8 +23,8 @@ pub struct Guest {
 
 /// The list of authorised clients; follows the files while the server runs.
 #[derive(Debug)]
-pub struct Guests {
-    list: RwLock<Arc<BTreeMap<KeyHash, Guest>>>,
+pub struct AuthorisedClients {
+    list: RwLock<Arc<BTreeMap<KeyHash, AuthorisedClient>>>,
     source: Option<Source>,
     /// Logs refused clients.
     journal: Option<Journal>,
@@ -37,7 +37,7 @@ struct Source {
     seen: RwLock<[Stamp; 2]>,
 }
 
-impl Guests {
+impl AuthorisedClients {
     /// The list of these files.
     ///
     /// # Errors
@@ -52,8 +52,9 @@ impl Guests {
 
     /// A list of one ticket that is in no file.
     pub fn of_ticket(name: &str, ticket: &TicketEntry) -> Self {
-        let guest = Guest { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
-        let list = BTreeMap::from([(ticket.client_key(), guest)]);
+        let client =
+            AuthorisedClient { name: name.to_owned(), noun: TicketEntry::NOUN, rights: ticket.rights() };
+        let list = BTreeMap::from([(ticket.client_key(), client)]);
         Self { list: RwLock::new(Arc::new(list)), source: None, journal: None }
     }
 
@@ -69,9 +70,9 @@ impl Guests {
     }
 
     /// The client with this key, if it is authorised now.
-    pub fn find(&self, key: &PublicKey) -> Option<Guest> {
+    pub fn find(&self, key: &PublicKey) -> Option<AuthorisedClient> {
         let list = Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner));
-        list.get(&KeyHash::from(key)).filter(|guest| !guest.rights.are_over()).cloned()
+        list.get(&KeyHash::from(key)).filter(|client| !client.rights.are_over()).cloned()
     }
 
     /// Number of authorised clients.
@@ -98,7 +99,7 @@ impl Guests {
     }
 }
 
-impl Authoriser for Guests {
+impl Authoriser for AuthorisedClients {
     /// Checks the files first, which costs two system calls: a removed client cannot connect any more.
     fn is_authorised(&self, client: &PublicKey) -> bool {
         if let Err(error) = self.refresh() {
@@ -118,17 +119,17 @@ fn stamps(home: &Home) -> [Stamp; 2] {
     [home.stamp::<TicketEntry>(), home.stamp::<ClientEntry>()]
 }
 
-fn read(home: &Home) -> Result<BTreeMap<KeyHash, Guest>, HomeError> {
+fn read(home: &Home) -> Result<BTreeMap<KeyHash, AuthorisedClient>, HomeError> {
     let tickets: Entries<TicketEntry> = home.entries()?;
     let clients: Entries<ClientEntry> = home.entries()?;
     let mut list = BTreeMap::new();
     for (name, entry) in tickets {
         let (key, rights) = (entry.client_key(), entry.rights());
-        list.insert(key, Guest { name, noun: TicketEntry::NOUN, rights });
+        list.insert(key, AuthorisedClient { name, noun: TicketEntry::NOUN, rights });
     }
     for (name, entry) in clients {
         let rights = entry.rights();
-        list.insert(entry.key, Guest { name, noun: ClientEntry::NOUN, rights });
+        list.insert(entry.key, AuthorisedClient { name, noun: ClientEntry::NOUN, rights });
     }
     Ok(list)
 }
@@ -147,19 +148,19 @@ mod tests {
     fn the_list_follows_its_files() {
         let place = TempDir::new().unwrap();
         let home = Home::at(place.path());
-        let guests = Guests::of_home(home.clone()).unwrap();
+        let authorised = AuthorisedClients::of_home(home.clone()).unwrap();
         let bearer = *Identity::from_ticket_secret(&[1; 16]).public_key();
-        assert!(!guests.is_authorised(&bearer) && !guests.refresh().unwrap());
+        assert!(!authorised.is_authorised(&bearer) && !authorised.refresh().unwrap());
 
         let rights = Rights { read_only: true, ..Rights::default() };
         change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(rights.clone()))));
-        assert!(guests.find(&bearer).is_none(), "not before it was read");
-        assert!(guests.refresh().unwrap() && !guests.refresh().unwrap());
-        let guest = guests.find(&bearer).unwrap();
-        assert_eq!((guest.name.as_str(), guest.noun, guest.rights), ("alice", "ticket", rights));
+        assert!(authorised.find(&bearer).is_none(), "not before it was read");
+        assert!(authorised.refresh().unwrap() && !authorised.refresh().unwrap());
+        let client = authorised.find(&bearer).unwrap();
+        assert_eq!((client.name.as_str(), client.noun, client.rights), ("alice", "ticket", rights));
 
         change(&home, Entries::clear);
-        assert!(!guests.is_authorised(&bearer), "who asks for entry is looked up anew");
+        assert!(!authorised.is_authorised(&bearer), "who asks for entry is looked up anew");
     }
 
     #[test]
@@ -172,17 +173,17 @@ mod tests {
             Ok::<_, HomeError>(())
         })
         .unwrap();
-        let guests = Guests::of_home(home).unwrap();
-        assert_eq!(guests.find(&laptop).unwrap().noun, "client");
-        assert!(guests.find(Identity::from_seed(&[4; 32]).public_key()).is_none());
-        assert_eq!(guests.count(), 1);
+        let authorised = AuthorisedClients::of_home(home).unwrap();
+        assert_eq!(authorised.find(&laptop).unwrap().noun, "client");
+        assert!(authorised.find(Identity::from_seed(&[4; 32]).public_key()).is_none());
+        assert_eq!(authorised.count(), 1);
     }
 
     #[test]
     fn expired_rights_admit_no_client() {
         let bearer = *Identity::from_ticket_secret(&[1; 16]).public_key();
         let until = |expires| Rights { expires: Some(expires), ..Rights::default() };
-        let is_in = |rights| Guests::of_ticket("t", &ticket(rights)).is_authorised(&bearer);
+        let is_in = |rights| AuthorisedClients::of_ticket("t", &ticket(rights)).is_authorised(&bearer);
         assert!(is_in(until(Timestamp::now().after(Duration::from_secs(60)))));
         assert!(!is_in(until(Timestamp::now())));
     }
@@ -192,11 +193,11 @@ mod tests {
         let place = TempDir::new().unwrap();
         let home = Home::at(place.path());
         change(&home, |tickets| drop(tickets.insert("alice".into(), ticket(Rights::default()))));
-        let guests = Guests::of_home(home.clone()).unwrap();
+        let authorised = AuthorisedClients::of_home(home.clone()).unwrap();
         std::fs::write(home.file_of::<TicketEntry>(), "nonsense").unwrap();
-        assert!(guests.refresh().is_err());
-        assert!(!guests.refresh().unwrap(), "it is said once");
-        assert_eq!(guests.count(), 1);
+        assert!(authorised.refresh().is_err());
+        assert!(!authorised.refresh().unwrap(), "it is said once");
+        assert_eq!(authorised.count(), 1);
     }
 
     fn ticket(rights: Rights) -> TicketEntry {

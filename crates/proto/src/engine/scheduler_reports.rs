@@ -1,4 +1,4 @@
-//! Requests of the application to the scheduler, and reports of the scheduler.
+//! Reports of the scheduler: the purpose of each path, and its notices.
 
 use manyway_wire::PathId;
 
@@ -23,7 +23,8 @@ pub(crate) fn purposes(engine: &Engine, wire: &Wire, now: Instant) -> Vec<(PathI
     let urgent_has_path = in_use_for_urgent(scheduler, &view).next().is_some();
     let filter = if urgent_has_path { ClassFilter::NotUrgent } else { ClassFilter::All };
     let backlog = wire.backlog_of(filter);
-    (view.backlog, view.repeats, view.next) = (backlog.backlog, backlog.repeats, backlog.next);
+    (view.backlog, view.retransmissions, view.next) =
+        (backlog.backlog, backlog.retransmissions, backlog.next);
     with_purpose(scheduler, &view).map(|path| (path.id, purpose_of(scheduler, path, &view))).collect()
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use manyway::{Connection, PublicKey, Wire};
 
-use super::guests::{Guest, Guests};
+use super::authorised::{AuthorisedClient, AuthorisedClients};
 use super::journal::Journal;
 use super::limit::Limits;
 use crate::command::error::REFUSED_BY_LIMIT;
@@ -15,44 +15,44 @@ use crate::output::{address, count};
 
 /// Every open connection with its client.
 #[derive(Debug)]
-pub struct Visitors {
+pub struct ConnectedClients {
     most: Option<usize>,
-    inside: Mutex<Inside>,
+    table: Mutex<Table>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
+struct Table {
     next: u64,
-    visits: BTreeMap<u64, Visit>,
+    clients: BTreeMap<u64, ConnectedClient>,
     /// Shared by all connections of a client, and kept while there is one.
     limits: BTreeMap<PublicKey, Weak<Limits>>,
 }
 
 #[derive(Debug)]
-struct Visit {
+struct ConnectedClient {
     /// `None` over MMSP/1, which has no keys.
     key: Option<PublicKey>,
-    guest: Guest,
+    client: AuthorisedClient,
     connection: Connection,
 }
 
 /// An admitted client; dropping it frees its place.
 #[derive(Debug)]
-pub struct Pass {
-    visitors: Arc<Visitors>,
+pub struct AdmittedClient {
+    connected: Arc<ConnectedClients>,
     number: u64,
     /// The client.
-    pub guest: Guest,
+    pub client: AuthorisedClient,
     /// Its rate limits.
     pub limits: Option<Arc<Limits>>,
 }
 
-impl Drop for Pass {
+impl Drop for AdmittedClient {
     fn drop(&mut self) {
-        let mut inside = self.visitors.lock();
-        inside.visits.remove(&self.number);
+        let mut table = self.connected.lock();
+        table.clients.remove(&self.number);
         self.limits = None;
-        inside.limits.retain(|_, limits| limits.strong_count() > 0);
+        table.limits.retain(|_, limits| limits.strong_count() > 0);
     }
 }
 
@@ -67,41 +67,41 @@ async fn socket_of(connection: &Connection) -> Option<SocketAddr> {
 }
 
 /// A client that only its address names.
-async fn guest_at(connection: &Connection) -> Guest {
+async fn client_at(connection: &Connection) -> AuthorisedClient {
     let socket = socket_of(connection).await;
     let name = socket.map_or_else(|| "unknown".to_owned(), |socket| socket.ip().to_canonical().to_string());
-    Guest { name, noun: "address", rights: Rights::default() }
+    AuthorisedClient { name, noun: "address", rights: Rights::default() }
 }
 
-impl Visitors {
+impl ConnectedClients {
     /// Starts without clients and with this limit on parallel connections.
     pub fn new(most: Option<usize>) -> Arc<Self> {
-        Arc::new(Self { most, inside: Mutex::new(Inside::default()) })
+        Arc::new(Self { most, table: Mutex::new(Table::default()) })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Admits the client of a connection, or closes it with the reason.
     pub async fn admit(
         self: &Arc<Self>,
-        guests: &Guests,
+        authorised: &AuthorisedClients,
         journal: &Journal,
         connection: &Connection,
-    ) -> Option<Pass> {
+    ) -> Option<AdmittedClient> {
         let key = connection.peer_key();
-        let guest = match connection.wire() {
-            Wire::Mmsp1 => Some(guest_at(connection).await),
-            Wire::Mmsp2 => key.and_then(|key| guests.find(&key)),
+        let client = match connection.wire() {
+            Wire::Mmsp1 => Some(client_at(connection).await),
+            Wire::Mmsp2 => key.and_then(|key| authorised.find(&key)),
         };
-        let Some(guest) = guest else {
+        let Some(client) = client else {
             // Revoked during the handshake.
             connection.revoke("this ticket or key was revoked or has expired");
             return None;
         };
-        match self.enter(key, guest, connection) {
-            Ok(pass) => Some(pass),
+        match self.enter(key, client, connection) {
+            Ok(admitted) => Some(admitted),
             Err(reason) => {
                 journal.refused(&remote_of(connection).await, &reason);
                 connection.close(REFUSED_BY_LIMIT, &reason).await;
@@ -113,52 +113,54 @@ impl Visitors {
     fn enter(
         self: &Arc<Self>,
         key: Option<PublicKey>,
-        guest: Guest,
+        client: AuthorisedClient,
         connection: &Connection,
-    ) -> Result<Pass, String> {
-        let mut inside = self.lock();
-        if let Some(most) = self.most.filter(|most| inside.visits.len() >= *most) {
+    ) -> Result<AdmittedClient, String> {
+        let mut table = self.lock();
+        if let Some(most) = self.most.filter(|most| table.clients.len() >= *most) {
             let most = count(most, "connection");
             return Err(format!("it serves no more than {most} at once (--max-clients)"));
         }
-        let own = inside.visits.values().filter(|visit| visit.key.is_some() && visit.key == key).count();
-        let most = guest.rights.max_connections;
+        let own = table.clients.values().filter(|entry| entry.key.is_some() && entry.key == key).count();
+        let most = client.rights.max_connections;
         if let Some(most) = most.filter(|most| own >= usize::try_from(*most).unwrap_or(usize::MAX)) {
-            let Guest { noun, name, .. } = &guest;
+            let AuthorisedClient { noun, name, .. } = &client;
             let most = count(most, "connection");
             return Err(format!("the {noun} {name} allows no more than {most} at once"));
         }
-        let limits = key.zip(guest.rights.max_rate).map(|(key, rate)| {
-            let shared = inside.limits.get(&key).and_then(Weak::upgrade);
+        let limits = key.zip(client.rights.max_rate).map(|(key, rate)| {
+            let shared = table.limits.get(&key).and_then(Weak::upgrade);
             let limits = shared.unwrap_or_else(|| Arc::new(Limits::new(rate.0)));
-            inside.limits.insert(key, Arc::downgrade(&limits));
+            table.limits.insert(key, Arc::downgrade(&limits));
             limits
         });
-        let number = inside.next;
-        inside.next += 1;
-        inside.visits.insert(number, Visit { key, guest: guest.clone(), connection: connection.clone() });
-        Ok(Pass { visitors: Arc::clone(self), number, guest, limits })
+        let number = table.next;
+        table.next += 1;
+        table
+            .clients
+            .insert(number, ConnectedClient { key, client: client.clone(), connection: connection.clone() });
+        Ok(AdmittedClient { connected: Arc::clone(self), number, client, limits })
     }
 
     /// Ends the connections of clients whose rights have ended or changed.
-    pub fn check(&self, guests: &Guests) {
-        let inside = self.lock();
-        for visit in inside.visits.values() {
-            let Some(key) = &visit.key else { continue };
-            let reason = match guests.find(key) {
-                Some(guest) if guest == visit.guest => continue,
+    pub fn check(&self, authorised: &AuthorisedClients) {
+        let table = self.lock();
+        for entry in table.clients.values() {
+            let Some(key) = &entry.key else { continue };
+            let reason = match authorised.find(key) {
+                Some(client) if client == entry.client => continue,
                 Some(_) => "its rights were changed; connect again".to_owned(),
-                None if visit.guest.rights.are_over() => "it has expired".to_owned(),
+                None if entry.client.rights.are_over() => "it has expired".to_owned(),
                 None => "it was revoked".to_owned(),
             };
-            let Guest { noun, name, .. } = &visit.guest;
+            let AuthorisedClient { noun, name, .. } = &entry.client;
             tracing::info!(%noun, %name, %reason, "client disconnected: rights revoked");
-            visit.connection.revoke(&format!("the {noun} {name} is no longer valid: {reason}"));
+            entry.connection.revoke(&format!("the {noun} {name} is no longer valid: {reason}"));
         }
     }
 
     /// Number of connections.
     pub fn count(&self) -> usize {
-        self.lock().visits.len()
+        self.lock().clients.len()
     }
 }
