@@ -160,7 +160,7 @@ fn a_cell_with_a_varying_rate_is_followed() {
     assert!(mean >= 93 && shares.iter().all(|share| *share >= 87), "{shares:?}");
 }
 
-// spec 9.68
+// spec 9.76
 #[test]
 fn two_cells_with_varying_rates_are_filled_almost_as_by_cubic() {
     const TIME: Duration = Duration::from_secs(15);
