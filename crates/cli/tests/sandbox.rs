@@ -50,7 +50,7 @@ fn without_netlink_every_verb_works_over_one_path_and_says_so_once() {
     offer.end().expect(0);
 }
 
-/// A program that greets whoever connects.
+/// A program that sends a greeting to each client.
 #[expect(clippy::unwrap_used, reason = "a test may fail")]
 fn greeter() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

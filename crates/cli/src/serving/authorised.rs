@@ -160,7 +160,7 @@ mod tests {
         assert_eq!((client.name.as_str(), client.noun, client.rights), ("alice", "ticket", rights));
 
         change(&home, Entries::clear);
-        assert!(!authorised.is_authorised(&bearer), "who asks for entry is looked up anew");
+        assert!(!authorised.is_authorised(&bearer), "each new connection is looked up again");
     }
 
     #[test]

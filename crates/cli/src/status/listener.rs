@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -37,16 +37,27 @@ impl Listener {
         let name = |end| directory.join(format!("{verb}-{}{end}.sock", std::process::id()));
         let mut bound = Err(io::Error::from(io::ErrorKind::AddrInUse));
         for path in ["", "a", "b"].map(name) {
-            bound = UnixListener::bind(&path).map(|listener| (listener, path));
+            bound = bind(&path).map(|listener| (listener, path));
             if bound.is_ok() {
                 break;
             }
         }
         let (listener, path) = bound?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
         let task = tokio::spawn(listen(listener, state));
         Ok(Self { path, task })
     }
+}
+
+/// Binds a socket that listens from the moment it has its name on: one that does not is taken for that of a command that
+/// was killed, and removed.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let unnamed = path.with_extension("new");
+    let listener = UnixListener::bind(&unnamed)?;
+    let named = fs::set_permissions(&unnamed, Permissions::from_mode(0o600))
+        .and_then(|()| fs::hard_link(&unnamed, path));
+    // What is left of it does no harm.
+    let _ = fs::remove_file(&unnamed);
+    named.map(|()| listener)
 }
 
 impl Drop for Listener {
@@ -109,5 +120,38 @@ async fn tell(stream: UnixStream, state: WeakState) {
         if !matches!(tokio::time::timeout(PATIENCE, send.write_all(&line)).await, Ok(Ok(()))) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn clean_until(is_over: &AtomicBool, directory: &Path) {
+        while !is_over.load(Ordering::Relaxed) {
+            place::clean(directory);
+        }
+    }
+
+    /// Between its name and its first listener a socket refuses connections.
+    #[tokio::test]
+    async fn a_socket_that_is_being_made_is_not_removed_by_others() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| clean_until(&is_over, directory.path()));
+            let made: Vec<_> = (0..300)
+                .map(|number| {
+                    let path = directory.path().join(format!("send-{number}.sock"));
+                    (bind(&path).unwrap(), path)
+                })
+                .collect();
+            let lost = made.iter().filter(|(_, path)| !path.exists()).count();
+            is_over.store(true, Ordering::Relaxed);
+            let left = fs::read_dir(directory.path()).unwrap().count();
+            assert_eq!((lost, left), (0, 300), "the sockets and nothing else");
+        });
     }
 }

@@ -294,7 +294,7 @@ impl Dialler {
         })
     }
 
-    /// Whether nothing is under way for a client: every slot has tried everything in vain, or it has none because it does
+    /// Whether nothing is under way for a client: all attempts of every slot have failed, or it has none because it does
     /// not use TCP.
     pub(super) fn has_failed(&self, client: ClientId) -> bool {
         let has_failed = |slot: &TcpSlot| matches!(slot.state, State::Waiting(_)) && slot.has_tried_all();
