@@ -14,6 +14,7 @@
 //! - Once the pipe is full, the rate of a round is the mean of its samples ([`model`]).
 //! - A bandwidth probe that finds much more continues as Startup ([`probe`]).
 //! - A slowdown of the path is accepted sooner ([`slowdown`]).
+//! - While the rate of the path varies, cruise probes whenever no queue stands ([`variation`]).
 //! - A CE mark counts as a round of excessive loss.
 
 mod aggregation;
@@ -27,6 +28,7 @@ mod random;
 mod slowdown;
 mod startup;
 mod undo;
+mod variation;
 mod window;
 
 use std::time::Duration;
@@ -41,6 +43,7 @@ use probe_rtt::{Dwell, RoundTrip};
 use slowdown::Slowdown;
 use startup::{FullPipe, RoundEnd};
 use undo::Undo;
+use variation::{Known, Variation};
 use window::Usage;
 
 use super::{
@@ -72,6 +75,7 @@ pub struct Bbr {
     bounds: Bounds,
     cycle: Cycle,
     undo: Undo,
+    variation: Variation,
 }
 
 /// `BBR.state`
@@ -157,6 +161,7 @@ impl Bbr {
             bounds: Bounds::UNLIMITED,
             cycle,
             undo: Undo::default(),
+            variation: Variation::default(),
         }
     }
 
@@ -172,8 +177,10 @@ impl Bbr {
         if self.rounds.has_begun() {
             let mean = self.bandwidth.end_round(self.rounds.was_drained() && !sample.app_limited);
             self.notice_policer(sample, mean);
+            self.notice_variation(sample.now, mean);
         }
         self.bandwidth.on_ack(sample, self.purpose());
+        self.observe_queue(sample);
         self.notice_slowdown(sample);
         self.signals.on_ack(sample, self.datagram());
         if !self.state.is_accelerating() && self.signals.ended_in_excess() {
@@ -188,6 +195,29 @@ impl Bbr {
             true => RoundEnd::Usual,
         };
         self.full_pipe.on_ack(sample, delay, product, end);
+    }
+
+    /// Ends a round with its mean rate.
+    fn notice_variation(&mut self, now: Instant, mean: Rate) {
+        let known = if self.rounds.was_calm() {
+            Known::Cruise(self.bandwidth.get())
+        } else if self.state == State::ProbeBw(Phase::Up) {
+            Known::Probe(self.cycle.known())
+        } else {
+            Known::Unclear
+        };
+        self.variation.end_round(now, mean, known, self.datagram());
+    }
+
+    fn observe_queue(&mut self, sample: &AckSample) {
+        let has_queue = self.round_trip.queue(sample.latest_rtt) > self.round_trip.least_queue();
+        let is_probing = matches!(self.state, State::ProbeBw(_));
+        self.variation.on_ack(sample.bytes, !has_queue || !is_probing || sample.app_limited);
+    }
+
+    /// Whether cruise probes: nothing else shows what the path delivers now.
+    fn probes_in_cruise(&self) -> bool {
+        self.variation.is_on() && self.round_trip.last_queue() <= self.round_trip.least_queue()
     }
 
     /// The state of the queue just before or just behind a lost packet.

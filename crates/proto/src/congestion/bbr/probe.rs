@@ -120,6 +120,11 @@ impl Cycle {
         Self { random: self.random, ..Self::new(0) }
     }
 
+    /// The known bandwidth at the start of the last probe.
+    pub(super) fn known(&self) -> Rate {
+        self.known
+    }
+
     pub(super) fn hears_probe(&self) -> bool {
         self.hears_probe
     }
@@ -221,7 +226,8 @@ impl Bbr {
         let others_probe = subflows.iter().any(|subflow| subflow.activity == Activity::Probing);
         let flight = self.flight_for(self.rate()).min(self.window);
         let of_reno = flight.get() / self.datagram().get().max(1);
-        let most = if self.bandwidth.wanders() { ROUNDS_WANDERING } else { ROUNDS_MAX };
+        let most =
+            if self.variation.is_on() || self.bandwidth.wanders() { ROUNDS_WANDERING } else { ROUNDS_MAX };
         rounds >= of_reno.min(most) && !others_probe
     }
 

@@ -3,6 +3,7 @@
 mod cases;
 mod laws;
 mod path;
+mod variation;
 
 use super::*;
 use path::Path;

@@ -112,6 +112,7 @@ impl Bbr {
         let gain = match self.state {
             // After a pause the rate is that of the path at once, neither probing nor draining.
             State::ProbeBw(_) if self.usage.is_restart => 100,
+            State::ProbeBw(Phase::Cruise) if self.probes_in_cruise() => Phase::Up.pacing_gain(),
             State::Startup | State::Drain { .. } | State::ProbeBw(_) | State::ProbeRtt(_) => {
                 self.state.pacing_gain()
             }

@@ -15,7 +15,7 @@ fn at(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
 }
 
-fn sample() -> AckSample {
+pub(super) fn sample() -> AckSample {
     AckSample {
         now: at(0),
         bytes: SIZE,
