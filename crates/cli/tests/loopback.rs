@@ -301,7 +301,7 @@ fn a_missing_directory_is_not_served_read_only() {
 fn an_interrupted_client_tells_the_server_at_once() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
-    let client = place.start(&["bench", "-t", "60", &server.ticket]);
+    let client = place.start(&["bench", "-b", "1M", "-t", "60", &server.ticket]);
     server.running.wait_for("client");
     wait_until("the connection", || server.running.messages().contains(" connected "));
     client.signal("INT");
@@ -326,7 +326,7 @@ fn an_interrupted_measurement_prints_its_results() {
     let place = Place::new();
     let server = place.serve(&[]);
     for (direction, name) in [(&[][..], "up"), (&["-R"], "down"), (&["--bidir", "-P", "3"], "down")] {
-        let arguments = ["bench", "-t", "60", "-i", "100ms", "--json", server.ticket.as_str()];
+        let arguments = ["bench", "-b", "20M", "-t", "60", "-i", "100ms", "--json", server.ticket.as_str()];
         let client = place.start(&[&arguments[..], direction].concat());
         wait_until("some intervals", || client.printed().lines().count() > 3);
         client.signal("INT");
@@ -348,7 +348,7 @@ fn an_interrupted_measurement_prints_its_results() {
             "the last piece of an interval counts, too: {summary}"
         );
     }
-    let client = place.start(&["bench", "-t", "60", "-i", "100ms", &server.ticket]);
+    let client = place.start(&["bench", "-b", "1M", "-t", "60", "-i", "100ms", &server.ticket]);
     wait_until("some intervals", || client.printed().lines().count() > 3);
     client.signal("TERM");
     client.end().expect(130).says("longest stall").says("ended by SIGTERM");
@@ -358,7 +358,7 @@ fn an_interrupted_measurement_prints_its_results() {
 fn a_broken_measurement_is_a_failure_and_offers_no_resumption() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let client = place.start(&["bench", "-t", "60", "-i", "100ms", &server.ticket]);
+    let client = place.start(&["bench", "-b", "1M", "-t", "60", "-i", "100ms", &server.ticket]);
     wait_until("an interval", || client.printed().lines().count() > 2);
     server.stop().expect(0);
     let ended = client.end().expect(1).says("the server is stopping");
@@ -397,7 +397,7 @@ fn a_stopping_server_waits_for_a_silent_client_three_seconds_or_until_a_second_s
     for (again, limit, code) in [(false, 10, 0), (true, 2, 130)] {
         let place = Place::new();
         let server = place.serve(&["-v"]);
-        let client = place.start(&["bench", "-t", "60", &server.ticket]);
+        let client = place.start(&["bench", "-b", "1M", "-t", "60", &server.ticket]);
         wait_until("the connection", || server.running.messages().contains(" connected "));
         client.suspend();
         server.running.signal("TERM");
@@ -417,7 +417,7 @@ fn a_closed_reader_fails_no_completed_work() {
     make_file(&place.here().join("file"), 1000);
     let ticket = server.ticket.as_str();
     for (arguments, code) in [
-        (&["bench", "-t", "60", "-i", "100ms", ticket][..], 141),
+        (&["bench", "-b", "1M", "-t", "60", "-i", "100ms", ticket][..], 141),
         (&["send", "file", ticket], 0),
         (&["get", ticket, "file", "-o", "back/"], 0),
         (&["man"], 141),

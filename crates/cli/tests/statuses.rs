@@ -67,7 +67,7 @@ fn a_command_that_runs_until_ctrl_c_ends_with_0_and_others_with_130() {
     for (command, code) in [
         (&["bench", "-t", "0", "-i", "100ms", ticket][..], 0),
         (&["bench", "-t", "0", "--messages", "100", ticket], 0),
-        (&["bench", "-t", "60", "-i", "100ms", ticket], 130),
+        (&["bench", "-b", "1M", "-t", "60", "-i", "100ms", ticket], 130),
         (&["ping", "-i", "100ms", ticket], 0),
         (&["ping", "-i", "100ms", "-c", "1000", ticket], 130),
         (&["paths", "-w", "-i", "100ms", ticket], 0),
@@ -121,7 +121,7 @@ fn ignoring_hang_up(command: &Command) -> Command {
 fn a_closed_terminal_ends_a_command_with_status_129_but_not_under_nohup() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let measure = ["bench", "-t", "60", "-i", "100ms", server.ticket.as_str()];
+    let measure = ["bench", "-b", "1M", "-t", "60", "-i", "100ms", server.ticket.as_str()];
     let running = place.start(&measure);
     running.wait_until("a row", || running.printed().lines().count() > 3);
     running.signal("HUP");
@@ -161,7 +161,7 @@ fn a_command_whose_reader_has_closed_ends_with_141_and_no_error() {
     for command in [
         &["-q", "get", ticket, "big", "-o", "-"][..],
         &["ping", "-i", "50ms", ticket],
-        &["bench", "-i", "50ms", "-t", "20", ticket],
+        &["bench", "-b", "1M", "-i", "50ms", "-t", "20", ticket],
         &["paths", "-w", "-i", "50ms"],
     ] {
         let (code, err) = without_reader(place.command(command), 1);

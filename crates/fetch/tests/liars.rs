@@ -18,7 +18,7 @@ fn part(ask: &Ask, headers: &str) -> Act {
 async fn beside_an_honest_one(lie: impl Fn(&Ask) -> Act + Send + Sync + 'static) -> Client {
     let site = Site::start(bytes(5 * MB, 1), move |ask| match ask.interface() {
         3 if !ask.is_first_byte() => lie(ask),
-        _ => Act::Slowly { tag: TAG, rate: 2 * MB },
+        _ => Act::Slowly { tag: TAG, rate: 6 * MB },
     });
     let client = Client::new(&site.url("/f"), &[2, 3]);
     client.run().await.unwrap();

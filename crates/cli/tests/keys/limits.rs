@@ -38,7 +38,7 @@ fn one_connection_too_many_for_a_ticket_is_refused_until_another_ends() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("one", &["--max-connections", "1"]);
-    let first = place.start(&["bench", "-t", "60", &ticket]);
+    let first = place.start(&["bench", "-b", "1M", "-t", "60", &ticket]);
     server.running.wait_until("the client", || server.running.messages().contains("connected ticket one,"));
     let refused = place.client(&["bench", "-n", "1", &ticket]).expect(5);
     assert!(refused.err.contains("ticket one allows no more than 1 connection at once"), "{}", refused.err);
@@ -53,7 +53,7 @@ fn one_connection_too_many_for_a_ticket_is_refused_until_another_ends() {
 fn one_connection_too_many_for_a_server_is_refused() {
     let place = Place::new();
     let server = place.serve(&["-v", "--max-clients", "1"]);
-    let first = place.start(&["bench", "-t", "60", &server.ticket]);
+    let first = place.start(&["bench", "-b", "1M", "-t", "60", &server.ticket]);
     server.running.wait_until("the client", || server.running.messages().contains(" connected "));
     let refused = place.client(&["bench", "-n", "1", "--json", &server.ticket]).expect(5);
     assert!(refused.err.contains("--max-clients"), "{}", refused.err);
@@ -66,7 +66,7 @@ fn one_connection_too_many_for_a_server_is_refused() {
 fn a_change_of_rights_ends_the_connections_with_the_old_ones() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
-    let running = place.start(&["bench", "-t", "60", &server.ticket]);
+    let running = place.start(&["bench", "-b", "1M", "-t", "60", &server.ticket]);
     server
         .running
         .wait_until("the client", || server.running.messages().contains("connected ticket default,"));

@@ -35,7 +35,7 @@ fn a_restarted_server_ends_the_connections_of_the_killed_one() {
     let place = Place::new();
     let killed = place.serve(&["-v"]);
     let (ticket, address) = (killed.ticket.clone(), address_of(&killed));
-    let client = place.start(&["bench", "-t", "60", "-i", "100ms", &ticket]);
+    let client = place.start(&["bench", "-b", "1M", "-t", "60", "-i", "100ms", &ticket]);
     killed
         .running
         .wait_until("the client", || killed.running.messages().contains("connected ticket default,"));
@@ -78,7 +78,7 @@ fn an_expired_ticket_is_refused_and_its_connections_end() {
     let place = Place::new();
     let server = place.serve(&["-v"]);
     let ticket = place.add_ticket("short", &["--expires", "6s"]);
-    let running = place.start(&["bench", "-t", "60", &ticket]);
+    let running = place.start(&["bench", "-b", "1M", "-t", "60", &ticket]);
     server.running.wait_until("the client", || server.running.messages().contains("connected ticket short,"));
     running.end().expect(3).says("it has expired");
     place.client(&["bench", "-n", "1", &ticket]).expect(3);

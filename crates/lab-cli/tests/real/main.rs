@@ -319,7 +319,7 @@ fn programs_are_contenders_by_address_and_port() {
 
 #[test]
 fn a_failed_program_is_an_outcome() {
-    let Some(mut lab) = Lab::alone() else { return };
+    let Some(mut lab) = Lab::start() else { return };
     for (commands, reason) in [
         ("absent;no-such-program;sleep 5", "no-such-program"),
         ("hasty;cat > /dev/null;exit 4", "exit status: 4"),

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// How many runs over links of 20 Mbit/s leave each other time.
-pub(crate) const AT_ONCE: u32 = 2;
+pub(crate) const AT_ONCE: u32 = 3;
 
 static FREE: (Mutex<u32>, Condvar) = (Mutex::new(AT_ONCE), Condvar::new());
 

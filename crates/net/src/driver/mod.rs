@@ -293,7 +293,8 @@ impl Driver {
     /// Detects changes around the process: interfaces that come and go, and time that passed while the system was
     /// suspended or the process stopped.
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
-        let stood_still = self.standstill.begin(TokioInstant::now());
+        let begun = TokioInstant::now();
+        let stood_still = self.standstill.begin(begun);
         let woke = self.suspend.has_slept(now) || stood_still;
         let mut changed = woke;
         if woke {
@@ -316,7 +317,7 @@ impl Driver {
                 }
             }
         }
-        self.standstill.go_on(TokioInstant::now(), woke);
+        self.standstill.go_on(begun, woke);
     }
 
     /// Returns true if datagrams are pending. Each batch has its own timestamp: datagrams that arrive on several paths
