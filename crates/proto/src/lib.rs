@@ -108,7 +108,6 @@ mod event;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod handshake;
 pub mod identity;
 mod io;
 mod message;
@@ -117,7 +116,6 @@ mod mmsp2;
 pub mod observe;
 mod packet;
 mod path;
-mod protection;
 mod records;
 mod recovery;
 mod rendezvous;
@@ -145,16 +143,17 @@ pub use endpoint::{
 pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
-pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
+pub use mmsp2::protection::KeyLimits;
+pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
+pub use packet::encryption_level::EncryptionLevel;
 pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
 };
-pub use protection::{EncryptionLevel, KeyLimits};
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};

@@ -12,12 +12,14 @@ use super::demux::Route;
 use super::placement::Origin;
 use super::slots::HalfOpen;
 
+use crate::EncryptionLevel;
 use crate::connection::Connection;
 use crate::engine::single;
-use crate::handshake::Handshake;
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::protection::{Incoming, KeyLimits, Protector};
+use crate::mmsp2::tls::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
-use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
+use crate::packet::replay::ReplayWindow;
 use crate::{ConnectionError, FourTuple, Instant, Side};
 
 /// Least size of datagrams that start a handshake (spec 7.7).
@@ -299,7 +301,7 @@ fn open_protector(original_destination: &ConnectionId) -> Protector {
 mod tests {
     use super::*;
     use crate::endpoint::{ClientConfig, ServerConfig};
-    use crate::handshake::testing;
+    use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, Ecn, EndpointConfig, LocalAddress, LocalCandidate, Role};
 
     #[test]

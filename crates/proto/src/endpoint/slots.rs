@@ -181,8 +181,8 @@ mod tests {
     use super::{ConnectionHandle, Slots};
     use crate::connection::Connection;
     use crate::endpoint::ResetKey;
-    use crate::handshake::testing;
     use crate::mmsp2::Start;
+    use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
 
     fn connection() -> Connection {

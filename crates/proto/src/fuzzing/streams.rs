@@ -6,10 +6,10 @@ use manyway_wire::{Side, StreamId, Writer};
 
 use std::time::Duration;
 
+use crate::mmsp2::stream::set::StreamSet;
 use crate::packet::content::Contents;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
-use crate::stream::set::StreamSet;
 use crate::{
     Instant, MessageOptions, MessageOutcome, MessageToken, Misuse, ReadOutcome, SendError, StreamConfig,
     StreamEvent, Violation, WriteError,

@@ -1,10 +1,10 @@
 //! Carries out the notices of the engine: path reports for the peer, and content that arrived or was lost.
 
 use super::Mmsp2;
+use crate::EncryptionLevel;
 use crate::engine::Engine;
 use crate::engine::notices::{Fates, Notice};
 use crate::packet::content::{SentContent, in_one_piece};
-use crate::protection::EncryptionLevel;
 use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Liveness;

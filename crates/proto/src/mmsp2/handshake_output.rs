@@ -6,11 +6,11 @@ use manyway_wire::{PathId, Writer};
 use super::Mmsp2;
 use super::output::write_ack;
 use super::state::DueClose;
+use crate::EncryptionLevel;
 use crate::engine::{Engine, single};
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::packet::built::Built;
 use crate::path::{BASE_DATAGRAM, Path};
-use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 

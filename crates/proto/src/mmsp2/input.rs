@@ -4,11 +4,12 @@ use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Life, Mmsp2};
+use crate::EncryptionLevel;
 use crate::engine::{Engine, Heard};
+use crate::mmsp2::protection::{Incoming, OpenError};
 use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
 use crate::packet::ack_policy::Demand;
 use crate::path::{BASE_DATAGRAM, Receiving};
-use crate::protection::{EncryptionLevel, Incoming, OpenError};
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
 /// Properties of a packet while its blocks are read.

@@ -9,7 +9,7 @@ use super::Mmsp2;
 use crate::Instant;
 use crate::engine::{Carry, Engine, Load, Probing};
 use crate::io::EcnCounts;
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, Receiving};

@@ -10,14 +10,14 @@ use super::target::Targets;
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
 use crate::engine::{Beginnings, Engine, Features, handshake_recovery};
-use crate::handshake::Handshake;
+use crate::mmsp2::protection::Protector;
+use crate::mmsp2::stream::set::StreamSet;
+use crate::mmsp2::tls::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::candidates::candidate_order;
 use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, PairMode};
-use crate::protection::Protector;
-use crate::stream::set::StreamSet;
 use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 /// The first Initial packet number of a server that keeps state (spec 4.13).
