@@ -19,7 +19,7 @@ fn main() -> Result<(), LabError> {
         "Mbit/s, seed {seed}; the rest of a line: silence of all routes together, then each route alone"
     );
     for scenario in Library::builtin()?.find(&name)? {
-        for (way, scenario) in [("up", scenario.clone()), ("down", scenario.clone().turned())] {
+        for (way, scenario) in [("up", scenario.clone()), ("down", scenario.clone().reversed())] {
             row(way, &scenario, seed)?;
         }
     }

@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn text_is_escaped_and_file_names_are_plain() {
         assert_eq!(escape("<a href='x'>\"&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;&lt;/a&gt;");
-        assert_eq!(file_name("../two 50 (turned)"), "two-50--turned");
+        assert_eq!(file_name("../two 50 (reversed)"), "two-50--reversed");
         assert_eq!(file_name("manyway:congestion=cubic"), "manyway-congestion-cubic");
     }
 

@@ -107,7 +107,7 @@ pub(crate) struct Clock {
     /// When the pacer releases the next data.
     paced_until: Option<Instant>,
     /// Receiver keep-alives sent so far.
-    asked: receiver_keep_alive::KeepAlives,
+    keep_alives: receiver_keep_alive::KeepAlives,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
@@ -199,7 +199,7 @@ impl Engine {
                 handshake_started: now,
                 last_activity: now,
                 ack_eliciting_since_heard: false,
-                asked: receiver_keep_alive::KeepAlives::default(),
+                keep_alives: receiver_keep_alive::KeepAlives::default(),
                 paced_until: None,
                 pathless_since: None,
                 last_packet_at: now,

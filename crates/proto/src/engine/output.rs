@@ -102,7 +102,7 @@ impl Transmitter<'_> {
             let is_reachable = self.engine.paths.is_reachable(id);
             let path = self.engine.paths.get_mut(id)?;
             if !is_reachable {
-                path.drop_answers();
+                path.drop_responses();
                 continue;
             }
             let probing = next_probing(

@@ -32,7 +32,7 @@ impl Engine {
         if deadlines.receiver_keep_alive().is_none_or(|at| at > now) {
             return;
         }
-        self.clock.asked =
+        self.clock.keep_alives =
             KeepAlives { after: wire.bytes_received(), times: deadlines.keep_alives_sent() + 1 };
         if !wire.expects_more() {
             return;
@@ -58,7 +58,7 @@ impl Deadlines<'_> {
     }
 
     fn keep_alives_sent(&self) -> u8 {
-        let KeepAlives { after, times } = self.engine.clock.asked;
+        let KeepAlives { after, times } = self.engine.clock.keep_alives;
         if self.wire.bytes_received() > after { 0 } else { times }
     }
 

@@ -37,7 +37,11 @@ impl Streams {
     /// Starts with the limits of both ends.
     pub fn new(side: Side, own: &StreamConfig, peer: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
-        streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.peer_streams);
+        streams.set_peer_limits(
+            peer.connection_receive_window,
+            peer.stream_receive_window,
+            peer.peer_streams,
+        );
         streams.set_peer_message_limit(peer.max_message);
         Self(streams)
     }

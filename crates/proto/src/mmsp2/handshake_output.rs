@@ -68,7 +68,7 @@ impl Mmsp2 {
                 buffer.clear();
                 return None;
             }
-            path.place.on_sent(buffer.len());
+            path.addresses.on_sent(buffer.len());
         }
         (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
     }
@@ -106,7 +106,7 @@ impl Mmsp2 {
             return None;
         }
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.place.on_sent(buffer.len());
+            path.addresses.on_sent(buffer.len());
             path.count_sent_bytes(buffer.len());
         }
         Some(single(tuple, buffer.len()))

@@ -117,7 +117,7 @@ impl Mmsp2 {
             if let Some(rtt) = rtt {
                 path.recovery.seed_rtt(rtt);
             }
-            if !path.place.is_proven() {
+            if !path.addresses.is_validated() {
                 path.prober.start(now, vec![path.tuple()], rtt);
             }
             let working = path.working_state();

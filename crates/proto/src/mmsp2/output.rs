@@ -41,7 +41,7 @@ impl Mmsp2 {
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         // An acknowledgement is written once, so it must not go to an address where the peer may be absent.
-        let settled = path.place.is_proven() && tuple == path.tuple();
+        let settled = path.addresses.is_validated() && tuple == path.tuple();
         if carries_own_acks && settled && path.receiving.acks.is_waiting() {
             write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
         }

@@ -108,7 +108,7 @@ pub enum PathReason {
         count: u32,
     },
     /// The peer received nothing on it although data was sent.
-    PeerHeardNothing,
+    PeerReceivedNothing,
     /// A router or host reported that it could not deliver a packet (ICMP).
     Unreachable,
     /// The system refused to send on it: its address or route is gone.
@@ -169,7 +169,7 @@ impl fmt::Display for PathReason {
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
             Self::ProbeTimeout { count: 1 } => write!(f, "a probe was not answered"),
             Self::ProbeTimeout { count } => write!(f, "{count} probes unanswered"),
-            Self::PeerHeardNothing => write!(f, "the peer received nothing on it"),
+            Self::PeerReceivedNothing => write!(f, "the peer received nothing on it"),
             Self::Unreachable => write!(f, "ICMP unreachable"),
             Self::SendRefused => write!(f, "no route (address removed?)"),
             Self::CarrierClosed => write!(f, "its connection has ended"),

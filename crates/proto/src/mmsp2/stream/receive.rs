@@ -54,7 +54,7 @@ impl ReceiveHalf {
             state: ReceiveState::Receiving,
             bytes: ByteReassembly::default(),
             messages: None,
-            credit: ReceiveCredit::new(config.stream_window, config.max_window / 4 * 3),
+            credit: ReceiveCredit::new(config.stream_receive_window, config.max_window / 4 * 3),
             final_size: None,
             reader_waits: true,
         }

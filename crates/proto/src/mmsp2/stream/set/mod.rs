@@ -122,7 +122,7 @@ struct Epochs {
 
 impl StreamSet {
     /// Starts without streams; until [`Self::set_peer_limits`] nothing may be sent. The initial limits for the peer
-    /// are `connection_window`, `stream_window` and `peer_streams` of `limits`.
+    /// are `connection_receive_window`, `stream_receive_window` and `peer_streams` of `limits`.
     pub(crate) fn new(side: Side, limits: &StreamConfig) -> Self {
         Self {
             side,
@@ -131,7 +131,7 @@ impl StreamSet {
             ours: OurStreams::default(),
             theirs: TheirStreams { advertised: limits.peer_streams, ..TheirStreams::default() },
             send_credit: SendCredit::default(),
-            receive_credit: ReceiveCredit::new(limits.connection_window, limits.max_window),
+            receive_credit: ReceiveCredit::new(limits.connection_receive_window, limits.max_window),
             gap_overhead: 0,
             peer_max_stream_data: 0,
             queue: SendQueue::default(),
@@ -146,15 +146,15 @@ impl StreamSet {
     }
 
     /// Takes the limits from the peer's parameters.
-    pub(crate) fn set_peer_limits(&mut self, connection_window: u64, stream_window: u64, stream_limit: u64) {
-        self.send_credit.raise(connection_window);
-        self.send_credit.set_reserve(reserve_of(connection_window));
-        self.peer_max_stream_data = self.peer_max_stream_data.max(stream_window);
+    pub(crate) fn set_peer_limits(&mut self, max_data: u64, max_stream_data: u64, max_streams: u64) {
+        self.send_credit.raise(max_data);
+        self.send_credit.set_reserve(reserve_of(max_data));
+        self.peer_max_stream_data = self.peer_max_stream_data.max(max_stream_data);
         for stream in self.streams.values_mut() {
-            stream.send.raise_credit(stream_window);
+            stream.send.raise_credit(max_stream_data);
             self.queue.update(stream);
         }
-        self.raise_stream_limit(stream_limit);
+        self.raise_stream_limit(max_streams);
     }
 
     /// Totals of useful and duplicate bytes.

@@ -42,7 +42,11 @@ struct Packet {
 impl Peer {
     fn new(side: Side, own: &StreamConfig, other: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
-        streams.set_peer_limits(other.connection_window, other.stream_window, other.peer_streams);
+        streams.set_peer_limits(
+            other.connection_receive_window,
+            other.stream_receive_window,
+            other.peer_streams,
+        );
         streams.set_peer_message_limit(other.message_limit());
         Self { streams, events: Vec::new(), received: BTreeMap::new(), ended: BTreeMap::new() }
     }
@@ -141,8 +145,8 @@ fn pair(config: &StreamConfig) -> (Peer, Peer) {
 /// Small windows, so that credit matters.
 fn small() -> StreamConfig {
     StreamConfig {
-        stream_window: 16 << 10,
-        connection_window: 24 << 10,
+        stream_receive_window: 16 << 10,
+        connection_receive_window: 24 << 10,
         max_window: 64 << 10,
         peer_streams: 4,
         send_buffer: 16 << 10,

@@ -54,8 +54,8 @@ fn the_connection_credit_limits_all_streams_together() {
 #[test]
 fn unread_streams_leave_credit_for_urgent_ones() {
     let config = StreamConfig {
-        connection_window: 64 << 10,
-        stream_window: 48 << 10,
+        connection_receive_window: 64 << 10,
+        stream_receive_window: 48 << 10,
         send_buffer: 64 << 10,
         ..small()
     };
@@ -282,7 +282,8 @@ fn windows_grow_for_a_quick_reader_only() {
 
 #[test]
 fn the_send_buffer_grows_with_the_bytes_in_flight() {
-    let config = StreamConfig { stream_window: 64 << 10, connection_window: 64 << 10, ..small() };
+    let config =
+        StreamConfig { stream_receive_window: 64 << 10, connection_receive_window: 64 << 10, ..small() };
     let (mut client, _) = pair(&config);
     let id = client.streams.open().unwrap();
     assert_eq!(client.write(id, &[1; 64 << 10]), 16 << 10);
@@ -297,8 +298,12 @@ fn the_send_buffer_grows_with_the_bytes_in_flight() {
 
 #[test]
 fn a_peer_that_leaves_gaps_everywhere_is_refused_before_memory_runs_out() {
-    let config =
-        StreamConfig { stream_window: 1 << 20, connection_window: 1 << 20, max_window: 1 << 20, ..small() };
+    let config = StreamConfig {
+        stream_receive_window: 1 << 20,
+        connection_receive_window: 1 << 20,
+        max_window: 1 << 20,
+        ..small()
+    };
     let (_, mut server) = pair(&config);
     let stream = StreamId::new(Side::Client, 0);
     let refused = (0..1 << 19).find_map(|index| {

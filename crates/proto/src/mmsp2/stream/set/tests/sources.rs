@@ -76,7 +76,7 @@ fn new_bytes_alone_complete_a_message_before_the_next_one_starts() {
 
 #[test]
 fn deferred_bytes_need_no_credit_while_a_message_waits_for_it() {
-    let narrow = StreamConfig { connection_window: 8 << 10, ..small() };
+    let narrow = StreamConfig { connection_receive_window: 8 << 10, ..small() };
     let (mut client, _) = pair(&narrow);
     let (bytes, messages) = (client.streams.open().unwrap(), client.streams.open().unwrap());
     client.write(bytes, &pattern(bytes, 6 << 10));

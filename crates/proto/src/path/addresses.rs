@@ -7,11 +7,11 @@ use super::Amplification;
 use crate::{FourTuple, Instant};
 
 /// Shortest time between two migrations of the peer, unless the last address was validated (spec 6.30).
-const BETWEEN_MOVES: Duration = Duration::from_secs(1);
+const BETWEEN_MIGRATIONS: Duration = Duration::from_secs(1);
 
 /// The addresses of a path. Only this file changes them.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PathAddresses {
     tuple: FourTuple,
     amplification: Amplification,
     /// The validated addresses before the peer migrated, until the new ones are validated.
@@ -22,14 +22,14 @@ pub(crate) struct Place {
 
 /// The result of following a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Followed {
+pub(crate) enum Migration {
     /// The peer is back at the validated addresses.
-    Back,
+    Reverted,
     /// The peer is at unvalidated addresses.
-    Away,
+    Started,
 }
 
-impl Place {
+impl PathAddresses {
     /// A path between unvalidated addresses.
     pub(crate) fn new(tuple: FourTuple) -> Self {
         let amplification = Amplification::unvalidated(tuple.carrier);
@@ -46,7 +46,7 @@ impl Place {
     }
 
     /// Whether the peer answered from these addresses.
-    pub(crate) fn is_proven(&self) -> bool {
+    pub(crate) fn is_validated(&self) -> bool {
         self.amplification.is_lifted()
     }
 
@@ -64,13 +64,13 @@ impl Place {
     }
 
     /// This end chose other addresses. The validation of the peer stays.
-    pub(crate) fn choose(&mut self, tuple: FourTuple) {
+    pub(crate) fn set(&mut self, tuple: FourTuple) {
         debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.100");
         self.tuple = tuple;
     }
 
     /// The peer answered from these addresses.
-    pub(crate) fn prove(&mut self, tuple: FourTuple) {
+    pub(crate) fn validate(&mut self, tuple: FourTuple) {
         self.tuple = tuple;
         self.amplification.lift();
         self.migrated_at = None;
@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// The peer migrated before any of its addresses was validated.
-    pub(crate) fn start_anew(&mut self, tuple: FourTuple, received: usize) {
+    pub(crate) fn reset(&mut self, tuple: FourTuple, received: usize) {
         debug_assert_eq!(self.tuple.carrier, tuple.carrier, "spec 6.100");
         self.tuple = tuple;
         self.amplification = Amplification::unvalidated(tuple.carrier);
@@ -86,30 +86,30 @@ impl Place {
     }
 
     /// Whether this end may follow the peer to other addresses now.
-    pub(crate) fn may_follow(&self, now: Instant, tuple: &FourTuple) -> bool {
-        let too_soon = self.migrated_at.is_some_and(|moved| now - moved < BETWEEN_MOVES);
+    pub(crate) fn may_migrate(&self, now: Instant, tuple: &FourTuple) -> bool {
+        let too_soon = self.migrated_at.is_some_and(|migrated_at| now - migrated_at < BETWEEN_MIGRATIONS);
         !too_soon || self.fallback.as_deref() == Some(tuple)
     }
 
     /// Follows the peer to other addresses.
-    pub(crate) fn follow(&mut self, now: Instant, tuple: FourTuple, received: usize) -> Followed {
+    pub(crate) fn migrate(&mut self, now: Instant, tuple: FourTuple, received: usize) -> Migration {
         if self.fallback.as_deref() == Some(&tuple) {
             // The migration was caused by a copy of the peer's packets from elsewhere, or by a NAT rebinding that was
             // undone.
-            self.move_back();
-            return Followed::Back;
+            self.revert();
+            return Migration::Reverted;
         }
         let before = self.tuple;
-        if self.is_proven() {
+        if self.is_validated() {
             self.fallback = Some(Box::new(before));
         }
-        self.start_anew(tuple, received);
+        self.reset(tuple, received);
         self.migrated_at = Some(now);
-        Followed::Away
+        Migration::Started
     }
 
     /// Returns to the validated addresses, if the path migrated since.
-    pub(crate) fn move_back(&mut self) {
+    pub(crate) fn revert(&mut self) {
         if let Some(before) = self.fallback.take() {
             self.tuple = *before;
             self.amplification.lift();
@@ -124,25 +124,25 @@ mod tests {
 
     #[test]
     fn a_migrated_path_is_limited_until_validated_and_falls_back_to_its_old_addresses() {
-        let (mut place, now) = (Place::new(tuple(1)), Instant::from_nanos(1));
-        place.prove(tuple(1));
-        assert_eq!(place.follow(now, tuple(2), 100), Followed::Away);
+        let (mut addresses, now) = (PathAddresses::new(tuple(1)), Instant::from_nanos(1));
+        addresses.validate(tuple(1));
+        assert_eq!(addresses.migrate(now, tuple(2), 100), Migration::Started);
         assert_eq!(
-            (place.tuple(), place.fallback(), place.amplification().room()),
+            (addresses.tuple(), addresses.fallback(), addresses.amplification().room()),
             (tuple(2), Some(tuple(1)), 300)
         );
-        assert!(!place.may_follow(now, &tuple(3)) && place.may_follow(now, &tuple(1)));
-        assert_eq!(place.follow(now, tuple(1), 100), Followed::Back);
-        assert!(place.is_proven() && place.fallback().is_none());
+        assert!(!addresses.may_migrate(now, &tuple(3)) && addresses.may_migrate(now, &tuple(1)));
+        assert_eq!(addresses.migrate(now, tuple(1), 100), Migration::Reverted);
+        assert!(addresses.is_validated() && addresses.fallback().is_none());
     }
 
     #[test]
     fn a_path_that_was_never_validated_has_no_fallback() {
-        let (mut place, now) = (Place::new(tuple(1)), Instant::from_nanos(1));
-        assert_eq!(place.follow(now, tuple(2), 100), Followed::Away);
-        place.move_back();
-        assert_eq!((place.tuple(), place.fallback()), (tuple(2), None));
-        place.prove(tuple(2));
-        assert!(place.may_follow(now, &tuple(3)));
+        let (mut addresses, now) = (PathAddresses::new(tuple(1)), Instant::from_nanos(1));
+        assert_eq!(addresses.migrate(now, tuple(2), 100), Migration::Started);
+        addresses.revert();
+        assert_eq!((addresses.tuple(), addresses.fallback()), (tuple(2), None));
+        addresses.validate(tuple(2));
+        assert!(addresses.may_migrate(now, &tuple(3)));
     }
 }

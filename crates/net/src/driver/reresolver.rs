@@ -26,7 +26,7 @@ const WAITS: [Duration; 5] = [
 type Lookup = Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send>>;
 
 /// The connections without a working path, and the look-ups in progress.
-pub(super) struct Rescue {
+pub(super) struct Reresolver {
     retries: BTreeMap<ConnectionHandle, Retry>,
     lookups: JoinSet<(ConnectionHandle, Vec<SocketAddr>)>,
     resolve: Box<dyn Fn(Vec<HostPort>) -> Lookup + Send>,
@@ -38,7 +38,7 @@ struct Retry {
     next_at: Option<Instant>,
 }
 
-impl Rescue {
+impl Reresolver {
     pub(super) fn new(resolver: Resolver) -> Self {
         Self::with(move |hosts| {
             let resolver = resolver.clone();
@@ -131,11 +131,11 @@ mod tests {
         endpoint.connect(now, &client, &locals, &["127.0.0.1:2".parse().unwrap()]).unwrap()
     }
 
-    async fn answer(rescue: &mut Rescue, host: &str) -> Option<Vec<SocketAddr>> {
+    async fn answer(reresolver: &mut Reresolver, host: &str) -> Option<Vec<SocketAddr>> {
         let hosts: Vec<HostPort> = vec![host.parse().unwrap()];
-        poll_fn(|context| match rescue.poll(context, |_| Some(hosts.clone())) {
+        poll_fn(|context| match reresolver.poll(context, |_| Some(hosts.clone())) {
             Some((_, addresses)) => Poll::Ready(Some(addresses)),
-            None if rescue.retries.is_empty() => Poll::Ready(None),
+            None if reresolver.retries.is_empty() => Poll::Ready(None),
             None => Poll::Pending,
         })
         .await
@@ -143,29 +143,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn names_are_resolved_again_with_growing_waits() {
-        let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
+        let mut reresolver = Reresolver::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
         let handle = handle();
-        rescue.update(handle, true);
-        rescue.update(handle, true);
+        reresolver.update(handle, true);
+        reresolver.update(handle, true);
         let mut waits = Vec::new();
         for _ in 0..7 {
             let since = Instant::now();
-            tokio::time::sleep_until(rescue.deadline().unwrap()).await;
-            assert_eq!(answer(&mut rescue, "server.example").await.unwrap().len(), 1);
+            tokio::time::sleep_until(reresolver.deadline().unwrap()).await;
+            assert_eq!(answer(&mut reresolver, "server.example").await.unwrap().len(), 1);
             waits.push(since.elapsed().as_millis() / 100 * 100);
         }
         assert_eq!(waits, [500, 1000, 2000, 5000, 10_000, 10_000, 10_000]);
-        rescue.update(handle, false);
-        assert!(rescue.deadline().is_none());
-        assert_eq!(answer(&mut rescue, "server.example").await, None);
+        reresolver.update(handle, false);
+        assert!(reresolver.deadline().is_none());
+        assert_eq!(answer(&mut reresolver, "server.example").await, None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_is_not_resolved() {
-        let mut rescue = Rescue::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
-        rescue.update(handle(), true);
-        tokio::time::sleep_until(rescue.deadline().unwrap()).await;
-        assert_eq!(answer(&mut rescue, "192.0.2.7").await, None);
-        assert!(rescue.deadline().is_none());
+        let mut reresolver = Reresolver::with(|_| Box::pin(async { vec!["192.0.2.1:1".parse().unwrap()] }));
+        reresolver.update(handle(), true);
+        tokio::time::sleep_until(reresolver.deadline().unwrap()).await;
+        assert_eq!(answer(&mut reresolver, "192.0.2.7").await, None);
+        assert!(reresolver.deadline().is_none());
     }
 }
