@@ -24,6 +24,7 @@ mod rates;
 mod rendezvous;
 mod start;
 mod state;
+pub(crate) mod stateless;
 pub(crate) mod stream;
 mod target;
 mod target_holder;
