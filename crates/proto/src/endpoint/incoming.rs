@@ -169,8 +169,8 @@ impl Endpoint {
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id, ());
         let proven = (!must_return_info(&tuple, &first)).then_some(prefix);
-        let (place, gives_way) = self.admission.admit(handle, proven);
-        self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
+        let (id, gives_way) = self.admission.admit(handle, proven);
+        self.slots.set_half_open(handle, Some(HalfOpen { id, prefix }));
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
         {

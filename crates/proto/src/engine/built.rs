@@ -3,7 +3,8 @@
 use manyway_wire::PathId;
 
 use super::Engine;
-use super::output::{Carry, Load, Transmitter, single};
+use super::carry::{Carry, Load, single};
+use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
