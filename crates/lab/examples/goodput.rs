@@ -9,7 +9,7 @@ use manyway_lab::scenario::{Library, Scenario};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner as _};
 use manyway_proto::Rate;
-use manyway_proto::text::megabits;
+use manyway_units::text::megabits;
 
 fn main() -> Result<(), LabError> {
     let mut arguments = std::env::args().skip(1);

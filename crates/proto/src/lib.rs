@@ -100,7 +100,6 @@ mod collections;
 mod config;
 pub mod congestion;
 mod connection;
-mod date;
 mod endpoint;
 mod engine;
 mod error;
@@ -113,6 +112,7 @@ mod io;
 mod message;
 mod mmsp1;
 mod mmsp2;
+mod names;
 pub mod observe;
 mod packet;
 mod path;
@@ -124,18 +124,15 @@ mod rng;
 pub mod scheduler;
 mod stream;
 mod target;
-pub mod text;
 mod time;
 #[cfg(feature = "toy-wire")]
 #[doc(hidden)]
 pub mod toy;
-mod units;
 mod wire;
 
 pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
 pub use connection::{Connection, ConnectionStatistics};
-pub use date::Date;
 pub use endpoint::{
     AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, HandOver,
     Mmsp1Server, Placer, ServerConfig, Shard,
@@ -144,6 +141,7 @@ pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
+pub use manyway_units::{ByteCount, Date, Rate};
 pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
@@ -161,4 +159,3 @@ pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use target::{RateAlgorithm, TargetRate, TargetReport};
 pub use time::Instant;
-pub use units::{ByteCount, Rate};

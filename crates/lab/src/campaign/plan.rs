@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::text;
+use manyway_units::text;
 
 use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::measures::count;

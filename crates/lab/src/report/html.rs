@@ -7,7 +7,8 @@ use manyway_chart::{
     Align, Bar, BarChart, BytesPlot, BytesSeries, Extent, FigureError, Mark, MarkKind, PathSeries, RatePlot,
     Values,
 };
-use manyway_proto::{ByteCount, Rate, text};
+use manyway_proto::{ByteCount, Rate};
+use manyway_units::text;
 
 use super::table::{self, Grid};
 use super::{Lead, Origin, cross, describe, result};

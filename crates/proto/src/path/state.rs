@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Date, Rate, text};
+use manyway_units::text::cap_reached;
+
+use crate::{Date, Rate};
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,7 +178,7 @@ impl fmt::Display for PathReason {
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "stable again"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),
-            Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
+            Self::CapReached { renewal } => f.write_str(&cap_reached(None, *renewal)),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),

@@ -1,4 +1,4 @@
-//! Rates, sizes, times and shares in the notation of users; the only place where the tools parse and print them.
+//! Rates, sizes, times and shares in the notation of users.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,33 +21,13 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// Checks the name of a custom item, such as a scheduler.
-pub(crate) fn check_new_name(
-    name: &str,
-    taken: impl IntoIterator<Item = &'static str>,
-) -> Result<(), String> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || !name.chars().all(fits) {
-        return Err(format!("{name:?} is no name: lower-case letters, digits and hyphens"));
-    }
-    if taken.into_iter().any(|taken| taken == name) {
-        return Err(format!("{name:?} is taken"));
-    }
-    Ok(())
-}
-
-/// The error text for an unknown name.
-pub(crate) fn unknown_name(name: &str, known: impl Iterator<Item = &'static str>) -> String {
-    format!("{name:?} is not one of: {}", known.collect::<Vec<_>>().join(", "))
-}
-
 /// Reads a rate in bits: `20Mbit`, `40M`, `1.5Gbit/s`, `800kbps`; k, M and G are powers of 1000.
 ///
 /// # Errors
 /// The text is not a number with one of these units, or too large.
 ///
 /// ```
-/// use manyway_proto::text::parse_rate;
+/// use manyway_units::text::parse_rate;
 /// assert_eq!(parse_rate("20Mbit").unwrap().bits_per_second(), 20_000_000);
 /// assert_eq!(parse_rate("1.5G").unwrap().bits_per_second(), 1_500_000_000);
 /// assert!(parse_rate("20MB").is_err());
@@ -134,7 +114,7 @@ pub fn parse_share(text: &str) -> Result<u64, UnitError> {
 /// The text for an interface over which no more than `cap` may go, until `renewal` if that is known.
 ///
 /// ```
-/// use manyway_proto::{ByteCount, Date, text::cap_reached};
+/// use manyway_units::{ByteCount, Date, text::cap_reached};
 /// let date = Date { year: 2026, month: 12, day: 1 };
 /// let cap = ByteCount(5_000_000_000);
 /// assert_eq!(cap_reached(Some(cap), Some(date)), "cap of 5 GB reached, again from 2026-12-01");
@@ -149,7 +129,7 @@ pub fn cap_reached(cap: Option<ByteCount>, renewal: Option<Date>) -> String {
 /// Prints a size in powers of 1000, as network providers do, with up to two digits behind the point: `5 GB`, `4.87 GB`.
 ///
 /// ```
-/// use manyway_proto::text::volume;
+/// use manyway_units::text::volume;
 /// assert_eq!([999, 1_500, 20_000_000, 4_876_543_210].map(volume), ["999 B", "1.5 kB", "20 MB", "4.87 GB"]);
 /// ```
 pub fn volume(bytes: u64) -> String {
@@ -163,17 +143,6 @@ pub fn volume(bytes: u64) -> String {
     let (whole, hundredths) = (bytes / unit, bytes % unit * 100 / unit);
     let number = format!("{whole}.{hundredths:02}");
     format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// A number of files and directories.
-///
-/// ```
-/// use manyway_proto::text::entries;
-/// assert_eq!(entries(1), "1 file or directory");
-/// assert_eq!(entries(0), "0 files and directories");
-/// ```
-pub fn entries(count: u64) -> String {
-    if count == 1 { "1 file or directory".to_owned() } else { format!("{count} files and directories") }
 }
 
 /// Prints a size with a unit that leaves at least one digit before the point: `64.0 MiB`.

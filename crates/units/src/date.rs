@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-/// A day of the Gregorian calendar, printed as `2026-12-01` (RFC 3339). The core does not compute with days: it only
-/// passes them on.
+/// A day of the Gregorian calendar, printed as `2026-12-01` (RFC 3339).
 ///
 /// ```
-/// # use manyway_proto::Date;
+/// # use manyway_units::Date;
 /// assert_eq!(Date { year: 2026, month: 12, day: 1 }.to_string(), "2026-12-01");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

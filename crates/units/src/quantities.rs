@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A number of bytes. Arithmetic saturates.
 ///
 /// ```
-/// use manyway_proto::{ByteCount, Rate};
+/// use manyway_units::{ByteCount, Rate};
 /// use std::time::Duration;
 /// let rate = Rate::from_bits_per_second(8_000_000);
 /// assert_eq!(rate * Duration::from_millis(5), ByteCount(5_000));
@@ -24,21 +24,25 @@ impl ByteCount {
     pub const MAX: Self = Self(u64::MAX);
 
     /// The number as `u64`.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// The length of data in memory.
+    #[inline]
     pub fn of(length: usize) -> Self {
         Self(u64::try_from(length).unwrap_or(u64::MAX))
     }
 
     /// The number as `usize`, or the largest `usize`.
+    #[inline]
     pub fn to_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
     /// The rate that delivers this many bytes in `time`; the largest rate if `time` is zero.
+    #[inline]
     pub fn per(self, time: Duration) -> Rate {
         let nanos = time.as_nanos();
         if nanos == 0 {
@@ -50,12 +54,14 @@ impl ByteCount {
 
 impl Add for ByteCount {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for ByteCount {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -63,12 +69,14 @@ impl AddAssign for ByteCount {
 
 impl Sub for ByteCount {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl SubAssign for ByteCount {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -76,6 +84,7 @@ impl SubAssign for ByteCount {
 
 impl Mul<u64> for ByteCount {
     type Output = Self;
+    #[inline]
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }
@@ -83,6 +92,7 @@ impl Mul<u64> for ByteCount {
 
 impl Div<u64> for ByteCount {
     type Output = Self;
+    #[inline]
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
     }
@@ -91,6 +101,7 @@ impl Div<u64> for ByteCount {
 /// The time that `rate` needs for this many bytes; the longest time if the rate is zero.
 impl Div<Rate> for ByteCount {
     type Output = Duration;
+    #[inline]
     fn div(self, rate: Rate) -> Duration {
         let exact =
             Duration::from_secs(1).as_nanos().saturating_mul(self.0.into()).checked_div(rate.0.into());
@@ -99,6 +110,7 @@ impl Div<Rate> for ByteCount {
 }
 
 impl std::iter::Sum for ByteCount {
+    #[inline]
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
         iter.fold(Self::ZERO, Add::add)
     }
@@ -121,26 +133,31 @@ impl Rate {
     pub const MAX: Self = Self(u64::MAX);
 
     /// A rate in bytes per second.
+    #[inline]
     pub const fn from_bytes_per_second(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// A rate in bits per second, rounded down to whole bytes.
+    #[inline]
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits / 8)
     }
 
     /// Bytes per second.
+    #[inline]
     pub const fn bytes_per_second(self) -> u64 {
         self.0
     }
 
     /// Bits per second.
+    #[inline]
     pub const fn bits_per_second(self) -> u64 {
         self.0.saturating_mul(8)
     }
 
     /// The rate times `numerator / denominator`, without intermediate overflow.
+    #[inline]
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
         let product = u128::from(self.0) * u128::from(numerator);
         Self(
@@ -154,6 +171,7 @@ impl Rate {
 
 impl Add for Rate {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -161,6 +179,7 @@ impl Add for Rate {
 
 impl Mul<Duration> for Rate {
     type Output = ByteCount;
+    #[inline]
     fn mul(self, time: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * time.as_nanos() / 1_000_000_000;
         ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
@@ -168,6 +187,7 @@ impl Mul<Duration> for Rate {
 }
 
 impl std::iter::Sum for Rate {
+    #[inline]
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
         iter.fold(Self::ZERO, Add::add)
     }
