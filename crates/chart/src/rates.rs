@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::Rate;
+use manyway_units::Rate;
 use plotters::prelude::*;
 
 use super::FigureError;

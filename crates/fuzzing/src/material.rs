@@ -33,8 +33,8 @@ pub(crate) static KEYS: LazyLock<SharedKeys> = LazyLock::new(|| {
 /// Small windows, so that a short input reaches them.
 pub(crate) static SETTINGS: LazyLock<Arc<ConnectionConfig>> = LazyLock::new(|| {
     let mut config = ConnectionConfig::default();
-    config.streams.stream_window = 16 << 10;
-    config.streams.connection_window = 24 << 10;
+    config.streams.stream_receive_window = 16 << 10;
+    config.streams.connection_receive_window = 24 << 10;
     config.streams.max_window = 64 << 10;
     config.streams.peer_streams = 8;
     config.streams.send_buffer = 16 << 10;

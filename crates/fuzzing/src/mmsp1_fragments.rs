@@ -91,8 +91,8 @@ enum Kind {
 impl Scene {
     fn new(script: &mut Script<'_>) -> Self {
         let mut config = StreamConfig::default();
-        config.connection_window = WINDOW;
-        config.stream_window = WINDOW;
+        config.connection_receive_window = WINDOW;
+        config.stream_receive_window = WINDOW;
         config.max_window = WINDOW;
         let initial = u32::MAX - u32::from(script.u8());
         Self {

@@ -67,8 +67,8 @@ pub fn run(data: &[u8]) {
 impl Scene {
     fn new(script: &mut Script<'_>) -> Self {
         let mut config = StreamConfig::default();
-        config.stream_window = 16 << 10;
-        config.connection_window = 16 << (10 + script.u8() % 3);
+        config.stream_receive_window = 16 << 10;
+        config.connection_receive_window = 16 << (10 + script.u8() % 3);
         config.max_window = 64 << 10;
         config.peer_streams = 1 + u64::from(script.u8() % 8);
         config.send_buffer = 16 << 10;

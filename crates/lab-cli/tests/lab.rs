@@ -38,7 +38,7 @@ fn a_simulation_writes_a_page_and_a_table() {
     let output = lab(&[&both[..], &["--report", report_text, "--csv", csv_text]].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let table = out(&output);
-    assert!(table.contains("three-1 (turned)") && table.contains("manyway-best"), "{table}");
+    assert!(table.contains("three-1 (reversed)") && table.contains("manyway-best"), "{table}");
     let page = std::fs::read_to_string(report.join("index.html")).unwrap();
     assert!(page.contains("--direction both") && !page.contains("<script"));
     assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 5);

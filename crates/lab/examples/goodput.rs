@@ -9,7 +9,7 @@ use manyway_lab::scenario::{Library, Scenario};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner as _};
 use manyway_proto::Rate;
-use manyway_proto::text::megabits;
+use manyway_units::text::megabits;
 
 fn main() -> Result<(), LabError> {
     let mut arguments = std::env::args().skip(1);
@@ -19,7 +19,7 @@ fn main() -> Result<(), LabError> {
         "Mbit/s, seed {seed}; the rest of a line: silence of all routes together, then each route alone"
     );
     for scenario in Library::builtin()?.find(&name)? {
-        for (way, scenario) in [("up", scenario.clone()), ("down", scenario.clone().turned())] {
+        for (way, scenario) in [("up", scenario.clone()), ("down", scenario.clone().reversed())] {
             row(way, &scenario, seed)?;
         }
     }

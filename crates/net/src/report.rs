@@ -80,7 +80,7 @@ impl Facts<'_> {
             PairUse::Challenged { path } => self.no_answer(self.find(path)?),
             PairUse::Spare { path } => Unused::OtherPair { chosen: self.find(path)?.tuple },
             PairUse::Measured { rtt } => Unused::LeftOut { rtt },
-            PairUse::SetAside => Unused::Closed,
+            PairUse::ClosedByApplication => Unused::Closed,
             PairUse::NoRoom | _ => Unused::NoRoom,
         };
         Some(self.row(&pair.tuple, pair.role, None, Why::Unused(unused)))
@@ -135,7 +135,7 @@ impl Facts<'_> {
             PathReason::SendDenied => Unused::Denied,
             PathReason::AddressGone => Unused::AddressGone,
             PathReason::CapReached { renewal } => Unused::CapReached { renewal },
-            PathReason::PeerHeardNothing => Unused::PeerReceivesNothing,
+            PathReason::PeerReceivedNothing => Unused::PeerReceivesNothing,
             PathReason::OnlySmall => Unused::OnlySmall,
             PathReason::Flaps { times } if self.silent(path) < APART => Unused::Flaps { times },
             _ => self.no_answer(path),

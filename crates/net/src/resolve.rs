@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-use manyway_proto::text;
+use manyway_units::text;
 
 use crate::interfaces::InterfacePolicy;
 use crate::ticket::{Host, HostPort};

@@ -155,8 +155,8 @@ async fn the_end_of_an_endpoint_waits_for_data_in_flight() {
 #[tokio::test]
 async fn an_endpoint_that_closes_without_patience_aborts_and_gives_the_reason() {
     let mut server = ConnectionConfig::default();
-    server.streams.stream_window = 64 * 1024;
-    server.streams.connection_window = 64 * 1024;
+    server.streams.stream_receive_window = 64 * 1024;
+    server.streams.connection_receive_window = 64 * 1024;
     server.streams.max_window = 64 * 1024;
     let pair = Pair::with(server, ConnectionConfig::default()).await;
     let ((mut send, _r), (_s, _unread)) = pair.stream().await;

@@ -70,8 +70,8 @@ async fn a_thousand_streams_share_one_connection() {
 fn small_windows() -> ConnectionConfig {
     let mut config = ConnectionConfig::default();
     config.streams.max_window = 64 * 1024;
-    config.streams.stream_window = 64 * 1024;
-    config.streams.connection_window = 64 * 1024;
+    config.streams.stream_receive_window = 64 * 1024;
+    config.streams.connection_receive_window = 64 * 1024;
     config.streams.send_buffer = 64 * 1024;
     config.streams.max_send_buffer = 64 * 1024;
     config

@@ -100,7 +100,6 @@ mod collections;
 mod config;
 pub mod congestion;
 mod connection;
-mod date;
 mod endpoint;
 mod engine;
 mod error;
@@ -108,16 +107,15 @@ mod event;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod handshake;
 pub mod identity;
 mod io;
 mod message;
 mod mmsp1;
 mod mmsp2;
+mod names;
 pub mod observe;
 mod packet;
 mod path;
-mod protection;
 mod records;
 mod recovery;
 mod rendezvous;
@@ -126,18 +124,15 @@ mod rng;
 pub mod scheduler;
 mod stream;
 mod target;
-pub mod text;
 mod time;
 #[cfg(feature = "toy-wire")]
 #[doc(hidden)]
 pub mod toy;
-mod units;
 mod wire;
 
 pub use class::Class;
 pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
 pub use connection::{Connection, ConnectionStatistics};
-pub use date::Date;
 pub use endpoint::{
     AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, HandOver,
     Mmsp1Server, Placer, ServerConfig, Shard,
@@ -145,16 +140,18 @@ pub use endpoint::{
 pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
-pub use handshake::{ALPN, HandshakeError, is_authentication_alert};
 pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
+pub use manyway_units::{ByteCount, Date, Rate};
 pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
+pub use mmsp2::protection::KeyLimits;
+pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
+pub use packet::encryption_level::EncryptionLevel;
 pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
 };
-pub use protection::{EncryptionLevel, KeyLimits};
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{Relay, RelayCounters, RelayLimits};
@@ -162,4 +159,3 @@ pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use target::{RateAlgorithm, TargetRate, TargetReport};
 pub use time::Instant;
-pub use units::{ByteCount, Rate};

@@ -12,8 +12,8 @@ use crate::mmsp2::Mmsp2;
 use crate::packet::built::Built;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream};
+use crate::stream::backlog::Backlog;
 use crate::stream::priority::ClassFilter;
-use crate::stream::set::Backlog;
 #[cfg(feature = "toy-wire")]
 use crate::toy::Toy;
 use crate::{Instant, Transmit};

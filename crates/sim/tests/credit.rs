@@ -170,9 +170,9 @@ impl Application for Picky {
 #[test]
 fn credit_too_small_to_announce_unasked_does_not_stop_a_stream_for_ever() {
     let mut config = ConnectionConfig::default();
-    config.streams.connection_window = 1 << 20;
+    config.streams.connection_receive_window = 1 << 20;
     config.streams.max_window = 1 << 20;
-    config.streams.stream_window = 7 << 16;
+    config.streams.stream_receive_window = 7 << 16;
     let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(10), 30 * MS);
     let mut pair = connected_with(builder.answer(megabytes(1)), &config).unwrap();
     let reads_at = pair.now() + SECOND;

@@ -61,7 +61,7 @@ fn a_peer_that_received_nothing_on_a_path_is_believed_before_the_probes_time_out
             let story = story(seed, from, SECOND);
             let [
                 (suspected, PathState::Suspect, _),
-                (died, PathState::Dead, PathReason::PeerHeardNothing),
+                (died, PathState::Dead, PathReason::PeerReceivedNothing),
                 ..,
             ] = story[..]
             else {

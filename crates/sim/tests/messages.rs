@@ -245,8 +245,8 @@ fn messages_that_are_sent_once_are_lost_as_often_as_packets_and_none_comes_late(
 #[test]
 fn the_credit_of_abandoned_messages_returns_to_both_ends() {
     let mut config = ConnectionConfig::default();
-    config.streams.stream_window = 64 << 10;
-    config.streams.connection_window = 64 << 10;
+    config.streams.stream_receive_window = 64 << 10;
+    config.streams.connection_receive_window = 64 << 10;
     config.streams.max_window = 64 << 10;
     let mut pair = connected_with(lossy(20.0), &config).unwrap();
     let stream = open(&mut pair);

@@ -228,7 +228,7 @@ fn check(outage: &Outage) {
     assert!(matches!(reasons[0], PathReason::Silence { .. } | PathReason::ProbeTimeout { .. }), "{outage:?}");
     let confirmed = matches!(
         reasons[1],
-        PathReason::PeerHeardNothing | PathReason::ProbeTimeout { .. } | PathReason::NoAnswer
+        PathReason::PeerReceivedNothing | PathReason::ProbeTimeout { .. } | PathReason::NoAnswer
     );
     assert!(confirmed, "{outage:?}");
     // spec 6.28: two to four round trips of at least 20 ms.

@@ -155,7 +155,10 @@ fn a_closed_path_has_no_ping() {
     connection.close_path(now, PATHS[1]).unwrap();
     assert_eq!(connection.ping(PATHS[1]), Err(Misuse::UnknownPath { path: PATHS[1] }));
     let uses: Vec<_> = connection.address_pairs().iter().map(|pair| pair.usage).collect();
-    assert!(uses.contains(&PairUse::Path(PATHS[0])) && uses.contains(&PairUse::SetAside), "{uses:?}");
+    assert!(
+        uses.contains(&PairUse::Path(PATHS[0])) && uses.contains(&PairUse::ClosedByApplication),
+        "{uses:?}"
+    );
 }
 
 #[test]

@@ -55,8 +55,8 @@ fn run(paths: &[Path], scheduler: &str, window: u64) -> Run {
     let mut config = ConnectionConfig::default();
     config.set_scheduler(scheduler).unwrap();
     config.streams.max_window = window.max(64 << 10);
-    config.streams.stream_window = config.streams.max_window;
-    config.streams.connection_window = config.streams.max_window;
+    config.streams.stream_receive_window = config.streams.max_window;
+    config.streams.connection_receive_window = config.streams.max_window;
     let builder = paths.iter().fold(PairBuilder::new(), |builder, (rate, rtt, queue)| {
         let link = LinkConfig::new(mbit(*rate), MS * *rtt / 2).with_queue_time(MS * *queue);
         builder.path_with(link.clone(), link)
@@ -276,8 +276,8 @@ fn pair_with_a_harmful_path(guard: bool) -> EndpointPair {
     config.set_scheduler("round-robin").unwrap();
     config.guard &= guard;
     config.streams.max_window = window(&paths, 2);
-    config.streams.stream_window = config.streams.max_window;
-    config.streams.connection_window = config.streams.max_window;
+    config.streams.stream_receive_window = config.streams.max_window;
+    config.streams.connection_receive_window = config.streams.max_window;
     let builder = paths
         .iter()
         .fold(PairBuilder::new(), |builder, (rate, rtt, _)| builder.path(mbit(*rate), MS * *rtt / 2));
@@ -336,8 +336,8 @@ fn a_path_that_becomes_faster_is_detected_while_credit_is_scarce() {
         let later = [(50, 20, 20), (50, 40, 40)];
         let mut config = ConnectionConfig::default();
         config.streams.max_window = window(&later, tenths);
-        config.streams.stream_window = config.streams.max_window;
-        config.streams.connection_window = config.streams.max_window;
+        config.streams.stream_receive_window = config.streams.max_window;
+        config.streams.connection_receive_window = config.streams.max_window;
         let builder = PairBuilder::new().path(mbit(50), 10 * MS).path(mbit(5), 20 * MS);
         let mut pair = connected_with(builder, &config).unwrap();
         let client = pair.host(Side::Client);

@@ -65,8 +65,8 @@ fn random_limits(rng: &mut Rng) -> StreamConfig {
     let mut streams = StreamConfig::default();
     streams.peer_streams = between(rng, 1, 40);
     streams.max_window = between(rng, 16 << 10, 1 << 20);
-    streams.connection_window = between(rng, 16 << 10, streams.max_window).max(16 << 10);
-    streams.stream_window = between(rng, 16 << 10, streams.max_window).max(16 << 10);
+    streams.connection_receive_window = between(rng, 16 << 10, streams.max_window).max(16 << 10);
+    streams.stream_receive_window = between(rng, 16 << 10, streams.max_window).max(16 << 10);
     streams.send_buffer = between(rng, 16 << 10, 1 << 20);
     streams.max_send_buffer = streams.send_buffer;
     streams.send_memory = between(rng, 48 << 10, 2 << 20);

@@ -18,8 +18,8 @@ fn two_paths() -> PairBuilder {
 #[test]
 fn the_smallest_windows_delay_but_never_stop() {
     let mut config = ConnectionConfig::default();
-    config.streams.stream_window = 16 << 10;
-    config.streams.connection_window = 16 << 10;
+    config.streams.stream_receive_window = 16 << 10;
+    config.streams.connection_receive_window = 16 << 10;
     config.streams.max_window = 16 << 10;
     config.streams.send_buffer = 16 << 10;
     for from in [Side::Client, Side::Server] {

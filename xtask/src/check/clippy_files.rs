@@ -4,7 +4,7 @@ use super::Finding;
 use super::files::SourceFile;
 
 /// The crates that forbid more than the others.
-const CRATES: [&str; 3] = ["wire", "proto", "sim"];
+const CRATES: [&str; 4] = ["units", "wire", "proto", "sim"];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.as_str());
@@ -32,16 +32,16 @@ fn settings(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::super::files::file;
-    use super::check;
+    use super::{CRATES, check};
 
     #[test]
     fn a_line_of_the_root_file_that_a_crate_lacks_is_found() {
         let mut files = vec![file("clippy.toml", "# all\na = 1\nb = 2\n")];
-        for name in super::CRATES {
+        for name in CRATES {
             files.push(file(&format!("crates/{name}/clippy.toml"), "b = 2\na = 1\nc = 3\n"));
         }
         assert_eq!(check(&files), []);
-        files[2].text = "a = 1\nb = 3\n".into();
+        files[3].text = "a = 1\nb = 3\n".into();
         let findings = check(&files);
         assert_eq!(findings.len(), 1);
         assert!(findings[0].file.contains("proto") && findings[0].text.ends_with("b = 2"));
@@ -50,6 +50,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_found() {
         assert_eq!(check(&[]).len(), 1);
-        assert_eq!(check(&[file("clippy.toml", "")]).len(), 3);
+        assert_eq!(check(&[file("clippy.toml", "")]).len(), CRATES.len());
     }
 }

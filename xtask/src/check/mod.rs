@@ -15,6 +15,7 @@ mod path_words;
 mod shape;
 mod structure;
 mod walks;
+mod wires;
 
 use std::io;
 use std::path::Path;
@@ -42,6 +43,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         walks::check,
         path_words::check,
         layers::check,
+        wires::check,
         links::check,
         leftovers::check,
         machine_paths::check,

@@ -12,7 +12,7 @@ use super::error::code_of_report;
 use super::tally::{Counts, failure_of};
 use crate::args::GlobalArgs;
 use crate::output::book::{PathRow, final_table};
-use crate::output::units;
+use crate::output::{entries, units};
 
 /// The output for a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +100,8 @@ impl Summary {
             .map(|failed| failure_of(&failed.name, &failed.failure) + next_step(failed.failure.reason));
         match first {
             Some(first) if count == 1 => first,
-            Some(first) => format!("{count} of {} failed; the first: {first}", units::entries(all)),
-            None => format!("{count} of {} failed", units::entries(all)),
+            Some(first) => format!("{count} of {} failed; the first: {first}", entries(all)),
+            None => format!("{count} of {} failed", entries(all)),
         }
     }
 
@@ -121,7 +121,7 @@ impl Summary {
         }
         let (what, is_verified) = match &self.foreign {
             Some(file) => (file.path.clone(), file.is_verified),
-            None => (units::entries(report.verified), true),
+            None => (entries(report.verified), true),
         };
         writeln!(
             out,

@@ -13,7 +13,7 @@ pub mod path;
 pub mod progress;
 pub mod rate;
 pub mod tint;
-pub use manyway_proto::text as units;
+pub use manyway_units::text as units;
 mod words;
 
-pub use words::{address, cause, count};
+pub use words::{address, cause, count, entries};

@@ -11,7 +11,7 @@ use super::book::{PathRow, live_table};
 #[cfg(unix)]
 use super::canvas::Canvas;
 use super::course::Course;
-use super::units;
+use super::{entries, units};
 use crate::status::FileCounts;
 
 /// The progress of one transfer. Dropping it leaves the terminal as [`ProgressView::finish`] does.
@@ -94,7 +94,7 @@ impl ProgressView {
         if self.mode == ProgressMode::Plain && files > 0 {
             // The size of pipes and growing files is unknown.
             let size = if bytes > 0 { format!(", {}", units::size(bytes)) } else { String::new() };
-            note(&format!("{title} {}{size}", units::entries(files)));
+            note(&format!("{title} {}{size}", entries(files)));
         }
     }
 

@@ -23,6 +23,11 @@ pub fn count(number: impl TryInto<u64>, thing: &str) -> String {
     }
 }
 
+/// A number of files and directories.
+pub fn entries(count: u64) -> String {
+    if count == 1 { "1 file or directory".to_owned() } else { format!("{count} files and directories") }
+}
+
 /// An address as a user writes it: IPv4 never within IPv6, and a link-local one is followed by the name of the interface,
 /// not its number.
 pub fn address(address: SocketAddr) -> String {
@@ -40,6 +45,7 @@ mod tests {
     fn one_thing_is_in_the_singular() {
         assert_eq!(count(1_u64, "connection"), "1 connection");
         assert_eq!([count(0_u64, "query"), count(2_u64, "client")], ["0 queries", "2 clients"]);
+        assert_eq!([entries(1), entries(0)], ["1 file or directory", "0 files and directories"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use manyway_proto::PairMode;
-use manyway_proto::text::parse_duration;
+use manyway_units::text::parse_duration;
 
 /// What is run, how often, and what is written of it.
 #[derive(Debug, Clone, Args)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::text;
+use manyway_units::text;
 
 use crate::contender::{Contender, ManywaySettings, RouteChoice};
 use crate::measures::count;
@@ -11,7 +11,7 @@ use crate::scenario::{Direction, Scenario};
 /// A scenario in one direction, and its contenders.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The scenario as it is run: turned and of its final length.
+    /// The scenario as it is run: reversed and of its final length.
     pub scenario: Scenario,
     /// Direction.
     pub way: Way,
@@ -20,11 +20,11 @@ pub struct Case {
 }
 
 impl Case {
-    /// Its name in reports: the scenario, with `(turned)` if so.
+    /// Its name in reports: the scenario, with `(reversed)` if so.
     pub fn label(&self) -> String {
         match self.way {
             Way::AsWritten => self.scenario.name.clone(),
-            Way::Turned => format!("{} (turned)", self.scenario.name),
+            Way::Reversed => format!("{} (reversed)", self.scenario.name),
         }
     }
 }
@@ -35,7 +35,7 @@ pub enum Way {
     /// As the scenario says.
     AsWritten,
     /// The opposite direction.
-    Turned,
+    Reversed,
 }
 
 /// The source of differences between runs.

@@ -87,7 +87,7 @@ fn verdicts(findings: &Findings<'_>) -> String {
         let passed = known.iter().filter(|judgement| judgement.has_passed()).count();
         let head = format!("{}, {}", claim.what, bound(claim.bound, claim.unit));
         let _ = match (known.len(), of_claim.len() - known.len()) {
-            (0, _) => writeln!(text, "{head}: nobody measured it"),
+            (0, _) => writeln!(text, "{head}: not measured"),
             (known, 0) => writeln!(text, "{head}: holds in {passed} of {known}"),
             (known, missing) => {
                 writeln!(text, "{head}: holds in {passed} of {known}, {missing} not measured")

@@ -58,7 +58,7 @@ pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, Nam
             _ => &all,
         };
         cases.push(Case { scenario: scenario.clone(), way: *way, contenders: contenders.clone() });
-        // The same turned is the same.
+        // A symmetric scenario reversed is the same.
         let both = Some(scenario).filter(|_| *way == Way::AsWritten).and_then(both_ways);
         for scenario in with_messages(scenario).into_iter().chain(both) {
             cases.push(Case { scenario, way: *way, contenders: alone.clone() });

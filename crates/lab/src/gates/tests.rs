@@ -234,7 +234,7 @@ fn both_directions_are_planned_for_symmetric_links() {
         let plan = plan(&[(scenario_of(name), way)], Contest::Real).unwrap();
         plan.cases.iter().map(Case::label).collect::<Vec<_>>()
     };
-    assert_eq!(cases("two-50", Way::Turned), ["two-50 (turned)", "two-50+messages (turned)"]);
+    assert_eq!(cases("two-50", Way::Reversed), ["two-50 (reversed)", "two-50+messages (reversed)"]);
     assert_eq!(cases("black-hole", Way::AsWritten), ["black-hole"]);
     let mut scenario = scenario_of("two-50");
     scenario.links[0].down.rate = scenario_of("80-20").links[1].down.rate.clone();

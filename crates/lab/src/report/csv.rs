@@ -53,7 +53,7 @@ fn cells(results: &Results, run: &Run) -> Option<[String; 24]> {
     let cpu = measures.cpu;
     Some([
         case.scenario.name.clone(),
-        (case.way == Way::Turned).to_string(),
+        (case.way == Way::Reversed).to_string(),
         case.contenders.get(run.contender)?.to_string(),
         (run.repetition + 1).to_string(),
         run.seed.to_string(),

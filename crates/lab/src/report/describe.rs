@@ -1,9 +1,9 @@
 //! Describes scenarios as text.
 
 use manyway_proto::Rate;
-use manyway_proto::text;
 use manyway_sim::CrossKind;
 use manyway_sim::link::{DelayModel, Jitter, LinkConfig, LossModel, Probability, QueueLimit, RateModel};
+use manyway_units::text;
 
 use crate::scenario::{Change, CrossTraffic, Direction, Scenario, Setting, Side, Traffic};
 

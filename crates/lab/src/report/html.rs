@@ -7,7 +7,8 @@ use manyway_chart::{
     Align, Bar, BarChart, BytesPlot, BytesSeries, Extent, FigureError, Mark, MarkKind, PathSeries, RatePlot,
     Values,
 };
-use manyway_proto::{ByteCount, Rate, text};
+use manyway_proto::{ByteCount, Rate};
+use manyway_units::text;
 
 use super::table::{self, Grid};
 use super::{Lead, Origin, cross, describe, result};
@@ -351,7 +352,7 @@ mod tests {
     #[test]
     fn text_is_escaped_and_file_names_are_plain() {
         assert_eq!(escape("<a href='x'>\"&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;&quot;&lt;/a&gt;");
-        assert_eq!(file_name("../two 50 (turned)"), "two-50--turned");
+        assert_eq!(file_name("../two 50 (reversed)"), "two-50--reversed");
         assert_eq!(file_name("manyway:congestion=cubic"), "manyway-congestion-cubic");
     }
 

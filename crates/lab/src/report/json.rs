@@ -46,7 +46,7 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     let mut set = |key: &str, value: Value| line.insert(key.to_owned(), value);
     let measures = &run.measures;
     set("scenario", case.scenario.name.clone().into());
-    set("reversed", (case.way == Way::Turned).into());
+    set("reversed", (case.way == Way::Reversed).into());
     set("contender", case.contenders.get(run.contender).map(ToString::to_string).into());
     set("repetition", (run.repetition + 1).into());
     set("seed", run.seed.into());
@@ -72,7 +72,7 @@ fn case(case: &Case) -> Value {
     let scenario = &case.scenario;
     json!({
         "scenario": scenario.name,
-        "reversed": case.way == Way::Turned,
+        "reversed": case.way == Way::Reversed,
         "title": scenario.title,
         "group": scenario.group,
         "source": scenario.source,
@@ -103,7 +103,7 @@ fn summary(results: &Results) -> Vec<Value> {
         let counted = || results.of(row.case, row.contender);
         Some(json!({
             "scenario": case.scenario.name,
-            "reversed": case.way == Way::Turned,
+            "reversed": case.way == Way::Reversed,
             "contender": row.name,
             "megabits": goodput,
             "of_possible": of_possible(results, row.case, goodput),

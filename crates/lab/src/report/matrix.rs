@@ -49,7 +49,7 @@ pub fn matrix(results: &Results) -> String {
         }
     }
     for figure in &FIGURES {
-        for (way, word) in [(Way::AsWritten, ""), (Way::Turned, " (turned)")] {
+        for (way, word) in [(Way::AsWritten, ""), (Way::Reversed, " (reversed)")] {
             if results.plan.cases.iter().any(|case| case.way == way) {
                 let _ = write!(text, "\n{}{word}\n{}", figure.title, table(results, figure, way, &scenarios));
             }

@@ -10,7 +10,7 @@ const DETECTION: Duration = Duration::from_secs(35);
 impl Scenario {
     /// The same with the traffic in the other direction. Turning twice restores it.
     #[must_use]
-    pub fn turned(mut self) -> Self {
+    pub fn reversed(mut self) -> Self {
         for traffic in &mut self.traffic {
             let (Traffic::Bulk { direction, .. } | Traffic::Messages { direction, .. }) = traffic;
             *direction = opposite(*direction);

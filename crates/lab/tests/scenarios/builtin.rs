@@ -4,7 +4,7 @@ use std::path::Path;
 
 use manyway_lab::Scenario;
 use manyway_lab::scenario::{Direction, Library};
-use manyway_proto::text::megabits;
+use manyway_units::text::megabits;
 
 #[test]
 fn the_folder_and_the_program_hold_the_same_scenarios() {

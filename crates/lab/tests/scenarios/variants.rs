@@ -6,14 +6,14 @@ use manyway_proto::ByteCount;
 use super::{parse, with};
 
 #[test]
-fn turned_twice_is_the_same() {
+fn reversed_twice_is_the_same() {
     for scenario in Library::builtin().unwrap().all() {
-        let turned = scenario.clone().turned();
-        assert_ne!(turned.traffic, scenario.traffic, "{}", scenario.name);
-        assert_eq!(format!("{:?}", turned.turned()), format!("{scenario:?}"));
+        let reversed = scenario.clone().reversed();
+        assert_ne!(reversed.traffic, scenario.traffic, "{}", scenario.name);
+        assert_eq!(format!("{:?}", reversed.reversed()), format!("{scenario:?}"));
     }
     let both = with("[[traffic]]\nbulk = 'both'\n");
-    assert_eq!(both.clone().turned().traffic, both.traffic);
+    assert_eq!(both.clone().reversed().traffic, both.traffic);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn traffic_of_others_keeps_its_route_beside_a_single_one() {
 #[test]
 fn traffic_of_others_turns_and_scales_with_the_scenario() {
     let text = "[links.a]\n[[traffic]]\nby = 'udp'\nrate = '1M'\nat = '5s'\nfor = '10s'\n";
-    let scenario = parse(text).unwrap().turned().with_duration(Duration::from_secs(3));
+    let scenario = parse(text).unwrap().reversed().with_duration(Duration::from_secs(3));
     let [traffic] = scenario.cross_traffic.as_slice() else { panic!("{:?}", scenario.cross_traffic) };
     assert_eq!(traffic.direction, Direction::Down);
     assert_eq!((traffic.at, traffic.lasts), (Duration::from_secs(1), Some(Duration::from_secs(2))));
@@ -101,7 +101,7 @@ fn the_best_route_carries_most_alone() {
     turning.links[0].up.rate =
         manyway_sim::link::RateModel::Fixed(manyway_proto::Rate::from_bits_per_second(1_000_000));
     assert_ne!(turning.links[0], slow_up);
-    assert_eq!((turning.best_route(), turning.turned().best_route()), (1, 0));
+    assert_eq!((turning.best_route(), turning.reversed().best_route()), (1, 0));
 }
 
 #[test]

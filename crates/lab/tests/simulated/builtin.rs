@@ -18,7 +18,7 @@ fn every_built_in_scenario_runs() {
         let is_fast = scenario.sum(Direction::Up) > Rate::from_bits_per_second(200_000_000);
         let time = Duration::from_millis(if is_fast { 300 } else { 1000 });
         let short = scenario.clone().with_duration(time);
-        let short = if place % 2 == 0 { short } else { short.turned() };
+        let short = if place % 2 == 0 { short } else { short.reversed() };
         let outcome = run(&short, 3);
         assert_eq!(outcome.failure, None, "{}", scenario.name);
         assert_eq!(outcome.routes.len(), scenario.routes.len(), "{}", scenario.name);

@@ -69,7 +69,7 @@ fn the_black_hole_over_a_fixed_seed() {
     let scenario = Library::builtin().unwrap().find("black-hole").unwrap().remove(0);
     let (cut, restored) = (Duration::from_secs(5), Duration::from_secs(15));
     let mut text = String::new();
-    for scenario in [scenario.clone(), scenario.turned()] {
+    for scenario in [scenario.clone(), scenario.reversed()] {
         let contender = Contender::Manyway(ManywaySettings::default());
         let outcome = Simulated::new().run(&scenario, &contender, 1).unwrap();
         assert_eq!(outcome.failure, None);

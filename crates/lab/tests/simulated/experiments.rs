@@ -239,7 +239,7 @@ fn failed_claims_are_reported_by_row_and_unmeasured_ones_have_no_verdict() {
     let results = run(experiment, None, &mut Idle { can_run: false });
     let findings = Findings::new(experiment, Extent::Quick, &results);
     assert_eq!(findings.hold(), None);
-    assert!(report::text(&findings).contains("nobody measured it"));
+    assert!(report::text(&findings).contains(": not measured"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn all_routes_together_are_never_below_the_best_one_alone() {
     let names = ["80-10", "rtt-10-100", "wifi-lte", "ams-mesh", "jit-20", "lte-geo"];
     let case = |(place, name): (usize, &&str)| -> (Scenario, Way) {
         let scenario = library.find(name).unwrap().remove(0).with_duration(few_or_many(3, 5) * SECOND);
-        if place % 2 == 0 { (scenario, Way::AsWritten) } else { (scenario.turned(), Way::Turned) }
+        if place % 2 == 0 { (scenario, Way::AsWritten) } else { (scenario.reversed(), Way::Reversed) }
     };
     let scenarios: Vec<_> = names.iter().enumerate().map(case).collect();
     // Messages beside bulk are for the gate of latency.
@@ -75,7 +75,7 @@ fn mmsp1_has_the_goodput_of_mmsp2_in_every_scenario_without_losses() {
     assert!(plain.len() > 10, "{}", plain.len());
     for scenario in plain {
         let scenario = scenario.clone().with_duration(20 * SECOND);
-        for scenario in [scenario.clone(), scenario.turned()] {
+        for scenario in [scenario.clone(), scenario.reversed()] {
             let goodput = |name: &str| {
                 let contender = name.parse().unwrap();
                 let outcome = Simulated::new().run(&scenario, &contender, 1).unwrap();

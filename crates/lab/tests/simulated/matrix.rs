@@ -17,7 +17,7 @@ fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]
         names.chain(scheduler::names().map(pair)).map(|name| name.parse().unwrap()).collect();
     let case = |scenario: &Scenario, way| {
         let scenario = scenario.clone().with_duration(time);
-        let scenario = if way == Way::Turned { scenario.turned() } else { scenario };
+        let scenario = if way == Way::Reversed { scenario.reversed() } else { scenario };
         Case { scenario, way, contenders: contenders.clone() }
     };
     let plan = Plan {
@@ -51,7 +51,7 @@ fn the_matrix_of_schedulers_under_bbr_is_as_reviewed() {
     let library = Library::builtin().unwrap();
     let names = ["rate-4to1", "delay-10to1", "deep-queue"];
     let scenarios: Vec<Scenario> = names.iter().flat_map(|name| library.find(name).unwrap()).collect();
-    let ways = [Way::AsWritten, Way::Turned];
+    let ways = [Way::AsWritten, Way::Reversed];
     let ways = &ways[few_or_many(1, 0)..];
     let name = few_or_many("bbr-from-the-server", "bbr-both-ways");
     insta::assert_snapshot!(name, matrix(&scenarios, Duration::from_millis(1500), "bbr", ways));

@@ -53,7 +53,7 @@ impl Closing {
     }
 
     /// The code and the reason for the peers.
-    pub(super) fn farewell(&self) -> (u64, &str) {
+    pub(super) fn code_and_reason(&self) -> (u64, &str) {
         (self.code, &self.reason)
     }
 

@@ -110,7 +110,7 @@ struct TcpSlot {
     /// A TCP connection whose path is dead or leads elsewhere: the next one replaces it.
     replaced: Option<FourTuple>,
     /// What the last race decided.
-    place: Place,
+    allowed: AllowedRemote,
     /// Whether its last connection was within TLS.
     used_tls: bool,
     /// How many targets there were at the last attempt.
@@ -119,13 +119,13 @@ struct TcpSlot {
 
 /// To which address of the peer a slot may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum AllowedRemote {
     /// To any.
-    Anywhere,
+    Any,
     /// To this one, as long as the peer has it.
-    At(SocketAddr),
+    Only(SocketAddr),
     /// To none: others use all addresses of the peer.
-    Nowhere,
+    None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,12 +344,12 @@ impl Client {
     /// Gives each interface the connection that was chosen for it. The one before it ends when a path uses the new one.
     fn adopt(&mut self, now: Instant, chosen: &[FourTuple], steps: &mut Vec<Step>) {
         for slot in &mut self.slots {
-            slot.place = Place::Nowhere;
+            slot.allowed = AllowedRemote::None;
         }
         for tuple in chosen {
             let mut is_taken = false;
             for slot in self.slots.iter_mut().filter(|slot| slot.is_of(&tuple.local)) {
-                slot.place = Place::At(tuple.remote);
+                slot.allowed = AllowedRemote::Only(tuple.remote);
                 if slot.tuple().is_some_and(|before| before.remote == tuple.remote) {
                     continue;
                 }
@@ -364,13 +364,13 @@ impl Client {
             // Its slot leads there already, or its interface has gone.
             steps.extend((!is_taken).then_some(Step::Discard(*tuple)));
         }
-        for slot in self.slots.iter_mut().filter(|slot| slot.place == Place::Nowhere) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.allowed == AllowedRemote::None) {
             steps.extend(slot.tuple().map(Step::Retire));
             slot.state = State::Idle;
         }
         if chosen.is_empty() {
             // No pair answered: each slot goes on by itself.
-            self.slots.iter_mut().for_each(|slot| slot.place = Place::Anywhere);
+            self.slots.iter_mut().for_each(|slot| slot.allowed = AllowedRemote::Any);
         }
     }
 }
@@ -397,9 +397,9 @@ fn add_missing(
 ) {
     let of_interface: Vec<&TcpSlot> = slots.iter().filter(|slot| slot.is_of(local)).collect();
     let open = of_interface.iter().find(|slot| matches!(slot.state, State::Open { .. }));
-    let Some((locals, place)) = open.map(|slot| (slot.locals.clone(), slot.place)) else { return };
+    let Some((locals, allowed)) = open.map(|slot| (slot.locals.clone(), slot.allowed)) else { return };
     let missing = wanted.saturating_sub(of_interface.len()).min(room);
-    slots.extend((0..missing).map(|_| TcpSlot { place, ..TcpSlot::new(next, locals.clone()) }));
+    slots.extend((0..missing).map(|_| TcpSlot { allowed, ..TcpSlot::new(next, locals.clone()) }));
 }
 
 impl TcpSlot {
@@ -412,7 +412,7 @@ impl TcpSlot {
             state: State::Idle,
             failures: 0,
             replaced: None,
-            place: Place::Anywhere,
+            allowed: AllowedRemote::Any,
             used_tls: false,
             targets: 1,
         }
@@ -440,7 +440,7 @@ impl TcpSlot {
     fn update(&mut self, now: Instant, uses_udp: bool, situation: &Situation) {
         let is_working = situation.working.iter().any(|local| self.is_of(local));
         let is_failing = situation.failing.iter().any(|local| self.is_of(local));
-        let is_wanted = !is_working && is_failing && self.place != Place::Nowhere;
+        let is_wanted = !is_working && is_failing && self.allowed != AllowedRemote::None;
         self.state = match self.state {
             State::Idle if is_wanted => State::Waiting(if uses_udp { now + HEAD_START } else { now }),
             State::Waiting(_) | State::Dialling(_) if !is_wanted => {
@@ -516,7 +516,7 @@ impl TcpSlot {
         let all = remotes.iter().flat_map(|remote| self.locals.iter().map(|local| (*local, *remote)));
         let mut pairs: Vec<_> =
             all.filter(|(local, remote)| remote.is_ipv4() == local.address.is_ipv4()).collect();
-        if let Place::At(chosen) = self.place
+        if let AllowedRemote::Only(chosen) = self.allowed
             && remotes.contains(&chosen)
         {
             pairs.retain(|(_, remote)| *remote == chosen);

@@ -25,14 +25,14 @@ mod moderation;
 mod peer;
 mod pings;
 mod race;
-mod rescue;
+mod reresolver;
 mod serving;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod sizes_in_namespace;
 mod sockets;
-mod standstill;
 mod start;
+mod stop_detector;
 mod streams;
 mod tcp;
 #[cfg(test)]
@@ -66,12 +66,12 @@ use dial::Tcp;
 use group::{DELIVERIES, Delivery, Group};
 use links::Links;
 use moderation::Moderation;
-use rescue::Rescue;
+use reresolver::Reresolver;
 use serving::Serving;
 pub(crate) use serving::is_missing;
 use sockets::{Flushed, Refusal, Sent, Socket, Sockets};
-use standstill::Standstill;
 use start::{Listening, Start, fill_with_random};
+use stop_detector::StopDetector;
 use usage::Usage;
 
 use crate::advice::AdviceBoard;
@@ -118,10 +118,10 @@ struct Driver {
     receive_buffer: ReceiveBuffer,
     alarm: Alarm,
     closing: Option<Closing>,
-    rescue: Rescue,
+    reresolver: Reresolver,
     suspend: SuspendWatch,
     advice: AdviceBoard,
-    standstill: Standstill,
+    stop_detector: StopDetector,
     moderation: Moderation,
     /// The send errors, and when each was last reported.
     refusals: BTreeMap<Refusal, Instant>,
@@ -175,10 +175,10 @@ impl Driver {
             receive_buffer: ReceiveBuffer::new(),
             alarm: Alarm::new(),
             closing: None,
-            rescue: Rescue::new(resolver),
+            reresolver: Reresolver::new(resolver),
             suspend: SuspendWatch::new(),
             advice,
-            standstill: Standstill::default(),
+            stop_detector: StopDetector::default(),
             moderation: Moderation::default(),
             refusals: BTreeMap::new(),
             bind_retry: None,
@@ -187,7 +187,7 @@ impl Driver {
             group,
         };
         driver.follow_accounts();
-        driver.keep_out_spent();
+        driver.block_exhausted();
         driver.note_granted();
         Ok(driver)
     }
@@ -223,7 +223,7 @@ impl Driver {
             self.follow_addresses(now, handle);
         }
         self.set_windows();
-        self.poll_lines(now, context);
+        self.poll_dialler(now, context);
         if self.is_stopped(context) {
             // All paths are probed before anything else is sent.
             return Poll::Pending;
@@ -232,7 +232,7 @@ impl Driver {
         let now = self.clock.now();
         self.tell_events(now);
         self.group.note_load(self.endpoint.connections());
-        self.poll_rescue(now, context);
+        self.poll_reresolver(now, context);
         more |= self.poll_usage(now, unsent) || unsent || self.connections.has_client_news();
         if self.drive_closing(now, context) {
             return Poll::Ready(());
@@ -240,7 +240,7 @@ impl Driver {
         if more {
             self.idle_turns = 0;
             let at_once = TokioInstant::now();
-            self.standstill.expect([Some(at_once)], at_once);
+            self.stop_detector.expect([Some(at_once)], at_once);
             context.waker().wake_by_ref();
         } else {
             self.arm_timer(now, context);
@@ -266,7 +266,7 @@ impl Driver {
 
     /// Whether the process was stopped in the middle of this turn; then the next one comes at once and handles that.
     fn is_stopped(&mut self, context: &Context<'_>) -> bool {
-        let is_stopped = self.standstill.is_stopped(TokioInstant::now());
+        let is_stopped = self.stop_detector.is_stopped(TokioInstant::now());
         if is_stopped {
             context.waker().wake_by_ref();
         }
@@ -294,8 +294,8 @@ impl Driver {
     /// suspended or the process stopped.
     fn poll_surroundings(&mut self, now: Instant, context: &mut Context<'_>) {
         let begun = TokioInstant::now();
-        let stood_still = self.standstill.begin(begun);
-        let woke = self.suspend.has_slept(now) || stood_still;
+        let was_stopped = self.stop_detector.begin_turn(begun);
+        let woke = self.suspend.has_slept(now) || was_stopped;
         let mut changed = woke;
         if woke {
             self.watcher.refresh();
@@ -307,7 +307,7 @@ impl Driver {
         if changed || retry {
             self.bind_retry = None;
             self.follow_interfaces(now);
-            self.keep_out_spent();
+            self.block_exhausted();
         }
         if woke {
             tracing::info!("this host slept: challenging every path");
@@ -317,7 +317,7 @@ impl Driver {
                 }
             }
         }
-        self.standstill.go_on(begun, woke);
+        self.stop_detector.on_handled(begun, woke);
     }
 
     /// Returns true if datagrams are pending. Each batch has its own timestamp: datagrams that arrive on several paths
@@ -325,12 +325,12 @@ impl Driver {
     fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
         let Self { sockets, endpoint, receive_buffer, clock, group, moderation, .. } = self;
-        let (spent, sockets) = sockets.split();
+        let (exhausted, sockets) = sockets.split();
         for socket in sockets {
             let mut calls = 0;
             while calls < RECEIVES && matches!(socket.udp.poll_readable(context), Poll::Ready(Ok(()))) {
                 calls += 1;
-                moderation.on_moved(receive(socket, spent, receive_buffer, endpoint, *clock));
+                moderation.on_moved(receive(socket, exhausted, receive_buffer, endpoint, *clock));
             }
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
             let now = clock.now();
@@ -439,7 +439,7 @@ impl Driver {
             return;
         }
         self.tcp.streams.stop_listening();
-        self.connections.close_all(&mut self.endpoint, now, closing.farewell());
+        self.connections.close_all(&mut self.endpoint, now, closing.code_and_reason());
         self.closing = Some(closing);
     }
 
@@ -455,19 +455,19 @@ impl Driver {
         self.group.poll_others_ended(context).is_ready()
     }
 
-    fn poll_rescue(&mut self, now: Instant, context: &mut Context<'_>) {
-        let Self { endpoint, connections, rescue, .. } = self;
+    fn poll_reresolver(&mut self, now: Instant, context: &mut Context<'_>) {
+        let Self { endpoint, connections, reresolver, .. } = self;
         for handle in connections.take_path_news() {
             // Over MMSP/1 the addresses of the peer do not change.
             let connection = endpoint.connection(handle).filter(|connection| !connection.is_mmsp1());
             let statistics = connection.map(|connection| connection.statistics());
             let pathless = statistics.is_some_and(|s| !s.paths.iter().any(|path| works(path.state)));
-            rescue.update(handle, pathless);
+            reresolver.update(handle, pathless);
         }
         let hosts_of =
             |connections: &mut Connections, handle| connections.peer(handle).map(|p| p.hosts.clone());
         while let Some((handle, addresses)) =
-            self.rescue.poll(context, |handle| hosts_of(&mut self.connections, handle))
+            self.reresolver.poll(context, |handle| hosts_of(&mut self.connections, handle))
         {
             self.add_remotes(now, handle, addresses);
             // Packets that become due by this are sent in the next turn.
@@ -518,12 +518,12 @@ impl Driver {
         let others = [
             closing,
             self.bind_retry,
-            self.rescue.deadline(),
+            self.reresolver.deadline(),
             self.connections.deadline(),
             self.connections.attempts.deadline(),
             self.usage.deadline(),
         ];
-        let due_at = self.standstill.expect(others.into_iter().chain([deadline]), TokioInstant::now());
+        let due_at = self.stop_detector.expect(others.into_iter().chain([deadline]), TokioInstant::now());
         if let Some(at) = due_at
             && self.alarm.poll_at(context, at).is_ready()
         {
@@ -540,7 +540,7 @@ fn works(state: PathState) -> bool {
 /// Handles the datagrams of one receive call; returns how many bytes they have.
 fn receive(
     socket: &mut Socket,
-    spent: &[u32],
+    exhausted: &[u32],
     buffer: &mut ReceiveBuffer,
     endpoint: &mut manyway_proto::Endpoint,
     clock: Clock,
@@ -558,7 +558,7 @@ fn receive(
                 }
                 received += row.payload.len();
                 socket.traffic.on_received(&row.tuple, (row.payload.len(), row.size), row.interface);
-                if socket.traffic.is_over(&row.tuple, spent) {
+                if socket.traffic.is_over(&row.tuple, exhausted) {
                     continue;
                 }
                 endpoint.handle_datagrams(now, row.tuple, row.ecn, row.payload, row.size);

@@ -17,11 +17,11 @@ use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure,
 /// Most bytes that are pending at a full socket, of all its address pairs; more are dropped.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
 /// A rate-limiting firewall drops a datagram now and then (EPERM); this many in a row are a rule against the path.
-const DENIALS: u32 = 3;
+const PERMISSION_ERRORS: u32 = 3;
 /// Most address pairs whose EPERM errors are counted.
-const MOST_DENIED: usize = 256;
+const MOST_COUNTED: usize = 256;
 /// Least interval between two reads of the error queue of a socket.
-const ASK_AGAIN: Duration = Duration::from_millis(10);
+const BETWEEN_READS: Duration = Duration::from_millis(10);
 
 /// A socket and its pending datagrams.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Socket {
     /// Successive receive errors.
     pub(super) errors: u32,
     /// When the error queue was last read.
-    asked_at: Option<Instant>,
+    errors_read_at: Option<Instant>,
     pub(super) traffic: Traffic,
 }
 
@@ -78,26 +78,26 @@ pub(super) struct Sockets {
     /// Which of several drivers that listen on the same ports this one is.
     shard: Shard,
     /// Indices of interfaces whose quota is used up.
-    spent: Vec<u32>,
+    exhausted: Vec<u32>,
     /// What the system granted to new sockets, until it is taken.
     granted: Vec<(LocalAddress, Capabilities)>,
     failure: Option<BindError>,
-    denials: Denials,
+    permission_errors: PermissionErrors,
 }
 
 /// Counts successive EPERM errors for each address pair.
 #[derive(Debug, Default)]
-struct Denials(BTreeMap<FourTuple, u32>);
+struct PermissionErrors(BTreeMap<FourTuple, u32>);
 
-impl Denials {
+impl PermissionErrors {
     /// Counts an EPERM error; returns `Some` once they amount to a refusal.
     fn on_denied(&mut self, tuple: FourTuple) -> Option<SendRefusal> {
-        if self.0.len() >= MOST_DENIED && !self.0.contains_key(&tuple) {
+        if self.0.len() >= MOST_COUNTED && !self.0.contains_key(&tuple) {
             self.0.clear();
         }
         let count = self.0.entry(tuple).or_insert(0);
         *count = count.saturating_add(1);
-        (*count >= DENIALS).then_some(SendRefusal::Denied)
+        (*count >= PERMISSION_ERRORS).then_some(SendRefusal::Denied)
     }
 
     fn on_sent(&mut self, tuple: &FourTuple) {
@@ -120,13 +120,13 @@ impl Sockets {
     }
 
     /// From now on nothing is sent or received over the interfaces with these indices.
-    pub(super) fn set_spent(&mut self, interfaces: Vec<u32>) {
-        self.spent = interfaces;
+    pub(super) fn set_exhausted(&mut self, interfaces: Vec<u32>) {
+        self.exhausted = interfaces;
     }
 
-    /// Of the interfaces of [`Self::set_spent`] only these stay silent.
-    pub(super) fn lift_spent(&mut self, still: &[u32]) {
-        self.spent.retain(|interface| still.contains(interface));
+    /// Of the interfaces of [`Self::set_exhausted`] only these stay silent.
+    pub(super) fn retain_exhausted(&mut self, still: &[u32]) {
+        self.exhausted.retain(|interface| still.contains(interface));
     }
 
     /// Index of the interface that carries packets of this address pair; 0 if unknown.
@@ -134,9 +134,9 @@ impl Sockets {
         self.sockets.iter().map(|socket| socket.traffic.interface(tuple)).find(|it| *it != 0).unwrap_or(0)
     }
 
-    /// The interfaces of [`Self::set_spent`], and the sockets.
+    /// The interfaces of [`Self::set_exhausted`], and the sockets.
     pub(super) fn split(&mut self) -> (&[u32], impl Iterator<Item = &mut Socket>) {
-        (&self.spent, self.sockets.iter_mut())
+        (&self.exhausted, self.sockets.iter_mut())
     }
 
     /// The buffer sizes that sockets request.
@@ -197,7 +197,7 @@ impl Sockets {
             blocked: Vec::new(),
             listens,
             errors: 0,
-            asked_at: None,
+            errors_read_at: None,
             traffic,
         });
         Ok(bound)
@@ -265,14 +265,14 @@ impl Sockets {
     /// Sends the pending datagrams of full sockets, unless the quota of the interface is used up.
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Flushed {
         let mut flushed = Flushed::default();
-        let Self { sockets, denials, spent, .. } = self;
+        let Self { sockets, permission_errors, exhausted, .. } = self;
         for socket in sockets {
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
                 socket.pending_bytes -= bytes.len();
-                if socket.traffic.is_over(&transmit.tuple, spent) {
+                if socket.traffic.is_over(&transmit.tuple, exhausted) {
                     continue;
                 }
-                match socket.send(context, &transmit, &bytes, denials) {
+                match socket.send(context, &transmit, &bytes, permission_errors) {
                     Sent::Done => {}
                     Sent::Waits => break,
                     Sent::Refused(refusal) => flushed.refused.push(refusal),
@@ -288,18 +288,18 @@ impl Sockets {
     /// Sends a batch; keeps it if the socket is full.
     pub(super) fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Sent {
         let local = transmit.tuple.local;
-        let Self { sockets, denials, spent, .. } = self;
+        let Self { sockets, permission_errors, exhausted, .. } = self;
         let exact = sockets.iter().position(|socket| socket.udp.local() == local);
         let index = exact.or_else(|| sockets.iter().position(|socket| socket.serves(&local)));
         let Some(socket) = index.and_then(|index| sockets.get_mut(index)) else {
             // The socket was closed with its address; the path follows when the connection learns of it.
             return Sent::Refused(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
         };
-        if socket.traffic.is_over(&transmit.tuple, spent) {
+        if socket.traffic.is_over(&transmit.tuple, exhausted) {
             return Sent::Done;
         }
         let sent = if socket.pending.is_empty() {
-            socket.send(context, transmit, bytes, denials)
+            socket.send(context, transmit, bytes, permission_errors)
         } else {
             socket.queue(transmit, bytes);
             Sent::Waits
@@ -319,9 +319,9 @@ impl Sockets {
 impl Socket {
     /// Takes the ICMP errors for undelivered datagrams, at a limited rate: anyone can forge one.
     pub(super) fn take_unreachable(&mut self, now: Instant) -> impl Iterator<Item = Unreachable> {
-        let is_due = self.asked_at.is_none_or(|at| now - at >= ASK_AGAIN);
+        let is_due = self.errors_read_at.is_none_or(|at| now - at >= BETWEEN_READS);
         if is_due {
-            self.asked_at = Some(now);
+            self.errors_read_at = Some(now);
         }
         is_due.then(|| self.udp.take_unreachable()).into_iter().flatten()
     }
@@ -346,14 +346,14 @@ impl Socket {
         context: &mut Context<'_>,
         transmit: &Transmit,
         bytes: &[u8],
-        denials: &mut Denials,
+        permission_errors: &mut PermissionErrors,
     ) -> Sent {
         let (mut transmit, mut bytes) = (*transmit, bytes);
         loop {
             let error = match self.udp.try_send(&transmit, bytes) {
                 Ok(()) => {
                     self.traffic.on_sent(&transmit.tuple, transmit.length, transmit.segment);
-                    denials.on_sent(&transmit.tuple);
+                    permission_errors.on_sent(&transmit.tuple);
                     return Sent::Done;
                 }
                 Err(error) => error,
@@ -375,7 +375,7 @@ impl Socket {
                     return Sent::Refused(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
                 }
                 SendFailure::Denied => {
-                    let refusal = denials.on_denied(transmit.tuple);
+                    let refusal = permission_errors.on_denied(transmit.tuple);
                     return refusal.map_or(Sent::Done, |refusal| {
                         Sent::Refused(Refusal::Addresses(transmit.tuple, refusal))
                     });
@@ -413,13 +413,13 @@ mod tests {
         to.set_nonblocking(true).unwrap();
         let tuple = FourTuple::udp(from, to.local_addr().unwrap());
         std::future::poll_fn(|context| sockets.sockets[0].udp.poll_writable(context)).await.unwrap();
-        for (spent, arrives) in [(vec![], true), (vec![7], true), (vec![9, 7], false)] {
+        for (exhausted, arrives) in [(vec![], true), (vec![7], true), (vec![9, 7], false)] {
             let socket = &mut sockets.sockets[0];
-            let interface = if spent.len() == 1 { 8 } else { 7 };
+            let interface = if exhausted.len() == 1 { 8 } else { 7 };
             socket.traffic.on_received(&tuple, (1, 1), Some(interface));
             let transmit = Transmit { tuple, length: 3, segment: 3, ecn: Ecn::default() };
             socket.queue(&transmit, b"abc");
-            sockets.set_spent(spent);
+            sockets.set_exhausted(exhausted);
             assert!(sockets.flush(&mut Context::from_waker(Waker::noop())).refused.is_empty());
             assert!(!sockets.has_pending() && sockets.sockets[0].pending_bytes == 0);
             assert_eq!(to.recv(&mut [0; 9]).is_ok(), arrives);
@@ -451,16 +451,19 @@ mod tests {
                 ([127, 0, 0, 1], port).into(),
             )
         };
-        let mut denials = Denials::default();
+        let mut permission_errors = PermissionErrors::default();
         for _ in 0..5 {
-            assert_eq!(denials.on_denied(tuple(1)), None);
-            assert_eq!(denials.on_denied(tuple(1)), None);
-            denials.on_sent(&tuple(1));
+            assert_eq!(permission_errors.on_denied(tuple(1)), None);
+            assert_eq!(permission_errors.on_denied(tuple(1)), None);
+            permission_errors.on_sent(&tuple(1));
         }
-        assert_eq!((denials.on_denied(tuple(2)), denials.on_denied(tuple(2))), (None, None));
-        denials.on_sent(&tuple(1));
-        assert_eq!(denials.on_denied(tuple(2)), Some(SendRefusal::Denied));
-        assert!((3..2000).all(|port| denials.on_denied(tuple(port)).is_none()));
-        assert!(denials.0.len() <= MOST_DENIED);
+        assert_eq!(
+            (permission_errors.on_denied(tuple(2)), permission_errors.on_denied(tuple(2))),
+            (None, None)
+        );
+        permission_errors.on_sent(&tuple(1));
+        assert_eq!(permission_errors.on_denied(tuple(2)), Some(SendRefusal::Denied));
+        assert!((3..2000).all(|port| permission_errors.on_denied(tuple(port)).is_none()));
+        assert!(permission_errors.0.len() <= MOST_COUNTED);
     }
 }

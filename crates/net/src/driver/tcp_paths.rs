@@ -24,7 +24,7 @@ impl Driver {
     }
 
     /// Advances the slots of clients, after the events of this turn.
-    pub(super) fn poll_lines(&mut self, now: Instant, context: &mut Context<'_>) {
+    pub(super) fn poll_dialler(&mut self, now: Instant, context: &mut Context<'_>) {
         while let Poll::Ready(Some(dialled)) = self.tcp.poll_dialled(context) {
             self.on_dialled(now, dialled);
         }

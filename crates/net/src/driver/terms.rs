@@ -37,7 +37,7 @@ impl Driver {
             }
         }
         if self.usage.are_last_words_out(unsent) {
-            self.keep_out_spent();
+            self.block_exhausted();
         }
         match self.usage.settle(TokioInstant::now()) {
             News::None => {}
@@ -49,8 +49,8 @@ impl Driver {
                 }
             }
             News::ExhaustedChanged => {
-                self.lift_spent();
-                self.follow_spent(now);
+                self.unblock_renewed();
+                self.follow_exhausted(now);
                 // Peers learn of the closed paths before the interface falls silent.
                 self.usage.await_last_words();
             }
@@ -59,13 +59,13 @@ impl Driver {
     }
 
     /// Handles interfaces whose quota is used up or renewed.
-    fn follow_spent(&mut self, now: Instant) {
+    fn follow_exhausted(&mut self, now: Instant) {
         self.follow_interfaces(now);
         for handle in self.connections.clients() {
             let (_, excluded) = self.locals_of(handle);
             let waits = excluded.iter().any(|it| !it.reason.lasts());
-            let spent = self.connections.peer(handle).and_then(|peer| peer.cap_reached.clone());
-            if let Some(reason) = spent.filter(|_| !waits)
+            let cap_reached = self.connections.peer(handle).and_then(|peer| peer.cap_reached.clone());
+            if let Some(reason) = cap_reached.filter(|_| !waits)
                 && let Some(connection) = self.endpoint.connection(handle)
             {
                 connection.abort(now, CAP_REACHED, &reason);
@@ -94,18 +94,18 @@ impl Driver {
     }
 
     /// Blocks packets on exactly those interfaces whose quota is used up.
-    pub(super) fn keep_out_spent(&mut self) {
-        let numbers = self.spent_numbers();
-        self.sockets.set_spent(numbers);
+    pub(super) fn block_exhausted(&mut self) {
+        let numbers = self.exhausted_indices();
+        self.sockets.set_exhausted(numbers);
     }
 
     /// Unblocks interfaces that have quota again; the first packets are probes.
-    fn lift_spent(&mut self) {
-        let numbers = self.spent_numbers();
-        self.sockets.lift_spent(&numbers);
+    fn unblock_renewed(&mut self) {
+        let numbers = self.exhausted_indices();
+        self.sockets.retain_exhausted(&numbers);
     }
 
-    fn spent_numbers(&self) -> Vec<u32> {
+    fn exhausted_indices(&self) -> Vec<u32> {
         let exhausted = self.usage.exhausted();
         let interfaces = self.watcher.snapshot().interfaces.iter();
         interfaces.filter(|it| exhausted.contains_key(&it.name)).map(|it| it.index).collect()

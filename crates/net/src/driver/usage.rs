@@ -51,7 +51,7 @@ struct Account {
     /// Bytes not reported yet.
     untold: u64,
     /// When the ledger was last called.
-    asked_at: Instant,
+    called_at: Instant,
     /// The last call failed.
     has_failed: bool,
     /// The user was warned of the failure, unless the ledger was merely busy.
@@ -108,7 +108,7 @@ impl Usage {
                 continue;
             }
             let mut account =
-                Account { allowance: None, untold: 0, asked_at: now, has_failed: false, is_warned: false };
+                Account { allowance: None, untold: 0, called_at: now, has_failed: false, is_warned: false };
             account.settle(now, interface, ledger);
             if account.allowance.is_some() || account.has_failed {
                 accounts.insert(interface.to_owned(), account);
@@ -197,7 +197,7 @@ impl Usage {
 
 impl Account {
     fn settle(&mut self, now: Instant, interface: &str, ledger: &dyn Ledger) {
-        self.asked_at = now;
+        self.called_at = now;
         match ledger.spend(interface, ByteCount(self.untold)) {
             Ok(allowance) => {
                 (self.allowance, self.untold) = (allowance, 0);
@@ -233,7 +233,7 @@ impl Account {
             Some(_) if self.untold > 0 => TOLD_AFTER,
             Some(_) => QUIET_AGAIN,
         };
-        Some(self.asked_at + pause)
+        Some(self.called_at + pause)
     }
 }
 

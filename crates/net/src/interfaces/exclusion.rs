@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use manyway_proto::{ByteCount, Date, text};
+use manyway_proto::{ByteCount, Date};
+use manyway_units::text;
 
 /// The smallest usable MTU of an interface: 1200 bytes and the headers of IPv4 and UDP. (An interface with IPv6 has at
 /// least 1280.)

@@ -207,7 +207,7 @@ async fn a_dead_path_has_the_reason_of_its_death() {
     assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids to send");
     assert_eq!(of(PathReason::SendRefused), "unused no-route: no route (address removed?)");
     assert_eq!(
-        of(PathReason::PeerHeardNothing),
+        of(PathReason::PeerReceivedNothing),
         "unused peer-receives-nothing: the peer receives nothing on it"
     );
     assert_eq!(of(PathReason::ProbeTimeout { count: 2 }), "unused no-answer: no answer on UDP for 10 ms");

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use manyway_proto::scheduler::Purpose;
-use manyway_proto::{Carrier, Date, FourTuple, PathReason, text};
+use manyway_proto::{Carrier, Date, FourTuple, PathReason};
+use manyway_units::text;
 
 use crate::interfaces::Exclusion;
 

@@ -117,7 +117,7 @@ mod tests {
     fn small_windows_make_a_small_budget() {
         let mut streams = StreamConfig::default();
         streams.max_window = 64 << 10;
-        streams.stream_window = 64 << 10;
+        streams.stream_receive_window = 64 << 10;
         let budget = Budget::new(&streams);
         assert_eq!(budget.allowance(0), 16 << 10);
         assert_eq!(budget.send_limit(), 512 << 10);

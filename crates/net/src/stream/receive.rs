@@ -17,7 +17,7 @@ use crate::link::{Command, ReceiveHalf};
 ///
 /// A reader that does not read stops the writer: at most 1 MiB is read ahead, 64 KiB if many streams have data, and
 /// less if [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the [stream's
-/// window](manyway_proto::StreamConfig::stream_window) fills up. All methods may be cancelled by dropping their
+/// window](manyway_proto::StreamConfig::stream_receive_window) fills up. All methods may be cancelled by dropping their
 /// futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {

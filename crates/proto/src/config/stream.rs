@@ -17,9 +17,9 @@ pub struct StreamConfig {
     /// Initial flow-control window of a stream: bytes that the peer may send before the application has read any.
     /// Default 1 MiB, from 16 KiB to [`max_window`](Self::max_window). It grows with the bytes that the application
     /// reads.
-    pub stream_window: u64,
+    pub stream_receive_window: u64,
     /// The same for all streams together. Default 1.5 MiB, from 16 KiB to [`max_window`](Self::max_window).
-    pub connection_window: u64,
+    pub connection_receive_window: u64,
     /// Upper bound of the windows, in bytes: the connection's window grows to this, a stream's to three quarters of
     /// it, so that an unread stream does not stop the others. It bounds the memory that a peer can fill. Default 64
     /// MiB, from 16 KiB to 4 GiB.
@@ -44,8 +44,8 @@ pub struct StreamConfig {
 impl Default for StreamConfig {
     fn default() -> Self {
         Self {
-            stream_window: MIB,
-            connection_window: MIB * 3 / 2,
+            stream_receive_window: MIB,
+            connection_receive_window: MIB * 3 / 2,
             max_window: 64 * MIB,
             peer_streams: 320,
             send_buffer: 4 * MIB,
@@ -60,8 +60,8 @@ impl StreamConfig {
     /// Small windows and buffers, of 48 KiB at most; for [`ConnectionConfig::small`](crate::ConnectionConfig::small).
     pub fn small() -> Self {
         Self {
-            stream_window: SMALL * 2 / 3,
-            connection_window: SMALL,
+            stream_receive_window: SMALL * 2 / 3,
+            connection_receive_window: SMALL,
             max_window: SMALL,
             peer_streams: 16,
             send_buffer: SMALL,
@@ -78,8 +78,8 @@ impl StreamConfig {
     pub fn check(&self) -> Result<(), StreamConfigError> {
         let ranges = [
             ("max_window", self.max_window, LEAST_WINDOW, MOST_WINDOW),
-            ("stream_window", self.stream_window, LEAST_WINDOW, self.max_window),
-            ("connection_window", self.connection_window, LEAST_WINDOW, self.max_window),
+            ("stream_receive_window", self.stream_receive_window, LEAST_WINDOW, self.max_window),
+            ("connection_receive_window", self.connection_receive_window, LEAST_WINDOW, self.max_window),
             ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
             ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
             ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
@@ -99,7 +99,8 @@ impl StreamConfig {
 
     /// The largest message that this end accepts (spec 8.31).
     pub(crate) fn message_limit(&self) -> u64 {
-        self.max_message.min(self.stream_window.min(self.connection_window).saturating_sub(OVERHEAD))
+        self.max_message
+            .min(self.stream_receive_window.min(self.connection_receive_window).saturating_sub(OVERHEAD))
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_field_that_is_out_of_range() {
-        let config = StreamConfig { stream_window: 1, ..StreamConfig::default() };
-        assert_eq!(config.check().unwrap_err().field, "stream_window");
+        let config = StreamConfig { stream_receive_window: 1, ..StreamConfig::default() };
+        assert_eq!(config.check().unwrap_err().field, "stream_receive_window");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Factory, PROFILES, by_name, names};
-use crate::text;
+use crate::names;
 
 /// The congestion controllers that can be chosen by name: built-in and custom ones.
 ///
@@ -32,7 +32,7 @@ impl Controllers {
     /// # Errors
     /// If the name is taken, or contains other characters than lower-case letters, digits and hyphens.
     pub fn add(&mut self, name: &'static str, make: Factory) -> Result<(), String> {
-        text::check_new_name(name, self.choices())?;
+        names::check_new_name(name, self.choices())?;
         self.own.push((name, make));
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Controllers {
     /// If there is none of that name: the text lists the valid ones.
     pub fn choose(&self, name: &str) -> Result<Factory, String> {
         let own = self.own.iter().find(|(known, _)| *known == name).map(|(_, make)| *make);
-        own.or_else(|| by_name(name)).ok_or_else(|| text::unknown_name(name, self.choices()))
+        own.or_else(|| by_name(name)).ok_or_else(|| names::unknown_name(name, self.choices()))
     }
 }
 

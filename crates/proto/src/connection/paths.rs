@@ -206,7 +206,7 @@ impl Connection {
     pub fn ping(&mut self, path: PathId) -> Result<PingToken, Misuse> {
         self.check_usable()?;
         let path = self.engine.paths.get_mut(path).ok_or(Misuse::UnknownPath { path })?;
-        Ok(path.wish_ping())
+        Ok(path.request_ping())
     }
 
     /// Closes a path at the request of the application.

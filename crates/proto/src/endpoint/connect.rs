@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use super::demux::Route;
 use super::{ConnectionHandle, Endpoint};
 use crate::connection::Connection;
-use crate::handshake::{Handshake, HandshakeError};
+use crate::mmsp2::tls::{Handshake, HandshakeError};
 use crate::mmsp2::{Start, own_parameters};
 use crate::path::manager::PathManager;
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};

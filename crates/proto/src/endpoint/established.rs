@@ -9,7 +9,7 @@ use super::demux::Route;
 use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
 use crate::connection::Connection;
 use crate::fuzzing::SharedKeys;
-use crate::handshake::{Handshake, NewKeys};
+use crate::mmsp2::tls::{Handshake, NewKeys};
 use crate::mmsp2::{Start, own_parameters};
 use crate::path::manager::PathManager;
 use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};

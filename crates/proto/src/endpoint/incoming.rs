@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, SynAck, VERSION, encode_version_list};
-use manyway_wire::{ConnectionId, PathId, Writer};
+use manyway_wire::mmsp2::{HeaderForm, LongKind, VERSION};
+use manyway_wire::{ConnectionId, PathId};
 
 use super::Endpoint;
 use super::admission::{Answer, Prefix};
@@ -14,14 +14,11 @@ use super::slots::HalfOpen;
 
 use crate::connection::Connection;
 use crate::engine::single;
-use crate::handshake::Handshake;
+use crate::mmsp2::stateless::{self, FIRST_FLIGHT, FirstIds, FirstPacket};
+use crate::mmsp2::tls::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
-use crate::protection::{EncryptionLevel, Incoming, KeyLimits, Protector, ReplayWindow};
 use crate::{ConnectionError, FourTuple, Instant, Side};
 
-/// Least size of datagrams that start a handshake (spec 7.7).
-const FIRST_FLIGHT: usize = 1200;
 /// Most answers that wait for the socket.
 const MAX_OUTBOX: usize = 256;
 /// A reset is shorter than its cause, and long enough to look like any packet.
@@ -79,14 +76,15 @@ impl Endpoint {
         }
         // Garbage costs one attempt at decryption, and neither a place nor a TLS session.
         let Some(first) = self.look_into(now, &facts, &arrival) else { return };
-        if self.admission.is_under_load() && !first.needs_no_info {
+        let must_return_info = must_return_info(&tuple, &first);
+        if self.admission.is_under_load() && must_return_info {
             return self.answer_with_info(now, tuple, &facts, first.packet_number);
         }
-        if first.needs_no_info && self.admission.has_its_share(prefix) {
+        if !must_return_info && self.admission.has_its_share(prefix) {
             return;
         }
         // A stream stays where it is, and a client that got INFO knows the id of this endpoint.
-        let may_go = origin == Origin::Network && tuple.is_datagram() && !first.proven;
+        let may_go = origin == Origin::Network && must_return_info;
         if let Some(shard) = may_go.then(|| self.placement.place(now, local_id)).flatten() {
             return self.placement.hand_over(shard, &arrival);
         }
@@ -95,27 +93,10 @@ impl Endpoint {
 
     /// Decrypts a copy of the datagram without keeping state; `None` if that fails.
     fn look_into(&self, now: Instant, facts: &CookieFacts, arrival: &Arrival<'_>) -> Option<FirstPacket> {
-        let packet = &arrival.header;
-        let mut copy = arrival.datagram.get(..packet.length)?.to_vec();
-        let bytes = copy.as_mut_slice();
-        let mut protector = open_protector(&facts.original_destination);
-        let incoming = Incoming {
-            level: EncryptionLevel::Initial,
-            path: PathId::FIRST,
-            number_offset: packet.number_offset,
-            expected: 0,
-        };
-        let opened = protector.open(&incoming, bytes, &ReplayWindow::new()).ok()?;
-        let payload = bytes.get(opened.payload)?;
-        let proven = |cookies: &CookieKeys| {
-            Blocks::new(payload).any(|block| match block {
-                Ok(Block::Ping(ping)) => cookies.open(now, ping.info, facts).is_ok(),
-                _ => false,
-            })
-        };
-        let proven = self.cookies.as_ref().is_some_and(proven);
-        let needs_no_info = proven || !arrival.tuple.is_datagram();
-        Some(FirstPacket { packet_number: opened.packet_number, proven, needs_no_info })
+        let cookies = self.cookies.as_ref();
+        stateless::open_first_packet(arrival, &facts.original_destination, |info| {
+            cookies.is_some_and(|cookies| cookies.open(now, info, facts).is_ok())
+        })
     }
 
     /// Sends SYN-ACK with the INFO and nothing else: the client returns it (spec 4.12, 7.10).
@@ -125,20 +106,13 @@ impl Endpoint {
             return;
         }
         let info = self.make_info(now, facts);
-        let mut protector = open_protector(&facts.original_destination);
-        let header = HeaderFacts {
-            path: PathId::FIRST,
-            destination: facts.source,
-            // spec 4.13
-            packet_number: number,
-            largest_acked: None,
-            size: FIRST_FLIGHT,
+        let ids = FirstIds {
+            original_destination: facts.original_destination,
+            client: facts.source,
+            own: self.server_id(facts),
         };
-        let mut buffer = Vec::with_capacity(FIRST_FLIGHT);
-        let builder = PacketBuilder::long(&mut buffer, &header, LongKind::Initial, self.server_id(facts));
-        SynAck { info: &info }.encode(&mut builder.writer(&mut buffer));
-        if builder.finish(&mut buffer, &mut protector).is_some() && protector.run_jobs(&mut buffer) {
-            self.push_answer(tuple, buffer);
+        if let Some(packet) = stateless::syn_ack(&ids, number, &info) {
+            self.push_answer(tuple, packet);
         }
     }
 
@@ -194,8 +168,9 @@ impl Endpoint {
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id, ());
-        let (place, gives_way) = self.admission.admit(handle, first.needs_no_info.then_some(prefix));
-        self.slots.set_half_open(handle, Some(HalfOpen { place, prefix }));
+        let proven = (!must_return_info(&tuple, &first)).then_some(prefix);
+        let (id, gives_way) = self.admission.admit(handle, proven);
+        self.slots.set_half_open(handle, Some(HalfOpen { id, prefix }));
         if let Some(oldest) = gives_way
             && let Some(connection) = self.slots.get_mut(oldest)
         {
@@ -245,9 +220,7 @@ impl Endpoint {
         {
             return;
         }
-        let mut bytes = Vec::new();
-        encode_version_list(&mut Writer::new(&mut bytes, FIRST_FLIGHT), source, destination, &[VERSION]);
-        self.push_answer(tuple, bytes);
+        self.push_answer(tuple, stateless::version_list(source, destination));
     }
 
     /// Handles the answer of a server that does not speak our version. The answer is unprotected, so it only ends a
@@ -279,27 +252,19 @@ fn is_too_small(tuple: &FourTuple, size: usize) -> bool {
     tuple.is_datagram() && size < FIRST_FLIGHT
 }
 
-/// The content of a client's first packet.
-#[derive(Debug, Clone, Copy)]
-struct FirstPacket {
-    packet_number: u64,
-    /// Whether it returns a valid INFO.
-    proven: bool,
-    /// Whether its sender is there: it returned INFO, or it opened a stream (spec 4.27).
-    needs_no_info: bool,
-}
-
-fn open_protector(original_destination: &ConnectionId) -> Protector {
-    let mut protector = Protector::new(Side::Server, KeyLimits::default());
-    protector.set_initial_keys(original_destination);
-    protector
+/// Whether the sender has yet to show that it is there, by INFO that it returns or by a stream that it opened (spec
+/// 4.27).
+fn must_return_info(tuple: &FourTuple, first: &FirstPacket) -> bool {
+    tuple.is_datagram() && !first.proven
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::endpoint::{ClientConfig, ServerConfig};
-    use crate::handshake::testing;
+    use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
+    use crate::mmsp2::protection::{KeyLimits, Protector};
+    use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, Ecn, EndpointConfig, LocalAddress, LocalCandidate, Role};
 
     #[test]

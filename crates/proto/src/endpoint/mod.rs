@@ -6,6 +6,7 @@ pub(crate) mod cookie;
 mod demux;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod established;
+mod handle;
 mod incoming;
 mod mac_keys;
 mod mmsp1;
@@ -27,11 +28,11 @@ use manyway_wire::{ConnectionId, PathId};
 
 pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
+pub use handle::ConnectionHandle;
 pub use mmsp1::{AddressFilter, Mmsp1Server};
 pub use placement::{HandOver, Placer};
 pub(crate) use reset_token::ResetKey;
 pub use shard::Shard;
-pub use slots::ConnectionHandle;
 
 use crate::collections::timer_heap::TimerHeap;
 use crate::connection::Connection;
@@ -459,7 +460,7 @@ impl Endpoint {
         if (established || ended)
             && let Some(half_open) = self.slots.set_half_open(handle, None)
         {
-            self.admission.release(half_open.place);
+            self.admission.release(half_open.id);
         }
         if has_news && self.slots.set_eventful(handle, true) {
             self.eventful.push_back(handle);

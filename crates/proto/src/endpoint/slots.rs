@@ -1,28 +1,9 @@
 //! Connections in slots with a generation: the handle of an ended connection finds nothing.
 
-use super::admission::{Place, Prefix};
+use super::admission::{HalfOpenId, Prefix};
+use super::handle::ConnectionHandle;
 use crate::Instant;
 use crate::connection::Connection;
-
-/// Identifies a connection of an endpoint; never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionHandle {
-    index: u32,
-    generation: u32,
-}
-
-impl ConnectionHandle {
-    /// The slot of the connection, which earlier and later connections use too.
-    pub(super) fn slot(self) -> u32 {
-        self.index
-    }
-
-    /// A handle of no connection, for tests.
-    #[cfg(test)]
-    pub(super) fn numbered(index: usize) -> Self {
-        Self { index: u32::try_from(index).unwrap(), generation: 0 }
-    }
-}
 
 #[derive(Debug)]
 struct Entry {
@@ -36,7 +17,7 @@ struct Entry {
 /// A half-open connection: the handshake of its client is incomplete.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HalfOpen {
-    pub(crate) place: Place,
+    pub(crate) id: HalfOpenId,
     /// The network of the client's first flight.
     pub(crate) prefix: Prefix,
 }
@@ -181,8 +162,8 @@ mod tests {
     use super::{ConnectionHandle, Slots};
     use crate::connection::Connection;
     use crate::endpoint::ResetKey;
-    use crate::handshake::testing;
     use crate::mmsp2::Start;
+    use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
 
     fn connection() -> Connection {

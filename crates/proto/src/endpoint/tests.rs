@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::*;
-use crate::handshake::testing;
+use crate::mmsp2::tls::testing;
 use crate::{LocalAddress, LocalCandidate, Role};
 
 /// A server and its clients, whose datagrams arrive at once.

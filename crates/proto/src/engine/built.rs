@@ -3,7 +3,8 @@
 use manyway_wire::PathId;
 
 use super::Engine;
-use super::output::{Carry, Load, Transmitter, single};
+use super::carry::{Carry, Load, single};
+use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
@@ -33,7 +34,7 @@ impl Transmitter<'_> {
             packet.marked = carry.ecn == Ecn::Ect0;
             path.recovery.on_sent(self.now, packet);
         }
-        path.place.on_sent(built.size);
+        path.addresses.on_sent(built.size);
         path.count_sent(built.size);
         let ack_eliciting = matches!(built.kind, PacketKind::Ordinary | PacketKind::MtuProbe);
         on_packet_out(self.engine, self.now, &built, ack_eliciting);
@@ -57,7 +58,7 @@ pub(crate) fn record_probe(
 ) -> Option<()> {
     let path = engine.paths.get_mut(built.path)?;
     if path.tuple() == *tuple {
-        path.place.on_sent(built.size);
+        path.addresses.on_sent(built.size);
     } else if built.takes_number {
         path.recovery.on_sent_off_path(built.packet_number);
     }

@@ -42,7 +42,7 @@ pub(crate) fn on_carrier_closed(engine: &mut Engine, now: Instant, tuple: &FourT
             && let Some(other) = path.prober.target_besides(tuple)
         {
             // The stream that ended carried copies.
-            path.place.choose(other);
+            path.addresses.set(other);
             path.prober.set_targets(now, vec![other]);
             continue;
         }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::output::{Carry, Load, Transmitter};
+use super::carry::{Carry, Load};
+use super::output::Transmitter;
 use super::settle::Portion;
 use crate::path::Path;
 use crate::recovery::{Allowance, one_way_difference};

@@ -58,7 +58,7 @@ impl Deadlines<'_> {
 
     /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
     /// died.
-    pub(super) fn persist_path(&self) -> Option<&Path> {
+    fn persist_path(&self) -> Option<&Path> {
         let is_eliciting = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
         if !self.wire.is_blocked()
             || self.engine.paths.iter().any(|path| path.is_live() && is_eliciting(path))
@@ -69,9 +69,18 @@ impl Deadlines<'_> {
         (path.is_live() && self.engine.paths.can_send(path)).then_some(path)
     }
 
-    pub(super) fn persist(&self) -> Option<Instant> {
+    fn persist(&self) -> Option<Instant> {
         let path = self.persist_path()?;
         Some(self.engine.persist.deadline(path.recovery.pto()))
+    }
+
+    /// When the next keep-alive of a receiver is due.
+    fn receiver_keep_alive(&self) -> Option<Instant> {
+        let clock = &self.engine.clock;
+        let idle_at = self.engine.expiry().idle().filter(|_| !clock.ack_eliciting_since_heard)?;
+        let live = || self.engine.paths.iter().filter(|path| path.is_live());
+        let pto = || live().map(|path| path.recovery.pto()).max().unwrap_or_default();
+        clock.keep_alives.deadline(self.wire.bytes_received(), (clock.last_activity, idle_at), pto)
     }
 
     /// When the next message can no longer arrive in time.
@@ -98,6 +107,32 @@ impl Engine {
         self.expire_messages(wire, now);
         self.shrink_when_idle(wire, now);
         wire.carry_out(self, now);
+    }
+
+    /// Schedules a persist probe if it is due.
+    fn persist_timeout(&mut self, wire: &mut Wire, now: Instant) {
+        let deadlines = Deadlines { engine: self, wire };
+        if deadlines.persist().is_none_or(|at| at > now) {
+            return;
+        }
+        if let Some(id) = deadlines.persist_path().map(|path| path.id) {
+            wire.repeat_blocked();
+            self.persist.on_probed(now, id);
+        }
+    }
+
+    /// Schedules a keep-alive on all paths if it is due.
+    fn receiver_keep_alive_timeout(&mut self, wire: &Wire, now: Instant) {
+        if (Deadlines { engine: self, wire }).receiver_keep_alive().is_none_or(|at| at > now) {
+            return;
+        }
+        self.clock.keep_alives.on_sent(wire.bytes_received());
+        if !wire.expects_more() {
+            return;
+        }
+        for path in self.paths.iter_mut().filter(|path| path.is_live()) {
+            path.schedule_probes(1);
+        }
     }
 
     fn path_timeouts(&mut self, now: Instant, id: PathId) {

@@ -129,7 +129,7 @@ impl Engine {
     pub(crate) fn clear_suspicion(&mut self, now: Instant, id: PathId, working: PathState) {
         if self.advance_path(now, id, working, PathReason::Answered) {
             // A path that migrated meanwhile is challenged until its new address is validated.
-            if let Some(path) = self.paths.get_mut(id).filter(|path| path.place.is_proven()) {
+            if let Some(path) = self.paths.get_mut(id).filter(|path| path.addresses.is_validated()) {
                 path.prober.stop();
             }
             self.tell_status(id);
@@ -155,7 +155,7 @@ impl Engine {
         let should_be_there = rtt.smoothed() + rtt.variation() * 4 + HEARD_SLACK;
         let unheard = recovery.oldest_unacked_time().is_some_and(|sent| now - sent > should_be_there);
         if unheard && age > should_be_there {
-            self.declare_dead(now, id, PathReason::PeerHeardNothing);
+            self.declare_dead(now, id, PathReason::PeerReceivedNothing);
         }
     }
 
@@ -209,7 +209,7 @@ impl Engine {
             return;
         }
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {
-            let before = path.place.fallback();
+            let before = path.addresses.fallback();
             path.on_proven();
             if before.is_some_and(|before| before.leads_elsewhere(&answer.tuple)) {
                 self.reset_path(now, id);
@@ -242,7 +242,7 @@ impl Engine {
             PathState::Dead => {
                 let same = path.tuple() == answer.tuple;
                 let elsewhere = path.tuple().leads_elsewhere(&answer.tuple);
-                path.place.prove(answer.tuple);
+                path.addresses.validate(answer.tuple);
                 path.prober.stop();
                 path.recovery.restart(now, same.then_some(answer.rtt));
                 if elsewhere {

@@ -89,7 +89,7 @@ impl Engine {
     /// A path challenge arrived: the response goes to its source.
     pub(crate) fn on_challenge(&mut self, heard: &Heard, nonce: u64) {
         if let Some(path) = self.paths.get_mut(heard.path) {
-            path.push_answer(heard.now, heard.tuple, nonce);
+            path.push_response(heard.now, heard.tuple, nonce);
         }
     }
 

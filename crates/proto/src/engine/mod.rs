@@ -7,6 +7,7 @@
 
 mod built;
 pub(crate) mod carriers;
+mod carry;
 mod data;
 mod datagram_size;
 mod deadline;
@@ -44,13 +45,13 @@ use std::time::Duration;
 use manyway_wire::PathId;
 
 pub(crate) use built::record_probe;
+pub(crate) use carry::{Carry, Load, single};
 pub(crate) use expiry::report_closed;
 pub use features::Detection;
 pub(crate) use features::Features;
 pub(crate) use input::forget_packets;
 pub use links::LinkNews;
 pub(crate) use links::on_links_changed;
-pub(crate) use output::{Carry, Load, single};
 pub use pairs::{AddressPair, PairUse};
 pub(crate) use paths::Heard;
 pub(crate) use phase::Phase;
@@ -72,6 +73,7 @@ use crate::{ConfigError, ConnectionConfig, FourTuple, Instant, Rng, Side};
 use events::Events;
 use notices::Notices;
 use persist::Persist;
+use receiver_keep_alive::KeepAlives;
 use sending::Sending;
 
 /// Limits that both ends agreed on, and what follows from them.
@@ -107,7 +109,7 @@ pub(crate) struct Clock {
     /// When the pacer releases the next data.
     paced_until: Option<Instant>,
     /// Receiver keep-alives sent so far.
-    asked: receiver_keep_alive::KeepAlives,
+    keep_alives: KeepAlives,
     /// Since when no path is live.
     pathless_since: Option<Instant>,
     /// The last packet in or out.
@@ -199,7 +201,7 @@ impl Engine {
                 handshake_started: now,
                 last_activity: now,
                 ack_eliciting_since_heard: false,
-                asked: receiver_keep_alive::KeepAlives::default(),
+                keep_alives: KeepAlives::default(),
                 paced_until: None,
                 pathless_since: None,
                 last_packet_at: now,

@@ -2,45 +2,16 @@
 
 use manyway_wire::PathId;
 
+use super::carry::{Carry, Load, single};
 use super::probing::next_probing;
 use super::{Engine, Side};
 use crate::path::{BASE_DATAGRAM, Path, PathState};
-use crate::scheduler::Source;
-use crate::stream::priority::ClassFilter;
 use crate::wire::Wire;
-use crate::{ByteCount, Ecn, FourTuple, Instant, Transmit};
+use crate::{ByteCount, Ecn, Instant, Transmit};
 
 /// Most datagrams and bytes of a batch: the limit of one system call with segmentation offload.
 const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH: usize = 65_000;
-
-/// What a packet may carry besides acknowledgements.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Carry {
-    pub(crate) load: Load,
-    /// Which stream data.
-    pub(crate) source: Source,
-    /// Of which classes.
-    pub(crate) filter: ClassFilter,
-    /// Makes the packet ack-eliciting even if nothing else does.
-    pub(crate) ack_eliciting: bool,
-    pub(crate) mtu_probe: Option<u16>,
-    /// The ECN mark of its datagram.
-    pub(crate) ecn: Ecn,
-}
-
-/// How much of the waiting data may go into a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Load {
-    #[default]
-    Acks,
-    /// Copies of a burst that another path carried.
-    Copies,
-    /// Control blocks.
-    Control,
-    /// Control blocks and stream data.
-    Data,
-}
 
 impl Engine {
     /// Writes the next batch of sealed packets into the empty `buffer`.
@@ -102,7 +73,7 @@ impl Transmitter<'_> {
             let is_reachable = self.engine.paths.is_reachable(id);
             let path = self.engine.paths.get_mut(id)?;
             if !is_reachable {
-                path.drop_answers();
+                path.drop_responses();
                 continue;
             }
             let probing = next_probing(
@@ -223,9 +194,4 @@ impl Transmitter<'_> {
         self.build((id, size), carry)?;
         Some(single(tuple, self.buffer.len()))
     }
-}
-
-/// A batch of one datagram, or of one record.
-pub(crate) fn single(tuple: FourTuple, length: usize) -> Transmit {
-    Transmit { tuple, length, segment: length, ecn: Ecn::NotEct }
 }

@@ -6,9 +6,9 @@ use manyway_wire::PathId;
 
 use super::rates::measured_rate;
 use super::{Engine, Side};
+use crate::path::connectivity_checks::differ;
 use crate::path::manager::{PathManager, Selection};
 use crate::path::selection::{Candidate, PairMode, share_an_address};
-use crate::path::survey::differ;
 use crate::path::{Path, PathReason, PathSet, PathState, Role};
 use crate::{FourTuple, Instant, LocalAddress, Rate};
 
@@ -46,7 +46,7 @@ pub enum PairUse {
         rtt: Option<Duration>,
     },
     /// The application closed the path of its interface.
-    SetAside,
+    ClosedByApplication,
     /// The limits of both ends allow no further path now.
     NoRoom,
 }
@@ -124,15 +124,15 @@ impl Pairs<'_> {
             let pair = selection.checks.pairs().find(|(checked, ..)| checked == tuple);
             return match pair {
                 Some((_, rtt, _)) => PairUse::Measured { rtt },
-                None if self.manager.is_closed_by_application(&tuple.local) => PairUse::SetAside,
+                None if self.manager.is_closed_by_application(&tuple.local) => PairUse::ClosedByApplication,
                 None => PairUse::NoRoom,
             };
         }
         let of_interface = |other: &LocalAddress| other.shares_interface(&tuple.local);
         let mut datagrams = self.paths.iter().filter(|path| path.is_datagram());
         let Some(path) = datagrams.find(|path| of_interface(&path.tuple().local)) else {
-            let aside = self.manager.is_closed_by_application(&tuple.local);
-            return if aside { PairUse::SetAside } else { PairUse::NoRoom };
+            let is_closed = self.manager.is_closed_by_application(&tuple.local);
+            return if is_closed { PairUse::ClosedByApplication } else { PairUse::NoRoom };
         };
         let looks = matches!(path.state(), PathState::Validating | PathState::Dead);
         if looks && path.prober.is_target(tuple) {

@@ -9,7 +9,7 @@ use super::pairs::is_unproven;
 use super::settle::Portion;
 use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
-use crate::path::{Followed, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
+use crate::path::{Migration, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
 use crate::{ByteCount, FourTuple, Instant, Rate};
 
 /// If this many of the last packets were reinjected, all were.
@@ -61,7 +61,7 @@ impl Engine {
         let busy: Vec<_> = others.map(|path| path.tuple().local).collect();
         let Some(open) = self.manager.missing(&busy).into_iter().next() else { return true };
         if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
-            path.place.choose(*tuple);
+            path.addresses.set(*tuple);
             path.set_role(open.role);
             path.prober.start(now, open.targets, None);
             self.notices.push(Notice::Migrated(id));
@@ -223,7 +223,7 @@ impl Engine {
         let role = self.manager.role_of(&heard.tuple.local);
         let mut path = Path::new(heard.path, heard.tuple, role, self.another_recovery(heard.path), heard.now);
         // The datagram came before the path, so it is not counted yet.
-        path.place.on_received(size);
+        path.addresses.on_received(size);
         self.paths.insert(path);
         self.report_opened(heard.now, heard.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(heard.path) {
@@ -327,16 +327,16 @@ impl Engine {
         }
         if path.state() == PathState::Validating {
             // The client tried several pairs, and settled on this one.
-            path.place.start_anew(heard.tuple, heard.datagram);
+            path.addresses.reset(heard.tuple, heard.datagram);
             path.prober.start(heard.now, vec![heard.tuple], None);
             return;
         }
-        if !path.place.may_follow(heard.now, &heard.tuple) {
+        if !path.addresses.may_migrate(heard.now, &heard.tuple) {
             return;
         }
-        match path.place.follow(heard.now, heard.tuple, heard.datagram) {
-            Followed::Back => path.on_back(heard.now),
-            Followed::Away => {
+        match path.addresses.migrate(heard.now, heard.tuple, heard.datagram) {
+            Migration::Reverted => path.on_migration_reverted(heard.now),
+            Migration::Started => {
                 let wait = path.recovery.pto();
                 path.prober.start(heard.now, vec![heard.tuple], Some(wait));
             }
@@ -355,10 +355,10 @@ impl Engine {
     /// The new address of the peer does not answer: returns to the validated address.
     pub(crate) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(old) = path.place.fallback().filter(|_| path.prober.rounds() > 3) {
+        if let Some(old) = path.addresses.fallback().filter(|_| path.prober.rounds() > 3) {
             let elsewhere = path.tuple().leads_elsewhere(&old);
-            path.place.move_back();
-            path.on_back(now);
+            path.addresses.revert();
+            path.on_migration_reverted(now);
             let event = PathEvent {
                 path: id,
                 tuple: old,

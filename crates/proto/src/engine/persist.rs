@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Engine;
-use super::deadline::Deadlines;
 use crate::Instant;
-use crate::wire::Wire;
 
 /// The longest time between two persist probes.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -46,7 +43,7 @@ impl Persist {
         self.due.take()
     }
 
-    fn on_probed(&mut self, now: Instant, path: PathId) {
+    pub(super) fn on_probed(&mut self, now: Instant, path: PathId) {
         self.since = now;
         self.probes = self.probes.saturating_add(1);
         self.due = Some(path);
@@ -55,20 +52,6 @@ impl Persist {
     pub(super) fn deadline(&self, pto: Duration) -> Instant {
         // 2^9 times 10 ms is above the longest wait.
         self.since + pto.saturating_mul(1 << self.probes.min(9)).min(LONGEST_WAIT)
-    }
-}
-
-impl Engine {
-    /// Schedules a persist probe if it is due.
-    pub(crate) fn persist_timeout(&mut self, wire: &mut Wire, now: Instant) {
-        let deadlines = Deadlines { engine: self, wire };
-        if deadlines.persist().is_none_or(|at| at > now) {
-            return;
-        }
-        if let Some(id) = deadlines.persist_path().map(|path| path.id) {
-            wire.repeat_blocked();
-            self.persist.on_probed(now, id);
-        }
     }
 }
 

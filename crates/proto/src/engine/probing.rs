@@ -25,7 +25,7 @@ pub(crate) fn next_probing(
     rng: &mut Rng,
     (is_client, may_fill): (bool, bool),
 ) -> Option<Probing> {
-    if let Some((tuple, nonce)) = path.pop_answer(now) {
+    if let Some((tuple, nonce)) = path.pop_response(now) {
         // A PROBE on a path that is not validated yet causes a challenge in return to the same address.
         let is_challenge_back_due =
             path.state() == PathState::Validating && path.prober.is_challenge_back_due(now, &tuple);
@@ -49,11 +49,11 @@ pub(crate) fn next_probing(
             path.prober.on_held_back();
             continue;
         }
-        let is_proven = is_client || (path.tuple() == tuple && path.place.is_proven());
+        let is_validated = is_client || (path.tuple() == tuple && path.addresses.is_validated());
         let is_full = may_fill
             && tuple.is_datagram()
             && path.state() == PathState::Dead
-            && is_proven
+            && is_validated
             && path.prober.fills_datagrams()
             && !manager.is_unverified(tuple.remote);
         if is_full {

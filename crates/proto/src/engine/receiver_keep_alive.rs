@@ -7,10 +7,7 @@
 
 use std::time::Duration;
 
-use super::Engine;
-use super::deadline::Deadlines;
 use crate::Instant;
-use crate::wire::Wire;
 
 /// The first keep-alive waits for this many probe timeouts, and at least this time: senders pause, too.
 const FIRST_TIMEOUTS: u32 = 4;
@@ -25,46 +22,30 @@ pub(crate) struct KeepAlives {
     times: u8,
 }
 
-impl Engine {
-    /// Schedules a keep-alive on all paths if it is due.
-    pub(crate) fn receiver_keep_alive_timeout(&mut self, wire: &Wire, now: Instant) {
-        let deadlines = Deadlines { engine: self, wire };
-        if deadlines.receiver_keep_alive().is_none_or(|at| at > now) {
-            return;
-        }
-        self.clock.asked =
-            KeepAlives { after: wire.bytes_received(), times: deadlines.keep_alives_sent() + 1 };
-        if !wire.expects_more() {
-            return;
-        }
-        for path in self.paths.iter_mut().filter(|path| path.is_live()) {
-            path.schedule_probes(1);
-        }
-    }
-}
-
-impl Deadlines<'_> {
-    /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once
-    /// each until further stream data arrives.
-    pub(super) fn receiver_keep_alive(&self) -> Option<Instant> {
-        let idle_at = self.engine.expiry().idle().filter(|_| !self.engine.clock.ack_eliciting_since_heard)?;
-        let heard_at = self.engine.clock.last_activity;
+impl KeepAlives {
+    /// When the next keep-alive is due: soon after the peer fell silent, and after half of the idle timeout; once each
+    /// until further stream data arrives. `received` counts the stream bytes so far; the last packet arrived at
+    /// `heard_at`, and `pto` is the longest probe timeout of a live path.
+    pub(super) fn deadline(
+        &self,
+        received: u64,
+        (heard_at, idle_at): (Instant, Instant),
+        pto: impl FnOnce() -> Duration,
+    ) -> Option<Instant> {
         let half = (idle_at - heard_at) / 2;
-        match self.keep_alives_sent() {
-            0 if self.wire.bytes_received() > 0 => Some(heard_at + self.first_wait().min(half)),
+        match self.sent_since(received) {
+            0 if received > 0 => Some(heard_at + (pto() * FIRST_TIMEOUTS).max(FIRST_WAIT).min(half)),
             1 => Some(heard_at + half),
             _ => None,
         }
     }
 
-    fn keep_alives_sent(&self) -> u8 {
-        let KeepAlives { after, times } = self.engine.clock.asked;
-        if self.wire.bytes_received() > after { 0 } else { times }
+    /// A keep-alive is sent after so many bytes.
+    pub(super) fn on_sent(&mut self, received: u64) {
+        *self = Self { after: received, times: self.sent_since(received) + 1 };
     }
 
-    fn first_wait(&self) -> Duration {
-        let live = self.engine.paths.iter().filter(|path| path.is_live());
-        let timeout = live.map(|path| path.recovery.pto()).max().unwrap_or_default();
-        (timeout * FIRST_TIMEOUTS).max(FIRST_WAIT)
+    fn sent_since(&self, received: u64) -> u8 {
+        if received > self.after { 0 } else { self.times }
     }
 }

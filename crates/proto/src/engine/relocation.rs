@@ -21,7 +21,7 @@ impl Engine {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get_mut(id).filter(|path| path.is_datagram()) else { continue };
             // The last address of the client may be unvalidated: then the previous one is challenged.
-            let remote = path.place.fallback().unwrap_or_else(|| path.tuple()).remote;
+            let remote = path.addresses.fallback().unwrap_or_else(|| path.tuple()).remote;
             let alike = local_addresses.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());
             let mut targets: Vec<_> = alike.map(|local| FourTuple::udp(*local, remote)).collect();
             let Some(first) = targets.first().copied() else { continue };
@@ -35,7 +35,7 @@ impl Engine {
                 if let Some(path) = self.paths.get_mut(id) {
                     // The client is challenged at its validated address; the flap history belongs to the old address
                     // of this end.
-                    path.place.prove(first);
+                    path.addresses.validate(first);
                     path.forget_flaps();
                     let distance = path.recovery.rtt().smoothed();
                     path.prober.start(now, targets, Some(distance));

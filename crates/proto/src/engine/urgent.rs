@@ -6,7 +6,8 @@ use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use super::Engine;
-use super::output::{Carry, Load, Transmitter};
+use super::carry::{Carry, Load};
+use super::output::Transmitter;
 use crate::path::Path;
 use crate::scheduler::{PathList, PathView, View, in_use_for_urgent};
 use crate::stream::priority::ClassFilter;

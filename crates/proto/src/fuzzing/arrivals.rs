@@ -29,7 +29,7 @@ pub enum DataFate {
 impl Arrivals {
     /// Starts with the initial TSEQ of the client and so many streams each way.
     pub fn new(config: &StreamConfig, initial: Tseq, streams: u16) -> Self {
-        let window = u32::try_from(config.connection_window).unwrap_or(u32::MAX);
+        let window = u32::try_from(config.connection_receive_window).unwrap_or(u32::MAX);
         let opening =
             |tag, tseq| Opening { tag: Tag(tag), window, outgoing: streams, incoming: streams, tseq };
         let (own, peer) = (opening(2, Tseq(1)), opening(1, initial));

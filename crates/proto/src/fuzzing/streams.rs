@@ -6,10 +6,10 @@ use manyway_wire::{Side, StreamId, Writer};
 
 use std::time::Duration;
 
+use crate::mmsp2::stream::set::StreamSet;
 use crate::packet::content::Contents;
 use crate::scheduler::Source;
 use crate::stream::priority::ClassFilter;
-use crate::stream::set::StreamSet;
 use crate::{
     Instant, MessageOptions, MessageOutcome, MessageToken, Misuse, ReadOutcome, SendError, StreamConfig,
     StreamEvent, Violation, WriteError,
@@ -37,7 +37,11 @@ impl Streams {
     /// Starts with the limits of both ends.
     pub fn new(side: Side, own: &StreamConfig, peer: &StreamConfig) -> Self {
         let mut streams = StreamSet::new(side, own);
-        streams.set_peer_limits(peer.connection_window, peer.stream_window, peer.peer_streams);
+        streams.set_peer_limits(
+            peer.connection_receive_window,
+            peer.stream_receive_window,
+            peer.peer_streams,
+        );
         streams.set_peer_message_limit(peer.max_message);
         Self(streams)
     }

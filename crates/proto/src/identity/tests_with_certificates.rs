@@ -4,7 +4,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 use super::tests::{accepts, server};
 use super::*;
-use crate::handshake::{Handshake, testing};
+use crate::mmsp2::tls::{Handshake, testing};
 use crate::{Violation, is_authentication_alert};
 
 /// A certificate authority created for the test.

@@ -1,32 +1,19 @@
 //! Messages: complete or not at all, in order or not, reliable or with a limited lifetime; besides the bytes of
 //! streams.
 //!
-//! Each direction of a stream carries bytes or messages (spec 8.28); this module handles a direction with messages.
-//! [`outbox`] has the messages to send, each an [`outgoing`] one from its first piece on; [`inbox`] has received
-//! ones, each put together by an [`assembly`]. The credit is that of streams: a message costs [`cost`] of it, at both
-//! ends.
+//! The interface for applications, the same over every wire.
 
-mod assembly;
 mod error;
-pub(crate) mod inbox;
-pub(crate) mod outbox;
-mod outgoing;
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use manyway_wire::mmsp2::MessageId;
 
 use crate::Class;
 pub use error::SendError;
 
 /// Credit that a message costs beyond its bytes (spec 8.32): about its cost in memory.
 pub(crate) const OVERHEAD: u64 = 128;
-
-/// Credit that a message costs that is sent up to `reach`.
-pub(crate) fn cost(reach: u32) -> u64 {
-    OVERHEAD + u64::from(reach)
-}
 
 /// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +49,6 @@ pub enum Order {
     Ordered,
     /// As soon as it is complete.
     Unordered,
-}
-
-impl Order {
-    pub(crate) fn of(id: MessageId) -> Self {
-        if id.unordered { Self::Unordered } else { Self::Ordered }
-    }
 }
 
 /// Options of a message. The default: in order, reliably, with class and priority of its stream.

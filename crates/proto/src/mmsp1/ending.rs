@@ -188,7 +188,7 @@ impl Mmsp1 {
         engine.note_packet(now);
         if let Some(path) = engine.paths.get_mut(id) {
             path.count_sent_bytes(buffer.len());
-            path.place.on_sent(buffer.len());
+            path.addresses.on_sent(buffer.len());
         }
         observe(engine, now, Direction::Sent, (id, buffer.get(HEADER_LEN..).unwrap_or_default()));
         Some(single(tuple, buffer.len()))

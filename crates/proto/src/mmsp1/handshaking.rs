@@ -78,7 +78,7 @@ impl Mmsp1 {
             // spec 3.105: a further SYN-ACK replaces INFO and nothing else.
             self.peer_addresses.set_peer(tuple.remote.ip(), syn_ack.addresses.iter());
             if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-                path.place.choose(tuple);
+                path.addresses.set(tuple);
                 path.set_role(engine.manager.role_of(&tuple.local));
             }
         }
@@ -172,7 +172,7 @@ impl Mmsp1 {
         engine.observe(now, &Fact::Established);
         let rtt = self.handshake.rtt();
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.place.prove(tuple);
+            path.addresses.validate(tuple);
             if let Some(rtt) = rtt {
                 path.recovery.seed_rtt(rtt);
             }

@@ -291,7 +291,7 @@ impl Mmsp1 {
 /// which answers PROBE with RST.
 fn is_verified(engine: &Engine, heard: &Heard) -> bool {
     let path = engine.paths.by_tuple(&heard.tuple).and_then(|id| engine.paths.get(id));
-    path.is_some_and(|path| path.place.is_proven() && path.state() != PathState::Validating)
+    path.is_some_and(|path| path.addresses.is_validated() && path.state() != PathState::Validating)
 }
 
 impl Flight for PathSet {

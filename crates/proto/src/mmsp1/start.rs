@@ -41,7 +41,7 @@ pub(crate) fn opening(config: &ConnectionConfig, tag: Tag, rng: &mut Rng) -> Ope
     let [.., a, b, c, d] = rng.next_u64().to_be_bytes();
     Opening {
         tag,
-        window: u32::try_from(config.streams.connection_window).unwrap_or(u32::MAX),
+        window: u32::try_from(config.streams.connection_receive_window).unwrap_or(u32::MAX),
         outgoing: config.stream_numbers,
         incoming: config.stream_numbers,
         tseq: Tseq(u32::from_be_bytes([a, b, c, d])),

@@ -6,7 +6,7 @@
 use std::ops::{Add, AddAssign};
 
 use crate::message::OVERHEAD;
-use crate::stream::flow_control::{Epoch, ReceiveCredit};
+use crate::stream::receive_credit::{Epoch, ReceiveCredit};
 
 /// Memory for each byte of a window.
 const MEMORY: u64 = 2;

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use manyway_wire::{ConnectionId, PathId};
 
 use super::Mmsp2;
+use crate::EncryptionLevel;
 use crate::engine::Engine;
 use crate::error::{ConnectionError, Undelivered};
 use crate::path::candidates::candidate_order;
 use crate::path::remotes::MAX_REMOTES;
-use crate::protection::EncryptionLevel;
 use crate::{FourTuple, Instant, LocalCandidate, Side};
 
 impl Mmsp2 {

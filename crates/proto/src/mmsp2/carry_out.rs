@@ -1,10 +1,11 @@
 //! Carries out the notices of the engine: path reports for the peer, and content that arrived or was lost.
 
 use super::Mmsp2;
-use crate::engine::Engine;
+use super::control::Control;
+use crate::EncryptionLevel;
 use crate::engine::notices::{Fates, Notice};
+use crate::engine::{Engine, is_full, measured_rate};
 use crate::packet::content::{SentContent, in_one_piece};
-use crate::protection::EncryptionLevel;
 use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Liveness;
@@ -87,7 +88,7 @@ impl Mmsp2 {
             engine.on_progress(now, ByteCount(self.streams.tally().arrived_in_order));
         }
         for path in fates.progress.drain(..) {
-            self.control.report_rate(engine, now, path);
+            report_rate(&mut self.control, engine, now, path);
         }
     }
 
@@ -173,5 +174,16 @@ impl Mmsp2 {
             // Acknowledgements are rebuilt, not retransmitted; the outcome contains the size of a PMTU probe.
             SentContent::PathAck { .. } | SentContent::MtuProbe { .. } | SentContent::Data { .. } => {}
         }
+    }
+}
+
+/// Reports the rate of a path, if the peer requests reports and one is due.
+fn report_rate(control: &mut Control, engine: &Engine, now: Instant, id: PathId) {
+    let Some(path) = engine.paths.get(id) else { return };
+    if !control.wants_rate(now, id, || is_full(path)) {
+        return;
+    }
+    if let Some(rate) = measured_rate(path) {
+        control.send_rate(now, id, path.availability(), rate);
     }
 }

@@ -6,11 +6,11 @@ use manyway_wire::{ConnectionId, PathId};
 use super::Mmsp2;
 use super::input::PacketFacts;
 use super::state::{CloseReason, DueClose, FLUSH_TIME, FinalClose, Life};
+use crate::EncryptionLevel;
 use crate::engine::{Engine, report_closed};
 use crate::error::text_of_peer;
 use crate::event::Event;
-use crate::handshake::{Handshake, is_authentication_alert};
-use crate::protection::EncryptionLevel;
+use crate::mmsp2::tls::{Handshake, is_authentication_alert};
 use crate::repeat::Repeat;
 use crate::{ClosedBy, ConnectionError, Instant, Side, Violation};
 

@@ -6,9 +6,9 @@ use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, ReceiveLimit};
 use super::Checked;
 use super::control::from_wire;
 use super::input::{PacketFacts, Reception};
+use crate::EncryptionLevel;
 use crate::engine::Engine;
 use crate::io::EcnCounts;
-use crate::protection::EncryptionLevel;
 use crate::recovery::ReceivedAck;
 use crate::{ByteCount, Rate, Side, Violation};
 

@@ -4,10 +4,10 @@ use manyway_wire::PathId;
 use manyway_wire::mmsp2::LongKind;
 
 use super::Mmsp2;
+use crate::EncryptionLevel;
 use crate::engine::Engine;
-use crate::handshake::NewKeys;
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
-use crate::protection::EncryptionLevel;
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::tls::NewKeys;
 use crate::{Instant, Violation};
 
 /// Most bytes of the header, number and tag of a packet.

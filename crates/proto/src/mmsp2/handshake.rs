@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use manyway_wire::ConnectionId;
 
-use crate::handshake::Handshake;
+use crate::EncryptionLevel;
+use crate::mmsp2::tls::Handshake;
 use crate::path::Receiving;
-use crate::protection::EncryptionLevel;
 use crate::recovery::PathRecovery;
 use crate::{FourTuple, Instant};
 

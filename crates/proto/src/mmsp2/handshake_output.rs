@@ -6,11 +6,11 @@ use manyway_wire::{PathId, Writer};
 use super::Mmsp2;
 use super::output::write_ack;
 use super::state::DueClose;
+use crate::EncryptionLevel;
 use crate::engine::{Engine, single};
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::packet::built::Built;
 use crate::path::{BASE_DATAGRAM, Path};
-use crate::protection::EncryptionLevel;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 
@@ -68,7 +68,7 @@ impl Mmsp2 {
                 buffer.clear();
                 return None;
             }
-            path.place.on_sent(buffer.len());
+            path.addresses.on_sent(buffer.len());
         }
         (!buffer.is_empty()).then(|| single(tuple, buffer.len()))
     }
@@ -106,7 +106,7 @@ impl Mmsp2 {
             return None;
         }
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
-            path.place.on_sent(buffer.len());
+            path.addresses.on_sent(buffer.len());
             path.count_sent_bytes(buffer.len());
         }
         Some(single(tuple, buffer.len()))

@@ -7,12 +7,12 @@ use super::handshake::HandshakeState;
 use super::input::PacketFacts;
 use super::state::Life;
 use super::{Checked, Mmsp2};
+use crate::EncryptionLevel;
 use crate::engine::Engine;
 use crate::event::Event;
-use crate::handshake::NewKeys;
+use crate::mmsp2::tls::NewKeys;
 use crate::observe::Fact;
 use crate::path::PathReason;
-use crate::protection::EncryptionLevel;
 use crate::{Instant, Side, Violation};
 
 /// Most INFOs that a client accepts in one handshake.
@@ -117,7 +117,7 @@ impl Mmsp2 {
             if let Some(rtt) = rtt {
                 path.recovery.seed_rtt(rtt);
             }
-            if !path.place.is_proven() {
+            if !path.addresses.is_validated() {
                 path.prober.start(now, vec![path.tuple()], rtt);
             }
             let working = path.working_state();

@@ -4,11 +4,12 @@ use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Life, Mmsp2};
+use crate::EncryptionLevel;
 use crate::engine::{Engine, Heard};
+use crate::mmsp2::protection::{Incoming, OpenError};
 use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
 use crate::packet::ack_policy::Demand;
 use crate::path::{BASE_DATAGRAM, Receiving};
-use crate::protection::{EncryptionLevel, Incoming, OpenError};
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
 /// Properties of a packet while its blocks are read.
@@ -270,7 +271,7 @@ impl Reception<'_> {
                 }
                 if !handshake.attempts.is_settled() {
                     handshake.attempts.settle();
-                    path.place.choose(facts.tuple);
+                    path.addresses.set(facts.tuple);
                     path.set_role(self.engine.manager.role_of(&facts.tuple.local));
                 }
             }
@@ -281,11 +282,13 @@ impl Reception<'_> {
                 let proven = facts.level == EncryptionLevel::Handshake
                     && handshake.attempts.only_candidate_is(&facts.tuple);
                 if proven {
-                    path.place.prove(facts.tuple);
-                } else if moved && (facts.level == EncryptionLevel::Handshake || !path.place.is_proven()) {
+                    path.addresses.validate(facts.tuple);
+                } else if moved
+                    && (facts.level == EncryptionLevel::Handshake || !path.addresses.is_validated())
+                {
                     // Another candidate of the attempts: answers the source of the newest packet, under a limit of
                     // its own.
-                    path.place.start_anew(facts.tuple, facts.datagram);
+                    path.addresses.reset(facts.tuple, facts.datagram);
                     handshake.attempts.add_candidate(facts.tuple);
                     handshake.tls.resend_all(EncryptionLevel::Initial);
                     handshake.tls.resend_all(EncryptionLevel::Handshake);

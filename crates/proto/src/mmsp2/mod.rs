@@ -16,24 +16,30 @@ mod handshake_output;
 mod handshaking;
 mod ids;
 mod input;
+pub(crate) mod message;
 mod output;
+pub(crate) mod packet_builder;
+pub(crate) mod protection;
 mod rates;
 mod rendezvous;
 mod start;
 mod state;
+pub(crate) mod stateless;
+pub(crate) mod stream;
 mod target;
 mod target_holder;
 mod timers;
+pub(crate) mod tls;
 
 pub(crate) use ids::IdChange;
 pub(crate) use input::Arrival;
 pub(crate) use start::{FIRST_KEPT_NUMBER, Start, own_parameters};
 
 use crate::engine::Engine;
+use crate::mmsp2::protection::Protector;
+use crate::mmsp2::stream::set::StreamSet;
 use crate::observe::Fact;
-use crate::protection::Protector;
 use crate::rendezvous::RendezvousClient;
-use crate::stream::set::StreamSet;
 use crate::{Instant, Transmit, Violation};
 
 use control::Control;

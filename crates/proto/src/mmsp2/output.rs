@@ -9,7 +9,7 @@ use super::Mmsp2;
 use crate::Instant;
 use crate::engine::{Carry, Engine, Load, Probing};
 use crate::io::EcnCounts;
-use crate::packet::builder::{HeaderFacts, PacketBuilder};
+use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::{BASE_DATAGRAM, Receiving};
@@ -41,7 +41,7 @@ impl Mmsp2 {
         let mut builder = PacketBuilder::short(buffer, &facts, self.protector.key_phase());
         let mut writer = builder.writer(buffer);
         // An acknowledgement is written once, so it must not go to an address where the peer may be absent.
-        let settled = path.place.is_proven() && tuple == path.tuple();
+        let settled = path.addresses.is_validated() && tuple == path.tuple();
         if carries_own_acks && settled && path.receiving.acks.is_waiting() {
             write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
         }

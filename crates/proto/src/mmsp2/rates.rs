@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::control::Control;
-use crate::engine::{Engine, is_full, measured_rate};
 use crate::{Instant, Rate};
 
 /// Time between two reports about a path while it is full.
@@ -41,18 +39,5 @@ impl RateReports {
 
     pub(crate) fn forget(&mut self, path: PathId) {
         self.0.remove(&path);
-    }
-}
-
-impl Control {
-    /// Reports the rate of a path, if the peer requests reports and one is due.
-    pub(super) fn report_rate(&mut self, engine: &Engine, now: Instant, id: PathId) {
-        let Some(path) = engine.paths.get(id) else { return };
-        if !self.wants_rate(now, id, || is_full(path)) {
-            return;
-        }
-        if let Some(rate) = measured_rate(path) {
-            self.send_rate(now, id, path.availability(), rate);
-        }
     }
 }

@@ -10,14 +10,14 @@ use super::target::Targets;
 use super::{Control, Counts, Ids, Life, LocalIds, Mmsp2, RemoteIds};
 use crate::endpoint::ResetKey;
 use crate::engine::{Beginnings, Engine, Features, handshake_recovery};
-use crate::handshake::Handshake;
+use crate::mmsp2::protection::Protector;
+use crate::mmsp2::stream::set::StreamSet;
+use crate::mmsp2::tls::Handshake;
 use crate::observe::Beginning;
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::candidates::candidate_order;
 use crate::path::manager::PathManager;
 use crate::path::{InterfaceMtus, PairMode};
-use crate::protection::Protector;
-use crate::stream::set::StreamSet;
 use crate::{ConnectionConfig, FourTuple, Instant, Rng, Side};
 
 /// The first Initial packet number of a server that keeps state (spec 4.13).
@@ -151,8 +151,8 @@ pub(crate) fn own_parameters(
         original_destination: server.map(|(first, _)| first),
         source: local_id,
         idle_timeout: config.idle_timeout,
-        initial_max_data: config.streams.connection_window,
-        initial_max_stream_data: config.streams.stream_window,
+        initial_max_data: config.streams.connection_receive_window,
+        initial_max_stream_data: config.streams.stream_receive_window,
         initial_max_streams: config.streams.peer_streams,
         path_limit: config.path_limit,
         max_ack_delay: AckPolicy::MAX_ACK_DELAY,

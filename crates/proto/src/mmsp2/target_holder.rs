@@ -15,8 +15,8 @@ use super::control::{Control, Wanted};
 use super::target::{Held, Stream, Targets};
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::mmsp2::stream::set::StreamSet;
 use crate::path::Path;
-use crate::stream::set::StreamSet;
 use crate::target::{RateController, Sample, TargetRate};
 use crate::{ByteCount, FourTuple, Instant, Misuse, Side};
 

@@ -7,8 +7,8 @@ use manyway_wire::PathId;
 use super::handshake_output::may_send_handshake;
 use super::input::PacketFacts;
 use super::{Checked, Mmsp2};
+use crate::EncryptionLevel;
 use crate::engine::Engine;
-use crate::protection::EncryptionLevel;
 use crate::recovery::{Outcome, ReceivedAck, TimeoutKind};
 use crate::time::Earliest;
 use crate::{Instant, Side};
@@ -113,7 +113,7 @@ impl Mmsp2 {
                 if let Some(path) = path.filter(|path| path.receiving.numbers.largest().is_none())
                     && let Some(next) = handshake.attempts.after(&path.tuple())
                 {
-                    path.place.choose(next);
+                    path.addresses.set(next);
                     path.set_role(engine.manager.role_of(&next.local));
                     path.prober.set_targets(now, engine.manager.targets(next.local));
                 }

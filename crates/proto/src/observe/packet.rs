@@ -5,7 +5,7 @@ use std::fmt;
 use manyway_wire::mmsp2::Blocks;
 use manyway_wire::{ConnectionId, PathId, Side, mmsp1};
 
-use crate::protection::EncryptionLevel;
+use crate::EncryptionLevel;
 use crate::{FourTuple, Instant};
 
 /// The direction of a packet.

@@ -2,9 +2,9 @@
 
 use manyway_wire::PathId;
 
+use crate::EncryptionLevel;
 use crate::observe::{Direction, ObservedPacket, PacketContent};
 use crate::packet::content::Contents;
-use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, SentPacket};
 
 /// A complete packet.

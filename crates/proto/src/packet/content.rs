@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use manyway_wire::mmsp2::MessageId;
 use manyway_wire::{PathId, StreamId};
 use smallvec::SmallVec;
 
@@ -95,9 +94,9 @@ impl SentContent {
     }
 
     /// The message of this piece.
-    pub(crate) fn message(&self) -> Option<MessageId> {
+    pub(crate) fn message(&self) -> Option<MessageKey> {
         let Self::Message { key, .. } = *self else { return None };
-        Some(key.into())
+        Some(key)
     }
 
     /// The TSEQ of a DATA block of MMSP/1.
@@ -133,22 +132,10 @@ pub(crate) fn in_one_piece(contents: impl Iterator<Item = SentContent>) -> impl 
     })
 }
 
-/// A [`MessageId`] in 8 bytes, so that messages do not enlarge the content of packets.
+/// Identifies a message of a stream to the wire that sent it, in 8 bytes, so that messages do not enlarge the content
+/// of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MessageKey(u64);
-
-impl From<MessageId> for MessageKey {
-    fn from(id: MessageId) -> Self {
-        // Numbers have 62 bits.
-        Self((id.number << 1) | u64::from(id.unordered))
-    }
-}
-
-impl From<MessageKey> for MessageId {
-    fn from(key: MessageKey) -> Self {
-        Self { number: key.0 >> 1, unordered: key.0 & 1 == 1 }
-    }
-}
+pub(crate) struct MessageKey(pub(crate) u64);
 
 /// A limit of the peer that blocks this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,10 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn content_stays_small_and_keys_are_recovered() {
+    fn content_stays_small() {
         assert!(size_of::<SentContent>() <= 24, "{}", size_of::<SentContent>());
-        for id in [MessageId::ordered(0), MessageId::unordered(0), MessageId::ordered((1 << 62) - 1)] {
-            assert_eq!(MessageId::from(MessageKey::from(id)), id);
-        }
     }
 }

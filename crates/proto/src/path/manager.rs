@@ -13,12 +13,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::crossing::{ordered_pairs, shares_link};
+use super::connectivity_checks::{ConnectivityChecks, MOST_PAIRS};
+use super::pair_order::{ordered_pairs, shares_link};
 use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
 use super::state::{PathReason, Role};
-use super::survey::{ConnectivityChecks, MOST_PAIRS};
 use crate::scheduler::PathTerms;
 use crate::{FourTuple, Instant, LocalAddress};
 

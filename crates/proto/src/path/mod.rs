@@ -1,17 +1,18 @@
 //! Paths: address pairs that carry packets, each with its own packet numbers, RTT and congestion window.
 
+mod addresses;
 mod amplification;
 mod availability;
 mod back_pressure;
 pub(crate) mod candidates;
-pub(crate) mod crossing;
+pub(crate) mod connectivity_checks;
 mod flaps;
 mod health;
 mod interface_mtu;
 pub(crate) mod manager;
 mod mtu;
+pub(crate) mod pair_order;
 mod ping;
-mod place;
 mod probe;
 mod probe_budget;
 mod rate_memory;
@@ -20,7 +21,6 @@ pub(crate) mod remotes;
 pub(crate) mod selection;
 mod set;
 mod state;
-pub(crate) mod survey;
 #[cfg(test)]
 mod testing;
 mod view;
@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+pub(crate) use addresses::{Migration, PathAddresses};
 pub(crate) use amplification::Amplification;
 pub use availability::PathAvailability;
 use back_pressure::BackPressure;
@@ -39,7 +40,6 @@ pub use manager::LocalCandidate;
 pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
-pub(crate) use place::{Followed, Place};
 pub(crate) use probe::{PathResponse, Prober};
 pub(crate) use receiving::Receiving;
 pub use selection::PairMode;
@@ -50,11 +50,11 @@ use crate::recovery::PathRecovery;
 use crate::{FourTuple, Instant};
 
 /// Most PROBEs of the peer that await our PROBE-ACK on a path.
-const MAX_ANSWERS: usize = 4;
+const MAX_RESPONSES: usize = 4;
 /// A time before any stream data: the handshake takes time.
 const NEVER: Instant = Instant::from_nanos(0);
 /// A response that was delayed for longer would give a wrong round trip, and the peer has sent another PROBE.
-const ANSWER_KEEPS: Duration = Duration::from_millis(250);
+const RESPONSE_LIFETIME: Duration = Duration::from_millis(250);
 /// A longer gap between the peer's packets says nothing about the link: at 64 kbit/s the largest packet takes less.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 
@@ -66,7 +66,7 @@ const DRAINS_FOR: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) id: PathId,
-    pub(crate) place: Place,
+    pub(crate) addresses: PathAddresses,
     role: Role,
     state: PathState,
     /// Why it entered its state.
@@ -84,13 +84,13 @@ pub(crate) struct Path {
     flaps: Option<Box<Flaps>>,
     pub(crate) mtu: MtuSearch,
     pub(crate) back_pressure: BackPressure,
-    answers: Vec<Answer>,
+    responses: Vec<PendingResponse>,
     /// The availability that the peer reports, and the sequence number of that PATH-STATUS.
     peer_status: (u64, PathAvailability),
     /// PTO probes that go out regardless of the window.
     probes_due: u8,
     /// When an ack-eliciting packet was last sent.
-    asked_at: Instant,
+    ack_eliciting_sent_at: Instant,
     /// When any packet of the peer last arrived on it.
     heard_at: Instant,
     /// The longest time between two arrivals; it decays as more packets arrive.
@@ -105,10 +105,11 @@ pub(crate) struct Path {
 
 /// A PROBE of the peer that awaits our PROBE-ACK.
 #[derive(Debug, Clone, Copy)]
-struct Answer {
+struct PendingResponse {
     tuple: FourTuple,
     nonce: u64,
-    asked_at: Instant,
+    /// When the PROBE arrived.
+    received_at: Instant,
 }
 
 /// Traffic counters of a path.
@@ -136,7 +137,7 @@ impl Path {
         }
         Self {
             id,
-            place: Place::new(tuple),
+            addresses: PathAddresses::new(tuple),
             role,
             state: PathState::Validating,
             reason: PathReason::Opened,
@@ -149,10 +150,10 @@ impl Path {
             flaps: None,
             mtu,
             back_pressure: BackPressure::default(),
-            answers: Vec::new(),
+            responses: Vec::new(),
             peer_status: (0, PathAvailability::Available),
             probes_due: 0,
-            asked_at: now,
+            ack_eliciting_sent_at: now,
             heard_at: now,
             heard_gap: Duration::ZERO,
             data_sent_at: NEVER,
@@ -168,7 +169,7 @@ impl Path {
 
     /// Its addresses.
     pub(crate) fn tuple(&self) -> FourTuple {
-        self.place.tuple()
+        self.addresses.tuple()
     }
 
     /// The peer answered at one of the addresses where a new path was tried: the path lies there. Its first packet may
@@ -181,7 +182,7 @@ impl Path {
             self.recovery.set_carrier(tuple.carrier);
             self.recovery.set_max_datagram(self.mtu.current());
         }
-        self.place.prove(tuple);
+        self.addresses.validate(tuple);
     }
 
     /// Whether its packets are datagrams ([`Carrier::is_datagram`](crate::Carrier::is_datagram)).
@@ -209,7 +210,7 @@ impl Path {
     /// Bytes that may go out now, whatever congestion control says: none while the driver can pass nothing on, else
     /// those of the amplification limit. Zero if too few for a packet.
     pub(crate) fn room(&self) -> usize {
-        if self.is_blocked() { 0 } else { self.place.amplification().room() }
+        if self.is_blocked() { 0 } else { self.addresses.amplification().room() }
     }
 
     /// Whether a packet may go out now.
@@ -219,7 +220,7 @@ impl Path {
 
     /// Whether a path challenge may go to the addresses of the path now.
     pub(crate) fn has_room_for_probe(&self) -> bool {
-        !self.is_blocked() && self.place.amplification().has_room_for_probe()
+        !self.is_blocked() && self.addresses.amplification().has_room_for_probe()
     }
 
     /// Whether a full carrier leaves a target to challenge: one beside the addresses of the path, if these are blocked.
@@ -291,8 +292,8 @@ impl Path {
     }
 
     /// The application requests a ping on the path.
-    pub(crate) fn wish_ping(&mut self) -> PingToken {
-        self.pings.get_or_insert_default().wish()
+    pub(crate) fn request_ping(&mut self) -> PingToken {
+        self.pings.get_or_insert_default().request()
     }
 
     /// The pings of the application, if it requested any.
@@ -311,7 +312,7 @@ impl Path {
     pub(crate) fn on_ping_timeout(&mut self, now: Instant) {
         let wait = self.recovery.pto();
         let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));
-        if missed.is_some_and(|asked_at| self.heard_at < asked_at) && self.state.carries_data() {
+        if missed.is_some_and(|sent_at| self.heard_at < sent_at) && self.state.carries_data() {
             self.schedule_probes(1);
         }
     }
@@ -341,7 +342,7 @@ impl Path {
     }
 
     pub(crate) fn on_ack_eliciting_sent(&mut self, now: Instant) {
-        self.asked_at = now;
+        self.ack_eliciting_sent_at = now;
     }
 
     pub(crate) fn on_heard(&mut self, now: Instant) {
@@ -403,7 +404,7 @@ impl Path {
     }
 
     pub(crate) fn last_ack_eliciting(&self) -> Instant {
-        self.asked_at
+        self.ack_eliciting_sent_at
     }
 
     /// When the path entered its state.
@@ -454,12 +455,12 @@ impl Path {
 
     /// A response came from the current addresses.
     pub(crate) fn on_proven(&mut self) {
-        self.place.prove(self.tuple());
+        self.addresses.validate(self.tuple());
     }
 
     /// The path returned to the addresses where it was validated before it migrated. A dead path sends path
     /// challenges there, because nothing else restores it.
-    pub(crate) fn on_back(&mut self, now: Instant) {
+    pub(crate) fn on_migration_reverted(&mut self, now: Instant) {
         if self.state == PathState::Dead {
             self.prober.start(now, vec![self.tuple()], Some(self.recovery.pto()));
         } else {
@@ -506,40 +507,41 @@ impl Path {
 
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.answers.shrink_to_fit();
+        self.responses.shrink_to_fit();
         self.prober.shrink_to_fit();
         self.recovery.shrink_to_fit();
         self.receiving.shrink_to_fit();
     }
 
     /// Queues a response to a PROBE. Each address gets one response at a time, so it gets no more than it sends.
-    pub(crate) fn push_answer(&mut self, now: Instant, tuple: FourTuple, nonce: u64) {
-        self.answers.retain(|waiting| waiting.tuple != tuple);
-        if self.answers.len() >= MAX_ANSWERS {
-            self.answers.remove(0);
+    pub(crate) fn push_response(&mut self, now: Instant, tuple: FourTuple, nonce: u64) {
+        self.responses.retain(|waiting| waiting.tuple != tuple);
+        if self.responses.len() >= MAX_RESPONSES {
+            self.responses.remove(0);
         }
-        self.answers.push(Answer { tuple, nonce, asked_at: now });
+        self.responses.push(PendingResponse { tuple, nonce, received_at: now });
     }
 
     /// The next response that may go out; a response to an unvalidated address waits until the amplification
     /// limit permits it.
-    pub(crate) fn pop_answer(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
-        self.answers.retain(|waiting| now - waiting.asked_at < ANSWER_KEEPS);
-        let (tuple, has_room) = (self.tuple(), !self.is_blocked() && self.place.amplification().has_room());
-        let at = self.answers.iter().position(|waiting| waiting.tuple != tuple || has_room)?;
-        let Answer { tuple, nonce, .. } = self.answers.remove(at);
+    pub(crate) fn pop_response(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
+        self.responses.retain(|waiting| now - waiting.received_at < RESPONSE_LIFETIME);
+        let (tuple, has_room) =
+            (self.tuple(), !self.is_blocked() && self.addresses.amplification().has_room());
+        let at = self.responses.iter().position(|waiting| waiting.tuple != tuple || has_room)?;
+        let PendingResponse { tuple, nonce, .. } = self.responses.remove(at);
         Some((tuple, nonce))
     }
 
     /// Drops the queued responses, because nothing can be sent on this path now.
-    pub(crate) fn drop_answers(&mut self) {
-        self.answers.clear();
+    pub(crate) fn drop_responses(&mut self) {
+        self.responses.clear();
     }
 
     /// A datagram arrived between the addresses of the path.
     pub(crate) fn on_datagram(&mut self, now: Instant, bytes: usize) {
-        self.place.on_received(bytes);
-        if self.place.amplification().has_room_for_probe() {
+        self.addresses.on_received(bytes);
+        if self.addresses.amplification().has_room_for_probe() {
             self.prober.on_room(now);
         }
     }

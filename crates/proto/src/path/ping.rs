@@ -43,7 +43,7 @@ pub(crate) struct Pings {
 
 impl Pings {
     /// Queues a ping; if there are too many, drops the oldest.
-    pub(crate) fn wish(&mut self) -> PingToken {
+    pub(crate) fn request(&mut self) -> PingToken {
         let token = PingToken(self.next);
         self.next += 1;
         if self.waiting.len() + self.sent.len() >= MAX_PINGS && self.sent.pop_front().is_none() {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_response_counts_once_and_only_from_the_challenged_address() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
-        let token = pings.wish();
+        let token = pings.request();
         let nonce = pings.next_challenge(now, tuple(1), &mut rng).unwrap();
         assert!(!pings.is_due());
         let later = now + Duration::from_millis(9);
@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn the_oldest_ping_is_forgotten_when_there_are_too_many() {
         let (mut pings, mut rng, now) = (Pings::default(), Rng::from_seed([1; 32]), Instant::from_nanos(0));
-        pings.wish();
+        pings.request();
         let first = pings.next_challenge(now, tuple(1), &mut rng).unwrap();
         for _ in 0..3 * MAX_PINGS {
-            pings.wish();
+            pings.request();
         }
         assert_eq!(pings.waiting.len() + pings.sent.len(), MAX_PINGS);
         assert_eq!(pings.on_answer(now, &tuple(1), first), None);

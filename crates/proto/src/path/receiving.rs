@@ -5,7 +5,7 @@
 
 use crate::packet::ack_policy::AckPolicy;
 use crate::packet::received::ReceivedPackets;
-use crate::protection::ReplayWindow;
+use crate::packet::replay::ReplayWindow;
 
 /// The receiving direction of one path, or of one encryption level of the handshake.
 #[derive(Debug)]

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Date, Rate, text};
+use manyway_units::text::cap_reached;
+
+use crate::{Date, Rate};
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,7 +110,7 @@ pub enum PathReason {
         count: u32,
     },
     /// The peer received nothing on it although data was sent.
-    PeerHeardNothing,
+    PeerReceivedNothing,
     /// A router or host reported that it could not deliver a packet (ICMP).
     Unreachable,
     /// The system refused to send on it: its address or route is gone.
@@ -169,14 +171,14 @@ impl fmt::Display for PathReason {
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
             Self::ProbeTimeout { count: 1 } => write!(f, "a probe was not answered"),
             Self::ProbeTimeout { count } => write!(f, "{count} probes unanswered"),
-            Self::PeerHeardNothing => write!(f, "the peer received nothing on it"),
+            Self::PeerReceivedNothing => write!(f, "the peer received nothing on it"),
             Self::Unreachable => write!(f, "ICMP unreachable"),
             Self::SendRefused => write!(f, "no route (address removed?)"),
             Self::CarrierClosed => write!(f, "its connection has ended"),
             Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
             Self::ProbationServed => write!(f, "stable again"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),
-            Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
+            Self::CapReached { renewal } => f.write_str(&cap_reached(None, *renewal)),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),

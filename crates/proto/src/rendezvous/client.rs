@@ -9,7 +9,7 @@ use manyway_wire::rendezvous::{Body, Cookie, MAX_ADDRESSES, Message, REQUEST_LEN
 use manyway_wire::{Side, Writer};
 
 use super::Secrets;
-use crate::path::crossing::ordered_pairs;
+use crate::path::pair_order::ordered_pairs;
 use crate::{FourTuple, Instant, LocalAddress, Rng, Shard};
 
 /// Time from one round of requests to the next while no path works, or while no server answers.

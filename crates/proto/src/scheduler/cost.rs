@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use manyway_units::text::parse_duration;
 use smallvec::SmallVec;
 
 use super::choice::{capacity, has_room};
 use super::{Decision, PathView, Purpose, Scheduler, Source, Tier, View, background};
 use crate::path::{PathState, Role};
-use crate::{ByteCount, Instant, Rate, text};
+use crate::{ByteCount, Instant, Rate};
 
 /// Uses more costly paths only for load that the cheaper ones cannot carry: if they need longer than the patience
 /// for the waiting data, or have left some of it waiting for that long without a break. The patience is 1 s by default.
@@ -50,7 +51,7 @@ impl Cost {
         if settings.is_empty() {
             return Ok(Self::default());
         }
-        let patience = text::parse_duration(settings).map_err(|error| {
+        let patience = parse_duration(settings).map_err(|error| {
             format!(
                 "takes the time for which data may wait before a dearer path helps, as cost=500ms: {error}"
             )

@@ -7,7 +7,7 @@ use super::{
     Blest, Cost, Earliest, Ecf, MinRtt, OutstandingRatio, Primary, Redundant, RoundRobin, Scheduler,
     StreamBound, Weighted,
 };
-use crate::text;
+use crate::names;
 
 /// Creates a scheduler from its settings, the text after the `=` of its name (empty without one); the error says
 /// which settings are valid.
@@ -98,7 +98,7 @@ impl Schedulers {
         name: &'static str,
         make: impl Fn(&str) -> Result<Box<dyn Scheduler>, String> + Send + Sync + 'static,
     ) -> Result<(), String> {
-        text::check_new_name(name, self.names())?;
+        names::check_new_name(name, self.names())?;
         self.own.push((name, Arc::new(make)));
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Schedulers {
             return SchedulerFactory::new(name, settings, move |settings| make(settings));
         }
         let Some((name, make)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
-            return Err(text::unknown_name(name, self.names()));
+            return Err(names::unknown_name(name, self.names()));
         };
         SchedulerFactory::new(name, settings, make)
     }

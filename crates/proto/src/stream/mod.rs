@@ -1,18 +1,9 @@
-//! Streams: reliable bytes in order, or messages, many at a time, each in both directions.
-//!
-//! A stream has two halves with separate life cycles: [`send`] and [`receive`], whose states are in [`state`].
-//! [`set`] holds the streams of a connection and is the only interface for the rest of the crate. Outgoing bytes are
-//! in a [`send_buffer`], incoming ones in a [`byte_reassembly`], messages in the buffers of
-//! [`message`](crate::message); [`flow_control`] counts credit, and [`priority`] decides which stream sends next.
+//! Streams, as far as every wire has them: events, the order of sending, credit, and what schedulers see.
 
-pub(crate) mod byte_reassembly;
+pub(crate) mod backlog;
 pub(crate) mod event;
-pub(crate) mod flow_control;
 pub(crate) mod priority;
-pub(crate) mod receive;
-pub(crate) mod send;
-pub(crate) mod send_buffer;
-pub(crate) mod set;
-pub(crate) mod state;
+pub(crate) mod receive_credit;
+pub(crate) mod tally;
 
 pub use event::{ReadOutcome, StreamEvent, WriteError};

@@ -5,8 +5,8 @@ use manyway_wire::{StreamId, Writer};
 use crate::collections::range_set::RangeSet;
 use crate::packet::content::{Contents, SentContent};
 use crate::scheduler::{NextUp, ReadyStream};
+use crate::stream::backlog::Backlog;
 use crate::stream::priority::ClassFilter;
-use crate::stream::set::Backlog;
 use crate::{ByteCount, Instant};
 
 pub(super) const DATA: u8 = 2;

@@ -8,12 +8,12 @@ use smallvec::SmallVec;
 
 use super::row::{AROUND_DATA, DATA, Row};
 
+use crate::EncryptionLevel;
 use crate::engine::notices::{Fates, Notice};
 use crate::engine::{Carry, Engine, Heard, Load, Probing};
 use crate::packet::ack_policy::Demand;
 use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
-use crate::protection::EncryptionLevel;
 use crate::recovery::{PacketKind, ReceivedAck};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Side, Transmit};
 

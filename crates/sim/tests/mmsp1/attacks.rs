@@ -89,7 +89,7 @@ fn a_network_gets_256_connections_and_all_networks_1024() {
 /// A server with a window of 16 KiB.
 fn small() -> Tester {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     Tester::accepted_with(config)
 }
 

@@ -162,7 +162,7 @@ fn an_sseq_that_was_delivered_or_waits_earns_rst_0x0004() {
 #[test]
 fn a_message_of_half_the_window_is_taken_and_a_larger_one_earns_rst_0x000a() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     for extra in [0, 1] {
         let mut tester = Tester::accepted_with(config.clone());
         assert_eq!(tester.told.unwrap().window, 16_384);
@@ -188,7 +188,7 @@ fn a_message_of_half_the_window_is_taken_and_a_larger_one_earns_rst_0x000a() {
 fn a_message_of_half_the_window_is_taken_in_fragments_of_128_bytes_and_may_end_the_connection_in_smaller_ones()
  {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     for (size, is_taken) in [(128, true), (8, false)] {
         let mut tester = Tester::accepted_with(config.clone());
         let content: &'static [u8] = &[b'm'; 128];

@@ -73,7 +73,7 @@ fn a_sender_of_small_messages_stops_when_their_memory_is_twice_the_window() {
 #[test]
 fn small_unread_messages_close_the_window_before_one_is_dropped() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     let mut tester = Tester::accepted_with(config);
     let memory = |messages: u32| messages * (6 + 128);
     let (mut edge, mut sent, mut window) = (2 * 16_384, 0, 16_384);
@@ -186,7 +186,7 @@ fn persist_probes_go_on_though_no_sack_comes() {
 #[test]
 fn an_unread_window_closes_and_a_reader_opens_it_again() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     let mut tester = Tester::accepted_with(config);
     let content: &'static [u8] = &[b'w'; 1024];
     let mut sacks = Vec::new();
@@ -219,7 +219,7 @@ fn an_unread_window_closes_and_a_reader_opens_it_again() {
 #[test]
 fn of_data_beyond_the_edge_what_is_not_taken_is_not_acknowledged_and_may_come_again() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     let mut tester = Tester::accepted_with(config);
     let content: &'static [u8] = &[b'w'; 1024];
     for tseq in 0..64 {
@@ -284,7 +284,7 @@ fn no_tseq_is_more_than_65535_beyond_the_highest_ack() {
 #[test]
 fn the_window_of_each_end_is_the_one_that_it_named_in_the_handshake() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (40_000, 40_000);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (40_000, 40_000);
     let mut tester = Tester::accepted_with(config);
     assert_eq!(tester.told.unwrap().window, 40_000);
     let block = Data { unordered: true, ..tester.data(0, 0, 0, &[7; 1000]) };

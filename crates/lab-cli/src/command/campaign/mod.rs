@@ -15,8 +15,8 @@ use manyway_lab::gates;
 use manyway_lab::report::{self, describe_cross};
 use manyway_lab::scenario::Library;
 use manyway_lab::{LabError, Runner, Scenario, Stop};
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, print_line};
+use manyway_units::text;
 use serde_json::{Value, json};
 
 pub use conduct::{conduct, end_on_signal, of_lab, origin, tell};

@@ -170,19 +170,19 @@ fn scenarios(
     }
     let ways = match arguments.direction.unwrap_or(way) {
         Ways::Up => vec![Way::AsWritten],
-        Ways::Down => vec![Way::Turned],
-        Ways::Both => vec![Way::AsWritten, Way::Turned],
+        Ways::Down => vec![Way::Reversed],
+        Ways::Both => vec![Way::AsWritten, Way::Reversed],
     };
     let mut cases = Vec::new();
     for scenario in found {
         let scenario = lasting(scenario, arguments);
         for way in &ways {
-            let turned = scenario.clone().turned();
+            let reversed = scenario.clone().reversed();
             match way {
                 Way::AsWritten => cases.push((scenario.clone(), Way::AsWritten)),
                 // Bidirectional traffic is the same in both directions.
-                Way::Turned if ways.len() > 1 && turned.traffic == scenario.traffic => {}
-                Way::Turned => cases.push((turned, Way::Turned)),
+                Way::Reversed if ways.len() > 1 && reversed.traffic == scenario.traffic => {}
+                Way::Reversed => cases.push((reversed, Way::Reversed)),
             }
         }
     }

@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use manyway_lab::Stop;
 use manyway_lab::campaign::{Ahead, Case, Notice, Plan, Run, Watcher};
 use manyway_lab::report::run_line;
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ProgressMode, json, note};
+use manyway_units::text;
 
 use crate::args::GlobalArgs;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::text;
+use manyway_units::text;
 
 /// How many repetitions of this length fit, at least one.
 pub(super) fn repetitions(wanted: u32, once: Duration, budget: Duration, sentences: &mut Vec<String>) -> u32 {

@@ -7,8 +7,8 @@ use manyway_chart::{Align, Table};
 use manyway_lab::Stop;
 use manyway_lab::cpu::{self, CpuOptions, CpuReport, CpuRow, Part, Subject};
 use manyway_lab::measures::Spread;
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_units::text;
 use serde_json::Value;
 
 use super::budget;

@@ -6,8 +6,8 @@ use manyway_chart::{Align, Table};
 use manyway_lab::Stop;
 use manyway_lab::flows::{self, EndFigures, FlowsOptions, FlowsReport};
 use manyway_lab::measures::Spread;
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_units::text;
 
 use crate::args::{FlowsArgs, GlobalArgs};
 use crate::command::campaign::{end_on_signal, of_lab};

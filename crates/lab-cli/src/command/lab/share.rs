@@ -9,8 +9,8 @@ use manyway_lab::real::Real;
 use manyway_lab::scenario::{Library, Scenario, Traffic};
 use manyway_lab::sharing::{self, Share};
 use manyway_lab::{LabError, Runner as _};
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_units::text;
 use serde_json::json;
 
 use super::budget;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use manyway_lab::Stop;
 use manyway_lab::validation::{self, Extent, Options, Property, Report, Row};
-use manyway_proto::text;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_units::text;
 use serde_json::{Value, json};
 
 use super::budget;

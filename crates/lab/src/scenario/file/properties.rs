@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, Rate, text};
+use manyway_proto::{ByteCount, Rate};
 use manyway_sim::link::{
     CellModel, Codel, DelayModel, DeliveryTrace, Discipline, EcnTreatment, GilbertElliott, Jitter,
     LinkConfig, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel, Reaction,
 };
+use manyway_units::text;
 
 use super::Files;
 use super::source::{Table, Value};

@@ -6,8 +6,9 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, Rate, text};
+use manyway_proto::{ByteCount, Rate};
 use manyway_sim::link::Probability;
+use manyway_units::text;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -158,8 +158,8 @@ impl FullPipe {
     }
 
     fn has_queue(&self) -> bool {
-        let (Some(now), [_, Some(calm)]) = (self.delays, self.usual) else { return false };
-        now.shortest >= calm.get()
+        let (Some(now), [_, Some(before)]) = (self.delays, self.usual) else { return false };
+        now.shortest >= before.get()
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) use prefix::Prefix;
 
 use self::answers::Answers;
 use self::failures::Failures;
+use super::handle::ConnectionHandle;
 use super::recent::Recent;
-use super::slots::ConnectionHandle;
 use crate::Instant;
 
 /// With this many half-open connections, a server keeps no state for a client with an unvalidated address.
@@ -27,12 +27,12 @@ const LEAST_SHARE: usize = 8;
 
 /// Identifies a half-open connection, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct HalfOpenId(u64);
 
 /// Counts the effects of unknown senders. Every call costs O(log n) at most, amortised.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    half_open: BTreeMap<Place, (ConnectionHandle, Option<Prefix>)>,
+    half_open: BTreeMap<HalfOpenId, (ConnectionHandle, Option<Prefix>)>,
     next: u64,
     /// Number of half-open connections with a validated address, by network.
     proven: BTreeMap<Prefix, usize>,
@@ -80,24 +80,24 @@ impl Admission {
         &mut self,
         handle: ConnectionHandle,
         proven: Option<Prefix>,
-    ) -> (Place, Option<ConnectionHandle>) {
-        let place = Place(self.next);
+    ) -> (HalfOpenId, Option<ConnectionHandle>) {
+        let id = HalfOpenId(self.next);
         self.next += 1;
-        self.half_open.insert(place, (handle, proven));
+        self.half_open.insert(id, (handle, proven));
         if let Some(prefix) = proven {
             *self.proven.entry(prefix).or_default() += 1;
         }
-        let oldest = self.half_open.first_key_value().map(|(place, (handle, _))| (*place, *handle));
+        let oldest = self.half_open.first_key_value().map(|(id, (handle, _))| (*id, *handle));
         let gives_way = oldest.filter(|_| self.half_open.len() > self.share_of(MOST_HALF_OPEN));
-        if let Some((place, _)) = gives_way {
-            self.release(place);
+        if let Some((id, _)) = gives_way {
+            self.release(id);
         }
-        (place, gives_way.map(|(_, handle)| handle))
+        (id, gives_way.map(|(_, handle)| handle))
     }
 
     /// The handshake is complete, or forgotten.
-    pub(crate) fn release(&mut self, place: Place) {
-        let Some((_, Some(prefix))) = self.half_open.remove(&place) else { return };
+    pub(crate) fn release(&mut self, id: HalfOpenId) {
+        let Some((_, Some(prefix))) = self.half_open.remove(&id) else { return };
         if let Some(count) = self.proven.get_mut(&prefix) {
             *count -= 1;
             if *count == 0 {

@@ -1,4 +1,4 @@
-//! All streams of a connection over MMSP/1: the interface of [`crate::stream::set`] for the connection and the engine.
+//! All streams of a connection over MMSP/1: the interface for the connection and the engine.
 //!
 //! [`application`] has the calls of the application, [`input`] what the peer sends, [`output`] the data to send and
 //! their fate, [`queries`] what the engine and schedulers ask. [`incoming`] is one receiving half, [`outbox`] one
@@ -29,8 +29,8 @@ use super::received::Received;
 use super::tseq::{self, FIRST_SSEQ};
 use super::window::{Edge, Load, ReceiveWindow};
 use crate::message::MessageStatistics;
-use crate::stream::flow_control::Epoch;
 use crate::stream::priority::{Rank, ReadyQueue, Urgency};
+use crate::stream::receive_credit::Epoch;
 use crate::{Instant, StreamConfig, StreamEvent};
 
 /// Most user data of a DATA block (spec 3.8b).

@@ -11,8 +11,9 @@ use crate::mmsp1::cuts::BlockQueue;
 use crate::mmsp1::window::Edge;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream, View};
+use crate::stream::backlog::Backlog;
 use crate::stream::priority::{ClassFilter, Level, Rank};
-use crate::stream::set::{Backlog, Tally};
+use crate::stream::tally::Tally;
 
 impl Streams {
     /// Whether data that `filter` takes could be sent now.

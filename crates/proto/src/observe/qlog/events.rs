@@ -8,9 +8,9 @@ use manyway_wire::{PathId, StreamId};
 
 use super::json::Object;
 use super::{Qlog, frames, mmsp1_frames};
+use crate::EncryptionLevel;
 use crate::event::PathEvent;
 use crate::observe::{Beginning, Direction, Fact, LossReason, Metrics, ObservedPacket, PacketContent};
-use crate::protection::EncryptionLevel;
 use crate::{ClosedBy, ConnectionError, FourTuple, Instant};
 
 /// Shortest time between two records of a path's metrics.

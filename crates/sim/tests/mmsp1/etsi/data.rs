@@ -182,7 +182,7 @@ fn sctp_d_o_8_12_an_old_sack_takes_nothing_back() {
 #[test]
 fn sctp_d_v_8_13_a_message_of_the_largest_size_is_taken() {
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     let mut tester = Tester::accepted_with(config);
     let block = Data { data: &[b'x'; 8192], ..tester.data(0, 0, 0, b"") };
     tester.send(&[block]);
@@ -205,7 +205,7 @@ fn sctp_d_v_8_15_a_message_beyond_the_largest_size_is_neither_sent_nor_taken() {
     let refused = tester.connection().send_message(now, stream, message, MessageOptions::default());
     assert_eq!(refused, Err(SendError::TooLarge { size: 3001, most: 3000 }));
     let mut config = ConnectionConfig::mmsp1();
-    (config.streams.connection_window, config.streams.stream_window) = (16_384, 16_384);
+    (config.streams.connection_receive_window, config.streams.stream_receive_window) = (16_384, 16_384);
     let mut tester = Tester::accepted_with(config);
     let block = Data { data: &[b'x'; 8193], ..tester.data(0, 0, 0, b"") };
     tester.send(&[block]);

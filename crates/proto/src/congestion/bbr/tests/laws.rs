@@ -117,7 +117,7 @@ fn the_rate_of_a_round_is_the_mean_of_its_samples_once_the_pipe_is_full() {
 }
 
 #[test]
-fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_application_limited() {
+fn the_pipe_is_full_after_three_rounds_without_growth_application_limited_ones_not_counted() {
     let mut pipe = FullPipe::default();
     let mut round = |megabits, app_limited| {
         let sample = AckSample { delivery_rate: Some(mbit(megabits)), app_limited, ..sample() };
@@ -130,14 +130,25 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe_unless_application_limited(
         );
         pipe.is_reached_now()
     };
-    assert!(!round(8, false) && !round(16, false) && !round(19, false) && !round(19, false));
-    assert!(!round(20, false), "a quarter more than 16 begins anew");
-    assert!(!round(20, true) && !round(20, false) && !round(24, false) && !round(21, true));
-    assert!(round(20, false));
+    let rounds = [
+        (8, false, "the rate grows from zero"),
+        (16, false, "it grows by more than a quarter"),
+        (19, false, "a first round without growth"),
+        (19, false, "a second one"),
+        (20, false, "a quarter more than 16: the count begins again"),
+        (20, true, "an application-limited round does not count"),
+        (20, false, "a first round without growth"),
+        (24, false, "a second one: 24 is less than a quarter more than 20"),
+        (21, true, "an application-limited round does not count"),
+    ];
+    for (megabits, app_limited, reason) in rounds {
+        assert!(!round(megabits, app_limited), "{megabits} Mbit/s: {reason}");
+    }
+    assert!(round(20, false), "a third round without growth");
 }
 
 #[test]
-fn no_application_limit_applies_while_half_as_much_again_as_the_product_is_in_flight() {
+fn application_limited_rounds_count_while_one_and_a_half_bandwidth_delay_products_are_in_flight() {
     let mut pipe = FullPipe::default();
     let mut round = |in_flight| {
         let in_flight_at_sent = ByteCount(in_flight);
@@ -151,7 +162,7 @@ fn no_application_limit_applies_while_half_as_much_again_as_the_product_is_in_fl
 }
 
 #[test]
-fn one_round_without_growth_fills_the_pipe_if_a_long_queue_of_three_products_is_in_flight() {
+fn one_round_without_growth_fills_the_pipe_if_four_bandwidth_delay_products_are_in_flight() {
     let rounds_until_full = |product, in_flight| {
         let mut pipe = FullPipe::default();
         let in_flight_at_sent = ByteCount(in_flight);
