@@ -123,6 +123,7 @@ pub fn of_connection(error: ConnectionError) -> CommandError {
             let next = match undelivered {
                 Undelivered::PortClosed => "; is `manyway serve` running there, and at this port?",
                 Undelivered::Unreachable => "",
+                Undelivered::NoNeighbour => "; is the host on, and is this its address?",
             };
             CommandError::new(ExitCode::Unreachable, text + next)
         }

@@ -96,6 +96,11 @@ impl Attempts {
         self.attempts.values().flat_map(|attempt| attempt.handles.iter().copied())
     }
 
+    /// The addresses of all servers.
+    pub(super) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
+        self.attempts.values().flat_map(|attempt| attempt.peer.remotes.iter().copied())
+    }
+
     pub(super) fn get(&mut self, client: ClientId) -> Option<&mut Attempt> {
         self.attempts.get_mut(&client)
     }

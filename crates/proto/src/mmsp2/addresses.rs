@@ -47,15 +47,15 @@ impl Mmsp2 {
         }
     }
 
-    /// An ICMP error says that a packet of an unanswered handshake was not delivered. The connection attempt ends
-    /// once errors came for all candidates; true if the error counts.
+    /// An ICMP error that quotes a packet, or this host, says that a packet of an unanswered handshake was not delivered.
+    /// The connection attempt ends once reports came for all candidates; true if the report counts.
     // spec 7.44
     pub(crate) fn on_candidate_unreachable(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         tuple: &FourTuple,
-        quoted: &[u8],
+        quoted: Option<&[u8]>,
         undelivered: Undelivered,
     ) -> bool {
         if !engine.phase.is_handshaking() || engine.side != Side::Client {
@@ -65,9 +65,10 @@ impl Mmsp2 {
         let is_heard =
             handshake.peer_keeps_state || handshake.infos_taken > 0 || handshake.attempts.is_settled();
         // spec 4.3: the version and the length of the id follow the first byte.
-        let is_quoted =
-            quoted.get(6..).is_some_and(|id| id.starts_with(handshake.original_destination.as_slice()));
-        if is_heard || !is_quoted || !handshake.attempts.on_unreachable(now, tuple) {
+        let is_own = |quoted: &[u8]| {
+            quoted.get(6..).is_some_and(|id| id.starts_with(handshake.original_destination.as_slice()))
+        };
+        if is_heard || !quoted.is_none_or(is_own) || !handshake.attempts.on_unreachable(now, tuple) {
             return false;
         }
         if handshake.attempts.is_lost() {

@@ -82,7 +82,7 @@ pub(crate) struct Attempts {
     candidates: Vec<FourTuple>,
     /// Candidates that should get the flight now; the front one is being served.
     due: VecDeque<FourTuple>,
-    /// Candidates that ICMP errors report as unreachable.
+    /// Candidates that are reported as unreachable.
     unreachable: Vec<FourTuple>,
     /// How many candidates were started.
     started: usize,
@@ -132,7 +132,7 @@ impl Attempts {
         }
     }
 
-    /// An ICMP error reports a candidate as unreachable: false if there is no such candidate. If the next one waits
+    /// A candidate is reported as unreachable: false if there is no such candidate. If the next one waits
     /// for it, that one starts at once.
     pub(crate) fn on_unreachable(&mut self, now: Instant, tuple: &FourTuple) -> bool {
         if !self.candidates.contains(tuple) {
