@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::Context;
 
-use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle};
+use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle, Undelivered};
 use tokio::time::Instant as TokioInstant;
 
 use super::peer::{ClientId, Peer};
@@ -52,6 +52,12 @@ impl Attempt {
             )
         };
         self.failure.as_ref().is_some_and(|error| !no_way(error))
+    }
+
+    /// Whether UDP has found out that nothing on the local network answers for any address.
+    pub(super) fn has_no_neighbour(&self) -> bool {
+        let Some(ConnectionError::Unreachable { undelivered, .. }) = self.failure else { return false };
+        undelivered == Undelivered::NoNeighbour
     }
 
     /// Tells the caller that there will be no connection.

@@ -62,16 +62,11 @@ impl Mmsp2 {
             return false;
         }
         let Some(handshake) = &mut self.handshake else { return false };
-        let is_heard =
-            handshake.peer_keeps_state || handshake.infos_taken > 0 || handshake.attempts.is_settled();
-        // spec 4.3: the version and the length of the id follow the first byte.
-        let is_own = |quoted: &[u8]| {
-            quoted.get(6..).is_some_and(|id| id.starts_with(handshake.original_destination.as_slice()))
-        };
-        if is_heard || !quoted.is_none_or(is_own) || !handshake.attempts.on_unreachable(now, tuple) {
+        let counts = !handshake.is_heard() && quoted.is_none_or(|quoted| handshake.is_quoted(quoted));
+        if !counts || !handshake.attempts.on_unreachable(now, tuple, undelivered) {
             return false;
         }
-        if handshake.attempts.is_lost() {
+        if let Some((tuple, undelivered)) = handshake.attempts.lost() {
             self.give_up(engine, now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
         }
         true
