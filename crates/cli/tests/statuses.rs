@@ -16,18 +16,24 @@ fn a_taken_port_is_an_error_that_names_the_option_and_leaves_no_directory_behind
     let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let (udp, tcp_port) = (udp.local_addr().unwrap(), tcp.local_addr().unwrap());
     let listen = udp.to_string();
+    let holder = if cfg!(target_os = "linux") {
+        format!("(process {}) has it", std::process::id())
+    } else {
+        "another program has it".to_owned()
+    };
     let _taken = UdpSocket::bind(udp).unwrap_err();
     for command in [&["serve", "--dir", "new", "--ephemeral"][..], &["rendezvous"]] {
         let ended = place.run(&[command, &["--listen", &listen]].concat()).expect(1);
         assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
-        ended.says("is taken").says("--listen ADDR:PORT chooses another");
+        ended.says("is taken").says(&holder).says("--listen ADDR:PORT chooses another");
     }
     assert!(names(&place.here()).is_empty());
     let listen = tcp_port.to_string();
     place
         .run(&["proxy", "--listen", &listen, "host"])
         .expect(1)
-        .says(&format!("--listen {listen}: the port"));
+        .says(&format!("--listen {listen}: the port is taken"))
+        .says(&holder);
     let rule = format!("{}:example.org:80", tcp_port.port());
     place.run(&["forward", "-L", &rule, "host"]).expect(1).says(&format!("-L {listen}: the port is taken"));
 }

@@ -1,6 +1,7 @@
 //! The output of `manyway` and `manyway-lab` for people, programs and the shell.
 //!
-//! * Lines: [`print_line`] for data on standard output, [`note`] for messages on standard error, [`json`] for programs;
+//! * Lines: [`print_line`] for data on standard output, [`note`] for messages on standard error, which are wrapped ([`wrap()`]),
+//!   [`json`] for programs;
 //! * [`screen`]: what the terminal can show; [`Colour`] and [`ProgressMode`]: the choice for it;
 //! * [`CommandError`] and [`ExitCode`]: why a command failed, and its exit status; [`ending`] reports it;
 //! * [`documents`]: completion and manual page, from the definition of a command line;
@@ -27,3 +28,4 @@ pub use exit_code::ExitCode;
 pub use mask::{without_numbers, without_secrets};
 pub use progress::ProgressMode;
 pub use words::{note, print_line, wrapped};
+pub use wrap::wrap;

@@ -2,7 +2,7 @@
 
 /// Breaks lines of more than `width` characters at spaces. Indented lines, and commands in backticks, are meant to be
 /// copied: they stay whole, as every word does.
-pub(crate) fn wrap(text: &str, width: usize) -> String {
+pub fn wrap(text: &str, width: usize) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, width)).collect();
     lines.join("\n")
 }

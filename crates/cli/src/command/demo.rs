@@ -105,7 +105,8 @@ async fn show(
 
     let trial = Trial { source: &source, links: &links, cut, config };
     let view = Arc::new(ProgressView::new(mode, if several { "over all links: sending" } else { "sending" }));
-    introduce(&view, &trial, compares.then_some(best));
+    let programme = Programme { bytes: source.bytes, links: &links, cut, alone: compares.then_some(best) };
+    programme.lines(width_of_messages().unwrap_or(LINE)).iter().for_each(|line| view.message(line));
     let directory = workshop.directory("incoming").await?;
     let outcome = trial.run(&directory, &view).await?;
     view.finish();
@@ -147,50 +148,68 @@ async fn compare(
 ) -> Result<Duration, CommandError> {
     let name = format!("link {} alone", best + 1);
     let view = Arc::new(ProgressView::new(mode, &format!("{name}: sending")));
-    view.message(&format!("Now the same file over {name}, without an outage, for comparison."));
+    view.message(&comparison_begins(&name));
     Ok(trial.run(directory, &view).await?.time)
 }
 
-/// Announces the run; `alone` is the link of the comparison.
-fn introduce(view: &ProgressView, trial: &Trial<'_>, alone: Option<usize>) {
-    let size = units::size(trial.source.bytes);
-    let links = trial.links.len();
-    let mut text = format!("A file of {size} goes from a client to a server, both in this process, ");
-    text += &match links {
-        1 => "over one emulated link".to_owned(),
-        _ => format!("as one connection over {links} emulated links at once"),
-    };
-    if let Some(cut) = trial.cut {
-        let link = cut + 1;
-        text += &format!(
-            "; link {link} is cut at one quarter and restored at one half or {} s later, whichever comes first, and \
-             Manyway has to find out by itself",
-            LONGEST_CUT.as_secs()
-        );
-    }
-    if let Some(alone) = alone {
-        text += &format!("; then the same file goes over link {} alone, uncut, for comparison", alone + 1);
-    }
-    text += &format!(". This takes about {} s.", expected(trial, alone).as_secs().max(1));
-    for line in wrap(&text, width_of_messages().unwrap_or(LINE).min(WIDEST)) {
-        view.message(&line);
-    }
-    for (number, link) in (1..).zip(trial.links) {
-        view.message(&format!("  link {number}: {link} (one way)"));
-    }
+fn comparison_begins(name: &str) -> String {
+    format!("Now the same file over {name}, without an outage, for comparison.")
 }
 
-/// Upper bound of the duration: the links filled, a tenth lost to headers and slow start.
-fn expected(trial: &Trial<'_>, alone: Option<usize>) -> Duration {
-    let rate = |index| trial.links.get(index).map_or(Rate::ZERO, |link: &LinkSpec| link.rate);
-    let all: Rate = trial.links.iter().map(|link| link.rate).sum();
-    let cut = trial.cut.map_or(Rate::ZERO, rate);
-    let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(cut.bits_per_second()));
-    let quarter = ByteCount(trial.source.bytes / 4 * 11 / 10);
-    let comparison = alone.map_or(Duration::ZERO, |index| quarter / rate(index) * 4);
-    let outage = if trial.cut.is_some() { (quarter / rest).min(LONGEST_CUT) } else { quarter / rest };
-    let missing = quarter - rest * outage;
-    outage + missing / all + quarter / all * 3 + comparison
+/// What will happen.
+#[derive(Debug, Clone, Copy)]
+struct Programme<'a> {
+    /// Bytes of the file.
+    bytes: u64,
+    links: &'a [LinkSpec],
+    /// The link that is cut.
+    cut: Option<usize>,
+    /// The link of the comparison.
+    alone: Option<usize>,
+}
+
+impl Programme<'_> {
+    /// The lines of the introduction, of at most this width.
+    fn lines(&self, width: usize) -> Vec<String> {
+        let over = match self.links.len() {
+            1 => "over one emulated link".to_owned(),
+            links => format!("as one connection over {links} emulated links at once"),
+        };
+        let size = units::size(self.bytes);
+        let mut text =
+            format!("A file of {size} goes from a client to a server, both in this process, {over}.");
+        if let Some(cut) = self.cut {
+            text += &format!(
+                " Link {} is cut after a quarter of the file, and restored after half of it or {} s later, whichever \
+                 comes first; nothing notifies Manyway of either.",
+                cut + 1,
+                LONGEST_CUT.as_secs()
+            );
+        }
+        if let Some(alone) = self.alone {
+            text += &format!(
+                " Then the same file goes over link {} alone, without an outage, for comparison.",
+                alone + 1
+            );
+        }
+        text += &format!(" This takes about {} s.", self.duration().as_secs().max(1));
+        let links = (1..).zip(self.links);
+        let links = links.map(|(number, link)| format!("  link {number}: {link} (one way)"));
+        wrap(&text, width.min(WIDEST)).into_iter().chain(links).collect()
+    }
+
+    /// Upper bound of the duration: the links filled, a tenth lost to headers and slow start.
+    fn duration(&self) -> Duration {
+        let rate = |index| self.links.get(index).map_or(Rate::ZERO, |link: &LinkSpec| link.rate);
+        let all: Rate = self.links.iter().map(|link| link.rate).sum();
+        let cut = self.cut.map_or(Rate::ZERO, rate);
+        let rest = Rate::from_bits_per_second(all.bits_per_second().saturating_sub(cut.bits_per_second()));
+        let quarter = ByteCount(self.bytes / 4 * 11 / 10);
+        let comparison = self.alone.map_or(Duration::ZERO, |index| quarter / rate(index) * 4);
+        let outage = if self.cut.is_some() { (quarter / rest).min(LONGEST_CUT) } else { quarter / rest };
+        let missing = quarter - rest * outage;
+        outage + missing / all + quarter / all * 3 + comparison
+    }
 }
 
 /// The link with the highest rate; of equal ones that with the lowest delay.
@@ -262,11 +281,31 @@ const MOST_POINTS: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::cutter::CutEvent;
+    use crate::demo::trial::{cut_words, event_line};
 
     #[test]
     fn the_best_link_is_the_fastest_and_of_equals_the_nearest() {
         let links = |texts: &[&str]| -> Vec<LinkSpec> { texts.iter().map(|t| t.parse().unwrap()).collect() };
         assert_eq!(best(&LinkSpec::defaults()), 0);
         assert_eq!(best(&links(&["1M,1ms", "9M,50ms", "9M,20ms", "9M,20ms"])), 2);
+    }
+
+    #[test]
+    fn introduction_and_events_fit_every_terminal() {
+        let links = LinkSpec::defaults();
+        let all = Programme { bytes: 64 << 20, links: &links, cut: Some(0), alone: Some(0) };
+        let one = Programme { bytes: 300_000, links: &links[..1], cut: None, alone: None };
+        let events = [CutEvent::Cut, CutEvent::Restored, CutEvent::Carries(Duration::from_millis(294))];
+        let events = (1..).zip(events).map(|(second, event)| {
+            let time = Duration::from_secs(2 * second);
+            event_line(time, &cut_words(event, "link 1"))
+        });
+        let events: Vec<_> = events.chain([comparison_begins("link 1 alone")]).collect();
+        for width in [80, 120] {
+            let lines = [all.lines(width), events.clone(), vec![String::new()], one.lines(width)].concat();
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+            insta::assert_snapshot!(format!("introduction_{width}"), lines.join("\n"));
+        }
     }
 }

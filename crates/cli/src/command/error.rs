@@ -7,6 +7,8 @@ use manyway::{BindFailure, CAP_REACHED, ClosedBy, ConnectError, ConnectionError,
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::{Reason, Report, TransferError};
 
+use super::port_holder;
+use crate::args::Protocol;
 use crate::home::HomeError;
 use crate::output::address;
 
@@ -16,17 +18,32 @@ pub const REFUSED_BY_LIMIT: u64 = CAP_REACHED;
 
 /// A port of a server cannot be bound; `--listen` selects others.
 pub fn of_listen(error: &BindFailure) -> CommandError {
-    let is_choice = |kind| {
-        matches!(kind, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
-    };
+    let is_choice = |kind| matches!(kind, ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied);
+    let is_taken = |kind| kind == ErrorKind::AddrInUse;
     match error {
+        BindFailure::Socket(at) if is_taken(at.source.kind()) => {
+            let (place, holder) =
+                (address(at.local.address), port_holder::taken(Protocol::Udp, at.local.address));
+            CommandError::failed(format!(
+                "the UDP port of {place} is taken: {holder}; --listen ADDR:PORT chooses another address or port"
+            ))
+        }
+        BindFailure::Tcp { address: at, source } if is_taken(source.kind()) => {
+            let holder = port_holder::taken(Protocol::Tcp, *at);
+            CommandError::failed(format!(
+                "the TCP port of {} is taken: {holder}; --listen ADDR:PORT and --tls-port PORT choose others",
+                address(*at)
+            ))
+        }
         BindFailure::Socket(at) if is_choice(at.source.kind()) => {
             let text = error.to_string().replace(&at.local.to_string(), &address(at.local.address));
             CommandError::failed(format!("{text}; --listen ADDR:PORT chooses another address or port"))
         }
-        BindFailure::Socket(_) | BindFailure::System(_) | BindFailure::Config(_) | _ => {
-            CommandError::failed(error)
-        }
+        BindFailure::Socket(_)
+        | BindFailure::Tcp { .. }
+        | BindFailure::System(_)
+        | BindFailure::Config(_)
+        | _ => CommandError::failed(error),
     }
 }
 
@@ -123,6 +140,7 @@ pub fn of_connection(error: ConnectionError) -> CommandError {
             let next = match undelivered {
                 Undelivered::PortClosed => "; is `manyway serve` running there, and at this port?",
                 Undelivered::Unreachable => "",
+                Undelivered::NoNeighbour => "; is the host on, and is this its address?",
             };
             CommandError::new(ExitCode::Unreachable, text + next)
         }

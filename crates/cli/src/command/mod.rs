@@ -23,6 +23,7 @@ pub mod output;
 pub mod paths;
 pub mod ping;
 pub mod play;
+mod port_holder;
 pub mod primary;
 pub mod rendezvous;
 pub mod send;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
 use manyway_proto::Rate;
-use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
+use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, print_line};
 use manyway_transfer::{PutPlan, Server, ServerConfig};
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -22,6 +22,7 @@ use super::summary::{End, Summary};
 use super::tally::Tally;
 use super::watch::{PathWatch, Paths};
 use crate::args::GlobalArgs;
+use crate::output::opening::Opening;
 use crate::output::progress::ProgressView;
 use crate::serving::limit::Limits;
 use crate::serving::session::ClientSession;
@@ -149,7 +150,7 @@ impl Offer {
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
                     return;
                 }
-                view.message(&format!("the other side is gone ({end}); it may come back with the same code"));
+                view.message(&gone(&end));
             });
         }
     }
@@ -165,15 +166,37 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
     if global.quiet {
         return print_line(&code);
     }
-    note("On the other computer run:\n");
-    if std::io::stdout().is_terminal() {
-        print_line(&format!("manyway get {code}"))?;
-    } else {
-        note(&format!("manyway get {code}"));
-        print_line(&code)?;
+    opening(&code, std::io::stdout().is_terminal(), firewall(endpoint, None)).print(false)
+}
+
+fn opening(code: &str, is_terminal: bool, firewall: String) -> Opening {
+    let first = Opening::default().message("On the other computer run:\n");
+    let command = format!("manyway get {code}");
+    let with_code = if is_terminal { first.data(command) } else { first.message(command).data(code) };
+    with_code
+        .message("")
+        .message(firewall)
+        .message("Waiting for the other computer; Ctrl-C withdraws the code.")
+}
+
+/// What the user hears of a client that left before it had everything.
+fn gone(end: &ConnectionError) -> String {
+    format!("the other side is gone ({end}); it may come back with the same code")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::advice::firewall_of;
+    use crate::output::opening::tests::message;
+
+    #[test]
+    fn the_first_lines_of_an_offer_fit_every_terminal() {
+        let code = "mw1aff5vv3wp733jgveanxzkisx5rtdphb7o5mbfnytpzpw5ov2opbjuayebjgqcapgbycauticahta4bakjubqdzqoddnredq";
+        for width in [80, 120] {
+            let screen = opening(code, true, firewall_of(4455, true, None)).screen(width);
+            let gone = message(&gone(&ConnectionError::NoPath), width);
+            insta::assert_snapshot!(format!("offer_{width}"), format!("{screen}\n{gone}"));
+        }
     }
-    note("");
-    note(&firewall(endpoint));
-    note("Waiting for the other computer; Ctrl-C withdraws the code.");
-    Ok(())
 }

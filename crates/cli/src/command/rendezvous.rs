@@ -2,14 +2,15 @@
 
 use std::net::SocketAddr;
 
-use manyway::{RelayLimits, RendezvousServer};
+use manyway::{RelayCounters, RelayLimits, RendezvousServer};
 use manyway_terminal::{CommandError, json, note};
 use serde_json::json;
 
-use super::advice::firewall_for_udp;
+use super::advice::firewall_of;
 use super::error::of_listen;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
+use crate::output::opening::Opening;
 use crate::output::{address, count};
 use crate::serving::notify::{Notice, tell};
 
@@ -37,16 +38,18 @@ fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), Comman
     if global.json {
         json::print(&json!({ "listening": listening }))?;
     }
-    if !global.quiet {
-        if !global.cap_rules().is_empty() {
-            note("warning: caps do not hold for a rendezvous server, which counts nothing");
-        }
-        note(&format!("rendezvous on UDP {}", listening.join(", ")));
-        let port = addresses.first().map_or(manyway::DEFAULT_PORT, SocketAddr::port);
-        note(&firewall_for_udp(port));
-        note("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host");
-    }
-    Ok(())
+    let port = addresses.first().map_or(manyway::DEFAULT_PORT, SocketAddr::port);
+    opening(&listening, port, !global.cap_rules().is_empty()).print(global.quiet)
+}
+
+fn opening(listening: &[String], port: u16, has_caps: bool) -> Opening {
+    Opening::default()
+        .message_if_some(
+            has_caps.then_some("warning: caps do not hold for a rendezvous server, which counts nothing"),
+        )
+        .message(format!("rendezvous on UDP {}", listening.join(", ")))
+        .message(firewall_of(port, false, None))
+        .message("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host")
 }
 
 fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Result<(), CommandError> {
@@ -62,13 +65,35 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
         }))?;
     }
     if !global.quiet {
-        note(&format!(
-            "{name}: {} known, {}, {} matched, {}",
-            count(server.tokens(), "connection"),
-            count(counters.answered, "query"),
-            counters.matched,
-            count(counters.refused, "invalid datagram")
-        ));
+        note(&ending(name, server.tokens(), &counters));
     }
     Ok(())
+}
+
+fn ending(name: &str, connections: usize, counters: &RelayCounters) -> String {
+    format!(
+        "{name}: {} known, {}, {} matched, {}",
+        count(connections, "connection"),
+        count(counters.answered, "query"),
+        counters.matched,
+        count(counters.refused, "invalid datagram")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::opening::tests::message;
+
+    #[test]
+    fn the_screen_of_a_meeting_point_fits_every_terminal() {
+        let listening = ["0.0.0.0:4455", "[::]:4455"].map(str::to_owned);
+        let mut counters = RelayCounters::default();
+        (counters.answered, counters.matched, counters.refused) = (312, 40, 1);
+        for width in [80, 120] {
+            let screen = opening(&listening, 4455, true).screen(width);
+            let ending = message(&ending("SIGTERM", 21, &counters), width);
+            insta::assert_snapshot!(format!("rendezvous_{width}"), format!("{screen}\n{ending}"));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `manyway serve`: one server for all verbs.
 
 mod clear;
+mod opening;
 mod packets;
 
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use manyway::{
 };
 use manyway_egress::{Gateway, GatewayConfig, Rules, SystemAddresses, can_send_echo_requests};
 use manyway_terminal::signal::Signal;
-use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_terminal::{CommandError, ExitCode, json};
 use manyway_transfer::{Access, Failure, Server, ServerConfig};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -26,7 +27,7 @@ use super::signal::{CloseOutcome, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
 pub(super) use crate::home::random;
 use crate::home::{ClientEntry, Entries, Home, HomeError, Rights, Secret, TicketEntry};
-use crate::output::{address, count};
+use crate::output::address;
 use crate::serving::authorised::{AuthorisedClient, AuthorisedClients};
 use crate::serving::certificate::CertificateFiles;
 use crate::serving::connected::{ConnectedClients, remote_of};
@@ -37,6 +38,7 @@ use crate::serving::open_files::raise_limit;
 use crate::serving::session::ClientSession;
 use crate::serving::streams::{self, Egress};
 use crate::status::{Board, FileCounts};
+use opening::{Clients, Serving};
 
 /// Streams of a client at a server with egress: all connections and flows of its programs, and some for files.
 const STREAMS_WITH_EGRESS: u64 = 1600;
@@ -449,14 +451,14 @@ fn announce(
     let tcp: Vec<_> = endpoint.tcp_addresses().iter().map(|accepting| address(*accepting)).collect();
     let key = keys.seed.identity().public_key().to_string();
     let directory = arguments.dir().display().to_string();
-    let facts = json!({
-        "directory": directory, "read_only": arguments.read_only, "addresses": listening, "key": key,
-        "wire": global.wire.name(),
-    });
+    if arguments.log_format == LogFormat::Json {
+        let facts = json!({
+            "directory": directory, "read_only": arguments.read_only, "addresses": listening, "key": key,
+            "wire": global.wire.name(),
+        });
+        journal.server("listening", &[], facts);
+    }
     if global.json {
-        if arguments.log_format == LogFormat::Json {
-            journal.server("listening", &[], facts);
-        }
         let ticket = ticket.map(Ticket::to_string);
         json::print(
             &json!({ "ticket": ticket, "listening": listening, "tcp": tcp, "key": key, "wire": global.wire.name() }),
@@ -472,40 +474,18 @@ fn announce(
                 .to_owned(),
         );
     }
-    let mut also =
-        if endpoint.tcp_addresses().is_empty() { "" } else { " and the same TCP ports" }.to_owned();
-    if let Some(port) = arguments.tls_port {
-        also += &format!(", TCP within TLS on {port}");
-    }
-    let access = if arguments.read_only { "for reading" } else { "for reading and writing" };
-    let mut lines = vec![
-        format!("serving {directory} {access} on UDP {}{also}", listening.join(", ")),
-        super::advice::firewall(endpoint),
-    ];
-    lines.extend(match (ticket, &keys.home) {
-        (None, _) => {
-            let authorised = keys.authorised.count();
-            vec![
-                format!(
-                    "{} may connect; `manyway keys list` shows them",
-                    count(authorised, "named ticket or client")
-                ),
-                format!("the key of this server is {key}"),
-            ]
-        }
-        (Some(_), Some(_)) => {
-            vec!["Anyone with this ticket can connect; `manyway keys remove default` revokes it:".to_owned()]
-        }
-        (Some(_), None) => vec!["Anyone with this ticket can connect until this server ends:".to_owned()],
-    });
-    journal.server("listening", &lines, facts);
-    let Some(ticket) = ticket else { return Ok(()) };
-    print_line(&ticket.to_string())?;
-    if !global.quiet && arguments.log_format == LogFormat::Text {
-        let send = if arguments.is_read_only() { "" } else { "`manyway send FILE… TICKET`, " };
-        note(&format!(
-            "On the other side: {send}`manyway get TICKET PATH…`, `manyway play TICKET`, `manyway bench TICKET`"
-        ));
-    }
-    Ok(())
+    let serving = Serving {
+        directory: &directory,
+        is_read_only: arguments.is_read_only(),
+        listening: &listening,
+        has_tcp: !tcp.is_empty(),
+        tls_port: arguments.tls_port,
+        firewall: super::advice::firewall(endpoint, arguments.tls_port),
+    };
+    let ticket = ticket.map(Ticket::to_string);
+    let clients = match &ticket {
+        Some(ticket) => Clients::OfTicket { ticket, is_kept: keys.home.is_some() },
+        None => Clients::Named { number: keys.authorised.count(), key: &key },
+    };
+    serving.opening(&clients).print(global.quiet || arguments.log_format == LogFormat::Json)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use manyway::{ByteCount, PathState, Rate};
 use manyway_terminal::screen::{output_width, width_of_messages};
-use manyway_terminal::{Colour, CommandError, ExitCode, json, note};
+use manyway_terminal::{Colour, CommandError, ExitCode, json, note, wrap};
 use manyway_transfer::Reason;
 use serde_json::{Map, Value, json};
 
@@ -74,8 +74,8 @@ impl Summary {
             // The error is complete by itself.
             (false, false) if self.has_only_failures() => Ok(()),
             (false, false) => match end {
-                End::Output => self.print_text(std::io::stdout().lock()),
-                End::Messages => self.print_text(std::io::stderr().lock()),
+                End::Output => self.print(std::io::stdout().lock(), output_width(), Colour::of_output()),
+                End::Messages => self.print(std::io::stderr().lock(), message_width(), Colour::of_messages()),
             },
         };
         let code = code.after_printing(printed)?;
@@ -113,18 +113,21 @@ impl Summary {
         is_measure.then(|| moved.per(self.elapsed))
     }
 
-    fn print_text(&self, mut out: impl std::io::Write) -> Result<(), CommandError> {
+    fn print(&self, mut out: impl std::io::Write, width: usize, colour: Colour) -> Result<(), CommandError> {
+        Ok(out.write_all(self.text(width, colour).as_bytes()).and_then(|()| out.flush())?)
+    }
+
+    /// The result for a terminal of that width.
+    pub fn text(&self, width: usize, colour: Colour) -> String {
         let report = &self.counts.report;
         if report.verified == 0 {
-            writeln!(out, "nothing {}{}", self.verb, self.unmoved())?;
-            return Ok(());
+            return wrap(&format!("nothing {}{}", self.verb, self.unmoved()), width) + "\n";
         }
         let (what, is_verified) = match &self.foreign {
             Some(file) => (file.path.clone(), file.is_verified),
             None => (entries(report.verified), true),
         };
-        writeln!(
-            out,
+        let first = format!(
             "{} {what}, {} in {}{}{}{}",
             self.verb,
             units::size(report.bytes),
@@ -132,12 +135,10 @@ impl Summary {
             self.rate().map(|rate| format!(": {rate}")).unwrap_or_default(),
             if is_verified { ", verified" } else { "" },
             self.unmoved(),
-        )?;
-        if !self.paths.is_empty() {
-            let table = final_table(&self.paths).text(output_width(), Colour::of_output());
-            write!(out, "{table}")?;
-        }
-        Ok(())
+        );
+        let table =
+            if self.paths.is_empty() { String::new() } else { final_table(&self.paths).text(width, colour) };
+        wrap(&first, width) + "\n" + &table
     }
 
     /// Prints the progress of a transfer that did not complete. It is a message: standard output may carry the file.
@@ -156,8 +157,7 @@ impl Summary {
         let (moved, time) = (units::size(there), units::duration(self.elapsed));
         note(&format!("{} {moved}{of} in {time}{}; not complete", self.verb, self.unmoved()));
         if !self.paths.is_empty() {
-            let width = width_of_messages().unwrap_or(PLAIN_WIDTH);
-            note(final_table(&self.paths).text(width, Colour::of_messages()).trim_end());
+            note(final_table(&self.paths).text(message_width(), Colour::of_messages()).trim_end());
         }
     }
 
@@ -213,7 +213,8 @@ impl Summary {
                     "state": path.state.word(), "rtt": path.rtt.map(|rtt| rtt.as_secs_f64()),
                     "open": path.state != PathState::Closed,
                     "bytes_sent": counts.sent, "bytes_received": counts.received,
-                    "packets_sent": counts.packets, "packets_lost": counts.lost,
+                    "packets_sent": counts.packets.map(|packets| packets.sent),
+                    "packets_lost": counts.packets.map(|packets| packets.lost),
                 })
             })
             .collect();
@@ -244,6 +245,10 @@ impl Summary {
     }
 }
 
+fn message_width() -> usize {
+    width_of_messages().unwrap_or(PLAIN_WIDTH)
+}
+
 /// Shorter transfers have no rate.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Smaller transfers have no rate either.
@@ -267,6 +272,7 @@ fn next_step(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::book::Observed;
     use manyway_transfer::{FailedFile, Failure, Report};
 
     fn summary(moved: u64, elapsed: Duration, report: Report) -> Summary {
@@ -285,9 +291,28 @@ mod tests {
     }
 
     fn text(summary: &Summary) -> String {
-        let mut out = Vec::new();
-        summary.print_text(&mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        summary.text(80, Colour::Without)
+    }
+
+    #[test]
+    fn the_summary_of_a_transfer_fits_every_terminal() {
+        let row = |id, name: &str, bytes| PathRow {
+            path: Observed {
+                why: Some("in use".to_owned()),
+                ..Observed::example(id, name, PathState::Active, bytes)
+            },
+            rate: None,
+        };
+        let mut report = report(35, &[]);
+        (report.bytes, report.holes, report.left_out, report.hard_links) = (204 << 20, 12 << 20, 2, 1);
+        let counts = Counts { moved: 127 << 20, resumed: 65 << 20, report, attempts: 2, ..Counts::default() };
+        let paths = vec![row(0, "wifi0", 98_000_000), row(1, "lte0", 49_000_000)];
+        let sent = Summary::new("sent", counts, Duration::from_millis(16_300), paths);
+        let nothing = summary(0, Duration::from_secs(1), Report::default());
+        for width in [80, 120] {
+            let screens = [&sent, &nothing].map(|summary| summary.text(width, Colour::Without));
+            insta::assert_snapshot!(format!("summary_{width}"), screens.join("\n"));
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@ use manyway_terminal::Colour;
 use serde::Serialize;
 
 use super::cutter::CutReport;
-use crate::output::grid::{Cell, Grid, wrap};
+use crate::output::facts::facts;
+use crate::output::grid::{Cell, Grid};
 use crate::output::tint::{Line, Tint, block};
 use crate::output::units;
 
@@ -100,15 +101,7 @@ impl DemoReport {
         let mut lines = vec![Line::new(self.heading(), Tint::Strong)];
         lines.extend(self.link_table().lines(width));
         lines.push(Line::default());
-        let facts = self.facts();
-        let names = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, value) in &facts {
-            // A long value continues below its first line.
-            for (number, part) in wrap(value, width.saturating_sub(names + 2)).into_iter().enumerate() {
-                let name = if number == 0 { *name } else { "" };
-                lines.push(Line::from(format!("{name:<names$}  {part}").as_str()));
-            }
-        }
+        lines.extend(facts(&self.facts(), width).iter().map(|line| Line::from(line.as_str())));
         block(&lines, colour)
     }
 

@@ -129,8 +129,9 @@ impl<'a> Conductor<'a> {
     }
 
     /// Reports the paths that work from the start.
-    async fn begin(&self) {
+    async fn begin(&mut self) {
         if let Ok(info) = self.stage.connection().info().await {
+            self.watch.note(&info);
             self.watch.beginnings(&info).iter().for_each(|text| self.say(text));
         }
     }
@@ -165,11 +166,7 @@ impl<'a> Conductor<'a> {
         let event = cutter.step(self.started.elapsed(), received, self.is_used);
         let Some(event) = event else { return Ok(()) };
         let name = cutter.report().map_or_else(String::new, |report| link_name(report.link));
-        self.say(&match event {
-            CutEvent::Cut => format!("{name} cut: drops all packets, without any error"),
-            CutEvent::Restored => format!("{name} restored (Manyway is not notified)"),
-            CutEvent::Carries(after) => format!("{name} carries data again after {}", units::duration(after)),
-        });
+        self.say(&cut_words(event, &name));
         // The state of the path before the cut says nothing about now.
         self.look().await
     }
@@ -181,8 +178,8 @@ impl<'a> Conductor<'a> {
             let text = format!("the connection goes to {address}, around the links: this is a bug");
             return Err(CommandError::new(ExitCode::Failed, text));
         }
-        let rows = self.watch.rows(&info);
-        self.view.set_paths(&rows);
+        self.watch.note(&info);
+        self.view.set_paths(&self.watch.rows());
         Ok(())
     }
 
@@ -203,8 +200,22 @@ impl<'a> Conductor<'a> {
     }
 
     fn say(&self, text: &str) {
-        self.view.message(&format!("{} {text}", moment(self.started.elapsed())));
+        self.view.message(&event_line(self.started.elapsed(), text));
     }
+}
+
+/// The text of a step of the cutter.
+pub(crate) fn cut_words(event: CutEvent, link: &str) -> String {
+    match event {
+        CutEvent::Cut => format!("{link} cut: drops all packets, without any error"),
+        CutEvent::Restored => format!("{link} restored (Manyway is not notified)"),
+        CutEvent::Carries(after) => format!("{link} carries data again after {}", units::duration(after)),
+    }
+}
+
+/// An event at a time of the transfer.
+pub(crate) fn event_line(time: Duration, text: &str) -> String {
+    format!("{} {text}", moment(time))
 }
 
 /// The next event; pends for ever once there are no more.

@@ -21,27 +21,28 @@ impl Watch {
         Self { links: links.to_vec(), book: PathBook::default() }
     }
 
-    /// One row for each path, named by its link.
-    pub(super) fn rows(&mut self, info: &ConnectionInfo) -> Vec<PathRow> {
+    /// Records the paths, each by its link.
+    pub(super) fn note(&mut self, info: &ConnectionInfo) {
         let Self { links, book } = self;
-        let now = Instant::now();
         let observed = info.paths.iter().map(|path| {
-            let local = path.statistics.tuple.local.address.ip();
-            let link = links.iter().enumerate().find(|(_, link)| link.client() == local);
-            let named = link.map(|(index, link)| format!("{} ({})", link_name(index), link.spec().rate));
-            Observed::of(path, named.unwrap_or_else(|| PathLabel::of(path).name()))
+            let link = link_of(links, path.statistics.tuple.local.address.ip());
+            Observed::of(path, link.unwrap_or_else(|| PathLabel::of(path).name()))
         });
-        book.note(0, now, observed);
-        book.rows(now)
+        book.note(CONNECTION, Instant::now(), observed);
+    }
+
+    /// One row for each path.
+    pub(super) fn rows(&self) -> Vec<PathRow> {
+        self.book.rows(Instant::now())
     }
 
     /// Messages about the paths that work when the transfer begins: no later event reports them.
     pub(super) fn beginnings(&self, info: &ConnectionInfo) -> Vec<String> {
         let working = info.paths.iter().filter(|path| path.statistics.state.carries_data());
         let words = working.filter_map(|path| {
-            let local = path.statistics.tuple.local.address.ip();
-            let link = self.links.iter().position(|link| link.client() == local)?;
-            Some(state_words(&link_name(link), path.statistics.state, &path.statistics.reason))
+            let figures = &path.statistics;
+            let name = self.book.name(CONNECTION, figures.id)?;
+            Some(state_words(&name, figures.state, &figures.reason))
         });
         words.collect()
     }
@@ -58,8 +59,9 @@ impl Watch {
 
     /// The text of a path event.
     pub(super) fn message(&self, event: &PathEvent) -> String {
-        let local = event.tuple.local.address.ip();
-        let name = self.links.iter().position(|link| link.client() == local).map(link_name);
+        // A path that came since the last look has the name of its link.
+        let name = self.book.name(CONNECTION, event.path);
+        let name = name.or_else(|| link_of(&self.links, event.tuple.local.address.ip()));
         event_words(event, name.as_deref())
     }
 
@@ -80,7 +82,15 @@ impl Watch {
     }
 }
 
+/// The name of the link with this local address.
+fn link_of(links: &[LinkHandle], local: IpAddr) -> Option<String> {
+    links.iter().position(|link| link.client() == local).map(link_name)
+}
+
 /// The name of a link, counted from zero.
 pub(super) fn link_name(index: usize) -> String {
     format!("link {}", index + 1)
 }
+
+/// The only connection, in the book of paths.
+const CONNECTION: u32 = 0;

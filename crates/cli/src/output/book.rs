@@ -63,8 +63,7 @@ impl Observed {
             counts: Counts {
                 sent: figures.bytes_sent.get(),
                 received: figures.bytes_received.get(),
-                packets: figures.packets_sent,
-                lost: figures.packets_lost,
+                packets: Some(Packets { sent: figures.packets_sent, lost: figures.packets_lost }),
             },
             why: None,
         }
@@ -77,35 +76,44 @@ pub fn rtt_of(figures: &PathStatistics) -> Option<Duration> {
     (answers && figures.bytes_received.get() > 0).then_some(figures.smoothed_rtt)
 }
 
-/// The traffic of a path, in UDP payload: headers of the protocol and retransmissions included.
+/// The traffic of a path: packets, with headers of the protocol and retransmissions; or where TCP of the system keeps its
+/// packets to itself, what it carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Bytes sent.
     pub sent: u64,
     /// Bytes received.
     pub received: u64,
-    /// Packets sent.
-    pub packets: u64,
-    /// Packets lost of them.
+    /// The packets sent; `None` if they are not counted.
+    pub packets: Option<Packets>,
+}
+
+/// Packets of this end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Packets {
+    /// How many were sent.
+    pub sent: u64,
+    /// How many of them were lost.
     pub lost: u64,
 }
 
 impl Counts {
     fn plus(self, other: Self) -> Self {
-        Self {
-            sent: self.sent.saturating_add(other.sent),
-            received: self.received.saturating_add(other.received),
-            packets: self.packets.saturating_add(other.packets),
-            lost: self.lost.saturating_add(other.lost),
-        }
+        self.with(other, u64::saturating_add)
     }
 
     fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, join: fn(u64, u64) -> u64) -> Self {
+        let packets = |counts: Self| counts.packets.unwrap_or_default();
+        let (one, two) = (packets(self), packets(other));
+        let joined = Packets { sent: join(one.sent, two.sent), lost: join(one.lost, two.lost) };
         Self {
-            sent: self.sent.saturating_sub(other.sent),
-            received: self.received.saturating_sub(other.received),
-            packets: self.packets.saturating_sub(other.packets),
-            lost: self.lost.saturating_sub(other.lost),
+            sent: join(self.sent, other.sent),
+            received: join(self.received, other.received),
+            packets: self.packets.or(other.packets).map(|_| joined),
         }
     }
 
@@ -275,62 +283,54 @@ const SHOWN: u64 = 5_000;
 
 /// The table of paths during a command; shares are those of the current rates.
 pub fn live_table(rows: &[PathRow]) -> Grid {
-    let grid = Grid::new()
-        .words("path")
-        .words("state")
-        .numbers("rtt ms")
-        .numbers("loss")
-        .numbers("Mbit/s")
-        .numbers("share")
-        .legend(LEGEND);
+    let grid = Grid::new().words("path").words("state").numbers("rtt ms");
+    let grid = with_loss(grid, rows).numbers("Mbit/s").numbers("share").legend(legend(rows));
     let mut grid = with_why(grid, rows);
     let all: u64 = rows.iter().filter_map(|row| row.rate).map(Rate::bits_per_second).sum();
     for row in rows {
         let share = row.rate.map(|rate| units::percent(rate.bits_per_second(), all));
-        grid.row([
-            Cell::from(row.path.name.clone()),
-            state_cell(row.path.state),
-            Cell::or_none(row.path.rtt.map(milliseconds)),
-            loss_cell(row.path.counts),
+        let mut cells = first_cells(row);
+        cells.extend(loss_cell(row, rows));
+        cells.extend([
             Cell::or_none(row.rate.map(units::megabits)),
             Cell::or_none(share),
             Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
+        grid.row(cells);
     }
     if rows.len() > 1 && all > 0 {
         let sum = units::megabits(Rate::from_bits_per_second(all));
-        grid.row(["all", "", "", "", &sum, ""].map(Cell::from));
+        let loss = has_packets(rows).then(Cell::default);
+        let first = ["all", "", ""].map(Cell::from);
+        grid.row(first.into_iter().chain(loss).chain([sum.into(), Cell::default()]));
     }
     grid
 }
 
 /// The table of paths at the end: the total traffic of each, headers and retransmissions included.
 pub fn final_table(rows: &[PathRow]) -> Grid {
-    let grid = Grid::new()
-        .words("path")
-        .words("state")
-        .numbers("rtt ms")
-        .numbers("sent")
-        .numbers("received")
-        .numbers("share")
-        .numbers("loss")
-        .legend(LEGEND);
-    let mut grid = with_why(grid, rows);
+    let grid = Grid::new().words("path").words("state").numbers("rtt ms");
+    let grid = grid.numbers("sent").numbers("received").numbers("share").legend(legend(rows));
+    let mut grid = with_why(with_loss(grid, rows), rows);
     let all: u64 = rows.iter().map(|row| row.path.counts.bytes()).sum();
     for row in rows {
         let counts = row.path.counts;
-        grid.row([
-            Cell::from(row.path.name.clone()),
-            state_cell(row.path.state),
-            Cell::or_none(row.path.rtt.map(milliseconds)),
+        let mut cells = first_cells(row);
+        cells.extend([
             Cell::from(units::size(counts.sent)),
             Cell::from(units::size(counts.received)),
             Cell::from(units::percent(counts.bytes(), all)),
-            loss_cell(counts),
-            Cell::from(row.path.why.clone().unwrap_or_default()),
         ]);
+        cells.extend(loss_cell(row, rows));
+        cells.push(Cell::from(row.path.why.clone().unwrap_or_default()));
+        grid.row(cells);
     }
     grid
+}
+
+fn first_cells(row: &PathRow) -> Vec<Cell> {
+    let rtt = Cell::or_none(row.path.rtt.map(milliseconds));
+    vec![Cell::from(row.path.name.clone()), state_cell(row.path.state), rtt]
 }
 
 /// With a column for the reasons, if there are any.
@@ -338,9 +338,28 @@ fn with_why(grid: Grid, rows: &[PathRow]) -> Grid {
     if rows.iter().any(|row| row.path.why.is_some()) { grid.remark("why") } else { grid }
 }
 
-/// The lost part of the packets of this end, if it sent any.
-fn loss_cell(counts: Counts) -> Cell {
-    Cell::or_none((counts.packets > 0).then(|| units::fine_percent(counts.lost, counts.packets)))
+/// With a column for losses, if packets are counted.
+fn with_loss(grid: Grid, rows: &[PathRow]) -> Grid {
+    if has_packets(rows) { grid.numbers("loss") } else { grid }
+}
+
+/// The lost part of the packets of this end, if it sent any; `None` without that column.
+fn loss_cell(row: &PathRow, rows: &[PathRow]) -> Option<Cell> {
+    let packets = row.path.counts.packets.filter(|packets| packets.sent > 0);
+    let loss = packets.map(|packets| units::fine_percent(packets.lost, packets.sent));
+    has_packets(rows).then(|| Cell::or_none(loss))
+}
+
+fn has_packets(rows: &[PathRow]) -> bool {
+    rows.iter().any(|row| row.path.counts.packets.is_some())
+}
+
+fn legend(rows: &[PathRow]) -> &'static str {
+    if has_packets(rows) {
+        LEGEND
+    } else {
+        "paths count what TCP carries: without its headers and retransmissions"
+    }
 }
 
 /// What the figures of paths count.

@@ -10,8 +10,8 @@ const SECOND: Duration = Duration::from_secs(1);
 impl Observed {
     /// A path of this interface that sent so many bytes.
     pub(crate) fn example(id: u32, name: &str, state: PathState, bytes: u64) -> Self {
-        let counts =
-            Counts { sent: bytes, received: bytes / 100, packets: bytes / 1000, lost: bytes / 100_000 };
+        let packets = Some(Packets { sent: bytes / 1000, lost: bytes / 100_000 });
+        let counts = Counts { sent: bytes, received: bytes / 100, packets };
         Self {
             name: name.to_owned(),
             label: PathLabel {

@@ -149,7 +149,11 @@ impl Course {
             line.push(format!(": {text}"), Tint::Plain);
             return line;
         };
-        let amount = format!("{} of {}", units::size(self.done().min(total)), units::size(total));
+        let amount = match self.done() {
+            // The length of content such as standard input is unknown.
+            done if total == 0 => units::size(done),
+            done => format!("{} of {}", units::size(done.min(total)), units::size(total)),
+        };
         let (pace, tint) = self.pace(now, total);
         let taken = [&self.title, &amount, &pace].iter().map(|text| text.chars().count()).sum::<usize>();
         // Two brackets, and a space or two between the parts.
@@ -169,10 +173,13 @@ impl Course {
     /// The same without a terminal.
     pub fn sentence(&self, now: Instant) -> String {
         let Some(total) = self.total else { return self.line(now, 0).plain() };
-        let done = self.done().min(total);
-        let share = units::percent(done, total);
         let (pace, _) = self.pace(now, total);
         let pace = if pace.is_empty() { pace } else { format!(", {}", pace.replace("  ", ", ")) };
+        if total == 0 {
+            return format!("{}{pace}", units::size(self.done()));
+        }
+        let done = self.done().min(total);
+        let share = units::percent(done, total);
         format!("{} of {} ({share}){pace}", units::size(done), units::size(total))
     }
 
@@ -197,7 +204,8 @@ impl Course {
             Pace::Unknown => rest(""),
             Pace::Moving(rate) => {
                 let rate = format!("{} Mbit/s", units::megabits(rate));
-                let time = pace.time_for(left).map(|time| format!("  {} left", whole_seconds(time)));
+                let time = pace.time_for(left).filter(|_| total > 0);
+                let time = time.map(|time| format!("  {} left", whole_seconds(time)));
                 (rate + &time.unwrap_or_default(), Tint::Plain)
             }
         }
@@ -417,6 +425,19 @@ mod tests {
         assert!(course.line(now, 80).plain().ends_with("200.0 MiB of 200.0 MiB  waiting for verification"));
         let mut empty = Course::new("sending");
         empty.begin(now, 0);
-        assert_eq!(empty.line(now, 80).plain(), "sending 0 B of 0 B");
+        assert_eq!(empty.line(now, 80).plain(), "sending 0 B");
+    }
+
+    #[test]
+    fn content_of_unknown_length_has_the_amount_so_far_and_no_total() {
+        let (mut course, start) = (Course::new("sending"), Instant::now());
+        course.begin(start, 0);
+        for step in 1..=10 {
+            course.advance(MIB);
+            course.sample(start + 100 * step * MS);
+        }
+        let now = start + 1000 * MS;
+        assert_eq!(course.line(now, 80).plain(), "sending 10.0 MiB  83.89 Mbit/s");
+        assert_eq!(course.sentence(now), "10.0 MiB, 83.89 Mbit/s");
     }
 }

@@ -297,7 +297,7 @@ fn is_told(text: &str) -> bool {
 }
 
 /// A text of at most that many characters, without its middle if it is longer.
-fn shortened(text: String, width: usize) -> String {
+pub fn shortened(text: String, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
         return text;

@@ -92,9 +92,7 @@ impl ProgressView {
         let title = course.title().to_owned();
         drop(course);
         if self.mode == ProgressMode::Plain && files > 0 {
-            // The size of pipes and growing files is unknown.
-            let size = if bytes > 0 { format!(", {}", units::size(bytes)) } else { String::new() };
-            note(&format!("{title} {}{size}", entries(files)));
+            note(&beginning(&title, files, bytes));
         }
     }
 
@@ -133,8 +131,9 @@ impl ProgressView {
         self.course().set_reconnecting(attempt);
     }
 
-    /// Sets what the line says instead of the progress.
-    pub fn set_text(&self, text: String) {
+    /// Sets what the line, of that width, says instead of the progress.
+    pub fn set_text(&self, text: impl FnOnce(usize) -> String) {
+        let text = text(width_of_lines());
         self.course().set_text(text);
     }
 
@@ -264,6 +263,13 @@ fn line_of(course: &Arc<Mutex<Course>>) -> ProgressStyle {
     style.with_key("line", draw)
 }
 
+/// What begins, without a terminal.
+fn beginning(title: &str, files: u64, bytes: u64) -> String {
+    // The size of pipes and growing files is unknown.
+    let size = if bytes > 0 { format!(", {}", units::size(bytes)) } else { String::new() };
+    format!("{title} {}{size}", entries(files))
+}
+
 fn table(rows: &[PathRow], width: usize, colour: Colour) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
@@ -323,6 +329,7 @@ mod tests {
 
     use super::*;
     use crate::output::book::Observed;
+    use crate::output::opening::tests::message;
 
     #[test]
     fn after_its_end_a_view_draws_no_paths() {
@@ -333,6 +340,30 @@ mod tests {
         view.finish();
         view.set_paths(&rows);
         assert!(view.lines().paths.is_empty());
+    }
+
+    #[test]
+    fn the_first_lines_of_a_transfer_fit_every_terminal() {
+        let row = |id, name: &str, state, why: &str| PathRow {
+            path: Observed { why: Some(why.to_owned()), ..Observed::example(id, name, state, 1000) },
+            rate: None,
+        };
+        let mut rows = [
+            row(0, "wifi0", PathState::Active, "in use"),
+            row(1, "lte0", PathState::Validating, "no answer on UDP for 1 s"),
+        ];
+        rows[1].path.rtt = None;
+        for width in [80, 120] {
+            let (mut course, now) = (Course::new("sending"), Instant::now());
+            let mut lines = vec![course.line(now, width - KEY).plain()];
+            course.begin(now, 204 << 20);
+            lines.push(course.line(now, width - KEY).plain());
+            lines.extend(table(&rows, width - KEY - INDENT.len(), Colour::Without));
+            lines.push(String::new());
+            lines.push(message(&beginning("sending", 35, 204 << 20), width));
+            lines.push(message(&beginning("fetching", 1, 0), width));
+            insta::assert_snapshot!(format!("first_lines_{width}"), lines.join("\n"));
+        }
     }
 
     #[test]

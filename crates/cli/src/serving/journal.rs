@@ -272,7 +272,8 @@ where
                 }
             }
             ProgressEvent::Verified { name } => {
-                let size = self.sizes().remove(name);
+                // Content of unknown length, such as standard input, is announced with a size of 0.
+                let size = self.sizes().remove(name).filter(|size| *size > 0);
                 let mut text = name.to_owned();
                 if let Some(size) = size {
                     // Writing to a string does not fail.
@@ -364,6 +365,7 @@ mod tests {
     use manyway_transfer::{Failure, Reason, Totals};
 
     use super::*;
+    use crate::output::opening::tests::message;
 
     fn lines(format: LogFormat) -> Vec<String> {
         let written = Arc::new(Mutex::new(Vec::new()));
@@ -376,6 +378,8 @@ mod tests {
         files.on_progress(ProgressEvent::Totals(Totals { files: 2, bytes: 9 }));
         files.on_progress(ProgressEvent::Started { name: "film.mp4", size: 214_000_000 });
         files.on_progress(ProgressEvent::Verified { name: "film.mp4" });
+        files.on_progress(ProgressEvent::Started { name: "stdin", size: 0 });
+        files.on_progress(ProgressEvent::Verified { name: "stdin" });
         let full = Failure::new(Reason::DiskFull);
         let failed = |name, at| ProgressEvent::Failed { name, failure: &full, at };
         files.on_progress(failed("b\nclient 9 connected", Party::Local));
@@ -408,26 +412,48 @@ mod tests {
         let mut lines = lines(LogFormat::Text);
         assert_eq!(lines.pop().as_deref(), Some("serving"), "the server's own lines have no time");
         let lines: Vec<_> = lines.iter().map(without_time).collect();
-        assert_eq!(lines.len(), 10, "unknown clients are told of once a second: {lines:#?}");
+        assert_eq!(lines.len(), 11, "unknown clients are told of once a second: {lines:#?}");
         assert_eq!(lines[0], "client 1 connected ticket alice, from 203.0.113.7:50123");
         assert_eq!(lines[1], "client 1 received film.mp4, 204.0 MiB");
+        assert_eq!(lines[2], "client 1 received stdin");
         assert_eq!(
-            lines[2],
+            lines[3],
             "client 1 failed b\u{fffd}client 9 connected, not received: at the server: the disk is full"
         );
-        assert_eq!(lines[3], "client 1 failed c, not received: at the client: the disk is full");
+        assert_eq!(lines[4], "client 1 failed c, not received: at the client: the disk is full");
         assert_eq!(
-            lines[4],
+            lines[5],
             "client 1 failed half, not received: broken off by the client after 12.5 MiB of 100.0 MiB"
         );
         let lost = "client 1 failed late, not sent: connection lost after 1.0 MiB: no working path ";
-        assert!(lines[5].starts_with(lost), "{}", lines[5]);
-        assert_eq!(lines[6], "client 1 refused for reading only");
-        assert_eq!(lines[7], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
-        assert!(lines[8].starts_with("client 1 left after "), "{}", lines[8]);
-        assert!(lines[8].ends_with("; closed by this end: stopping"), "{}", lines[8]);
+        assert!(lines[6].starts_with(lost), "{}", lines[6]);
+        assert_eq!(lines[7], "client 1 refused for reading only");
+        assert_eq!(lines[8], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
+        assert!(lines[9].starts_with("client 1 left after "), "{}", lines[9]);
+        assert!(lines[9].ends_with("; closed by this end: stopping"), "{}", lines[9]);
         let stranger = "refused 203.0.113.9:4321: a client with an unknown, revoked or expired ticket or key";
-        assert_eq!(lines[9], stranger);
+        assert_eq!(lines[10], stranger);
+    }
+
+    #[test]
+    fn the_log_fits_every_terminal() {
+        let timeless = |line: &String| {
+            let line = line.split_once("Z ").map_or(line.as_str(), |(_, rest)| rest).to_owned();
+            match line.split_once(" left after ") {
+                Some((client, rest)) => {
+                    let (_, rest) = rest.split_once(": ").unwrap();
+                    format!("{client} left after 12.30 s: {rest}")
+                }
+                None => line,
+            }
+        };
+        let lines = lines(LogFormat::Text);
+        let (last, timed) = lines.split_last().unwrap();
+        for width in [80, 120] {
+            let timed = timed.iter().map(|line| format!("2026-11-25T06:19:52Z {}", timeless(line)));
+            let shown: Vec<_> = timed.chain([last.clone()]).map(|line| message(&line, width)).collect();
+            insta::assert_snapshot!(format!("log_{width}"), shown.join("\n"));
+        }
     }
 
     #[test]
@@ -438,21 +464,21 @@ mod tests {
         let events = events.join(" ");
         assert_eq!(
             events,
-            "connected received failed failed failed failed refused refused left refused listening"
+            "connected received received failed failed failed failed refused refused left refused listening"
         );
         assert_eq!(
-            (&documents[9]["from"], &documents[10]["directory"]),
+            (&documents[10]["from"], &documents[11]["directory"]),
             (&"203.0.113.9:4321".into(), &"films".into())
         );
-        assert_eq!((&documents[2]["side"], &documents[3]["side"]), (&"server".into(), &"client".into()));
+        assert_eq!((&documents[3]["side"], &documents[4]["side"]), (&"server".into(), &"client".into()));
         assert_eq!(
-            (&documents[4]["bytes"], &documents[4]["size"]),
+            (&documents[5]["bytes"], &documents[5]["size"]),
             (&(25 << 19).into(), &(100 << 20).into())
         );
-        assert_eq!(documents[4]["reason"], "broken off by the client");
-        assert_eq!((&documents[5]["side"], &documents[5]["way"]), (&Value::Null, &"sent".into()));
-        assert_eq!(documents[7]["destination"], "10.0.0.1:22");
-        assert_eq!(documents[0]["name"], "alice");
+        assert_eq!(documents[5]["reason"], "broken off by the client");
+        assert_eq!((&documents[6]["side"], &documents[6]["way"]), (&Value::Null, &"sent".into()));
+        assert_eq!(documents[8]["destination"], "10.0.0.1:22");
+        assert_eq!((&documents[0]["name"], &documents[2]["bytes"]), (&"alice".into(), &Value::Null));
         assert!(documents.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
     }
 

@@ -75,7 +75,7 @@ fn any_protocol_goes_between_a_host_behind_the_client_and_the_server_over_two_li
 
     let joined = || {
         let site = sites.join(&server, &ANNOUNCED);
-        site.wait_for("TCP between sites goes as packets");
+        site.wait_for("TCP between sites travels as packets");
         site
     };
     let site = joined();
@@ -186,7 +186,7 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
     // Together with a tunnel, which ends TCP to what the server dials.
     serve_web(lab);
     let both = sites.join(&server, &["--route", "10.9.0.0/16"]);
-    both.wait_for("TCP between sites goes as packets");
+    both.wait_for("TCP between sites travels as packets");
     let asked = Sites::python(&lab.client, BOTH, &[]).end().expect(0);
     assert_eq!(asked.out, "1000\nrefused\n", "{}", both.messages());
     both.signal("TERM");

@@ -26,7 +26,7 @@ impl Machine {
 
     fn tunnel_with(&self, options: &[&str]) -> Running {
         let tunnel = self.start_tunnel(options);
-        tunnel.wait_for("the traffic of this machine goes by manyway-tun");
+        tunnel.wait_for("goes by manyway-tun until Ctrl-C");
         tunnel
     }
 

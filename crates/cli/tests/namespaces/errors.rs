@@ -18,6 +18,24 @@ fn a_closed_port_ends_a_command_at_once_with_its_address_and_port() {
     }
 }
 
+/// A host of the local network that does not answer ARP, and a router that does not.
+#[test]
+fn a_missing_neighbour_ends_a_command_before_its_time_and_a_present_one_is_reached() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    lab.client.set("ipv4/neigh/va1/retrans_time_ms", "100");
+    lab.client.ip("route add default via 10.7.1.77 dev va1");
+    let ping = |address: &str| lab.run_client(&["ping", "-c", "1", "--trust-on-first-use", address]);
+    // The second time the kernel knows already that nothing was found.
+    for address in ["10.7.1.99:4455", "10.7.1.99:4455", SERVER] {
+        let told = format!("{address} is unreachable: nothing on the local network answers for it");
+        let finished = ping(address).expect(7).says(&told);
+        assert!(finished.took < Duration::from_secs(3), "TCP is not tried: {finished:?}");
+    }
+    let server = lab.serve(&["--advertise", "10.7.1.99", "--advertise", "10.7.1.2"]);
+    lab.run_client(&["ping", "-c", "1", &server.ticket]).expect(0);
+    server.stop().expect(0);
+}
+
 #[test]
 fn an_interface_whose_mtu_is_too_small_is_named_with_its_number() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::Context;
 
-use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle};
+use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle, Undelivered};
 use tokio::time::Instant as TokioInstant;
 
 use super::peer::{ClientId, Peer};
@@ -54,6 +54,12 @@ impl Attempt {
         self.failure.as_ref().is_some_and(|error| !no_way(error))
     }
 
+    /// Whether UDP has found out that nothing on the local network answers for any address.
+    pub(super) fn has_no_neighbour(&self) -> bool {
+        let Some(ConnectionError::Unreachable { undelivered, .. }) = self.failure else { return false };
+        undelivered == Undelivered::NoNeighbour
+    }
+
     /// Tells the caller that there will be no connection.
     pub(super) fn fail(self) {
         let error = self.obstacle.unwrap_or_else(|| match (self.failure, self.refusal) {
@@ -94,6 +100,11 @@ impl Attempts {
 
     pub(super) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
         self.attempts.values().flat_map(|attempt| attempt.handles.iter().copied())
+    }
+
+    /// The addresses of all servers.
+    pub(super) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
+        self.attempts.values().flat_map(|attempt| attempt.peer.remotes.iter().copied())
     }
 
     pub(super) fn get(&mut self, client: ClientId) -> Option<&mut Attempt> {

@@ -22,6 +22,7 @@ mod group;
 mod handshakes;
 mod links;
 mod moderation;
+mod neighbours;
 mod peer;
 mod pings;
 mod race;
@@ -77,7 +78,7 @@ use usage::Usage;
 use crate::advice::AdviceBoard;
 use crate::clock::{Clock, SuspendWatch};
 use crate::error::BindFailure;
-use crate::interfaces::InterfaceWatcher;
+use crate::interfaces::{InterfaceWatcher, NeighbourWatch};
 use crate::link::Command;
 use crate::options::Locals;
 use crate::udp::{ReceiveBuffer, Unreachable};
@@ -111,6 +112,7 @@ struct Driver {
     locals: Locals,
     /// Reports the interfaces and their MTUs.
     watcher: InterfaceWatcher,
+    neighbours: NeighbourWatch,
     /// Whether the server advertises its addresses by itself.
     advertises: bool,
     commands: mpsc::UnboundedReceiver<Command>,
@@ -169,6 +171,7 @@ impl Driver {
             links: Links::new(watcher.snapshot()),
             locals: options.locals,
             watcher,
+            neighbours: NeighbourWatch::default(),
             advertises,
             commands: command_receiver,
             buffer: Vec::with_capacity(64 * 1024),
@@ -210,6 +213,7 @@ impl Driver {
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
+        self.poll_neighbours(now, context);
         more |= self.poll_group(now, context);
         more |= self.poll_sockets(context);
         more |= self.poll_tcp(now, context);

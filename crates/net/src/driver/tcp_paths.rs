@@ -213,8 +213,11 @@ impl Driver {
             return;
         }
         let (is_closing, at) = (closing.is_some(), TokioInstant::now());
-        connections
-            .attempts
-            .finish(|client, attempt| is_closing || attempt.until <= at || tcp.dialler.has_failed(client));
+        // TCP goes to the same neighbours, unless by a proxy.
+        let is_direct = tcp.streams.settings().via.is_none();
+        connections.attempts.finish(|client, attempt| {
+            let is_cut_off = is_direct && attempt.has_no_neighbour();
+            is_closing || is_cut_off || attempt.until <= at || tcp.dialler.has_failed(client)
+        });
     }
 }

@@ -24,6 +24,7 @@
 mod addresses;
 mod change;
 mod exclusion;
+mod neighbours;
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod netlink;
 mod policy;
@@ -45,6 +46,7 @@ pub use change::Change;
 pub use exclusion::{Excluded, Exclusion};
 pub(crate) use exclusion::{ExcludedList, capped};
 pub use manyway_proto::Role;
+pub(crate) use neighbours::NeighbourWatch;
 pub use policy::{AddressFamily, InterfacePattern, InterfacePolicy, InterfaceRule, InterfaceRuleError};
 pub use portable::PortableSource;
 pub use report::AddressReport;

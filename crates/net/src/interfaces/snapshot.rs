@@ -52,6 +52,18 @@ impl Snapshot {
         defaults.find_map(|route| route.gateway.filter(|gateway| gateway.is_ipv4() == like.is_ipv4()))
     }
 
+    /// The neighbour that packets to an address go to over an interface: the host itself, or a router; `None` if routes of
+    /// the same length lead to different ones.
+    pub(crate) fn next_hop(&self, interface: u32, remote: IpAddr) -> Option<IpAddr> {
+        let leads_there = |route: &&Route| route.interface == interface && route.destination.contains(remote);
+        let routes: Vec<_> = self.routes.iter().flatten().filter(leads_there).collect();
+        let longest = routes.iter().map(|route| route.destination.length).max();
+        let mut best = routes.iter().filter(|route| Some(route.destination.length) == longest);
+        // A packet of a socket that is bound to the interface needs no route.
+        let hop = best.next().map_or(remote, |route| route.gateway.unwrap_or(remote));
+        best.all(|route| route.gateway.unwrap_or(remote) == hop).then_some(hop)
+    }
+
     /// Whether the address is one of this host.
     pub fn is_own(&self, address: IpAddr) -> bool {
         address.is_loopback()
@@ -225,6 +237,19 @@ impl Route {
     }
 }
 
+/// A host or router of a local network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(all(target_os = "linux", not(manyway_portable))),
+    expect(dead_code, reason = "elsewhere none is reported")
+)]
+pub(crate) struct Neighbour {
+    /// The interface to its network.
+    pub(crate) interface: u32,
+    /// Its address.
+    pub(crate) address: IpAddr,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +265,28 @@ mod tests {
         assert!(prefix("2001:db8::1", 64).contains(ip("2001:db8::ffff")));
         assert!(prefix("192.0.2.7", 32).contains(ip("192.0.2.7")));
         assert!(!prefix("192.0.2.7", 33).contains(ip("192.0.2.7")), "an impossible length matches nothing");
+    }
+
+    #[test]
+    fn the_next_hop_is_a_router_or_the_host_itself_and_unknown_where_routes_differ() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let route = |interface, address: &str, length, gateway: Option<&str>| Route {
+            gateway: gateway.map(ip),
+            ..Route::new(interface, Prefix { address: ip(address), length })
+        };
+        let routes = vec![
+            route(2, "0.0.0.0", 0, Some("10.7.1.254")),
+            route(2, "10.7.1.0", 24, None),
+            route(2, "192.0.2.0", 24, Some("10.7.1.7")),
+            route(3, "0.0.0.0", 0, Some("10.7.2.253")),
+            route(3, "0.0.0.0", 0, Some("10.7.2.254")),
+        ];
+        let snapshot = Snapshot::new(Vec::new(), Some(routes));
+        let hop = |interface, remote: &str| snapshot.next_hop(interface, ip(remote));
+        assert_eq!(hop(2, "203.0.113.5"), Some(ip("10.7.1.254")));
+        assert_eq!(hop(2, "10.7.1.9"), Some(ip("10.7.1.9")));
+        assert_eq!(hop(2, "192.0.2.9"), Some(ip("10.7.1.7")));
+        assert_eq!(hop(3, "203.0.113.5"), None);
+        assert_eq!(hop(4, "203.0.113.5"), Some(ip("203.0.113.5")), "without a route");
     }
 }

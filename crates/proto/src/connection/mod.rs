@@ -339,9 +339,18 @@ impl Connection {
         self.on_unreachable(now, tuple.remote, quoted) || {
             let engine = &mut self.engine;
             for_connection_wire!(&mut self.wire, wire => {
-                wire.on_candidate_unreachable(engine, now, tuple, quoted, undelivered)
+                wire.on_candidate_unreachable(engine, now, tuple, Some(quoted), undelivered)
             })
         }
+    }
+
+    /// This host finds no link address for the next hop between these addresses. True if the report counts: a connection
+    /// attempt lost a candidate.
+    pub(crate) fn on_neighbour_lost(&mut self, now: Instant, tuple: &FourTuple) -> bool {
+        let engine = &mut self.engine;
+        for_connection_wire!(&mut self.wire, wire => {
+            wire.on_candidate_unreachable(engine, now, tuple, None, Undelivered::NoNeighbour)
+        })
     }
 }
 

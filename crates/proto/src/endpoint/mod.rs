@@ -384,6 +384,17 @@ impl Endpoint {
         }
     }
 
+    /// Reports that this host finds no link address for the next hop between two addresses (ARP, neighbour discovery). Only
+    /// a connection attempt to a peer that never answered takes note. Costs O(connections).
+    pub fn on_neighbour_lost(&mut self, now: Instant, tuple: FourTuple) {
+        for handle in self.handles() {
+            let connection = self.slots.get_mut(handle);
+            if connection.is_some_and(|connection| connection.on_neighbour_lost(now, &tuple)) {
+                self.touch(handle);
+            }
+        }
+    }
+
     /// Reports that the system refuses datagrams of `size` bytes between two addresses as too large. Costs
     /// O(connections).
     pub fn on_datagram_too_large(&mut self, now: Instant, tuple: FourTuple, size: usize) {

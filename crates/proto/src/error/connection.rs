@@ -14,13 +14,15 @@ pub enum ClosedBy {
     Peer,
 }
 
-/// Why a packet was not delivered, according to a host or router (ICMP).
+/// Why a packet was not delivered, according to a host or router (ICMP), or to this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undelivered {
     /// The host is reachable, and no program listens at the port.
     PortClosed,
     /// The host or its network is unreachable, or a firewall forbids it.
     Unreachable,
+    /// On the local network nothing answers for the host, or for the router to it.
+    NoNeighbour,
 }
 
 /// The end of a connection.
@@ -49,7 +51,7 @@ pub enum ConnectionError {
     Reset,
     /// No answer to the handshake from any address.
     ConnectTimeout,
-    /// ICMP errors for every address of the peer say that handshake packets were not delivered.
+    /// Reports about every address of the peer say that handshake packets were not delivered.
     Unreachable {
         /// The address of the last error.
         remote: SocketAddr,
@@ -97,6 +99,9 @@ impl fmt::Display for ConnectionError {
             }
             Self::Unreachable { remote, undelivered: Undelivered::Unreachable } => {
                 write!(f, "{remote} is unreachable: a host or router on the way says so")
+            }
+            Self::Unreachable { remote, undelivered: Undelivered::NoNeighbour } => {
+                write!(f, "{remote} is unreachable: nothing on the local network answers for it")
             }
             Self::IdleTimeout => write!(f, "nothing was heard from the peer for too long"),
             Self::NoPath => write!(f, "no working path to the peer for too long"),

@@ -209,18 +209,18 @@ impl Mmsp1 {
         self.handshake.on_refused(tuple);
     }
 
-    /// An ICMP error says that a SYN was not delivered. The attempt ends once an error came for the last pair of
-    /// addresses; true if the error counts.
+    /// An ICMP error that quotes a packet, or this host, says that a SYN was not delivered. The attempt ends once a report
+    /// came for the last pair of addresses; true if the report counts.
     pub(crate) fn on_candidate_unreachable(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         tuple: &FourTuple,
-        quoted: &[u8],
+        quoted: Option<&[u8]>,
         undelivered: Undelivered,
     ) -> bool {
-        let is_quoted = quoted_tag(quoted) == Some(self.own.tag);
-        if !is_quoted || !self.waits_for_syn_ack(tuple) {
+        let is_own = |quoted| quoted_tag(quoted) == Some(self.own.tag);
+        if !quoted.is_none_or(is_own) || !self.waits_for_syn_ack(tuple) {
             return false;
         }
         if !self.handshake.on_refused(tuple) {

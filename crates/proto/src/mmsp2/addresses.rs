@@ -47,30 +47,26 @@ impl Mmsp2 {
         }
     }
 
-    /// An ICMP error says that a packet of an unanswered handshake was not delivered. The connection attempt ends
-    /// once errors came for all candidates; true if the error counts.
+    /// An ICMP error that quotes a packet, or this host, says that a packet of an unanswered handshake was not delivered.
+    /// The connection attempt ends once reports came for all candidates; true if the report counts.
     // spec 7.44
     pub(crate) fn on_candidate_unreachable(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         tuple: &FourTuple,
-        quoted: &[u8],
+        quoted: Option<&[u8]>,
         undelivered: Undelivered,
     ) -> bool {
         if !engine.phase.is_handshaking() || engine.side != Side::Client {
             return false;
         }
         let Some(handshake) = &mut self.handshake else { return false };
-        let is_heard =
-            handshake.peer_keeps_state || handshake.infos_taken > 0 || handshake.attempts.is_settled();
-        // spec 4.3: the version and the length of the id follow the first byte.
-        let is_quoted =
-            quoted.get(6..).is_some_and(|id| id.starts_with(handshake.original_destination.as_slice()));
-        if is_heard || !is_quoted || !handshake.attempts.on_unreachable(now, tuple) {
+        let counts = !handshake.is_heard() && quoted.is_none_or(|quoted| handshake.is_quoted(quoted));
+        if !counts || !handshake.attempts.on_unreachable(now, tuple, undelivered) {
             return false;
         }
-        if handshake.attempts.is_lost() {
+        if let Some((tuple, undelivered)) = handshake.attempts.lost() {
             self.give_up(engine, now, ConnectionError::Unreachable { remote: tuple.remote, undelivered });
         }
         true

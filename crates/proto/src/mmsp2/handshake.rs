@@ -9,7 +9,7 @@ use crate::EncryptionLevel;
 use crate::mmsp2::tls::Handshake;
 use crate::path::Receiving;
 use crate::recovery::PathRecovery;
-use crate::{FourTuple, Instant};
+use crate::{FourTuple, Instant, Undelivered};
 
 /// How long each candidate waits for the previous one (spec 7.20, RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -62,6 +62,17 @@ impl HandshakeState {
         self.remote_id.filter(|_| self.peer_keeps_state).unwrap_or(self.original_destination)
     }
 
+    /// Whether anything of the server has arrived.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.peer_keeps_state || self.infos_taken > 0 || self.attempts.is_settled()
+    }
+
+    /// Whether these are the first bytes of a packet to the ID that this client invented.
+    // spec 4.3: the version and the length of the id follow the first byte.
+    pub(crate) fn is_quoted(&self, quoted: &[u8]) -> bool {
+        quoted.get(6..).is_some_and(|id| id.starts_with(self.original_destination.as_slice()))
+    }
+
     /// Sends all unacknowledged content of a level again, over every candidate while the attempts last.
     pub(crate) fn say_again(&mut self, level: EncryptionLevel) {
         self.tls.resend_all(level);
@@ -82,8 +93,8 @@ pub(crate) struct Attempts {
     candidates: Vec<FourTuple>,
     /// Candidates that should get the flight now; the front one is being served.
     due: VecDeque<FourTuple>,
-    /// Candidates that ICMP errors report as unreachable.
-    unreachable: Vec<FourTuple>,
+    /// Candidates that are reported as unreachable, and how.
+    unreachable: Vec<(FourTuple, Undelivered)>,
     /// How many candidates were started.
     started: usize,
     /// When the next candidate starts.
@@ -132,18 +143,23 @@ impl Attempts {
         }
     }
 
-    /// An ICMP error reports a candidate as unreachable: false if there is no such candidate. If the next one waits
+    /// A candidate is reported as unreachable: false if there is no such candidate. If the next one waits
     /// for it, that one starts at once.
-    pub(crate) fn on_unreachable(&mut self, now: Instant, tuple: &FourTuple) -> bool {
+    pub(crate) fn on_unreachable(
+        &mut self,
+        now: Instant,
+        tuple: &FourTuple,
+        undelivered: Undelivered,
+    ) -> bool {
         if !self.candidates.contains(tuple) {
             return false;
         }
-        if !self.unreachable.contains(tuple) {
-            self.unreachable.push(*tuple);
+        if !self.is_unreachable(tuple) {
+            self.unreachable.push((*tuple, undelivered));
         }
         self.on_refused(now, tuple);
         let started: Vec<_> = self.candidates.iter().take(self.started).collect();
-        if self.next_at.is_none() && started.iter().all(|candidate| self.unreachable.contains(candidate)) {
+        if self.next_at.is_none() && started.iter().all(|candidate| self.is_unreachable(candidate)) {
             // The rest need not wait for the probe timer.
             self.due.extend(self.candidates.iter().skip(self.started));
             self.started = self.candidates.len();
@@ -151,9 +167,16 @@ impl Attempts {
         true
     }
 
-    /// Whether every candidate is reported as unreachable.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.candidates.iter().all(|candidate| self.unreachable.contains(candidate))
+    /// If every candidate is reported as unreachable: the last report of a host that does answer, or else the last one.
+    pub(crate) fn lost(&self) -> Option<(FourTuple, Undelivered)> {
+        let is_lost = self.candidates.iter().all(|candidate| self.is_unreachable(candidate));
+        let answered = |(_, undelivered): &&(_, Undelivered)| *undelivered != Undelivered::NoNeighbour;
+        let last = self.unreachable.iter().rfind(answered).or_else(|| self.unreachable.last());
+        last.filter(|_| is_lost).copied()
+    }
+
+    fn is_unreachable(&self, tuple: &FourTuple) -> bool {
+        self.unreachable.iter().any(|(known, _)| known == tuple)
     }
 
     pub(crate) fn contains(&self, tuple: &FourTuple) -> bool {
@@ -224,7 +247,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::{Attempts, HEAD_START};
-    use crate::{FourTuple, Instant, LocalAddress};
+    use crate::{FourTuple, Instant, LocalAddress, Undelivered};
 
     fn candidates(ports: std::ops::Range<u16>) -> Vec<FourTuple> {
         let local = LocalAddress { interface: 1, address: "10.0.0.1:1".parse().unwrap() };
@@ -277,19 +300,27 @@ mod tests {
         let now = Instant::from_nanos(0);
         let mut attempts = Attempts::new(now, candidates(1..7));
         assert_eq!(served(&mut attempts), [1]);
-        assert!(!attempts.on_unreachable(now, &candidates(9..10)[0]));
+        let report = |attempts: &mut Attempts, port: u16, undelivered| {
+            attempts.on_unreachable(now, &candidates(port..port + 1)[0], undelivered)
+        };
+        assert!(!report(&mut attempts, 9, Undelivered::Unreachable));
         for started in 1..=4 {
-            let candidate = candidates(started..started + 1)[0];
-            assert!(attempts.on_unreachable(now, &candidate) && attempts.on_unreachable(now, &candidate));
-            assert!(!attempts.is_lost());
+            assert!(report(&mut attempts, started, Undelivered::NoNeighbour));
+            assert!(report(&mut attempts, started, Undelivered::NoNeighbour));
+            assert_eq!(attempts.lost(), None);
             attempts.on_timeout(now);
             let next = if started < 4 { vec![started + 1] } else { vec![5, 6] };
             assert_eq!(served(&mut attempts), next);
         }
-        assert!(attempts.on_unreachable(now, &candidates(5..6)[0]) && !attempts.is_lost());
-        assert!(attempts.on_unreachable(now, &candidates(6..7)[0]) && attempts.is_lost());
+        assert!(report(&mut attempts, 5, Undelivered::PortClosed));
+        assert_eq!(attempts.lost(), None);
+        assert!(report(&mut attempts, 6, Undelivered::NoNeighbour));
+        let answered = (candidates(5..6)[0], Undelivered::PortClosed);
+        assert_eq!(attempts.lost(), Some(answered), "it says more than that others do not answer");
         attempts.set_candidates(candidates(1..2));
-        assert!(!attempts.is_lost());
+        assert_eq!(attempts.lost(), None);
+        assert!(report(&mut attempts, 1, Undelivered::NoNeighbour));
+        assert_eq!(attempts.lost(), Some((candidates(1..2)[0], Undelivered::NoNeighbour)));
     }
 
     #[test]

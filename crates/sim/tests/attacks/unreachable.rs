@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ByteCount, ConnectionConfig, PathId, PathReason, PathState};
+use manyway_proto::{
+    ByteCount, ConnectionConfig, ConnectionError, FourTuple, PathId, PathReason, PathState, Undelivered,
+};
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected_with, mbit, megabytes, path_events, path_figures};
 use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPair, PairBuilder, Side};
+use manyway_sim::{EndpointPair, PairBuilder, Side, endpoint_pair};
 
 fn connected(paths: usize) -> EndpointPair {
     let mut config = ConnectionConfig::default();
@@ -138,4 +140,36 @@ fn true_icmp_errors_let_the_other_paths_take_over_sooner() {
     };
     let (told, untold) = (silence(true), silence(false));
     assert!(told + 20 * MS < untold, "{told:?} {untold:?}");
+}
+
+fn lose_neighbour(pair: &mut EndpointPair, tuple: FourTuple) {
+    let now = pair.now();
+    pair.peer(Side::Client).unwrap().endpoint().on_neighbour_lost(now, tuple);
+}
+
+// spec 7.44
+#[test]
+fn an_attempt_ends_once_no_next_hop_answers_and_a_connection_does_not_hear_of_it() {
+    let mut pair = connected(2);
+    let tuples: Vec<_> = path_figures(&mut pair, Side::Client).iter().map(|path| path.tuple).collect();
+    start(&mut pair, megabytes(8));
+    tuples.iter().for_each(|tuple| lose_neighbour(&mut pair, *tuple));
+    pair.run_until(MINUTE, "transferred", |pair| pair.is_quiet()).unwrap();
+    let changes = states(&mut pair);
+    let is_harmed = |state| matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed);
+    assert!(!changes.iter().any(|(_, state, _)| is_harmed(*state)), "{changes:?}");
+
+    let builder = PairBuilder::new().path(mbit(20), 20 * MS).path(mbit(20), 20 * MS);
+    let mut pair = endpoint_pair(builder, &ConnectionConfig::default());
+    [0, 1].into_iter().for_each(|path| pair.cut(path, Direction::Both));
+    pair.begin().unwrap();
+    pair.run_for(500 * MS).unwrap();
+    lose_neighbour(&mut pair, tuples[0]);
+    pair.run_for(500 * MS).unwrap();
+    assert_eq!(pair.ended(), None, "the other pair may answer");
+    lose_neighbour(&mut pair, tuples[1]);
+    pair.run_for(MS).unwrap();
+    let undelivered = Undelivered::NoNeighbour;
+    let error = ConnectionError::Unreachable { remote: tuples[1].remote, undelivered };
+    assert_eq!(pair.ended(), Some((Side::Client, error)));
 }

@@ -49,14 +49,22 @@ impl Comparison {
         }
     }
 
-    /// The gain in a sentence.
-    pub(super) fn words(&self) -> String {
-        match self.best() {
-            Some((name, rate)) => {
-                format!("bond {:+.0} % over the best single path ({name} alone: {rate})", self.gain())
-            }
-            None => NOTHING_TO_COMPARE.to_owned(),
+    /// The rate of each path alone, and the gain in a sentence.
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+        let single = |single: &Single| match single.rate {
+            Some(rate) => format!("{} {rate}", single.interface),
+            None => format!("{} did not reach the server", single.interface),
+        };
+        let singles: Vec<_> = self.singles.iter().map(single).collect();
+        let mut facts = Vec::new();
+        if !singles.is_empty() {
+            facts.push(("each path alone", singles.join(", ")));
         }
+        let gain = self.best().map(|(name, rate)| {
+            format!("{:+.0} % over the best single path ({name} alone: {rate})", self.gain())
+        });
+        facts.push(("bond", gain.unwrap_or_else(|| NOTHING_TO_COMPARE.to_owned())));
+        facts
     }
 
     pub(super) fn json(&self) -> Value {
@@ -75,6 +83,11 @@ impl Comparison {
             "best": self.best().map(|(name, _)| name), "gain_percent": self.gain(),
         })
     }
+}
+
+/// What is said before an interface is measured alone.
+pub(super) fn begins(interface: &str) -> String {
+    format!("for comparison, the same over {interface} alone …")
 }
 
 /// The interfaces to be measured alone: those whose path normally carries data. Fewer than two are not worth it.
@@ -106,16 +119,27 @@ mod tests {
     #[test]
     fn the_gain_is_over_the_best_path_that_was_reached() {
         let better = comparison(298, &[("eth0", Some(200)), ("wlan0", Some(90)), ("wwan0", None)]);
-        assert_eq!(better.words(), "bond +49 % over the best single path (eth0 alone: 200.0 Mbit/s)");
+        insta::assert_debug_snapshot!(better.facts(), @r#"
+        [
+            (
+                "each path alone",
+                "eth0 200.0 Mbit/s, wlan0 90.0 Mbit/s, wwan0 did not reach the server",
+            ),
+            (
+                "bond",
+                "+49 % over the best single path (eth0 alone: 200.0 Mbit/s)",
+            ),
+        ]
+        "#);
         let worse = comparison(50, &[("eth0", Some(100)), ("wlan0", Some(90))]);
-        assert_eq!(worse.words(), "bond -50 % over the best single path (eth0 alone: 100.0 Mbit/s)");
+        assert_eq!(worse.facts()[1].1, "-50 % over the best single path (eth0 alone: 100.0 Mbit/s)");
         assert!((worse.gain() + 50.0).abs() < 1e-9);
     }
 
     #[test]
     fn one_path_gains_nothing() {
         let alone = comparison(50, &[]);
-        assert_eq!(alone.words(), NOTHING_TO_COMPARE);
+        assert_eq!(alone.facts(), [("bond", NOTHING_TO_COMPARE.to_owned())]);
         assert!(alone.gain().abs() < f64::EPSILON);
         assert_eq!(alone.json()["best"], Value::Null);
     }

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use manyway::interfaces::InterfaceRule;
 use manyway::{CarrierChoice, ConnectionInfo, Event, Rate, RateAlgorithm, Role, TargetRate, Wire};
-use manyway_terminal::{CommandError, ExitCode, json, note};
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{Colour, CommandError, ExitCode, json, note};
 use manyway_transfer::{BenchFailure, BenchOutcome, BenchPlan, StreamInterval, TransferError, bench_until};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -134,7 +135,8 @@ fn conclude(
         (Some(document), None, _) => json::print(&Value::from(document.clone())),
         (None, _, Some(summary)) => {
             let mut out = std::io::stdout().lock();
-            write!(out, "\n{summary}").and_then(|()| out.flush())
+            let text = summary.text(output_width(), Colour::of_output());
+            write!(out, "\n{text}").and_then(|()| out.flush())
         }
     };
     let code = code.after_printing(printed.map_err(CommandError::from))?;
@@ -211,7 +213,7 @@ async fn alone(
         .collect();
     global.interfaces = vec![InterfaceRule::new(pattern, Role::Primary).into()];
     if !global.quiet && !global.json && !arguments.document {
-        note(&format!("for comparison the same over {interface} alone …"));
+        note(&compare::begins(interface));
     }
     let (endpoint, connection) = match connect_on(&global, &arguments.ticket, arguments.port).await {
         Ok(connected) => connected,

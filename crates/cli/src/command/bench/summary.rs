@@ -1,12 +1,10 @@
 //! The summary of a run: sums, paths, processors, the gain.
 
-use std::fmt;
 use std::time::Duration;
 
-use manyway::{ByteCount, ConnectionInfo, EcnState, PathInfo, PathReport, PathState, Rate, Why};
+use manyway::{ByteCount, Carrier, ConnectionInfo, EcnState, PathInfo, PathReport, PathState, Rate, Why};
 use manyway_chart::{Align, Table};
 use manyway_terminal::Colour;
-use manyway_terminal::screen::output_width;
 use manyway_transfer::{BenchAccount, BenchDirection, BenchFlow, BenchOutcome, BenchSummary};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +12,7 @@ use super::compare::Comparison;
 use super::output::direction_word;
 use super::target::TargetSum;
 use crate::output::book::{milliseconds, rtt_of, state_cell};
+use crate::output::facts::facts;
 use crate::output::grid::{Cell, Grid};
 use crate::output::names::distinct;
 use crate::output::path::{PathLabel, why_of, why_words};
@@ -308,43 +307,37 @@ impl PathSum {
     }
 }
 
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, output_width(), Colour::of_output())
-    }
-}
-
 impl Summary {
-    fn write(&self, f: &mut fmt::Formatter<'_>, width: usize, colour: Colour) -> fmt::Result {
-        writeln!(f, "{}", self.sums())?;
-        writeln!(f, "{}", self.paths().text(width, colour))?;
-        if let Some(stall) = self.longest_stall() {
-            writeln!(f, "longest stall    {}", duration(stall))?;
-        }
-        if let Some(target) = &self.target {
-            writeln!(f, "target rate      {}", target.words())?;
-        }
+    /// The figures for a terminal of that width.
+    pub(super) fn text(&self, width: usize, colour: Colour) -> String {
+        let facts: String = facts(&self.facts(), width).into_iter().map(|line| line + "\n").collect();
+        format!("{}\n{}\n{facts}", self.sums(), self.paths().text(width, colour))
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        facts.extend(self.longest_stall().map(|stall| ("longest stall", duration(stall))));
+        let uses_tcp = self.paths.iter().any(|path| path.label.carrier == Carrier::Tcp);
+        facts.extend(self.target.as_ref().map(|target| ("target rate", target.words(uses_tcp))));
         let cpu = |account: &BenchAccount, place: &str| {
             format!("{} {place} ({:.0} %)", duration(account.cpu), self.processor_share(account))
         };
         let here = &self.outcome.here;
-        write!(f, "processor time   {}", cpu(here, "here"))?;
         match &self.outcome.there {
             Some(there) => {
-                writeln!(f, ", {}", cpu(there, "at the server"))?;
+                let both = format!("{}, {}", cpu(here, "here"), cpu(there, "at the server"));
                 let (ours, theirs) = (&here.transport.congestion, &there.transport.congestion);
-                writeln!(f, "congestion       {ours} here, {theirs} at the server")?;
+                facts.push(("processor time", both));
+                facts.push(("congestion", format!("{ours} here, {theirs} at the server")));
             }
-            None => writeln!(f)?,
+            None => facts.push(("processor time", cpu(here, "here"))),
         }
         if self.duplicates != DuplicateBytes::default() {
             let (sent, received) = (size(self.duplicates.sent), size(self.duplicates.received));
-            writeln!(f, "duplicate data   {sent} sent, {received} received")?;
+            facts.push(("duplicate data", format!("{sent} sent, {received} received")));
         }
-        if let Some(comparison) = &self.comparison {
-            writeln!(f, "{}", comparison.words())?;
-        }
-        Ok(())
+        facts.extend(self.comparison.iter().flat_map(Comparison::facts));
+        facts
     }
 }
 
@@ -358,7 +351,7 @@ mod tests {
     use super::super::compare::Single;
     use super::*;
     use manyway::scheduler::Purpose;
-    use manyway::{Carrier, PathId, PathReason, Unused, Used};
+    use manyway::{PathId, PathReason, Unused, Used};
     use manyway_transfer::TransportFacts;
 
     fn summary(flow: BenchFlow) -> Summary {
@@ -423,17 +416,17 @@ mod tests {
 
     #[test]
     fn the_summary_has_sums_paths_and_the_gain() {
-        for width in [80, 120] {
-            insta::assert_snapshot!(format!("bench_{width}"), At(&summary(BenchFlow::Upload), width));
-        }
-    }
-
-    /// The summary on a terminal of that width.
-    struct At<'a>(&'a Summary, usize);
-
-    impl fmt::Display for At<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            self.0.write(f, self.1, Colour::Without)
+        let alone = Comparison { bond: Rate::ZERO, singles: Vec::new() };
+        let target = Some(TargetSum::example());
+        let mut held = Summary { target, comparison: Some(alone), ..summary(BenchFlow::Upload) };
+        held.paths[1].label.carrier = Carrier::Tcp;
+        let summaries = [("bench", summary(BenchFlow::Upload)), ("target", held)];
+        for (name, summary) in &summaries {
+            for width in [80, 120] {
+                let text = summary.text(width, Colour::Without);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+                insta::assert_snapshot!(format!("{name}_{width}"), text);
+            }
         }
     }
 
@@ -441,7 +434,7 @@ mod tests {
     fn a_run_in_both_directions_has_both_sums() {
         let duplicates = DuplicateBytes { sent: 24_000, received: 0 };
         let both = Summary { comparison: None, duplicates, ..summary(BenchFlow::Both) };
-        insta::assert_snapshot!("bench_both", At(&both, 120));
+        insta::assert_snapshot!("bench_both", both.text(120, Colour::Without));
         assert_eq!(both.rate().bits_per_second(), 24_000_000);
     }
 

@@ -6,6 +6,7 @@ use manyway::{Rate, TargetRate, TargetReport};
 use manyway_transfer::Playback;
 use serde_json::{Value, json};
 
+use crate::output::count;
 use crate::output::units::{duration, megabits};
 
 /// Adds up what happens to a target.
@@ -61,19 +62,26 @@ pub(super) struct TargetSum {
 }
 
 impl TargetSum {
-    pub(super) fn words(&self) -> String {
-        let (fewest, most) = self.connections;
-        let connections = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    /// A target that was held for half of the time.
+    #[cfg(test)]
+    pub(super) fn example() -> Self {
+        let target = Rate::from_bits_per_second(8_000_000);
+        Self { target, held: 50, connections: (2, 5), stops: 2, stopped: Duration::from_millis(11_200) }
+    }
+
+    /// The sentence for people. The number of TCP connections matters only if a path uses TCP.
+    pub(super) fn words(&self, uses_tcp: bool) -> String {
+        let connections = match self.connections {
+            _ if !uses_tcp => String::new(),
+            (fewest, most) if fewest == most => format!("; {} wanted", count(most, "TCP connection")),
+            (fewest, most) => format!("; {fewest} to {most} TCP connections wanted"),
+        };
         let playback = match self.stops {
             0 => "plays without a stop".to_owned(),
             1 => format!("plays with 1 stop of {}", duration(self.stopped)),
             stops => format!("plays with {stops} stops, {} in all", duration(self.stopped)),
         };
-        format!(
-            "{} Mbit/s, held {} % of the time; {connections} TCP connections wanted; {playback}",
-            megabits(self.target),
-            self.held
-        )
+        format!("{} Mbit/s, held {} % of the time{connections}; {playback}", megabits(self.target), self.held)
     }
 
     pub(super) fn json(&self) -> Value {

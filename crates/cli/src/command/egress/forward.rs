@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use manyway_egress::{Destination, FlowKind};
-use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_terminal::{CommandError, ExitCode, json};
 use serde_json::json;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
@@ -17,6 +17,7 @@ use super::listening::{carry, listen, listen_udp, reset, run as run_ports, serve
 use super::remote::Remote;
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs, Protocol};
 use crate::output::address;
+use crate::output::opening::Opening;
 
 /// Forwards until Ctrl-C or SIGTERM.
 ///
@@ -36,10 +37,9 @@ pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCod
         .zip(remote.addresses())
         .map(|(rule, listen)| ForwardRule { listen, ..rule.clone() })
         .collect();
-    announce(
-        global,
-        ports.iter().map(|port| ("here", &port.rule)).chain(at_server.iter().map(|rule| ("server", rule))),
-    )?;
+    let here = ports.iter().map(|port| (HERE, &port.rule));
+    let rules: Vec<_> = here.chain(at_server.iter().map(|rule| (SERVER, rule))).collect();
+    announce(global, &rules)?;
     let mut work = JoinSet::new();
     if !at_server.is_empty() {
         work.spawn(remote.serve(Arc::clone(&bond)));
@@ -119,12 +119,10 @@ impl FlowSink for UdpPort {
 }
 
 /// One line a port to standard output, the rest to standard error.
-fn announce<'a>(
-    global: &GlobalArgs,
-    rules: impl Iterator<Item = (&'static str, &'a ForwardRule)>,
-) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, rules: &[(&str, &ForwardRule)]) -> Result<(), CommandError> {
     if global.json {
         let ports: Vec<_> = rules
+            .iter()
             .map(|(side, rule)| {
                 json!({
                     "side": side,
@@ -136,12 +134,35 @@ fn announce<'a>(
             .collect();
         return Ok(json::print(&json!({ "forwards": ports }))?);
     }
-    for (side, rule) in rules {
-        let at = if side == "server" { "server " } else { "" };
-        print_line(&format!("{at}{rule}"))?;
+    opening(rules).print(global.quiet)
+}
+
+fn opening(rules: &[(&str, &ForwardRule)]) -> Opening {
+    let lines = rules
+        .iter()
+        .map(|(side, rule)| if *side == SERVER { format!("{side} {rule}") } else { rule.to_string() });
+    lines.fold(Opening::default(), Opening::data).message("forwarding until Ctrl-C")
+}
+
+/// Where programs connect to a port.
+const HERE: &str = "here";
+const SERVER: &str = "server";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_of_forwarded_ports_fit_every_terminal() {
+        let rule = |text: &str| text.parse::<ForwardRule>().unwrap();
+        let (web, names, back) = (
+            rule("8080:intranet.example.org:80"),
+            rule("5353:192.0.2.53:53/udp"),
+            rule("0.0.0.0:2222:127.0.0.1:22"),
+        );
+        let rules = [(HERE, &web), (HERE, &names), (SERVER, &back)];
+        for width in [80, 120] {
+            insta::assert_snapshot!(format!("forward_{width}"), opening(&rules).screen(width));
+        }
     }
-    if !global.quiet {
-        note("forwarding until Ctrl-C");
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Local ports of `forward` and `proxy`.
 
 use std::future::Future;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::super::bond::Bond;
+use super::super::port_holder;
 use super::super::signal::interrupted;
 use super::bond::Connected;
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, Protocol};
 use crate::output::{address as shown, cause};
 
 /// Parallel connections of programs on one port; more wait.
@@ -35,7 +37,7 @@ pub(in crate::command) async fn listen(
     option: &str,
     address: SocketAddr,
 ) -> Result<TcpListener, CommandError> {
-    TcpListener::bind(address).await.map_err(|error| explain(option, address, &error))
+    TcpListener::bind(address).await.map_err(|error| explain(option, (Protocol::Tcp, address), &error))
 }
 
 /// As [`listen`], for datagrams.
@@ -43,25 +45,22 @@ pub(in crate::command) async fn listen(
 /// # Errors
 /// As [`listen`].
 pub(super) async fn listen_udp(option: &str, address: SocketAddr) -> Result<UdpSocket, CommandError> {
-    UdpSocket::bind(address).await.map_err(|error| explain(option, address, &error))
+    UdpSocket::bind(address).await.map_err(|error| explain(option, (Protocol::Udp, address), &error))
 }
 
-fn explain(option: &str, address: SocketAddr, error: &std::io::Error) -> CommandError {
+fn explain(option: &str, (protocol, address): (Protocol, SocketAddr), error: &io::Error) -> CommandError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
     let hint = match error.kind() {
-        std::io::ErrorKind::AddrInUse => "the port is taken; choose another one",
-        std::io::ErrorKind::AddrNotAvailable => "no interface of this host has this address",
-        std::io::ErrorKind::PermissionDenied => {
-            "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one"
+        ErrorKind::AddrInUse => {
+            format!("the port is taken: {}; choose another one", port_holder::taken(protocol, address))
         }
-        _ => {
-            return CommandError::new(
-                ExitCode::Failed,
-                format!("{option} {}: {}", shown(address), cause(error)),
-            );
+        ErrorKind::AddrNotAvailable => "no interface of this host has this address".to_owned(),
+        ErrorKind::PermissionDenied => {
+            "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one".to_owned()
         }
+        _ => cause(error),
     };
-    CommandError::new(ExitCode::Failed, format!("{option} {}: {hint}", shown(address)))
+    CommandError::failed(format!("{option} {}: {hint}", shown(address)))
 }
 
 /// Passes the datagrams of programs on, for ever.

@@ -3,16 +3,19 @@
 use std::time::{Duration, Instant};
 
 use manyway_play::Figures;
-use manyway_terminal::{CommandError, json, print_line};
+use manyway_terminal::screen::width_of_output;
+use manyway_terminal::{CommandError, json, print_line, wrap};
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::output::count;
+use crate::output::grid::shortened;
 use crate::output::rate::RateWindow;
 use crate::output::units;
 
-/// Samples in the small curves of the live line.
+/// Most samples in the small curves of the live line, and the fewest that are worth a curve.
 const CURVE: usize = 24;
+const SHORTEST_CURVE: usize = 4;
 /// Most samples of media that are kept; then every second one is dropped.
 const MOST: usize = 2000;
 /// Most media that are told at the end: the newest.
@@ -30,7 +33,7 @@ pub(super) struct MediaFigures {
 }
 
 /// Media, such as a film.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Media {
     pub(super) figures: Figures,
     pub(super) samples: Vec<Sample>,
@@ -100,10 +103,10 @@ impl MediaFigures {
         true
     }
 
-    /// The line for a terminal.
-    pub(super) fn line(&self) -> String {
+    /// The line for a terminal of that width.
+    pub(super) fn line(&self, width: usize) -> String {
         let newest = self.media.iter().max_by_key(|media| media.changed);
-        newest.map_or_else(|| "no media were asked for yet".to_owned(), Media::line)
+        newest.map_or_else(|| "no player has asked for media yet".to_owned(), |media| media.line(width))
     }
 
     /// Tells what was played.
@@ -115,7 +118,10 @@ impl MediaFigures {
             if global.json {
                 json::print(&media.document("played"))?;
             } else {
-                print_line(&media.sentence())?;
+                let sentence = media.sentence();
+                print_line(
+                    &width_of_output().map_or_else(|| sentence.clone(), |width| wrap(&sentence, width)),
+                )?;
             }
         }
         Ok(())
@@ -173,21 +179,30 @@ impl Media {
         self.window.rate(now).map_or(0, manyway::Rate::bits_per_second)
     }
 
-    fn line(&self) -> String {
-        let last = self.samples.last();
-        let recent = |value: fn(&Sample) -> f64| {
-            let older = self.samples.len().saturating_sub(CURVE);
-            curve(self.samples.iter().skip(older).map(value))
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a curve of eight heights")]
-        let rates = recent(|sample| sample.rate as f64);
-        let rate = manyway::Rate::from_bits_per_second(last.map_or(0, |sample| sample.rate));
-        let mut line = format!("{}  {} Mbit/s {rates}", self.figures.name, units::megabits(rate));
+    /// Name, rate, buffer and stalls. Curves have the room that these leave; a long name is
+    /// shortened.
+    fn line(&self, width: usize) -> String {
+        let rate = manyway::Rate::from_bits_per_second(self.samples.last().map_or(0, |sample| sample.rate));
+        let mut parts = vec![format!("{} Mbit/s", units::megabits(rate))];
         if let Some(buffered) = self.figures.buffered {
-            let curve = recent(|sample| sample.buffered);
-            line += &format!("  buffer {:.1} s {curve}  {}", buffered.as_secs_f64(), self.stalls());
+            parts.push(format!("buffer {:.1} s", buffered.as_secs_f64()));
         }
-        line
+        let stalls = self.figures.buffered.map(|_| self.stalls());
+        // Two spaces before each part.
+        let taken: usize = parts.iter().chain(&stalls).map(|part| part.chars().count() + 2).sum();
+        let name = shortened(self.figures.name.clone(), width.saturating_sub(taken));
+        let room = width.saturating_sub(taken + name.chars().count()) / parts.len();
+        // One space before each curve.
+        let points = room.saturating_sub(1).min(CURVE);
+        if points >= SHORTEST_CURVE {
+            #[expect(clippy::cast_precision_loss, reason = "a curve of eight heights")]
+            let values: [fn(&Sample) -> f64; 2] = [|sample| sample.rate as f64, |sample| sample.buffered];
+            let newest = self.samples.iter().skip(self.samples.len().saturating_sub(points));
+            for (part, value) in parts.iter_mut().zip(values) {
+                *part += &format!(" {}", curve(newest.clone().map(value)));
+            }
+        }
+        [name].into_iter().chain(parts).chain(stalls).collect::<Vec<_>>().join("  ")
     }
 
     fn stalls(&self) -> String {
@@ -206,7 +221,8 @@ impl Media {
         let figures = &self.figures;
         let mut text = format!("{}: {}", figures.name, units::size(figures.bytes));
         if let Some(rate) = figures.bit_rate {
-            text += &format!(" of {} Mbit/s", units::megabits(manyway::Rate::from_bits_per_second(rate)));
+            text +=
+                &format!(", media of {} Mbit/s", units::megabits(manyway::Rate::from_bits_per_second(rate)));
         }
         match figures.startup {
             Some(startup) => text += &format!(", start-up {:.2} s", startup.as_secs_f64()),
@@ -279,11 +295,45 @@ mod tests {
     #[test]
     fn a_film_is_summed_up_in_a_sentence() {
         let media = |figures| Media::new(figures, Instant::now()).sentence();
-        assert_eq!(media(figures(5 << 20)), "film.mp4: 5.0 MiB of 2.00 Mbit/s, start-up 0.42 s, no stall");
+        assert_eq!(
+            media(figures(5 << 20)),
+            "film.mp4: 5.0 MiB, media of 2.00 Mbit/s, start-up 0.42 s, no stall"
+        );
         let stopped = Figures { stalls: 2, stall_time: Duration::from_secs(10), seeks: 1, ..figures(0) };
         assert!(media(stopped).ends_with("2 stalls of 10 s in all (16.7 % of the time), 1 seek"));
         let unknown = Figures { bit_rate: None, buffered: None, startup: None, ..figures(7) };
         assert_eq!(media(unknown), "film.mp4: 7 B, never began, length unknown: stalls cannot be counted");
+    }
+
+    #[test]
+    fn the_live_line_keeps_its_figures_on_every_terminal() {
+        let begin = Instant::now();
+        let film = |name: &str, stalls| {
+            let figures =
+                Figures { name: name.to_owned(), stalls, stall_time: Duration::from_secs(3), ..figures(0) };
+            let mut media = Media::new(figures.clone(), begin);
+            for step in 1..=20_u32 {
+                let buffered = Some(Duration::from_millis(600 * u64::from(step)));
+                let figures = Figures { bytes: u64::from(step * step) * 9_000, buffered, ..figures.clone() };
+                media.sample(figures, begin + step * Duration::from_millis(250));
+            }
+            media
+        };
+        let long = "Concert in the open, recorded with four cameras, second part of three.mp4";
+        let unknown = {
+            let mut media = film("radio", 0);
+            media.figures.buffered = None;
+            media
+        };
+        for width in [80, 120] {
+            let lines = [film("film.mp4", 0), film("film.mp4", 2), film(long, 2), unknown.clone()];
+            let mut lines: Vec<_> = lines.iter().map(|media| media.line(width)).collect();
+            lines.push(MediaFigures::new(false).line(width));
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+            let stopped = Figures { seeks: 1, variant_switches: 2, ..film("film.mp4", 2).figures };
+            lines.push(wrap(&Media::new(stopped, begin).sentence(), width));
+            insta::assert_snapshot!(format!("playing_{width}"), lines.join("\n"));
+        }
     }
 
     #[test]

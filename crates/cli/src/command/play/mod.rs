@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use manyway::{CarrierChoice, Rate, TargetRate};
 use manyway_play::{Config, PlayServer, TargetChoice, url_path};
-use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, note, print_line};
+use manyway_terminal::{CommandError, ExitCode, ProgressMode, json};
 use manyway_transfer::{Failure, Reason, RelativePath, TransferError, read_part};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -24,6 +24,7 @@ use super::error::of_measurement;
 use super::signal::interrupted;
 use super::watch::{PathWatch, Paths};
 use crate::args::{GlobalArgs, PlayArgs, PlayRate};
+use crate::output::opening::Opening;
 use crate::output::progress::ProgressView;
 use figures::MediaFigures;
 use report::Report;
@@ -158,7 +159,7 @@ async fn until_ended(
             }
             _ = tick.tick() => {
                 media.sample(server.figures(), Instant::now())?;
-                view.set_text(media.line());
+                view.set_text(|width| media.line(width));
                 let ended = player.as_mut().map(|player| player.try_wait()).transpose()?.flatten();
                 match ended {
                     None => {}
@@ -202,16 +203,38 @@ fn announce(
     address: SocketAddr,
     url: &str,
 ) -> Result<(), CommandError> {
-    let shown = crate::output::address(address);
     if global.json {
-        return Ok(json::print(&json!({ "url": url, "listening": shown }))?);
+        let listening = crate::output::address(address);
+        return Ok(json::print(&json!({ "url": url, "listening": listening }))?);
     }
-    if !address.ip().is_loopback() && !global.quiet {
-        note(&format!("warning: everybody who reaches {shown} can see all files of this ticket"));
+    opening(address, url, !arguments.player.is_empty()).print(global.quiet)
+}
+
+fn opening(address: SocketAddr, url: &str, has_player: bool) -> Opening {
+    let shown = crate::output::address(address);
+    let warning = format!("warning: everybody who reaches {shown} can see all files of this ticket");
+    Opening::default()
+        .message_if_some((!address.ip().is_loopback()).then_some(warning))
+        .data(url)
+        .message_if_some(
+            (!has_player).then_some("open it in a browser, or with mpv, vlc or ffplay; Ctrl-C ends it"),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_of_a_server_for_players_fit_every_terminal() {
+        for width in [80, 120] {
+            let at = |listening: &str, has_player| {
+                let listening = listening.parse().unwrap();
+                let url = format!("http://{}/films/film.mp4", reachable(listening));
+                opening(listening, &url, has_player).screen(width)
+            };
+            let screens = [at("127.0.0.1:8080", false), at("[::]:8080", true)].join("\n\n");
+            insta::assert_snapshot!(format!("play_{width}"), screens);
+        }
     }
-    print_line(url)?;
-    if !global.quiet && arguments.player.is_empty() {
-        note("open it in a browser, or with mpv, vlc or ffplay; until Ctrl-C");
-    }
-    Ok(())
 }

@@ -1,9 +1,10 @@
 //! A server that takes MMSP/1: addresses alone decide who may connect.
 
 use manyway::{AddressFilter, Endpoint};
-use manyway_terminal::{CommandError, json, print_line};
+use manyway_terminal::{CommandError, json};
 use serde_json::json;
 
+use super::opening::Serving;
 use crate::args::{GlobalArgs, LogFormat, ServeArgs};
 use crate::command::advice;
 use crate::command::keys::hosts_of;
@@ -43,33 +44,35 @@ pub(super) fn announce(
     let listening: Vec<_> = locals.iter().map(|local| address(local.address)).collect();
     let directory = arguments.dir().display().to_string();
     let read_only = arguments.is_read_only();
-    let facts = json!({
-        "directory": directory, "read_only": read_only, "addresses": listening, "wire": global.wire.name(),
-        "from": from.to_string(),
-    });
+    if arguments.log_format == LogFormat::Json {
+        let facts = json!({
+            "directory": directory, "read_only": read_only, "addresses": listening, "wire": global.wire.name(),
+            "from": from.to_string(),
+        });
+        journal.server("listening", &[], facts);
+    }
     if global.json {
-        if arguments.log_format == LogFormat::Json {
-            journal.server("listening", &[], facts);
-        }
         json::print(&json!({
             "ticket": null, "listening": listening, "key": null, "wire": global.wire.name(),
             "from": from.to_string(), "read_only": read_only,
         }))?;
         return Ok(());
     }
-    let access = if read_only { "for reading" } else { "for reading and writing" };
-    let lines = [
-        format!("serving {directory} {access} over MMSP/1 on UDP {}", listening.join(", ")),
-        advice::firewall(endpoint),
-        warning(arguments, from),
-        "On the other side: `manyway get --wire mmsp1 HOST PATH…`, where HOST is one of:".to_owned(),
-    ];
-    journal.server("listening", &lines, facts);
-    hosts_of(locals)?.iter().try_for_each(|host| print_line(&host.to_string()))
+    let serving = Serving {
+        directory: &directory,
+        is_read_only: read_only,
+        listening: &listening,
+        has_tcp: false,
+        tls_port: None,
+        firewall: advice::firewall(endpoint, None),
+    };
+    let hosts: Vec<_> = hosts_of(locals)?.iter().map(ToString::to_string).collect();
+    let warning = warning(arguments, from);
+    serving.opening_in_clear(warning, &hosts).print(global.quiet || arguments.log_format == LogFormat::Json)
 }
 
 /// What MMSP/1 means, in one line.
-fn warning(arguments: &ServeArgs, from: &AddressFilter) -> String {
+pub(super) fn warning(arguments: &ServeArgs, from: &AddressFilter) -> String {
     let rights = if arguments.is_read_only() { "fetch" } else { "fetch and send" };
     let hosts = if arguments.open { "every host".to_owned() } else { format!("every host at {from}") };
     format!(

@@ -85,6 +85,60 @@ fn observed(id: PathId, figures: &InterfaceFigures) -> Option<Observed> {
         state,
         rtt: figures.rtt.filter(|_| state == PathState::Active),
         why: None,
-        counts: Counts { sent: figures.sent, received: figures.received, packets: 0, lost: 0 },
+        counts: Counts { sent: figures.sent, received: figures.received, packets: None },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_terminal::Colour;
+
+    use super::*;
+    use crate::command::summary::{ForeignFile, Summary};
+    use crate::command::tally::Counts as Done;
+    use crate::output::book::live_table;
+    use crate::output::course::Course;
+
+    fn figures(name: &str, state: InterfaceState, received: u64) -> InterfaceFigures {
+        InterfaceFigures {
+            name: name.to_owned(),
+            addresses: Some(("192.0.2.7".parse().unwrap(), "203.0.113.80:443".parse().unwrap())),
+            state,
+            rtt: Some(Duration::from_micros(31_250)),
+            sent: received / 500,
+            received,
+            connections: 2,
+        }
+    }
+
+    #[test]
+    fn progress_and_summary_of_a_download_fit_every_terminal() {
+        let (mut book, mut course, start) = (PathBook::default(), Course::new("fetching"), Instant::now());
+        let second = Duration::from_secs(1);
+        course.begin(start, 200 << 20);
+        for step in 1..=3_u32 {
+            let received = u64::from(step) * 4_000_000;
+            let interfaces = [
+                figures("wifi0", InterfaceState::Connected, received),
+                figures("lte0", InterfaceState::Connected, received / 2),
+                figures("sat0", InterfaceState::Failed, 0),
+            ];
+            course.advance(6_000_000);
+            course.sample(start + step * second);
+            let observed = (0..).zip(&interfaces).filter_map(|(id, own)| observed(PathId(id), own));
+            book.note(0, start + step * second, observed);
+        }
+        let now = start + 3 * second;
+        let mut report = manyway_transfer::Report::default();
+        (report.verified, report.bytes) = (1, 200 << 20);
+        let done = Done { moved: 200 << 20, report, attempts: 1, ..Done::default() };
+        let file = ForeignFile { path: "film.mp4".to_owned(), is_verified: false };
+        let summary = Summary::new("fetched", done, 35 * second, book.rows(now)).of_foreign(file);
+        for width in [80, 120] {
+            let progress = course.line(now, width).plain();
+            let rows = live_table(&book.rows(now)).text(width, Colour::Without);
+            let summary = summary.text(width, Colour::Without);
+            insta::assert_snapshot!(format!("url_{width}"), format!("{progress}\n{rows}\n{summary}"));
+        }
+    }
 }

@@ -20,6 +20,7 @@ pub(super) const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
 pub(super) const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
+const RTM_NEWNEIGH: u16 = 28;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -33,6 +34,7 @@ pub(super) enum Message {
     AddressGone,
     RouteSet(RouteMessage),
     RouteGone,
+    NeighbourSet(NeighbourMessage),
     Other,
 }
 
@@ -72,6 +74,7 @@ impl Message {
             RTM_DELADDR => Self::AddressGone,
             RTM_NEWROUTE => RouteMessage::decode(body).map_or(Self::Other, Self::RouteSet),
             RTM_DELROUTE => Self::RouteGone,
+            RTM_NEWNEIGH => NeighbourMessage::decode(body).map_or(Self::Other, Self::NeighbourSet),
             _ => Self::Other,
         }
     }
@@ -263,6 +266,26 @@ impl RouteMessage {
     }
 }
 
+/// A host of a local network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NeighbourMessage {
+    pub(super) interface: u32,
+    pub(super) address: IpAddr,
+    /// Its link address was not found.
+    pub(super) is_failed: bool,
+}
+
+impl NeighbourMessage {
+    /// `family u8 | pad | interface i32 | state u16 | flags u8 | type u8`
+    fn decode(body: &[u8]) -> Option<Self> {
+        const NDA_DST: u16 = 1;
+        const NUD_FAILED: u16 = 0x20;
+        let (interface, state) = (u32_at(body, 4)?, u16_at(body, 8)?);
+        let (_, address) = attributes(body.get(12..)?).find(|(kind, _)| *kind == NDA_DST)?;
+        Some(Self { interface, address: ip(address)?, is_failed: state & NUD_FAILED != 0 })
+    }
+}
+
 /// The interfaces of `length u16 | flags u8 | hops u8 | interface i32 | attributes`, again and again.
 fn next_hops(value: &[u8]) -> impl Iterator<Item = u32> {
     let mut rest = value;
@@ -397,6 +420,20 @@ mod tests {
             panic!("not a route")
         };
         assert_eq!((route.gateway, route.interfaces), (Some("192.168.8.1".parse().unwrap()), vec![7]));
+    }
+
+    #[test]
+    fn a_neighbour_is_read_with_its_state() {
+        let read = |state: u16| {
+            let header =
+                [&[AF_INET, 0, 0, 0][..], &7u32.to_ne_bytes(), &state.to_ne_bytes(), &[0, 1]].concat();
+            only(&message(RTM_NEWNEIGH, &[&header, &attribute(1, &[10, 7, 1, 9])]))
+        };
+        let neighbour = |is_failed| {
+            let address = "10.7.1.9".parse().unwrap();
+            Message::NeighbourSet(NeighbourMessage { interface: 7, address, is_failed })
+        };
+        assert_eq!([read(0x20), read(1)], [neighbour(true), neighbour(false)]);
     }
 
     #[test]

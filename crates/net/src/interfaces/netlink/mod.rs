@@ -1,6 +1,7 @@
 //! The interfaces as Linux reports them by netlink (rtnetlink(7)).
 
 mod message;
+mod neighbours;
 mod socket;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::unix::AsyncFd;
 
 use self::message::{AddressMessage, LinkMessage, Message, RouteMessage};
+pub(super) use self::neighbours::NeighbourSource;
 use self::socket::{Dump, NetlinkSocket};
 use super::snapshot::{
     AddressState, Interface, InterfaceAddress, InterfaceKind, LinkState, Route, Snapshot, kind_by_name,
@@ -32,9 +34,7 @@ pub(super) struct NetlinkSource {
 impl NetlinkSource {
     /// Subscribes to changes.
     pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: the socket owns its file descriptor, which stays the same and open until the socket is dropped, and
-        // nothing takes it out.
-        let news = unsafe { AsyncFd::register(NetlinkSocket::subscribe()?)? };
+        let news = NetlinkSocket::subscribe(socket::INTERFACES)?;
         Ok(Self { news, buffer: vec![0; socket::BUFFER], many_routes: false })
     }
 }
@@ -56,6 +56,7 @@ impl InterfaceSource for NetlinkSource {
             | Message::LinkGone
             | Message::AddressGone
             | Message::RouteGone
+            | Message::NeighbourSet(_)
             | Message::Other => {}
         };
         socket::dump(Dump::Links, &mut self.buffer, &mut collect)?;
@@ -68,25 +69,16 @@ impl InterfaceSource for NetlinkSource {
     }
 
     fn poll_hint(&mut self, context: &mut Context<'_>) -> Poll<Hint> {
-        loop {
-            let mut ready = match self.news.poll_read_ready(context) {
-                Poll::Ready(Ok(ready)) => ready,
-                // The runtime is shutting down, or the descriptor cannot be watched: the slow poll remains.
-                Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
-            };
-            let buffer = &mut self.buffer;
-            match ready.try_io(|news| news.get_ref().receive(buffer)) {
-                Ok(Ok(length)) => {
-                    let bytes = self.buffer.get(..length).unwrap_or_default();
-                    if let Some(hint) = hint_of(bytes, self.many_routes) {
-                        return Poll::Ready(hint);
-                    }
-                }
-                // Messages came faster than they were read, and some are lost.
-                Ok(Err(_)) => return Poll::Ready(Hint::Lost),
-                Err(_would_block) => {}
+        // Without messages the slow poll remains.
+        while let Poll::Ready(received) = socket::poll_receive(&self.news, &mut self.buffer, context) {
+            // Messages came faster than they were read, and some are lost.
+            let Ok(length) = received else { return Poll::Ready(Hint::Lost) };
+            let bytes = self.buffer.get(..length).unwrap_or_default();
+            if let Some(hint) = hint_of(bytes, self.many_routes) {
+                return Poll::Ready(hint);
             }
         }
+        Poll::Pending
     }
 }
 
@@ -98,7 +90,7 @@ fn hint_of(bytes: &[u8], ignore_routes: bool) -> Option<Hint> {
         Message::AddressSet(_) => Some(Hint::Gained),
         Message::RouteSet(route) => (!ignore_routes && route.is_unicast).then_some(Hint::Gained),
         Message::RouteGone => (!ignore_routes).then_some(Hint::Lost),
-        Message::Other => None,
+        Message::NeighbourSet(_) | Message::Other => None,
     };
     message::messages(bytes).filter_map(|(_, message)| hint(message)).max()
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::task::{Context, Poll};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -9,12 +10,18 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::sys::time::TimeVal;
+use tokio::io::unix::AsyncFd;
 
 use super::message::{self, Message, NLM_F_DUMP_INTR};
 
 /// The kernel fills at most this much at once.
 pub(super) const BUFFER: usize = 64 * 1024;
 
+/// Changes of links, addresses and routes.
+pub(super) const INTERFACES: u32 =
+    RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE;
+/// Changes of neighbours.
+pub(super) const NEIGHBOURS: u32 = 4;
 const RTMGRP_LINK: u32 = 1;
 const RTMGRP_IPV4_IFADDR: u32 = 0x10;
 const RTMGRP_IPV4_ROUTE: u32 = 0x40;
@@ -26,11 +33,12 @@ const RTMGRP_IPV6_ROUTE: u32 = 0x400;
 pub(super) struct NetlinkSocket(OwnedFd);
 
 impl NetlinkSocket {
-    /// A non-blocking socket that is subscribed to changes.
-    pub(super) fn subscribe() -> io::Result<Self> {
-        let groups =
-            RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE;
-        Self::open(SockFlag::SOCK_NONBLOCK, groups)
+    /// Subscribes to groups of changes.
+    pub(super) fn subscribe(groups: u32) -> io::Result<AsyncFd<Self>> {
+        let socket = Self::open(SockFlag::SOCK_NONBLOCK, groups)?;
+        // SAFETY: the socket owns its file descriptor, which stays the same and open until the socket is dropped, and
+        // nothing takes it out.
+        Ok(unsafe { AsyncFd::register(socket)? })
     }
 
     fn open(flags: SockFlag, groups: u32) -> io::Result<Self> {
@@ -51,6 +59,24 @@ impl NetlinkSocket {
                 Err(Errno::EINTR) => {}
                 result => return Ok(result?),
             }
+        }
+    }
+}
+
+/// Waits for what the kernel sends to a subscriber. Once the runtime is shutting down, or the descriptor cannot be watched,
+/// nothing comes any more.
+pub(super) fn poll_receive(
+    news: &AsyncFd<NetlinkSocket>,
+    buffer: &mut [u8],
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        let mut ready = match news.poll_read_ready(context) {
+            Poll::Ready(Ok(ready)) => ready,
+            Poll::Ready(Err(_)) | Poll::Pending => return Poll::Pending,
+        };
+        if let Ok(received) = ready.try_io(|news| news.get_ref().receive(buffer)) {
+            return Poll::Ready(received);
         }
     }
 }

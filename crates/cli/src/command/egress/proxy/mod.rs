@@ -7,7 +7,7 @@ mod users;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
+use manyway_terminal::{CommandError, ExitCode, json};
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -19,6 +19,7 @@ use users::Users;
 
 use crate::args::{GlobalArgs, ProxyArgs};
 use crate::output::address as shown;
+use crate::output::opening::Opening;
 
 /// The first byte of a SOCKS5 connection (RFC 1928, section 3).
 const SOCKS5: u8 = 5;
@@ -42,7 +43,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode,
     let address = listener.local_addr()?;
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    announce(global, address, &users)?;
+    announce(global, address, !users.is_empty())?;
     let mut ports = JoinSet::new();
     let (shared, users) = (Arc::clone(&bond), Arc::new(users));
     ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared), Arc::clone(&users))));
@@ -61,29 +62,45 @@ async fn attend(socket: TcpStream, bond: Arc<EgressBond>, users: Arc<Users>) {
 }
 
 /// The proxy's address to standard output, the rest to standard error.
-fn announce(global: &GlobalArgs, address: SocketAddr, users: &Users) -> Result<(), CommandError> {
-    let address_text = shown(address);
-    let (socks, http) = (format!("socks5h://{address_text}"), format!("http://{address_text}"));
-    let pac = format!("{http}/proxy.pac");
+fn announce(global: &GlobalArgs, address: SocketAddr, has_users: bool) -> Result<(), CommandError> {
     if global.json {
-        let line = json!({ "listening": address_text, "socks5": socks, "http": http, "pac": pac });
-        return Ok(json::print(&line)?);
+        let listening = shown(address);
+        let (socks, http) = (format!("socks5h://{listening}"), format!("http://{listening}"));
+        let pac = format!("{http}/proxy.pac");
+        return Ok(json::print(
+            &json!({ "listening": listening, "socks5": socks, "http": http, "pac": pac }),
+        )?);
     }
-    print_line(&socks)?;
-    if !global.quiet {
-        let who = if users.is_empty() { "" } else { "NAME:PASSWORD@" };
-        // All addresses of this host are no address to connect to.
-        let any = address.ip().is_unspecified();
-        let place = if any { format!("THIS-HOST:{}", address.port()) } else { address_text };
-        let (socks, pac) = (format!("socks5h://{who}{place}"), format!("http://{place}/proxy.pac"));
-        note(&format!(
-            "SOCKS5 (TCP and UDP) and HTTP CONNECT until Ctrl-C, for example:\n  \
-             curl -x {socks} https://example.org\n  \
-             git -c http.proxy={socks} clone https://git.example.org/it\n  \
-             ssh -o ProxyCommand='nc -X 5 -x {place} %h %p' user@host.example.org\n  \
-             export ALL_PROXY={socks}\n  \
-             a browser: automatic proxy configuration from {pac}"
-        ));
+    opening(address, has_users).print(global.quiet)
+}
+
+fn opening(address: SocketAddr, has_users: bool) -> Opening {
+    let who = if has_users { "NAME:PASSWORD@" } else { "" };
+    // All addresses of this host are no address to connect to.
+    let any = address.ip().is_unspecified();
+    let place = if any { format!("THIS-HOST:{}", address.port()) } else { shown(address) };
+    let (socks, pac) = (format!("socks5h://{who}{place}"), format!("http://{place}/proxy.pac"));
+    Opening::default().data(format!("socks5h://{}", shown(address))).message(format!(
+        "SOCKS5 (TCP and UDP) and HTTP CONNECT until Ctrl-C, for example:\n  \
+         curl -x {socks} https://example.org\n  \
+         git -c http.proxy={socks} clone https://git.example.org/it\n  \
+         ssh -o ProxyCommand='nc -X 5 -x {place} %h %p' user@host.example.org\n  \
+         export ALL_PROXY={socks}\n  \
+         a browser: proxy configuration from {pac}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_of_a_proxy_fit_every_terminal() {
+        for width in [80, 120] {
+            let own = opening("127.0.0.1:1080".parse().unwrap(), false);
+            let network = opening("0.0.0.0:1080".parse().unwrap(), true);
+            let screens = [own, network].map(|opening| opening.screen(width)).join("\n\n");
+            insta::assert_snapshot!(format!("proxy_{width}"), screens);
+        }
     }
-    Ok(())
 }

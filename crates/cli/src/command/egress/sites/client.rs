@@ -117,19 +117,8 @@ impl Site {
 
     /// For people.
     pub(in crate::command::egress) fn lines(&self) -> Vec<String> {
-        let listed =
-            |networks: &[IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let own = listed(&self.joined.assignment.addresses);
-        let mut lines = vec![format!(
-            "this machine is {own} by {SITE_DEVICE}, which leads to {}",
-            listed(&self.place.routes)
-        )];
-        if !self.announced.is_empty() {
-            lines.push(format!("others reach {} behind this machine", listed(&self.announced)));
-        }
-        lines.extend(self.place.left_out.iter().cloned());
-        lines.push(COST.to_owned());
-        lines
+        let addresses = &self.joined.assignment.addresses;
+        site_lines((addresses, &self.place.routes), &self.announced, &self.place.left_out)
     }
 
     /// Carries packets, and joins again after the connection to the server broke. Ends only when that is useless, with the
@@ -317,10 +306,29 @@ pub(super) fn looks() -> Interval {
 }
 
 pub(super) const SET_AGAIN: &str = "the routes between sites were removed by another program, and set again";
+/// What a place at the network of a server is: this machine's addresses and the networks that these lead to, those
+/// behind this machine, and why others are left out.
+pub(in crate::command::egress) fn site_lines(
+    (addresses, routes): (&[IpNet], &[IpNet]),
+    announced: &[IpNet],
+    left_out: &[String],
+) -> Vec<String> {
+    let listed = |networks: &[IpNet]| networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let own = listed(addresses);
+    let mut lines =
+        vec![format!("this machine is {own} by {SITE_DEVICE}, which leads to {}", listed(routes))];
+    if !announced.is_empty() {
+        lines.push(format!("others reach {} behind this machine", listed(announced)));
+    }
+    lines.extend(left_out.iter().cloned());
+    lines.push(COST.to_owned());
+    lines
+}
+
 /// What packets cost that are not ended at this machine.
-pub(super) const COST: &str = "TCP between sites goes as packets, put back into order: a lost or late one delays those behind it \
-                               by up to 0.1 s, and one connection may not fill all networks; to what the server can dial \
-                               itself, --route carries TCP without that";
+pub(super) const COST: &str = "TCP between sites travels as packets in their order: a lost or late packet delays those \
+                               behind it by up to 0.1 s, and one connection may not fill all networks; --route \
+                               carries TCP to hosts that the server reaches itself without that";
 /// How often routes are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// Pause after the server refused what it granted before.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use manyway_capture::{
     Connections, KillSwitch, LARGEST_MTU, RESOLVER, TUNNEL_DEVICE, TUNNEL_MARK, Tun, Tunnel, TunnelConfig,
 };
@@ -22,6 +23,7 @@ use super::super::sites::client::{Site, alone};
 use super::checks::{check_redirection, check_reverse_path};
 use super::guard::{Guard, clear};
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
+use crate::output::opening::Opening;
 use crate::serving::notify::{Notice, tell};
 
 pub(super) async fn run(global: &GlobalArgs, arguments: &TunnelArgs) -> Result<ExitCode, CommandError> {
@@ -200,17 +202,21 @@ fn announce(global: &GlobalArgs, arguments: &TunnelArgs, site: Option<&Site>) ->
         }
         return Ok(json::print(&facts)?);
     }
-    if !global.quiet {
-        note(&format!("the traffic of this machine goes by {TUNNEL_DEVICE} until Ctrl-C"));
-        for lan in &arguments.lans {
-            note(&format!(
-                "that of hosts behind {lan} does, too; a firewall has to accept their connections (`ct status dnat`), and \
-                 to forward between {lan} and {TUNNEL_DEVICE}"
-            ));
-        }
-        site.iter().flat_map(|site| site.lines()).for_each(|line| note(&line));
-    }
-    Ok(())
+    let of_site = site.map(Site::lines).unwrap_or_default();
+    opening(&arguments.routes, &arguments.lans, of_site).print(global.quiet)
+}
+
+fn opening(routes: &[IpNet], lans: &[String], of_site: Vec<String>) -> Opening {
+    let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
+    let to = if routes.is_empty() { String::new() } else { format!(" to {}", routes.join(", ")) };
+    let first = format!("the traffic of this machine{to} goes by {TUNNEL_DEVICE} until Ctrl-C");
+    let of_lans = lans.iter().map(|lan| {
+        format!(
+            "that of hosts behind {lan} does, too; a firewall has to accept their connections (`ct status dnat`), and \
+             to forward between {lan} and {TUNNEL_DEVICE}"
+        )
+    });
+    of_lans.chain(of_site).fold(Opening::default().message(first), Opening::message)
 }
 
 /// Connections at the same time; more wait.
@@ -219,3 +225,26 @@ const MOST: usize = 4096;
 const LOOK: Duration = Duration::from_secs(1);
 /// Port of DNS.
 const DNS: u16 = 53;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::egress::sites::client::site_lines;
+
+    #[test]
+    fn the_first_lines_of_a_tunnel_fit_every_terminal() {
+        let networks =
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
+        let of_site = site_lines(
+            (&networks(&["10.77.0.2/24"]), &networks(&["10.77.0.0/24", "192.168.9.0/24"])),
+            &networks(&["192.168.7.0/24"]),
+            &["192.168.1.0/24, which the server announces, is not used: it is taken: eth0 leads to 192.168.1.0/24 here"
+                .to_owned()],
+        );
+        for width in [80, 120] {
+            let all = opening(&[], &["lan0".to_owned()], Vec::new()).screen(width);
+            let some = opening(&networks(&["198.51.100.0/24"]), &[], of_site.clone()).screen(width);
+            insta::assert_snapshot!(format!("tunnel_{width}"), format!("{all}\n\n{some}"));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Which program has a port that another one wants.
+
+use std::net::SocketAddr;
+
+use crate::args::Protocol;
+
+/// The sentence about a port that is taken, with the program that has it as far as the system tells this user.
+pub(super) fn taken(protocol: Protocol, address: SocketAddr) -> String {
+    let holder = holder(protocol, address).unwrap_or_else(|| "another program".to_owned());
+    format!("{holder} has it")
+}
+
+#[cfg(target_os = "linux")]
+fn holder(protocol: Protocol, address: SocketAddr) -> Option<String> {
+    let sockets: Vec<_> =
+        sockets(protocol).into_iter().filter(|socket| collides(socket.local, address)).collect();
+    let inodes: Vec<_> = sockets.iter().map(|socket| socket.inode).collect();
+    if let Some(process) = process_with(&inodes) {
+        return Some(process);
+    }
+    let own = rustix::process::geteuid().as_raw();
+    sockets.iter().any(|socket| socket.user != own).then(|| "a program of another user".to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_protocol: Protocol, _address: SocketAddr) -> Option<String> {
+    None
+}
+
+/// A socket that has a port.
+#[cfg(target_os = "linux")]
+struct Holding {
+    local: SocketAddr,
+    user: u32,
+    inode: u64,
+}
+
+#[cfg(target_os = "linux")]
+fn sockets(protocol: Protocol) -> Vec<Holding> {
+    use procfs::net::{TcpState, tcp, tcp6, udp, udp6};
+    match protocol {
+        Protocol::Tcp => {
+            let both = [tcp(), tcp6()].into_iter().flatten().flatten();
+            let listening = both.filter(|entry| entry.state == TcpState::Listen);
+            listening
+                .map(|entry| Holding { local: entry.local_address, user: entry.uid, inode: entry.inode })
+                .collect()
+        }
+        Protocol::Udp => {
+            let both = [udp(), udp6()].into_iter().flatten().flatten();
+            both.map(|entry| Holding { local: entry.local_address, user: entry.uid, inode: entry.inode })
+                .collect()
+        }
+    }
+}
+
+/// Whether two sockets cannot have these addresses at the same time.
+#[cfg(target_os = "linux")]
+fn collides(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
+    one.port() == other.port() && (a == b || a.is_unspecified() || b.is_unspecified())
+}
+
+/// The first process of this user that has one of these sockets.
+#[cfg(target_os = "linux")]
+fn process_with(inodes: &[u64]) -> Option<String> {
+    use procfs::process::{FDTarget, Process, all_processes};
+    let has_it = |process: &Process| {
+        let mut files = process.fd().into_iter().flatten().flatten();
+        files.any(|file| matches!(file.target, FDTarget::Socket(inode) if inodes.contains(&inode)))
+    };
+    let process = all_processes().ok()?.flatten().find(has_it)?;
+    let name: String = process.stat().ok()?.comm.chars().filter(|c| !c.is_control()).collect();
+    Some(format!("{name} (process {})", process.pid))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn a_port_of_this_process_is_found_by_protocol_and_address() {
+        let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("[::1]:0").unwrap());
+        let (udp, tcp) = (udp.local_addr().unwrap(), tcp.local_addr().unwrap());
+        let own = format!("(process {}) has it", std::process::id());
+        assert!(taken(Protocol::Udp, udp).ends_with(&own), "{}", taken(Protocol::Udp, udp));
+        let everywhere = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 0], tcp.port()));
+        assert!(taken(Protocol::Tcp, everywhere).ends_with(&own));
+        let elsewhere = SocketAddr::from(([127, 0, 0, 2], udp.port()));
+        assert!(!taken(Protocol::Udp, elsewhere).ends_with(&own), "another address");
+    }
+}
