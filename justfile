@@ -97,7 +97,7 @@ portable *ARGUMENTS:
     set -euo pipefail
     # Little runs here, so what is fast to build is faster in all.
     unoptimised=()
-    for name in wire proto sim; do unoptimised+=(--config "profile.dev.package.manyway-$name.opt-level=0"); done
+    for name in units wire proto sim; do unoptimised+=(--config "profile.dev.package.manyway-$name.opt-level=0"); done
     RUSTC_WORKSPACE_WRAPPER="$PWD/.ci/portable-rustc" \
         cargo test "${unoptimised[@]}" -p manyway --lib --test all {{ARGUMENTS}} -- --skip choice::
 

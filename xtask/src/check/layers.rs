@@ -4,7 +4,7 @@ use super::Finding;
 use super::files::{SourceFile, code_of};
 
 /// Files below these directories may not name those modules.
-const FORBIDDEN: [(&[&str], &[&str], &str); 2] = [
+const FORBIDDEN: [(&[&str], &[&str], &str); 4] = [
     (
         &["crates/wire/src/"],
         &["mmsp1", "mmsp2"],
@@ -24,6 +24,16 @@ const FORBIDDEN: [(&[&str], &[&str], &str); 2] = [
         ],
         &["mmsp1", "mmsp2", "toy"],
         "what all wires share knows none but by crate::wire: convert blocks where they are read and written",
+    ),
+    (
+        &["crates/proto/src/endpoint/mmsp1/", "crates/proto/src/mmsp1/"],
+        &["mmsp2", "toy"],
+        "one wire knows no other: move what they share beside them",
+    ),
+    (
+        &["crates/proto/src/mmsp2/"],
+        &["mmsp1", "toy"],
+        "one wire knows no other: move what they share beside them",
     ),
 ];
 /// Where one wire, and tests, may name it.

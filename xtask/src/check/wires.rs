@@ -65,11 +65,23 @@ fn lines(file: &SourceFile) -> impl Iterator<Item = (usize, String)> {
 
 /// Where a file names the codec of a wire.
 fn names_of_wires(file: &SourceFile) -> Vec<(usize, &'static str)> {
-    let of_line = |(number, code): (usize, String)| {
-        let names = |wire: &&str| code.contains("manyway_wire::") && words(&code).any(|word| word == *wire);
-        WIRES.into_iter().filter(names).map(move |wire| (number, wire)).collect::<Vec<_>>()
-    };
-    lines(file).flat_map(of_line).collect()
+    let mut found = Vec::new();
+    // An import of several lines is one statement.
+    let mut import = String::new();
+    for (number, code) in lines(file) {
+        if !import.is_empty() || words(&code).any(|word| word == "use") {
+            import += &code;
+        }
+        let statement = if import.is_empty() { &code } else { &import };
+        if words(statement).any(|word| word == "manyway_wire") {
+            let is_named = |wire: &&str| words(&code).any(|word| word == *wire);
+            found.extend(WIRES.into_iter().filter(is_named).map(|wire| (number, wire)));
+        }
+        if code.contains(';') {
+            import.clear();
+        }
+    }
+    found
 }
 
 /// Whether a file is in a module of the wire.
@@ -91,11 +103,12 @@ fn encoded(file: &SourceFile) -> Vec<Finding> {
 
 /// Whether a line calls `encode` on anything but a constant, such as the alphabet of a text encoding.
 fn calls_encode(code: &str) -> bool {
-    code.match_indices(".encode(").any(|(at, _)| {
-        let before = code.get(..at).unwrap_or_default();
-        let receiver = before.rsplit(|c: char| !is_of_word(c)).next().unwrap_or_default();
-        receiver.is_empty() || receiver.contains(char::is_lowercase)
-    })
+    code.contains("::encode(")
+        || code.match_indices(".encode(").any(|(at, _)| {
+            let before = code.get(..at).unwrap_or_default();
+            let receiver = before.rsplit(|c: char| !is_of_word(c)).next().unwrap_or_default();
+            receiver.is_empty() || receiver.contains(char::is_lowercase)
+        })
 }
 
 /// The identifiers of a line.
@@ -149,6 +162,8 @@ mod tests {
             let expected = if is_found { vec![format!("{path}:1")] } else { Vec::new() };
             assert_eq!(findings(path, text), expected, "{path}: {text}");
         }
+        let import = "use manyway_wire::{\n    PathId,\n    mmsp2::Syn,\n};\nuse crate::mmsp2::Start;";
+        assert_eq!(findings(other, import), [format!("{other}:3")]);
     }
 
     #[test]
@@ -156,6 +171,7 @@ mod tests {
         for (line, is_found) in [
             ("fn f() { Syn { info }.encode(w) }", true),
             ("fn f(b: Block) { b.encode(w) }", true),
+            ("fn f(b: Block) { Block::encode(&b, w) }", true),
             ("use manyway_wire::mmsp2::encode_skip;", true),
             ("use manyway_wire::Writer;", true),
             ("fn f(b: &[u8]) { HEXLOWER.encode(b) }", false),

@@ -35,7 +35,7 @@ const FIGURES: [Figure; 6] = [
         title: "delivery delay from the first sending, 95 %, ms",
         of: |results, cell| delay(results, cell, |it| it.p95),
     },
-    Figure { title: "longest silence at the receiving application, ms", of: silence },
+    Figure { title: "longest stall at the receiving application, ms", of: silence },
 ];
 
 /// The tables. Columns are the scenarios by number, listed before; medians of the repetitions.

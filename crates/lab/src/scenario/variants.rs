@@ -8,7 +8,7 @@ use super::{Change, Direction, Ending, Event, Route, Scenario, Side, Traffic};
 const DETECTION: Duration = Duration::from_secs(35);
 
 impl Scenario {
-    /// The same with the traffic in the other direction. Turning twice restores it.
+    /// The same with the traffic in the other direction. Reversing twice restores it.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         for traffic in &mut self.traffic {

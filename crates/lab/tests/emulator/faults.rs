@@ -131,6 +131,7 @@ fn a_queue_marks_ecn_capable_packets_and_drops_the_rest() {
         (Family::V4, None),
     ]
     .into_iter()
+    // Of four combinations CI runs two with each family and each mark.
     .take(if is_nightly() { 4 } else { 2 })
     {
         let Some(bench) = Bench::shared(&with_family(single(&config), family)) else { return };

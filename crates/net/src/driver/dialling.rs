@@ -125,7 +125,7 @@ enum AllowedRemote {
     /// To this one, as long as the peer has it.
     Only(SocketAddr),
     /// To none: others use all addresses of the peer.
-    None,
+    NoRemote,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,7 +344,7 @@ impl Client {
     /// Gives each interface the connection that was chosen for it. The one before it ends when a path uses the new one.
     fn adopt(&mut self, now: Instant, chosen: &[FourTuple], steps: &mut Vec<Step>) {
         for slot in &mut self.slots {
-            slot.allowed = AllowedRemote::None;
+            slot.allowed = AllowedRemote::NoRemote;
         }
         for tuple in chosen {
             let mut is_taken = false;
@@ -364,7 +364,7 @@ impl Client {
             // Its slot leads there already, or its interface has gone.
             steps.extend((!is_taken).then_some(Step::Discard(*tuple)));
         }
-        for slot in self.slots.iter_mut().filter(|slot| slot.allowed == AllowedRemote::None) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.allowed == AllowedRemote::NoRemote) {
             steps.extend(slot.tuple().map(Step::Retire));
             slot.state = State::Idle;
         }
@@ -440,7 +440,7 @@ impl TcpSlot {
     fn update(&mut self, now: Instant, uses_udp: bool, situation: &Situation) {
         let is_working = situation.working.iter().any(|local| self.is_of(local));
         let is_failing = situation.failing.iter().any(|local| self.is_of(local));
-        let is_wanted = !is_working && is_failing && self.allowed != AllowedRemote::None;
+        let is_wanted = !is_working && is_failing && self.allowed != AllowedRemote::NoRemote;
         self.state = match self.state {
             State::Idle if is_wanted => State::Waiting(if uses_udp { now + HEAD_START } else { now }),
             State::Waiting(_) | State::Dialling(_) if !is_wanted => {

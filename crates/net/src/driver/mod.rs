@@ -321,7 +321,7 @@ impl Driver {
                 }
             }
         }
-        self.stop_detector.on_handled(begun, woke);
+        self.stop_detector.measure(begun, woke);
     }
 
     /// Returns true if datagrams are pending. Each batch has its own timestamp: datagrams that arrive on several paths

@@ -17,9 +17,9 @@ use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure,
 /// Most bytes that are pending at a full socket, of all its address pairs; more are dropped.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
 /// A rate-limiting firewall drops a datagram now and then (EPERM); this many in a row are a rule against the path.
-const PERMISSION_ERRORS: u32 = 3;
+const DENIED_AFTER: u32 = 3;
 /// Most address pairs whose EPERM errors are counted.
-const MOST_COUNTED: usize = 256;
+const MOST_COUNTED_PAIRS: usize = 256;
 /// Least interval between two reads of the error queue of a socket.
 const BETWEEN_READS: Duration = Duration::from_millis(10);
 
@@ -92,12 +92,12 @@ struct PermissionErrors(BTreeMap<FourTuple, u32>);
 impl PermissionErrors {
     /// Counts an EPERM error; returns `Some` once they amount to a refusal.
     fn on_denied(&mut self, tuple: FourTuple) -> Option<SendRefusal> {
-        if self.0.len() >= MOST_COUNTED && !self.0.contains_key(&tuple) {
+        if self.0.len() >= MOST_COUNTED_PAIRS && !self.0.contains_key(&tuple) {
             self.0.clear();
         }
         let count = self.0.entry(tuple).or_insert(0);
         *count = count.saturating_add(1);
-        (*count >= PERMISSION_ERRORS).then_some(SendRefusal::Denied)
+        (*count >= DENIED_AFTER).then_some(SendRefusal::Denied)
     }
 
     fn on_sent(&mut self, tuple: &FourTuple) {
@@ -464,6 +464,6 @@ mod tests {
         permission_errors.on_sent(&tuple(1));
         assert_eq!(permission_errors.on_denied(tuple(2)), Some(SendRefusal::Denied));
         assert!((3..2000).all(|port| permission_errors.on_denied(tuple(port)).is_none()));
-        assert!(permission_errors.0.len() <= MOST_COUNTED);
+        assert!(permission_errors.0.len() <= MOST_COUNTED_PAIRS);
     }
 }

@@ -30,14 +30,15 @@ impl StopDetector {
         self.due_at.take().is_some_and(|due_at| is_noticeable(due_at, now))
     }
 
-    /// Marks a stop up to this instant as handled. A turn that `woke` is not measured: on a system where every turn
-    /// takes long, each would reset all detectors, and none would ever fire.
-    pub(super) fn on_handled(&mut self, now: Instant, woke: bool) {
-        self.measured_from = Some(now).filter(|_| !woke);
+    /// Measures a turn from its beginning on, so that no stop falls between two readings of the clock. A turn that
+    /// `woke` is not measured: on a system where every turn takes long, each would reset all detectors, and none would
+    /// ever fire.
+    pub(super) fn measure(&mut self, begun: Instant, woke: bool) {
+        self.measured_from = Some(begun).filter(|_| !woke);
     }
 
-    /// Returns true if the process was stopped since [`Self::on_handled`]; then the next turn counts as late from that time
-    /// on.
+    /// Returns true if the process was stopped since the time of [`Self::measure`]; then the next turn counts as late
+    /// from that time on.
     pub(super) fn is_stopped(&mut self, now: Instant) -> bool {
         let Some(from) = self.measured_from.filter(|from| is_noticeable(*from, now)) else { return false };
         self.due_at = Some(from);
@@ -73,12 +74,12 @@ mod tests {
         // The stop falls between two turns.
         turns.expect([Some(start)], start);
         assert!(turns.begin_turn(start + stop));
-        turns.on_handled(start + stop, true);
+        turns.measure(start + stop, true);
         assert!(!turns.is_stopped(start + stop));
         turns.expect([Some(start + stop)], start + stop);
         assert!(!turns.begin_turn(start + stop));
         // The stop falls into a turn.
-        turns.on_handled(start + stop, false);
+        turns.measure(start + stop, false);
         assert!(turns.is_stopped(start + 2 * stop));
         assert!(turns.begin_turn(start + 2 * stop));
     }
@@ -90,7 +91,7 @@ mod tests {
         for _ in 0..6 {
             let woke = turns.begin_turn(now);
             woken.push(woke);
-            turns.on_handled(now, woke);
+            turns.measure(now, woke);
             now += Duration::from_millis(600);
             if !turns.is_stopped(now) {
                 turns.expect([Some(now)], now);

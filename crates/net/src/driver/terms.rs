@@ -36,7 +36,7 @@ impl Driver {
                 self.usage.add(&name, bytes);
             }
         }
-        if self.usage.are_last_words_out(unsent) {
+        if self.usage.are_closes_sent(unsent) {
             self.block_exhausted();
         }
         match self.usage.settle(TokioInstant::now()) {
@@ -52,10 +52,10 @@ impl Driver {
                 self.unblock_renewed();
                 self.follow_exhausted(now);
                 // Peers learn of the closed paths before the interface falls silent.
-                self.usage.await_last_words();
+                self.usage.await_closes();
             }
         }
-        self.usage.awaits_last_words()
+        self.usage.awaits_closes()
     }
 
     /// Handles interfaces whose quota is used up or renewed.

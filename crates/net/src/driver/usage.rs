@@ -153,17 +153,17 @@ impl Usage {
     }
 
     /// Starts the turns in which peers are told that an interface has no quota left.
-    pub(super) fn await_last_words(&mut self) {
+    pub(super) fn await_closes(&mut self) {
         self.last_turns = LAST_TURNS;
     }
 
-    pub(super) fn awaits_last_words(&self) -> bool {
+    pub(super) fn awaits_closes(&self) -> bool {
         self.last_turns > 0
     }
 
     /// Ends a turn that sent everything, unless something is `unsent`; returns true if the interfaces are to fall
     /// silent now.
-    pub(super) fn are_last_words_out(&mut self, unsent: bool) -> bool {
+    pub(super) fn are_closes_sent(&mut self, unsent: bool) -> bool {
         if self.last_turns == 0 {
             return false;
         }
@@ -378,14 +378,11 @@ mod tests {
     #[test]
     fn the_closes_have_three_turns_or_until_everything_is_sent() {
         let (mut usage, _) = usage(&Book::new(0));
-        assert!(!usage.are_last_words_out(true) && !usage.awaits_last_words());
-        usage.await_last_words();
-        assert_eq!(
-            [true, true, true, true].map(|it| usage.are_last_words_out(it)),
-            [false, false, true, false]
-        );
-        usage.await_last_words();
-        assert_eq!([true, false, false].map(|it| usage.are_last_words_out(it)), [false, true, false]);
+        assert!(!usage.are_closes_sent(true) && !usage.awaits_closes());
+        usage.await_closes();
+        assert_eq!([true, true, true, true].map(|it| usage.are_closes_sent(it)), [false, false, true, false]);
+        usage.await_closes();
+        assert_eq!([true, false, false].map(|it| usage.are_closes_sent(it)), [false, true, false]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub trait CongestionController: Debug + Send {
 
     /// The path was just validated, is not the first one, and has carried no data yet. `subflows` are the other live
     /// paths of the connection.
-    fn on_proven(&mut self, subflows: &[Subflow]) {
+    fn on_validated(&mut self, subflows: &[Subflow]) {
         let _ = subflows;
     }
 

@@ -235,7 +235,7 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_proven(&mut self, subflows: &[Subflow]) {
+    fn on_validated(&mut self, subflows: &[Subflow]) {
         // The flow that this path joins has already had its initial window.
         let has_begun = Others::of(subflows).windows >= self.config.initial_bytes();
         if self.coupling == Coupling::Group && has_begun {

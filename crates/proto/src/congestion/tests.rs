@@ -472,7 +472,7 @@ fn the_paths_of_a_group_are_together_one_cubic_flow() {
 fn a_path_that_joins_a_group_adds_no_initial_window_and_grows_from_there() {
     let mut flows = Flows::new("coupled-cubic", &[40, 10]);
     let subflows = flows.subflows(1);
-    flows.0[1].on_proven(&subflows);
+    flows.0[1].on_validated(&subflows);
     assert_eq!(flows.0[1].window(), ByteCount(2 * SIZE));
     // One by one, beyond the initial window.
     for count in 3..20 {
@@ -486,7 +486,7 @@ fn a_path_that_joins_a_group_adds_no_initial_window_and_grows_from_there() {
     for (name, others) in [("coupled-cubic", &[10, 4][..]), ("cubic", &[10, 40])] {
         let mut flows = Flows::new(name, others);
         let subflows = flows.subflows(0);
-        flows.0[0].on_proven(&subflows);
+        flows.0[0].on_validated(&subflows);
         assert_eq!(flows.0[0].window(), ByteCount(10 * SIZE));
     }
 }

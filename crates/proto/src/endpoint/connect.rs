@@ -120,7 +120,7 @@ impl Endpoint {
         };
         let connection = Connection::client(start, manager, stream).ok_or(ConnectError::NoAddressPair)?;
         let handle = self.slots.insert(connection);
-        self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });
+        self.demux.insert(local_id, Route { slot: handle.slot, path: PathId::FIRST });
         self.touch(handle);
         Ok(handle)
     }

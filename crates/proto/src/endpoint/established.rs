@@ -84,7 +84,7 @@ impl Endpoint {
         let established = connection.establish_with(now, NewKeys::OneRtt(data, secrets), parameters);
         debug_assert_eq!(established, Ok(()), "the parameters are those of a configuration");
         let handle = self.slots.insert(connection);
-        self.demux.insert(local_id, Route { slot: handle.slot(), path: PathId::FIRST });
+        self.demux.insert(local_id, Route { slot: handle.slot, path: PathId::FIRST });
         self.touch(handle);
         Ok(handle)
     }

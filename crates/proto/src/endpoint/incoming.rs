@@ -164,7 +164,7 @@ impl Endpoint {
             return;
         }
         let handle = self.slots.insert(connection);
-        let route = Route { slot: handle.slot(), path: PathId::FIRST };
+        let route = Route { slot: handle.slot, path: PathId::FIRST };
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id, ());

@@ -441,7 +441,7 @@ impl Endpoint {
         while let Some(change) = connection.poll_id_change() {
             match change {
                 IdChange::Added(id, path) => {
-                    self.demux.insert(id, Route { slot: handle.slot(), path });
+                    self.demux.insert(id, Route { slot: handle.slot, path });
                 }
                 IdChange::Removed(id) => {
                     self.demux.remove(&id);
@@ -477,12 +477,12 @@ impl Endpoint {
             self.eventful.push_back(handle);
         }
         self.slots.set_deadline(handle, deadline);
-        let noted = self.timers.get(handle.slot());
+        let noted = self.timers.get(handle.slot);
         if noted.is_none() || deadline.is_none() || noted > deadline {
-            self.timers.set(handle.slot(), deadline);
+            self.timers.set(handle.slot, deadline);
         }
         if ended && !self.slots.is_eventful(handle) {
-            self.timers.set(handle.slot(), None);
+            self.timers.set(handle.slot, None);
             self.slots.remove(handle);
         }
     }

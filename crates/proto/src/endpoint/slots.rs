@@ -55,15 +55,15 @@ impl Slots {
             slot.entry = Some(entry);
             generation = slot.generation;
         }
-        ConnectionHandle { index, generation }
+        ConnectionHandle { slot: index, generation }
     }
 
     pub(crate) fn remove(&mut self, handle: ConnectionHandle) {
-        let slot = self.slots.get_mut(handle.index as usize);
+        let slot = self.slots.get_mut(handle.slot as usize);
         if let Some(slot) = slot.filter(|slot| slot.generation == handle.generation && slot.entry.is_some()) {
             slot.entry = None;
             slot.generation = slot.generation.wrapping_add(1);
-            self.free.push(handle.index);
+            self.free.push(handle.slot);
         }
     }
 
@@ -93,7 +93,7 @@ impl Slots {
     /// The handle of the connection in a slot.
     pub(crate) fn handle_at(&self, index: u32) -> Option<ConnectionHandle> {
         let slot = self.slots.get(index as usize).filter(|slot| slot.entry.is_some())?;
-        Some(ConnectionHandle { index, generation: slot.generation })
+        Some(ConnectionHandle { slot: index, generation: slot.generation })
     }
 
     /// When the connection has work to do by itself.
@@ -131,7 +131,7 @@ impl Slots {
 
     pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
         self.slots.iter().enumerate().filter(|(_, slot)| slot.entry.is_some()).map(|(index, slot)| {
-            ConnectionHandle { index: u32::try_from(index).unwrap_or(u32::MAX), generation: slot.generation }
+            ConnectionHandle { slot: u32::try_from(index).unwrap_or(u32::MAX), generation: slot.generation }
         })
     }
 
@@ -139,7 +139,7 @@ impl Slots {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
         self.slots
-            .get(handle.index as usize)
+            .get(handle.slot as usize)
             .filter(|slot| slot.generation == handle.generation)?
             .entry
             .as_ref()
@@ -148,7 +148,7 @@ impl Slots {
     fn entry_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        let slot = self.slots.get_mut(handle.index as usize)?;
+        let slot = self.slots.get_mut(handle.slot as usize)?;
         if slot.generation == handle.generation { slot.entry.as_mut() } else { None }
     }
 }
@@ -191,7 +191,7 @@ mod tests {
         slots.remove(first);
         assert_eq!((slots.len(), slots.get(first).is_some()), (1, false));
         let third = slots.insert(connection());
-        assert_eq!((third.index, slots.len()), (first.index, 2));
+        assert_eq!((third.slot, slots.len()), (first.slot, 2));
         assert!(slots.get(first).is_none() && slots.get_mut(third).is_some());
         assert_eq!(slots.handles().collect::<Vec<_>>(), [third, second]);
     }

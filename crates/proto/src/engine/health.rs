@@ -187,7 +187,7 @@ impl Engine {
     fn on_path_validated(&mut self, now: Instant, id: PathId) {
         let subflows = self.paths.subflows(now, id);
         if let Some(path) = self.paths.get_mut(id) {
-            path.recovery.on_proven(&subflows);
+            path.recovery.on_validated(&subflows);
         }
     }
 
@@ -210,7 +210,7 @@ impl Engine {
         }
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {
             let before = path.addresses.fallback();
-            path.on_proven();
+            path.on_validated();
             if before.is_some_and(|before| before.leads_elsewhere(&answer.tuple)) {
                 self.reset_path(now, id);
             }

@@ -102,7 +102,7 @@ impl Pairs<'_> {
     pub(super) fn is_taken(&self, id: PathId, tuple: &FourTuple) -> bool {
         let is_dead = self.paths.get(id).is_some_and(|path| path.state() == PathState::Dead);
         let holds = |other: &Path| other.id != id && other.tuple() == *tuple;
-        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unproven(other)))
+        self.paths.iter().any(|other| holds(other) && !(is_dead && is_unvalidated(other)))
     }
 
     /// Why the local address of a path is no longer used.
@@ -234,7 +234,7 @@ impl Pairs<'_> {
 }
 
 /// Whether a path has not been validated yet.
-pub(super) fn is_unproven(path: &Path) -> bool {
+pub(super) fn is_unvalidated(path: &Path) -> bool {
     let never = path.recovery.last_progress().is_none();
     path.state() == PathState::Validating || (path.state() == PathState::Dead && never)
 }

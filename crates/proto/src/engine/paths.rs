@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use manyway_wire::PathId;
 
 use super::notices::Notice;
-use super::pairs::is_unproven;
+use super::pairs::is_unvalidated;
 use super::settle::Portion;
 use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
@@ -101,7 +101,7 @@ impl Engine {
             return;
         }
         for duplicate in self.paths.ids() {
-            let is_duplicate = |path: &&Path| path.id != id && path.tuple() == tuple && is_unproven(path);
+            let is_duplicate = |path: &&Path| path.id != id && path.tuple() == tuple && is_unvalidated(path);
             if self.paths.get(duplicate).filter(is_duplicate).is_some() {
                 self.close_own_path(now, duplicate, PathReason::Replaced);
             }
@@ -144,7 +144,7 @@ impl Engine {
         let Some(tuple) = targets.first().copied() else { return false };
         let Some(id) = self.take_path_id() else { return false };
         let mut path = Path::new(id, tuple, role, self.another_recovery(id), now);
-        path.on_proven();
+        path.on_validated();
         path.prober.start(now, targets, None);
         path.prober.slow_down(self.features.between_challenges);
         self.paths.insert(path);

@@ -66,7 +66,7 @@ impl Mmsp1 {
         mmsp1.named = named;
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             // A client may send without limit: the amplification limit protects hosts that did not initiate.
-            path.on_proven();
+            path.on_validated();
         }
         Some((engine, mmsp1))
     }

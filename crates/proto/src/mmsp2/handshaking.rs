@@ -47,7 +47,7 @@ impl Mmsp2 {
         let proven = !info.is_empty() && self.handshake.as_deref().is_some_and(fits);
         let path = engine.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
         if let Some(path) = path.filter(|_| proven) {
-            path.on_proven();
+            path.on_validated();
         }
     }
 

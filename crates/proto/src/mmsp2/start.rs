@@ -50,7 +50,7 @@ impl Mmsp2 {
         let (mut engine, mmsp2) = Self::new(Side::Client, start, manager, tuple, attempts, None);
         if let Some(path) = engine.paths.get_mut(PathId::FIRST) {
             // A client may send without limit: the amplification limit protects hosts that did not initiate.
-            path.on_proven();
+            path.on_validated();
         }
         Some((engine, mmsp2))
     }
@@ -72,7 +72,7 @@ impl Mmsp2 {
             handshake.initial_space.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
         if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| proven) {
-            path.on_proven();
+            path.on_validated();
         }
         (engine, mmsp2)
     }

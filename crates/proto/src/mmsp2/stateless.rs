@@ -9,7 +9,7 @@ use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::mmsp2::protection::{Incoming, KeyLimits, Protector};
 use crate::packet::replay::ReplayWindow;
 
-/// Size of datagrams that start a handshake (spec 7.7), and the most bytes of an answer to one.
+/// Least size of datagrams that start a handshake (spec 7.7), and the most bytes of an answer to one.
 pub(crate) const FIRST_FLIGHT: usize = 1200;
 
 /// The ids of a handshake that has no connection at this end.

@@ -1,4 +1,5 @@
-//! Packets, of every wire: recording their content, and acknowledging them.
+//! What is kept of packets: the content of sent ones, the numbers of received ones with the replay window, when to
+//! acknowledge, and the encryption level that observers are told.
 
 pub(crate) mod ack_policy;
 pub(crate) mod built;

@@ -454,7 +454,7 @@ impl Path {
     }
 
     /// A response came from the current addresses.
-    pub(crate) fn on_proven(&mut self) {
+    pub(crate) fn on_validated(&mut self) {
         self.addresses.validate(self.tuple());
     }
 

@@ -224,8 +224,8 @@ impl PathRecovery {
     }
 
     /// The path was validated while `subflows` exist beside it.
-    pub(crate) fn on_proven(&mut self, subflows: &[Subflow]) {
-        self.controller.on_proven(subflows);
+    pub(crate) fn on_validated(&mut self, subflows: &[Subflow]) {
+        self.controller.on_validated(subflows);
     }
 
     /// The name of the controller.

@@ -71,7 +71,7 @@ impl ToyConnection {
             engine.paths.set_reachable(PathId(path), true);
         }
         if let Some(first) = engine.paths.get_mut(PathId::FIRST) {
-            first.on_proven();
+            first.on_validated();
             let working = first.working_state();
             engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }

@@ -67,7 +67,7 @@ fn is_sign(mut bbr: Bbr, rounds: &[Round]) -> bool {
 }
 
 #[test]
-fn a_second_round_with_a_queue_below_22_25ths_of_the_bandwidth_is_a_fall() {
+fn a_second_round_with_a_queue_below_0_88_of_the_bandwidth_is_a_fall() {
     let [low, usual] = [43, 45].map(Round::at);
     assert!(is_sign(cruising(), &[usual, low]));
     assert!(!is_sign(cruising(), &[low]), "the first round");
@@ -76,7 +76,7 @@ fn a_second_round_with_a_queue_below_22_25ths_of_the_bandwidth_is_a_fall() {
 }
 
 #[test]
-fn a_second_round_with_a_queue_above_28_25ths_of_the_bandwidth_before_the_probe_is_a_rise() {
+fn a_second_round_with_a_queue_above_1_12_of_the_bandwidth_before_the_probe_is_a_rise() {
     let bbr = probing();
     let known = bbr.cycle.known().bytes_per_second() / 125_000;
     let [usual, high] = [known * 28 / 25 - 1, known * 28 / 25 + 1].map(Round::at);
