@@ -39,6 +39,9 @@ pub fn of_listen(error: &BindFailure) -> CommandError {
             let text = error.to_string().replace(&at.local.to_string(), &address(at.local.address));
             CommandError::failed(format!("{text}; --listen ADDR:PORT chooses another address or port"))
         }
+        BindFailure::Tcp { source, .. } if is_choice(source.kind()) => {
+            CommandError::failed(format!("{error}; --listen ADDR:PORT and --tls-port PORT choose others"))
+        }
         BindFailure::Socket(_)
         | BindFailure::Tcp { .. }
         | BindFailure::System(_)

@@ -1,6 +1,6 @@
 //! Which program has a port that another one wants.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::args::Protocol;
 
@@ -58,7 +58,9 @@ fn sockets(protocol: Protocol) -> Vec<Holding> {
 #[cfg(target_os = "linux")]
 fn collides(one: SocketAddr, other: SocketAddr) -> bool {
     let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
-    one.port() == other.port() && (a == b || a.is_unspecified() || b.is_unspecified())
+    // All addresses of IPv6 are those of IPv4, too, unless a program asks otherwise.
+    let covers = |all: IpAddr, it: IpAddr| all.is_unspecified() && (all.is_ipv6() || it.is_ipv4());
+    one.port() == other.port() && (a == b || covers(a, b) || covers(b, a))
 }
 
 /// The first process of this user that has one of these sockets.

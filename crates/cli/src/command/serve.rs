@@ -453,7 +453,7 @@ fn announce(
     let directory = arguments.dir().display().to_string();
     if arguments.log_format == LogFormat::Json {
         let facts = json!({
-            "directory": directory, "read_only": arguments.read_only, "addresses": listening, "key": key,
+            "directory": directory, "read_only": arguments.is_read_only(), "addresses": listening, "key": key,
             "wire": global.wire.name(),
         });
         journal.server("listening", &[], facts);

@@ -345,7 +345,10 @@ fn with_loss(grid: Grid, rows: &[PathRow]) -> Grid {
 
 /// The lost part of the packets of this end, if it sent any; `None` without that column.
 fn loss_cell(row: &PathRow, rows: &[PathRow]) -> Option<Cell> {
-    let packets = row.path.counts.packets.filter(|packets| packets.sent > 0);
+    // A path that nothing has answered yet has no loss rate, unless something is known to be lost.
+    let is_measured = row.path.counts.received > 0;
+    let packets =
+        row.path.counts.packets.filter(|packets| packets.lost > 0 || (is_measured && packets.sent > 0));
     let loss = packets.map(|packets| units::fine_percent(packets.lost, packets.sent));
     has_packets(rows).then(|| Cell::or_none(loss))
 }

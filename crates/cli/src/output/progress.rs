@@ -353,6 +353,7 @@ mod tests {
             row(1, "lte0", PathState::Validating, "no answer on UDP for 1 s"),
         ];
         rows[1].path.rtt = None;
+        rows[1].path.counts.received = 0;
         for width in [80, 120] {
             let (mut course, now) = (Course::new("sending"), Instant::now());
             let mut lines = vec![course.line(now, width - KEY).plain()];

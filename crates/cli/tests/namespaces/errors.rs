@@ -18,22 +18,28 @@ fn a_closed_port_ends_a_command_at_once_with_its_address_and_port() {
     }
 }
 
-/// A host of the local network that does not answer ARP, and a router that does not.
+/// A host of the local network that does not answer ARP or neighbour discovery, and a router that does not.
 #[test]
 fn a_missing_neighbour_ends_a_command_before_its_time_and_a_present_one_is_reached() {
-    let Some(lab) = Lab::start(1, Family::V4) else { return };
-    lab.client.set("ipv4/neigh/va1/retrans_time_ms", "100");
-    lab.client.ip("route add default via 10.7.1.77 dev va1");
-    let ping = |address: &str| lab.run_client(&["ping", "-c", "1", "--trust-on-first-use", address]);
-    // The second time the kernel knows already that nothing was found.
-    for address in ["10.7.1.99:4455", "10.7.1.99:4455", SERVER] {
-        let told = format!("{address} is unreachable: nothing on the local network answers for it");
-        let finished = ping(address).expect(7).says(&told);
-        assert!(finished.took < Duration::from_secs(3), "TCP is not tried: {finished:?}");
+    let v4 = ["10.7.1.77", "10.7.1.99", "10.7.1.2", SERVER];
+    let v6 = ["fd00:7:1::77", "fd00:7:1::99", "fd00:7:1::2", "[fd00:9::9]:4455"];
+    for (family, kind, [router, absent, present, behind]) in
+        [(Family::V4, "ipv4", v4), (Family::V6, "ipv6", v6)]
+    {
+        let Some(lab) = Lab::start(1, family) else { return };
+        lab.client.set(&format!("{kind}/neigh/va1/retrans_time_ms"), "100");
+        lab.client.ip(&format!("route add default via {router} dev va1"));
+        let beside = if family == Family::V6 { format!("[{absent}]:4455") } else { format!("{absent}:4455") };
+        // The second time the kernel knows already that nothing was found.
+        for address in [&*beside, &beside, behind] {
+            let finished = lab.run_client(&["ping", "-c", "1", "--trust-on-first-use", address]).expect(7);
+            assert!(finished.took < Duration::from_secs(3), "TCP is not tried: {finished:?}");
+            finished.says(&format!("{address} is unreachable: nothing on the local network answers for it"));
+        }
+        let server = lab.serve(&["--advertise", absent, "--advertise", present]);
+        lab.run_client(&["ping", "-c", "1", &server.ticket]).expect(0);
+        server.stop().expect(0);
     }
-    let server = lab.serve(&["--advertise", "10.7.1.99", "--advertise", "10.7.1.2"]);
-    lab.run_client(&["ping", "-c", "1", &server.ticket]).expect(0);
-    server.stop().expect(0);
 }
 
 #[test]

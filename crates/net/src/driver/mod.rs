@@ -55,7 +55,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, PathState, Rng};
+use manyway_proto::{FourTuple, Instant, PathState, Rng, Undelivered};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
@@ -213,7 +213,7 @@ impl Driver {
         let now = self.clock.now();
         let mut more = self.poll_commands(now, context);
         self.poll_surroundings(now, context);
-        self.poll_neighbours(now, context);
+        more |= self.poll_neighbours(now, context);
         more |= self.poll_group(now, context);
         more |= self.poll_sockets(context);
         more |= self.poll_tcp(now, context);
@@ -328,7 +328,7 @@ impl Driver {
     /// at once must not look older on the one that is read first.
     fn poll_sockets(&mut self, context: &mut Context<'_>) -> bool {
         let mut more = false;
-        let Self { sockets, endpoint, receive_buffer, clock, group, moderation, .. } = self;
+        let Self { sockets, endpoint, receive_buffer, clock, group, moderation, watcher, .. } = self;
         let (exhausted, sockets) = sockets.split();
         for socket in sockets {
             let mut calls = 0;
@@ -339,8 +339,13 @@ impl Driver {
             more |= calls == RECEIVES && socket.errors < RECEIVE_ERRORS;
             let now = clock.now();
             let (local, listens) = (socket.udp.local(), socket.listens);
-            for Unreachable { remote, quoted, undelivered } in socket.take_unreachable(now) {
+            for Unreachable { remote, quoted, mut undelivered, lacks_neighbour } in
+                socket.take_unreachable(now)
+            {
                 let tuple = FourTuple::udp(local, remote);
+                if lacks_neighbour.is_some_and(|host| watcher.snapshot().is_own(host)) {
+                    undelivered = Undelivered::NoNeighbour;
+                }
                 endpoint.on_unreachable(now, tuple, &quoted, undelivered);
                 if listens {
                     group.deliver_to_others(|| Delivery::Unreachable(tuple, quoted.clone(), undelivered));

@@ -181,7 +181,8 @@ async fn an_undelivered_datagram_is_quoted_and_fails_no_other() {
             [Unreachable {
                 remote: gone,
                 quoted: payload[..14].to_vec(),
-                undelivered: Undelivered::PortClosed
+                undelivered: Undelivered::PortClosed,
+                lacks_neighbour: None,
             }]
         );
     }

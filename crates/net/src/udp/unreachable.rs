@@ -1,7 +1,7 @@
 //! ICMP errors for undelivered packets, from the error queue of a socket.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manyway_proto::Undelivered;
 
@@ -14,6 +14,8 @@ pub struct Unreachable {
     pub quoted: Vec<u8>,
     /// The kind of the report.
     pub undelivered: Undelivered,
+    /// The host or router that found no link address for the next hop, if that is the reason.
+    pub lacks_neighbour: Option<IpAddr>,
 }
 
 impl Unreachable {
@@ -69,9 +71,11 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
     use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 
     const ICMP_UNREACHABLE: u8 = 3;
+    const ICMP_HOST: u8 = 1;
     const ICMP_TOO_LARGE: u8 = 4;
     const ICMP_PORT: u8 = 3;
     const ICMPV6_UNREACHABLE: u8 = 1;
+    const ICMPV6_ADDRESS: u8 = 3;
     const ICMPV6_PORT: u8 = 4;
 
     let mut quoted = vec![0; QUOTED];
@@ -80,18 +84,26 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
         nix::cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::in6_pktinfo, [u8; 64]);
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, Some(&mut notes), flags)?;
-    let (mut is_foreign, mut is_undelivered, mut is_closed) = (false, false, false);
+    let (mut is_foreign, mut is_undelivered, mut is_closed, mut lacks_neighbour) =
+        (false, false, false, None);
     for note in message.cmsgs()? {
-        if let ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _) = note
-        {
-            let (kind, code) = (error.ee_type, error.ee_code);
-            let is_v4 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP;
-            let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
-            is_foreign |= is_v4 || is_v6;
-            is_undelivered |= (is_v4 && kind == ICMP_UNREACHABLE && code != ICMP_TOO_LARGE)
-                || (is_v6 && kind == ICMPV6_UNREACHABLE);
-            is_closed |= (is_v4 && code == ICMP_PORT) || (is_v6 && code == ICMPV6_PORT);
-        }
+        let (error, by) = if let ControlMessageOwned::Ipv4RecvErr(error, by) = note {
+            (error, by.map(|by| IpAddr::from(u32::from_be(by.sin_addr.s_addr).to_be_bytes())))
+        } else if let ControlMessageOwned::Ipv6RecvErr(error, by) = note {
+            (error, by.map(|by| IpAddr::from(by.sin6_addr.s6_addr)))
+        } else {
+            continue;
+        };
+        let (kind, code) = (error.ee_type, error.ee_code);
+        let is_v4 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP;
+        let is_v6 = error.ee_origin == libc::SO_EE_ORIGIN_ICMP6;
+        is_foreign |= is_v4 || is_v6;
+        is_undelivered |= (is_v4 && kind == ICMP_UNREACHABLE && code != ICMP_TOO_LARGE)
+            || (is_v6 && kind == ICMPV6_UNREACHABLE);
+        let is_of_neighbour = (is_v4 && kind == ICMP_UNREACHABLE && code == ICMP_HOST)
+            || (is_v6 && kind == ICMPV6_UNREACHABLE && code == ICMPV6_ADDRESS);
+        lacks_neighbour = lacks_neighbour.or_else(|| by.filter(|_| is_of_neighbour));
+        is_closed |= (is_v4 && code == ICMP_PORT) || (is_v6 && code == ICMPV6_PORT);
     }
     let remote = message.address.as_ref().and_then(to_std);
     let length = message.bytes;
@@ -99,7 +111,7 @@ pub(super) fn read(socket: &impl std::os::fd::AsRawFd) -> io::Result<Entry> {
     Ok(match remote {
         Some(remote) if is_undelivered => {
             let undelivered = if is_closed { Undelivered::PortClosed } else { Undelivered::Unreachable };
-            Entry::Unreachable(Unreachable { remote, quoted, undelivered })
+            Entry::Unreachable(Unreachable { remote, quoted, undelivered, lacks_neighbour })
         }
         _ if is_foreign => Entry::Foreign,
         _ => Entry::Own,

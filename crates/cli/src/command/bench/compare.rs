@@ -11,8 +11,10 @@ pub(super) struct Single {
     pub(super) rate: Option<Rate>,
 }
 
-/// The text of a comparison without paths.
+/// The text of a comparison without single paths.
 const NOTHING_TO_COMPARE: &str = "only one interface leads to the peer; nothing to compare";
+/// The text of a comparison of which no single path reached the server.
+const NONE_REACHED: &str = "no path alone reached the server; nothing to compare";
 
 /// The bond compared with each of its paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +47,13 @@ impl Comparison {
     pub(super) fn shortfall(&self, least: f64) -> String {
         match self.best() {
             Some(_) => format!("the gain is {:.1} %, less than {least} %", self.gain()),
-            None => NOTHING_TO_COMPARE.to_owned(),
+            None => self.without_best().to_owned(),
         }
+    }
+
+    /// Why there is no best single path.
+    fn without_best(&self) -> &'static str {
+        if self.singles.is_empty() { NOTHING_TO_COMPARE } else { NONE_REACHED }
     }
 
     /// The rate of each path alone, and the gain in a sentence.
@@ -63,7 +70,7 @@ impl Comparison {
         let gain = self.best().map(|(name, rate)| {
             format!("{:+.0} % over the best single path ({name} alone: {rate})", self.gain())
         });
-        facts.push(("bond", gain.unwrap_or_else(|| NOTHING_TO_COMPARE.to_owned())));
+        facts.push(("bond", gain.unwrap_or_else(|| self.without_best().to_owned())));
         facts
     }
 

@@ -1,6 +1,5 @@
 //! The first lines of a server.
 
-use crate::output::count;
 use crate::output::opening::Opening;
 
 /// A server that listens.
@@ -43,10 +42,12 @@ impl Serving<'_> {
                 ))
             }
             Clients::Named { number, key } => first
-                .message(format!(
-                    "{} may connect; `manyway keys list` shows them",
-                    count(*number, "named ticket or client")
-                ))
+                .message(match number {
+                    1 => "1 named ticket or client may connect; `manyway keys list` shows it".to_owned(),
+                    _ => format!(
+                        "{number} named tickets and clients may connect; `manyway keys list` shows them"
+                    ),
+                })
                 .message(format!("the key of this server is {key}")),
         }
     }

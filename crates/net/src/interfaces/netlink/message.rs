@@ -280,6 +280,10 @@ impl NeighbourMessage {
     fn decode(body: &[u8]) -> Option<Self> {
         const NDA_DST: u16 = 1;
         const NUD_FAILED: u16 = 0x20;
+        // Bridges report their forwarding table as neighbours of another family.
+        if !matches!(i32::from(*body.first()?), nix::libc::AF_INET | nix::libc::AF_INET6) {
+            return None;
+        }
         let (interface, state) = (u32_at(body, 4)?, u16_at(body, 8)?);
         let (_, address) = attributes(body.get(12..)?).find(|(kind, _)| *kind == NDA_DST)?;
         Some(Self { interface, address: ip(address)?, is_failed: state & NUD_FAILED != 0 })

@@ -39,6 +39,8 @@ impl NeighbourSource {
             };
             let length = match received {
                 Ok(length) => length,
+                // Reports came faster than they were read, and some are lost.
+                Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => continue,
                 Err(error) => return Poll::Ready(Err(error)),
             };
             let bytes = self.buffer.get(..length).unwrap_or_default();
