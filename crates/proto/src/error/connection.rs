@@ -53,9 +53,9 @@ pub enum ConnectionError {
     ConnectTimeout,
     /// Reports about every address of the peer say that handshake packets were not delivered.
     Unreachable {
-        /// The address of the last error.
+        /// The address of the last report that a host or router gave, or else of the last one.
         remote: SocketAddr,
-        /// The reason of the last error.
+        /// The reason of that report.
         undelivered: Undelivered,
     },
     /// No packet arrived for the agreed time.
