@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, PathId, PathReason, PathState};
+use manyway_proto::{ByteCount, PathId, PathReason, PathState, SendRefusal};
 use manyway_sim::nightly::seeds;
 use manyway_sim::pair::Direction;
 use manyway_sim::scenario::{MINUTE, MS, SECOND, connected, mbit, megabytes, path_events, path_figures};
@@ -71,4 +71,29 @@ fn a_peer_that_received_nothing_on_a_path_is_believed_before_the_probes_time_out
             assert!(died - suspected <= 40 * MS, "seed {seed} {from:?}: {story:?}");
         }
     }
+}
+
+// spec 6.24
+#[test]
+fn a_path_that_was_silent_is_dead_because_the_system_refuses_to_send_once_that_is_known() {
+    let mut pair = connected(PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS)).unwrap();
+    let host = pair.host(Side::Client);
+    pair.start(Side::Client, Box::new(Exchange::new(host, megabytes(30))));
+    pair.run_for(SECOND).unwrap();
+    pair.cut(0, Direction::Both);
+    let last = |pair: &mut EndpointPair| {
+        path_events(pair, Side::Client).last().map(|(_, event)| (event.path, event.state, event.reason))
+    };
+    while !matches!(last(&mut pair), Some((PathId(0), PathState::Dead, _))) {
+        pair.run_for(10 * MS).unwrap();
+    }
+    let (now, tuple) = (pair.now(), path_figures(&mut pair, Side::Client)[0].tuple);
+    for _ in 0..2 {
+        let client = pair.peer(Side::Client).unwrap();
+        client.connection().unwrap().on_send_refused(now, tuple, SendRefusal::Denied);
+    }
+    assert_eq!(last(&mut pair), Some((PathId(0), PathState::Dead, PathReason::SendDenied)));
+    let told = path_events(&mut pair, Side::Client);
+    let times = told.iter().filter(|(_, event)| event.reason == PathReason::SendDenied).count();
+    assert_eq!(times, 1, "{told:?}");
 }

@@ -108,14 +108,18 @@ impl Engine {
         }
     }
 
-    /// The system refuses to send between these addresses: the path is dead at once.
+    /// The system refuses to send between these addresses: the path is dead at once. One that is dead because nothing
+    /// was heard is dead for this reason instead.
     pub(crate) fn on_send_refused(&mut self, now: Instant, tuple: FourTuple, refusal: SendRefusal) {
         let reason = match refusal {
             SendRefusal::Unreachable => PathReason::SendRefused,
             SendRefusal::Denied => PathReason::SendDenied,
         };
         for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| path.tuple() == tuple) {
+            let Some(path) = self.paths.get(id).filter(|path| path.tuple() == tuple) else { continue };
+            if path.state() == PathState::Dead && is_silence(path.reason()) {
+                self.change_reason(now, id, reason);
+            } else {
                 self.declare_dead(now, id, reason);
             }
         }
@@ -387,4 +391,11 @@ fn challenge_both(heard: &Heard, path: &mut Path) {
     } else {
         path.prober.start(heard.now, vec![path.tuple(), heard.tuple], None);
     }
+}
+
+fn is_silence(reason: PathReason) -> bool {
+    matches!(
+        reason,
+        PathReason::Silence { .. } | PathReason::ProbeTimeout { .. } | PathReason::PeerReceivedNothing
+    )
 }

@@ -82,7 +82,7 @@ pub(super) struct Cycle {
     /// The known bandwidth at the start of the last probe.
     known: Rate,
     /// Round trips since the last probe (`BBR.rounds_since_probe_up`).
-    rounds: u64,
+    rounds: u32,
     last: LastProbe,
     slope: Slope,
 }
@@ -144,7 +144,7 @@ impl Cycle {
     fn pick_wait(&mut self, now: Instant) {
         let is_first = self.due == Instant::from_nanos(0);
         let spread = if is_first { FIRST_SPREAD } else { 2 };
-        self.rounds = self.random.below(spread);
+        self.rounds = u32::try_from(self.random.below(spread)).unwrap_or(u32::MAX);
         let micros = u64::try_from(WAIT_SPREAD.as_micros()).unwrap_or(u64::MAX);
         self.due = now + WAIT + Duration::from_micros(self.random.below(micros));
     }
@@ -154,7 +154,7 @@ impl Bbr {
     /// `UpdateProbeBWCyclePhase`
     pub(super) fn update_cycle(&mut self, sample: &AckSample, subflows: &[Subflow]) {
         if self.rounds.has_begun() {
-            self.cycle.rounds += 1;
+            self.cycle.rounds = self.cycle.rounds.saturating_add(1);
         }
         if !self.full_pipe.is_reached() || self.adapt_long_term(sample) {
             return;
@@ -228,7 +228,7 @@ impl Bbr {
         let of_reno = flight.get() / self.datagram().get().max(1);
         let most =
             if self.variation.is_on() || self.bandwidth.wanders() { ROUNDS_WANDERING } else { ROUNDS_MAX };
-        rounds >= of_reno.min(most) && !others_probe
+        u64::from(rounds) >= of_reno.min(most) && !others_probe
     }
 
     /// `IsTimeToGoDown`

@@ -25,8 +25,8 @@ const MEMORY: Duration = Duration::from_secs(10);
 /// Whether the rate of the path varies.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Variation {
-    /// Bytes acknowledged in this round.
-    bytes: ByteCount,
+    /// Bytes acknowledged in this round; more than fit are as good as these.
+    bytes: u32,
     /// Whether the path was not the limit at some time in this round: no queue stood, the application had no data, or
     /// the sender was not in ProbeBW.
     has_slack: bool,
@@ -63,7 +63,7 @@ impl Variation {
         let Self { bytes, has_slack, was_queued, mut until } = *self;
         let is_queued = !has_slack && mean > Rate::ZERO;
         until.take_if(|until| now > *until);
-        if is_queued && was_queued && bytes >= datagram * DATAGRAMS && known.differs(mean) {
+        if is_queued && was_queued && u64::from(bytes) >= datagram.get() * DATAGRAMS && known.differs(mean) {
             until = Some(now + MEMORY);
         }
         *self = Self { was_queued: is_queued, until, ..Self::default() };
@@ -71,7 +71,7 @@ impl Variation {
 
     /// Adds an acknowledgement to the present round.
     pub(super) fn on_ack(&mut self, bytes: ByteCount, has_slack: bool) {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(u32::try_from(bytes.get()).unwrap_or(u32::MAX));
         self.has_slack |= has_slack;
     }
 
