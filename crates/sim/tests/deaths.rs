@@ -92,6 +92,7 @@ fn a_path_that_was_silent_is_dead_because_the_system_refuses_to_send_once_that_i
         let client = pair.peer(Side::Client).unwrap();
         client.connection().unwrap().on_send_refused(now, tuple, SendRefusal::Denied);
     }
+    pair.run_for(MS).unwrap();
     assert_eq!(last(&mut pair), Some((PathId(0), PathState::Dead, PathReason::SendDenied)));
     let told = path_events(&mut pair, Side::Client);
     let times = told.iter().filter(|(_, event)| event.reason == PathReason::SendDenied).count();
