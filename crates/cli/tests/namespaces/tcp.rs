@@ -52,12 +52,13 @@ fn a_measurement_holds_its_target_rate_over_ten_tcp_connections_of_one_interface
     let run = lab.run_client(&[&["bench"], &options[..], &[&server.ticket]].concat());
     let document: Value = serde_json::from_str(&run.expect(0).out).unwrap();
     let events = document["events"].as_array().unwrap();
-    let reports: Vec<_> = events.iter().filter(|event| event["event"] == "target-rate").collect();
-    let last = reports.last().unwrap();
-    assert_eq!(
-        (&last["connections"], &last["paths"], &last["target"]),
-        (&10.into(), &10.into(), &20_000_000.into())
-    );
+    let mut reports = events.iter().filter(|event| event["event"] == "target-rate");
+    // On a busy machine the last report may come while a connection is replaced.
+    let is_whole = |report: &Value| {
+        (&report["connections"], &report["paths"], &report["target"])
+            == (&10.into(), &10.into(), &20_000_000.into())
+    };
+    assert!(reports.any(is_whole), "{document}");
     assert_eq!(document["end"]["target"]["connections"]["most"], 10);
     lab.run_client(&["bench", "--target-rate", "20M", &server.ticket]).expect(2).says("add -R");
     lab.run_client(&["bench", "--carrier", "udp", "--connections", "2", &server.ticket])
