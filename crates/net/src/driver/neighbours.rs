@@ -7,7 +7,7 @@ use manyway_proto::{FourTuple, Instant};
 
 use super::Driver;
 
-/// Most reports that one turn takes: whoever scans a network through this host causes one for each absent host.
+/// Most reports that one turn handles. A scan of a network through this host causes a report for each absent host.
 const MOST_REPORTS: usize = 64;
 
 impl Driver {

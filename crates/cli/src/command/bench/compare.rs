@@ -92,7 +92,7 @@ impl Comparison {
     }
 }
 
-/// What is said before an interface is measured alone.
+/// The line before an interface is measured alone.
 pub(super) fn begins(interface: &str) -> String {
     format!("for comparison, the same over {interface} alone …")
 }

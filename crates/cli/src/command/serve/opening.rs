@@ -19,9 +19,9 @@ pub(super) struct Serving<'a> {
 /// Who may connect.
 #[derive(Debug)]
 pub(super) enum Clients<'a> {
-    /// Whoever has the ticket, which is valid after a restart if it is kept.
+    /// The holders of the default ticket. It stays valid after a restart if `is_kept`.
     OfTicket { ticket: &'a str, is_kept: bool },
-    /// The holders of so many tickets and keys that the user has named; they know the server by its key.
+    /// The holders of `number` named tickets and keys. They know the server by its key.
     Named { number: usize, key: &'a str },
 }
 

@@ -300,13 +300,7 @@ pub(super) fn look_after(device: &Device) -> Result<bool, CommandError> {
     }
 }
 
-/// Ticks at which routes are looked at.
-pub(super) fn looks() -> Interval {
-    interval(LOOK)
-}
-
-pub(super) const SET_AGAIN: &str = "the routes between sites were removed by another program, and set again";
-/// What a place at the network of a server is: this machine's addresses and the networks that these lead to, those
+/// The lines about the network of a site: the addresses of this machine, the networks that the device leads to, those
 /// behind this machine, and why others are left out.
 pub(in crate::command::egress) fn site_lines(
     (addresses, routes): (&[IpNet], &[IpNet]),
@@ -325,6 +319,12 @@ pub(in crate::command::egress) fn site_lines(
     lines
 }
 
+/// Ticks at which routes are looked at.
+pub(super) fn looks() -> Interval {
+    interval(LOOK)
+}
+
+pub(super) const SET_AGAIN: &str = "the routes between sites were removed by another program, and set again";
 /// What packets cost that are not ended at this machine.
 pub(super) const COST: &str = "TCP between sites travels as packets in their order: a lost or late packet delays those \
                                behind it by up to 0.1 s, and one connection may not fill all networks; --route \
