@@ -292,7 +292,7 @@ impl manyway_transfer::Progress for ProgressView {
             Event::Totals(totals) => self.begin(totals.files, totals.bytes),
             Event::Advanced { bytes } => self.advance(bytes),
             Event::Hole { bytes } => self.course().skip_hole(bytes),
-            Event::Started { size, .. } => self.course().start_file(size),
+            Event::Started { size, .. } => self.course().start_file(size.unwrap_or(0)),
             Event::Resumed { bytes } => {
                 self.skip(bytes);
                 if bytes >= WORTH_SAYING {
