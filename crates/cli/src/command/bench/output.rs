@@ -228,7 +228,7 @@ mod tests {
     fn row(second: u64, bytes: u64) -> Row {
         let (start, end) = (Duration::from_secs(second), Duration::from_secs(second + 1));
         let direction = BenchDirection::Upload;
-        Row { direction, omitted: false, start, end, bytes: Some(bytes) }
+        Row { direction, omitted: false, start, end, lag: Duration::ZERO, bytes: Some(bytes) }
     }
 
     fn path(id: u32, interface: &str, megabits: u64) -> PathRate {
