@@ -16,6 +16,8 @@ pub struct PathInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
+    /// When these figures were taken. The caller may receive them later.
+    pub at: std::time::Instant,
     /// Every open path, by ascending id.
     pub paths: Vec<PathInfo>,
     /// All figures of the protocol machine.

@@ -2,23 +2,30 @@
 
 use std::io::{self, IsTerminal as _};
 
-/// Without a terminal rows are not cut: each stays one line for other programs.
-const UNLIMITED: usize = 10_000;
+use crate::measure::clip;
+
+/// The width without a terminal. Nothing is wrapped or cut: each row stays one line for other programs.
+pub const UNLIMITED: usize = 10_000;
 /// The least width: a smaller reported one is ignored.
 const LEAST: usize = 20;
 
-/// Characters in a line of standard output; practically unlimited if it is no terminal.
+/// Columns of standard output; practically unlimited if it is no terminal.
 pub fn output_width() -> usize {
     width_of_output().unwrap_or(UNLIMITED)
 }
 
-/// Characters in a line of the terminal behind standard output, if there is one.
+/// The same of standard error.
+pub fn message_width() -> usize {
+    width_of_messages().unwrap_or(UNLIMITED)
+}
+
+/// Columns of the terminal behind standard output, if there is one.
 pub fn width_of_output() -> Option<usize> {
     let out = io::stdout();
     if out.is_terminal() { width(&out) } else { None }
 }
 
-/// Characters in a line of the terminal behind standard error, if there is one.
+/// Columns of the terminal behind standard error, if there is one.
 pub fn width_of_messages() -> Option<usize> {
     let err = io::stderr();
     if err.is_terminal() { width(&err) } else { None }
@@ -33,7 +40,7 @@ pub fn height_of_messages() -> Option<usize> {
 
 /// Truncates a line so that a terminal on standard output does not wrap it; without a terminal the line is unchanged.
 pub fn fit(line: &str) -> String {
-    width_of_output().map_or_else(|| line.to_owned(), |width| clip(line, width))
+    clip(line, output_width())
 }
 
 /// Whether a live screen can be shown: standard output is a terminal that can move its cursor.
@@ -52,23 +59,4 @@ fn width(file: &impl std::os::fd::AsFd) -> Option<usize> {
 #[cfg(not(unix))]
 fn width<T>(_file: &T) -> Option<usize> {
     crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns).max(LEAST))
-}
-
-/// Cuts a line so that a terminal of that width does not wrap it.
-fn clip(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_never_wraps() {
-        assert_eq!(clip("0123456789", 10), "0123456789");
-        assert_eq!(clip("Grüße aus 0", 8), "Grüße a…");
-    }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use crate::CommandError;
-use crate::screen::width_of_messages;
+use crate::screen::message_width;
 use crate::stderr;
 use crate::wrap::wrap;
 
@@ -14,7 +14,7 @@ pub fn note(text: &str) {
 
 /// A message wrapped for the terminal of standard error; one line without a terminal.
 pub fn wrapped(text: &str) -> String {
-    width_of_messages().map_or_else(|| text.to_owned(), |width| wrap(text, width))
+    wrap(text, message_width())
 }
 
 /// Writes a line of data and flushes it.

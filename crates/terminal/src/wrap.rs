@@ -1,29 +1,57 @@
 //! Wraps sentences at the width of a terminal.
 
-/// Breaks lines of more than `width` characters at spaces. Indented lines, and commands in backticks, are meant to be
+use crate::measure::{beginning, text_width};
+
+/// Breaks lines of more than `width` columns at spaces. Indented lines, and commands in backticks, are meant to be
 /// copied: they stay whole, as every word does.
 pub fn wrap(text: &str, width: usize) -> String {
     let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, width)).collect();
     lines.join("\n")
 }
 
+/// Breaks a text between words into lines of at most `width` columns; a longer word is broken, too.
+pub fn wrap_strictly(text: &str, width: usize) -> Vec<String> {
+    if text_width(text) <= width && !text.contains('\n') {
+        return vec![text.to_owned()];
+    }
+    fill(text.split_whitespace().flat_map(|word| pieces(word, width)), width)
+}
+
 fn wrap_line(line: &str, width: usize) -> String {
-    if line.starts_with(' ') || shown_width(line) <= width {
+    if line.starts_with(' ') || text_width(line) <= width {
         return line.to_owned();
     }
-    let mut wrapped = String::new();
-    let mut used = 0;
-    for word in words(line) {
-        let length = shown_width(word);
-        if used > 0 {
-            let fits = used + 1 + length <= width;
-            wrapped.push(if fits { ' ' } else { '\n' });
-            used = if fits { used + 1 } else { 0 };
+    fill(words(line), width).join("\n")
+}
+
+/// As many words on each line as it has room for; a longer word has a line of its own.
+fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for word in words {
+        let length = text_width(word);
+        if used > 0 && used + 1 + length > width {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
         }
-        wrapped.push_str(word);
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
         used += length;
     }
-    wrapped
+    lines.push(line);
+    lines
+}
+
+/// The parts of a word that fit a line each. A character that is wider than a line is one of them.
+fn pieces(mut word: &str, width: usize) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let first = word.chars().next()?;
+        let (piece, rest) = word.split_at(beginning(word, width).len().max(first.len_utf8()));
+        word = rest;
+        Some(piece)
+    })
 }
 
 /// The parts between spaces, except for spaces between backticks.
@@ -37,17 +65,6 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.is_empty())
 }
 
-/// The visible characters of a text: without colour codes.
-fn shown_width(text: &str) -> usize {
-    let mut is_code = false;
-    let is_shown = |character: &char| {
-        let was_code = is_code;
-        is_code = *character == '\x1b' || is_code && *character != 'm';
-        !was_code && !is_code
-    };
-    text.chars().filter(is_shown).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +76,15 @@ mod tests {
         assert_eq!(wrap(&text, 20), format!("the ticket\n{ticket}\nwas revoked by its\nowner"));
         assert_eq!(wrap("exactly twenty chars\nand one", 20), "exactly twenty chars\nand one");
         assert_eq!(wrap("", 20), "");
+    }
+
+    #[test]
+    fn a_strict_line_is_never_too_wide() {
+        assert_eq!(wrap_strictly("2001:db8:1234::7 ok", 8), ["2001:db8", ":1234::7", "ok"]);
+        assert_eq!(wrap_strictly("演奏会 第二部", 5), ["演奏", "会", "第二", "部"]);
+        assert_eq!(wrap_strictly("演奏", 1), ["演", "奏"]);
+        assert_eq!(wrap_strictly("two  spaces", 20), ["two  spaces"]);
+        assert_eq!(wrap_strictly("", 8), [""]);
     }
 
     #[test]

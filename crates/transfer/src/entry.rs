@@ -86,6 +86,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Bytes of content, if their number is known before they are sent.
+    pub(crate) fn announced_size(&self) -> Option<u64> {
+        (self.kind != EntryKind::Stream).then_some(self.size)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             EntryKind::File => 0,

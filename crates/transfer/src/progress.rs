@@ -24,8 +24,8 @@ pub enum ProgressEvent<'a> {
     Started {
         /// Its name, safe to print.
         name: &'a str,
-        /// Its announced size in bytes.
-        size: u64,
+        /// Its announced size in bytes; `None` for content of unknown length, such as standard input.
+        size: Option<u64>,
     },
     /// This many more bytes of content were sent or received.
     Advanced {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use manyway::ConnectionConfig;
 use manyway_chart::{PathSeries, RatePlot};
 use manyway_proto::{ByteCount, Rate};
-use manyway_terminal::screen::{output_width, width_of_messages};
-use manyway_terminal::{Colour, CommandError, ExitCode, ProgressMode, json, note};
+use manyway_terminal::screen::{message_width, output_width, width_of_messages};
+use manyway_terminal::{Colour, CommandError, ExitCode, ProgressMode, json, note, wrap_strictly};
 
 use super::network::connection_config;
 use super::signal::until_interrupted;
@@ -22,7 +22,6 @@ use crate::demo::stage::MOST_LINKS;
 use crate::demo::table::{DemoReport, HashCheck};
 use crate::demo::trial::{Outcome, Trial};
 use crate::output::cause;
-use crate::output::grid::wrap;
 use crate::output::progress::ProgressView;
 use crate::output::units;
 
@@ -106,7 +105,8 @@ async fn show(
     let trial = Trial { source: &source, links: &links, cut, config };
     let view = Arc::new(ProgressView::new(mode, if several { "over all links: sending" } else { "sending" }));
     let programme = Programme { bytes: source.bytes, links: &links, cut, alone: compares.then_some(best) };
-    programme.lines(width_of_messages().unwrap_or(LINE)).iter().for_each(|line| view.message(line));
+    let width = width_of_messages().map_or_else(message_width, |width| width.min(WIDEST));
+    programme.lines(width).iter().for_each(|line| view.message(line));
     let directory = workshop.directory("incoming").await?;
     let outcome = trial.run(&directory, &view).await?;
     view.finish();
@@ -195,7 +195,7 @@ impl Programme<'_> {
         text += &format!(" This takes about {} s.", self.duration().as_secs().max(1));
         let links = (1..).zip(self.links);
         let links = links.map(|(number, link)| format!("  link {number}: {link} (one way)"));
-        wrap(&text, width.min(WIDEST)).into_iter().chain(links).collect()
+        wrap_strictly(&text, width).into_iter().chain(links).collect()
     }
 
     /// Upper bound of the duration: the links filled, a tenth lost to headers and slow start.
@@ -270,8 +270,7 @@ fn print(global: &GlobalArgs, report: &DemoReport) -> io::Result<()> {
 
 /// Default file of the plot.
 const PLOT: &str = "manyway-demo.svg";
-/// Width of a line without a terminal, and the largest width that is easy to read.
-const LINE: usize = 78;
+/// The largest width of a terminal that is easy to read.
 const WIDEST: usize = 100;
 /// Time limit for threads to end.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -283,6 +282,7 @@ mod tests {
     use super::*;
     use crate::demo::cutter::CutEvent;
     use crate::demo::trial::{cut_words, event_line};
+    use crate::output::fits::assert_fits;
 
     #[test]
     fn the_best_link_is_the_fastest_and_of_equals_the_nearest() {
@@ -303,8 +303,14 @@ mod tests {
         });
         let events: Vec<_> = events.chain([comparison_begins("link 1 alone")]).collect();
         for width in [80, 120] {
-            let lines = [all.lines(width), events.clone(), vec![String::new()], one.lines(width)].concat();
-            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+            let lines = [
+                all.lines(width.min(WIDEST)),
+                events.clone(),
+                vec![String::new()],
+                one.lines(width.min(WIDEST)),
+            ]
+            .concat();
+            assert_fits(&lines.join("\n"), width);
             insta::assert_snapshot!(format!("introduction_{width}"), lines.join("\n"));
         }
     }

@@ -18,36 +18,27 @@ pub const REFUSED_BY_LIMIT: u64 = CAP_REACHED;
 
 /// A port of a server cannot be bound; `--listen` selects others.
 pub fn of_listen(error: &BindFailure) -> CommandError {
-    let is_choice = |kind| matches!(kind, ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied);
-    let is_taken = |kind| kind == ErrorKind::AddrInUse;
+    let why = |protocol: Protocol, at, source, remedy| {
+        let why = port_holder::why_not_bound((protocol, at), source, remedy);
+        CommandError::failed(format!("{} {}: {why}", protocol.name().to_uppercase(), address(at)))
+    };
     match error {
-        BindFailure::Socket(at) if is_taken(at.source.kind()) => {
-            let (place, holder) =
-                (address(at.local.address), port_holder::taken(Protocol::Udp, at.local.address));
-            CommandError::failed(format!(
-                "the UDP port of {place} is taken: {holder}; --listen ADDR:PORT chooses another address or port"
-            ))
+        BindFailure::Socket(at) if is_of_address(&at.source) => {
+            let remedy = "--listen ADDR:PORT chooses another address or port";
+            why(Protocol::Udp, at.local.address, &at.source, remedy)
         }
-        BindFailure::Tcp { address: at, source } if is_taken(source.kind()) => {
-            let holder = port_holder::taken(Protocol::Tcp, *at);
-            CommandError::failed(format!(
-                "the TCP port of {} is taken: {holder}; --listen ADDR:PORT and --tls-port PORT choose others",
-                address(*at)
-            ))
+        BindFailure::Tcp { address: at, source } => {
+            why(Protocol::Tcp, *at, source, "--listen ADDR:PORT and --tls-port PORT choose others")
         }
-        BindFailure::Socket(at) if is_choice(at.source.kind()) => {
-            let text = error.to_string().replace(&at.local.to_string(), &address(at.local.address));
-            CommandError::failed(format!("{text}; --listen ADDR:PORT chooses another address or port"))
+        BindFailure::Socket(_) | BindFailure::System(_) | BindFailure::Config(_) | _ => {
+            CommandError::failed(error)
         }
-        BindFailure::Tcp { source, .. } if is_choice(source.kind()) => {
-            CommandError::failed(format!("{error}; --listen ADDR:PORT and --tls-port PORT choose others"))
-        }
-        BindFailure::Socket(_)
-        | BindFailure::Tcp { .. }
-        | BindFailure::System(_)
-        | BindFailure::Config(_)
-        | _ => CommandError::failed(error),
     }
+}
+
+/// Whether another address or port may do.
+fn is_of_address(source: &std::io::Error) -> bool {
+    matches!(source.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable | ErrorKind::PermissionDenied)
 }
 
 /// A transfer ended early: if the connection ended, its reason is more precise.

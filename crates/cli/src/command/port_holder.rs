@@ -1,13 +1,29 @@
-//! Which program has a port that another one wants.
+//! Why a port cannot be bound, and which program has it.
 
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
 use crate::args::Protocol;
+use crate::output::cause;
 
-/// The sentence about a port that is taken, with the program that has it as far as the system tells this user.
-pub(super) fn taken(protocol: Protocol, address: SocketAddr) -> String {
-    let holder = holder(protocol, address).unwrap_or_else(|| "another program".to_owned());
-    format!("{holder} has it")
+/// Why a port cannot be bound, followed by `remedy` if another address or port may do. A port that is taken has the name
+/// of the program as far as the system tells this user.
+pub(super) fn why_not_bound(
+    (protocol, address): (Protocol, SocketAddr),
+    error: &io::Error,
+    remedy: &str,
+) -> String {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => {
+            let holder = holder(protocol, address).unwrap_or_else(|| "another program".to_owned());
+            format!("the port is taken: {holder} has it")
+        }
+        ErrorKind::AddrNotAvailable => "no interface of this host has this address".to_owned(),
+        ErrorKind::PermissionDenied => "ports below 1024 require root or CAP_NET_BIND_SERVICE".to_owned(),
+        _ => return cause(error),
+    };
+    format!("{why}; {remedy}")
 }
 
 #[cfg(target_os = "linux")]
@@ -82,15 +98,19 @@ mod tests {
 
     use super::*;
 
+    fn taken(protocol: Protocol, address: SocketAddr) -> String {
+        why_not_bound((protocol, address), &ErrorKind::AddrInUse.into(), "")
+    }
+
     #[test]
     fn a_port_of_this_process_is_found_by_protocol_and_address() {
         let (udp, tcp) = (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("[::1]:0").unwrap());
         let (udp, tcp) = (udp.local_addr().unwrap(), tcp.local_addr().unwrap());
         let own = format!("(process {}) has it", std::process::id());
-        assert!(taken(Protocol::Udp, udp).ends_with(&own), "{}", taken(Protocol::Udp, udp));
+        assert!(taken(Protocol::Udp, udp).contains(&own), "{}", taken(Protocol::Udp, udp));
         let everywhere = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 0], tcp.port()));
-        assert!(taken(Protocol::Tcp, everywhere).ends_with(&own));
+        assert!(taken(Protocol::Tcp, everywhere).contains(&own));
         let elsewhere = SocketAddr::from(([127, 0, 0, 2], udp.port()));
-        assert!(!taken(Protocol::Udp, elsewhere).ends_with(&own), "another address");
+        assert!(!taken(Protocol::Udp, elsewhere).contains(&own), "another address");
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use manyway::{ByteCount, PathState, Rate};
-use manyway_terminal::screen::{output_width, width_of_messages};
-use manyway_terminal::{Colour, CommandError, ExitCode, json, note, wrap};
+use manyway_terminal::screen::{message_width, output_width};
+use manyway_terminal::{Colour, CommandError, ExitCode, json, note, wrap_strictly};
 use manyway_transfer::Reason;
 use serde_json::{Map, Value, json};
 
@@ -121,7 +121,7 @@ impl Summary {
     pub fn text(&self, width: usize, colour: Colour) -> String {
         let report = &self.counts.report;
         if report.verified == 0 {
-            return wrap(&format!("nothing {}{}", self.verb, self.unmoved()), width) + "\n";
+            return lines(&format!("nothing {}{}", self.verb, self.unmoved()), width);
         }
         let (what, is_verified) = match &self.foreign {
             Some(file) => (file.path.clone(), file.is_verified),
@@ -138,7 +138,7 @@ impl Summary {
         );
         let table =
             if self.paths.is_empty() { String::new() } else { final_table(&self.paths).text(width, colour) };
-        wrap(&first, width) + "\n" + &table
+        lines(&first, width) + &table
     }
 
     /// Prints the progress of a transfer that did not complete. It is a message: standard output may carry the file.
@@ -245,16 +245,15 @@ impl Summary {
     }
 }
 
-fn message_width() -> usize {
-    width_of_messages().unwrap_or(PLAIN_WIDTH)
+/// A sentence on as many lines as it takes; a name in it may be longer than a line.
+fn lines(sentence: &str, width: usize) -> String {
+    wrap_strictly(sentence, width).into_iter().map(|line| line + "\n").collect()
 }
 
 /// Shorter transfers have no rate.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// Smaller transfers have no rate either.
 const LEAST: u64 = 100_000;
-/// Width of messages without a terminal.
-const PLAIN_WIDTH: usize = 100;
 /// The probes of a path that never carried a file are fewer bytes.
 const MORE_THAN_QUESTIONS: u64 = 64 * 1024;
 
@@ -273,6 +272,7 @@ fn next_step(reason: Reason) -> &'static str {
 mod tests {
     use super::*;
     use crate::output::book::Observed;
+    use crate::output::fits::{LONG_FILES, LONG_PATH, assert_fits};
     use manyway_transfer::{FailedFile, Failure, Report};
 
     fn summary(moved: u64, elapsed: Duration, report: Report) -> Summary {
@@ -311,7 +311,40 @@ mod tests {
         let nothing = summary(0, Duration::from_secs(1), Report::default());
         for width in [80, 120] {
             let screens = [&sent, &nothing].map(|summary| summary.text(width, Colour::Without));
+            assert_fits(&screens.join("\n"), width);
             insta::assert_snapshot!(format!("summary_{width}"), screens.join("\n"));
+        }
+    }
+
+    #[test]
+    fn long_names_and_addresses_fit_every_terminal() {
+        let path = |id| PathRow {
+            path: Observed {
+                why: Some("no answer on UDP for 12 s".to_owned()),
+                ..Observed::example(id, LONG_PATH, PathState::Dead, 98_000_000)
+            },
+            rate: None,
+        };
+        for (width, name) in [80, 120].into_iter().flat_map(|width| LONG_FILES.map(|name| (width, name))) {
+            let counts =
+                Counts { moved: 127 << 20, report: report(1, &[]), attempts: 1, ..Counts::default() };
+            let paths = vec![path(0), path(1)];
+            let file = ForeignFile { path: name.to_owned(), is_verified: true };
+            let sent = Summary::new("fetched", counts, Duration::from_secs(16), paths).of_foreign(file);
+            let text = sent.text(width, Colour::Without);
+            assert_fits(&text, width);
+            let is_same = |text: &str| text.split_whitespace().collect::<String>();
+            assert!(is_same(&text).contains(&is_same(name)), "the whole name is told: {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_terminal_the_sentence_is_one_line() {
+        let file = |name: &str| ForeignFile { path: name.to_owned(), is_verified: true };
+        for name in LONG_FILES {
+            let sent = summary(10_000_000, Duration::from_secs(1), report(1, &[])).of_foreign(file(name));
+            let text = sent.text(manyway_terminal::screen::UNLIMITED, Colour::Without);
+            assert_eq!(text, format!("sent {name}, 0 B in 1.00 s: 80.0 Mbit/s, verified\n"));
         }
     }
 

@@ -175,6 +175,7 @@ fn cut_in_words(cut: &CutReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fits::assert_fits;
 
     #[test]
     fn the_table_says_what_happened() {
@@ -191,7 +192,7 @@ mod tests {
     fn no_line_is_wider_than_its_terminal() {
         for width in [72, 80, 100] {
             let text = report().text(width, Colour::Without);
-            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+            assert_fits(&text, width);
         }
     }
 

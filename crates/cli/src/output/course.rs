@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::rate::{Pace, RateWindow, WINDOW};
 use super::tint::{Line, Tint};
 use super::units;
+use manyway_terminal::{clip, text_width};
 
 /// The state of one transfer.
 #[derive(Debug)]
@@ -135,7 +136,7 @@ impl Course {
     /// The line for a terminal of that width.
     pub fn line(&self, now: Instant, width: usize) -> Line {
         if let Some(text) = &self.text {
-            return Line::new(text.chars().take(width).collect::<String>(), Tint::Plain);
+            return Line::new(clip(text, width), Tint::Plain);
         }
         let mut line = Line::new(self.title.clone(), Tint::Strong);
         let Some(total) = self.total else {
@@ -155,7 +156,7 @@ impl Course {
             done => format!("{} of {}", units::size(done.min(total)), units::size(total)),
         };
         let (pace, tint) = self.pace(now, total);
-        let taken = [&self.title, &amount, &pace].iter().map(|text| text.chars().count()).sum::<usize>();
+        let taken = [&self.title, &amount, &pace].iter().map(|text| text_width(text)).sum::<usize>();
         // Two brackets, and a space or two between the parts.
         let room = width.saturating_sub(taken + 8);
         if let Some(bar) = bar(self.done(), total, room.min(WIDEST_BAR)) {
@@ -279,6 +280,7 @@ const WIDEST_BAR: usize = 60;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fits::assert_fits;
 
     const MS: Duration = Duration::from_millis(1);
     const MIB: u64 = 1 << 20;
@@ -346,7 +348,7 @@ mod tests {
             course.set_pathless(gives_up_at);
             for width in 80..140 {
                 let line = course.line(now, width).plain();
-                assert!(line.chars().count() <= width, "{width}: {line}");
+                assert_fits(&line, width);
             }
         }
     }

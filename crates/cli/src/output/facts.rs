@@ -1,13 +1,13 @@
 //! Named values below each other, such as the results of a run.
 
-use super::grid::wrap;
+use manyway_terminal::{text_width, wrap_strictly};
 
 /// Lines for a terminal of that width: names in a column of their own, and a long value continued below its first line.
 pub fn facts(facts: &[(&str, String)], width: usize) -> Vec<String> {
-    let names = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let names = facts.iter().map(|(name, _)| text_width(name)).max().unwrap_or(0);
     let mut lines = Vec::new();
     for (name, value) in facts {
-        for (number, part) in wrap(value, width.saturating_sub(names + 2)).into_iter().enumerate() {
+        for (number, part) in wrap_strictly(value, width.saturating_sub(names + 2)).into_iter().enumerate() {
             let name = if number == 0 { *name } else { "" };
             lines.push(format!("{name:<names$}  {part}"));
         }

@@ -11,8 +11,8 @@ use crossterm::cursor::Show;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
-use manyway_terminal::Colour;
 use manyway_terminal::screen::is_live;
+use manyway_terminal::{Colour, text_width};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::style::{Color, Modifier, Style};
@@ -141,7 +141,7 @@ fn compose(
     help: &str,
     (width, height): (usize, usize),
 ) -> Vec<Line> {
-    let gap = width.saturating_sub(title.chars().count() + help.chars().count());
+    let gap = width.saturating_sub(text_width(title) + text_width(help));
     let mut head = Line::new(title, Tint::Strong);
     if gap >= 2 {
         head.push(" ".repeat(gap), Tint::Plain);
@@ -169,8 +169,10 @@ pub(crate) fn frame(
 ) -> String {
     let messages = messages.iter().map(|text| Line::from(*text)).collect();
     let lines = compose(title, body(width), &messages, "q: quit", (width, height));
-    assert!(lines.len() <= height && lines.iter().all(|line| line.plain().chars().count() <= width));
-    lines.iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
+    assert!(lines.len() <= height);
+    let screen: String = lines.iter().map(|line| line.plain() + "\n").collect();
+    super::fits::assert_fits(&screen, width);
+    screen
 }
 
 fn screen_line(line: &Line, colour: Colour) -> ScreenLine<'static> {

@@ -6,6 +6,8 @@ mod canvas;
 pub mod course;
 pub mod desk;
 pub mod facts;
+#[cfg(test)]
+pub(crate) mod fits;
 pub mod grid;
 pub mod known;
 pub mod live;

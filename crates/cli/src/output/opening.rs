@@ -69,7 +69,7 @@ pub(crate) mod tests {
         let wrapped = manyway_terminal::wrap(text, width);
         for line in wrapped.lines() {
             let is_copied = line.starts_with(' ') || line.contains('`') || !line.contains(' ');
-            assert!(is_copied || line.chars().count() <= width, "wider than {width}: {line}");
+            assert!(is_copied || manyway_terminal::text_width(line) <= width, "wider than {width}: {line}");
         }
         wrapped
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use manyway_terminal::screen::width_of_messages;
+use manyway_terminal::screen::{message_width, width_of_messages};
 use manyway_terminal::{Colour, ProgressMode, note, wrapped};
 
 use super::book::{PathRow, live_table};
@@ -179,7 +179,7 @@ impl ProgressView {
         drop(lines);
         let text = self.course().sentence(now);
         note(&text);
-        for text in table(rows, PLAIN_WIDTH, Colour::Without) {
+        for text in table(rows, message_width(), Colour::Without) {
             note(&text);
         }
     }
@@ -292,7 +292,7 @@ impl manyway_transfer::Progress for ProgressView {
             Event::Totals(totals) => self.begin(totals.files, totals.bytes),
             Event::Advanced { bytes } => self.advance(bytes),
             Event::Hole { bytes } => self.course().skip_hole(bytes),
-            Event::Started { size, .. } => self.course().start_file(size),
+            Event::Started { size, .. } => self.course().start_file(size.unwrap_or(0)),
             Event::Resumed { bytes } => {
                 self.skip(bytes);
                 if bytes >= WORTH_SAYING {
@@ -315,9 +315,8 @@ const WORTH_SAYING: u64 = 16 << 20;
 const REDRAWS: u8 = 8;
 const TICK: Duration = Duration::from_millis(125);
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
-/// The width if it is unknown, and without a terminal.
+/// The width of a terminal that does not say how wide it is.
 const LEAST_WIDTH: usize = 80;
-const PLAIN_WIDTH: usize = 100;
 /// Characters that a terminal shows for a signal key, and its cursor.
 const KEY: usize = 3;
 /// Before the lines of paths.
@@ -329,6 +328,7 @@ mod tests {
 
     use super::*;
     use crate::output::book::Observed;
+    use crate::output::fits::{LONG_PATH, assert_fits};
     use crate::output::opening::tests::message;
 
     #[test]
@@ -363,7 +363,25 @@ mod tests {
             lines.push(String::new());
             lines.push(message(&beginning("sending", 35, 204 << 20), width));
             lines.push(message(&beginning("fetching", 1, 0), width));
+            assert_fits(&lines.join("\n"), width);
             insta::assert_snapshot!(format!("first_lines_{width}"), lines.join("\n"));
+        }
+    }
+
+    #[test]
+    fn long_names_of_paths_fit_every_terminal() {
+        let row = |id, rtt| PathRow {
+            path: Observed {
+                rtt,
+                why: Some("no answer on UDP for 12 s".to_owned()),
+                ..Observed::example(id, LONG_PATH, PathState::Validating, 1 << 40)
+            },
+            rate: None,
+        };
+        let rows = [row(0, None), row(1, Some(Duration::from_secs(2)))];
+        for width in [80, 120] {
+            let room = width - KEY - INDENT.len();
+            assert_fits(&table(&rows, room, Colour::Without).join("\n"), width - KEY);
         }
     }
 

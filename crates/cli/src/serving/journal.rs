@@ -232,7 +232,7 @@ struct Files<E> {
     way: Way,
     counts: FileCounts,
     end: E,
-    /// Those that have begun.
+    /// Of those that have begun and whose size is known.
     sizes: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -245,7 +245,7 @@ impl<E> Files<E> {
     fn failed(&self, name: &str, failed: &Failed, (bytes, size): (Option<u64>, Option<u64>)) {
         let (way, Failed { side, what, why }) = (self.way.done(), failed);
         let after = bytes.map_or_else(String::new, |bytes| {
-            let of = size.filter(|size| *size > 0).map(|size| format!(" of {}", units::size(size)));
+            let of = size.map(|size| format!(" of {}", units::size(size)));
             format!(" after {}{}", units::size(bytes), of.unwrap_or_default())
         });
         let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
@@ -267,13 +267,14 @@ where
         match event {
             ProgressEvent::Started { name, size } => {
                 let mut sizes = self.sizes();
-                if sizes.len() < MOST_FILES {
+                if let Some(size) = size
+                    && sizes.len() < MOST_FILES
+                {
                     sizes.insert(name.to_owned(), size);
                 }
             }
             ProgressEvent::Verified { name } => {
-                // Content of unknown length, such as standard input, is announced with a size of 0.
-                let size = self.sizes().remove(name).filter(|size| *size > 0);
+                let size = self.sizes().remove(name);
                 let mut text = name.to_owned();
                 if let Some(size) = size {
                     // Writing to a string does not fail.
@@ -376,15 +377,17 @@ mod tests {
         let closed = || Some(ConnectionError::Closed { by: ClosedBy::Peer, code: 0, reason: String::new() });
         let files = client.files(Way::In, FileCounts::default(), closed);
         files.on_progress(ProgressEvent::Totals(Totals { files: 2, bytes: 9 }));
-        files.on_progress(ProgressEvent::Started { name: "film.mp4", size: 214_000_000 });
+        files.on_progress(ProgressEvent::Started { name: "film.mp4", size: Some(214_000_000) });
         files.on_progress(ProgressEvent::Verified { name: "film.mp4" });
-        files.on_progress(ProgressEvent::Started { name: "stdin", size: 0 });
+        files.on_progress(ProgressEvent::Started { name: "stdin", size: None });
         files.on_progress(ProgressEvent::Verified { name: "stdin" });
+        files.on_progress(ProgressEvent::Started { name: "empty", size: Some(0) });
+        files.on_progress(ProgressEvent::Verified { name: "empty" });
         let full = Failure::new(Reason::DiskFull);
         let failed = |name, at| ProgressEvent::Failed { name, failure: &full, at };
         files.on_progress(failed("b\nclient 9 connected", Party::Local));
         files.on_progress(failed("c", Party::Peer));
-        files.on_progress(ProgressEvent::Started { name: "half", size: 100 << 20 });
+        files.on_progress(ProgressEvent::Started { name: "half", size: Some(100 << 20) });
         let error = TransferError::Incomplete { verified: 1 };
         files.on_progress(ProgressEvent::BrokenOff { name: "half", bytes: 25 << 19, error: &error });
         let lost = client.files(Way::Out, FileCounts::default(), || Some(ConnectionError::NoPath));
@@ -412,27 +415,28 @@ mod tests {
         let mut lines = lines(LogFormat::Text);
         assert_eq!(lines.pop().as_deref(), Some("serving"), "the server's own lines have no time");
         let lines: Vec<_> = lines.iter().map(without_time).collect();
-        assert_eq!(lines.len(), 11, "unknown clients are told of once a second: {lines:#?}");
+        assert_eq!(lines.len(), 12, "unknown clients are told of once a second: {lines:#?}");
         assert_eq!(lines[0], "client 1 connected ticket alice, from 203.0.113.7:50123");
         assert_eq!(lines[1], "client 1 received film.mp4, 204.0 MiB");
         assert_eq!(lines[2], "client 1 received stdin");
+        assert_eq!(lines[3], "client 1 received empty, 0 B");
         assert_eq!(
-            lines[3],
+            lines[4],
             "client 1 failed b\u{fffd}client 9 connected, not received: at the server: the disk is full"
         );
-        assert_eq!(lines[4], "client 1 failed c, not received: at the client: the disk is full");
+        assert_eq!(lines[5], "client 1 failed c, not received: at the client: the disk is full");
         assert_eq!(
-            lines[5],
+            lines[6],
             "client 1 failed half, not received: broken off by the client after 12.5 MiB of 100.0 MiB"
         );
         let lost = "client 1 failed late, not sent: connection lost after 1.0 MiB: no working path ";
-        assert!(lines[6].starts_with(lost), "{}", lines[6]);
-        assert_eq!(lines[7], "client 1 refused for reading only");
-        assert_eq!(lines[8], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
-        assert!(lines[9].starts_with("client 1 left after "), "{}", lines[9]);
-        assert!(lines[9].ends_with("; closed by this end: stopping"), "{}", lines[9]);
+        assert!(lines[7].starts_with(lost), "{}", lines[7]);
+        assert_eq!(lines[8], "client 1 refused for reading only");
+        assert_eq!(lines[9], "client 1 refused 10.0.0.1:22: forbidden by the rules of the server");
+        assert!(lines[10].starts_with("client 1 left after "), "{}", lines[10]);
+        assert!(lines[10].ends_with("; closed by this end: stopping"), "{}", lines[10]);
         let stranger = "refused 203.0.113.9:4321: a client with an unknown, revoked or expired ticket or key";
-        assert_eq!(lines[10], stranger);
+        assert_eq!(lines[11], stranger);
     }
 
     #[test]
@@ -464,21 +468,22 @@ mod tests {
         let events = events.join(" ");
         assert_eq!(
             events,
-            "connected received received failed failed failed failed refused refused left refused listening"
+            "connected received received received failed failed failed failed refused refused left refused listening"
         );
         assert_eq!(
-            (&documents[10]["from"], &documents[11]["directory"]),
+            (&documents[11]["from"], &documents[12]["directory"]),
             (&"203.0.113.9:4321".into(), &"films".into())
         );
-        assert_eq!((&documents[3]["side"], &documents[4]["side"]), (&"server".into(), &"client".into()));
+        assert_eq!((&documents[4]["side"], &documents[5]["side"]), (&"server".into(), &"client".into()));
         assert_eq!(
-            (&documents[5]["bytes"], &documents[5]["size"]),
+            (&documents[6]["bytes"], &documents[6]["size"]),
             (&(25 << 19).into(), &(100 << 20).into())
         );
-        assert_eq!(documents[5]["reason"], "broken off by the client");
-        assert_eq!((&documents[6]["side"], &documents[6]["way"]), (&Value::Null, &"sent".into()));
-        assert_eq!(documents[8]["destination"], "10.0.0.1:22");
-        assert_eq!((&documents[0]["name"], &documents[2]["bytes"]), (&"alice".into(), &Value::Null));
+        assert_eq!(documents[6]["reason"], "broken off by the client");
+        assert_eq!((&documents[7]["side"], &documents[7]["way"]), (&Value::Null, &"sent".into()));
+        assert_eq!(documents[9]["destination"], "10.0.0.1:22");
+        assert_eq!((&documents[2]["bytes"], &documents[3]["bytes"]), (&Value::Null, &0.into()));
+        assert_eq!(documents[0]["name"], "alice");
         assert!(documents.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
     }
 

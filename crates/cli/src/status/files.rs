@@ -71,7 +71,7 @@ mod tests {
         let counts = FileCounts::default();
         assert_eq!(counts.so_far(), None);
         counts.on_progress(ProgressEvent::Totals(Totals { files: 2, bytes: 1000 }));
-        counts.on_progress(ProgressEvent::Started { name: "a", size: 600 });
+        counts.on_progress(ProgressEvent::Started { name: "a", size: Some(600) });
         counts.on_progress(ProgressEvent::Advanced { bytes: 600 });
         let now = counts.so_far().unwrap();
         assert_eq!((now.current.as_deref(), now.bytes_done, now.files_done), (Some("a"), 600, 0));

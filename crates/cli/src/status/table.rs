@@ -1,10 +1,11 @@
 //! Running commands for people.
 
 use manyway::Rate;
+use manyway_terminal::{shortened, text_width, wrap_strictly};
 
 use super::document::{Document, FilesDocument, PathDocument, PeerDocument};
 use crate::output::book::LEGEND;
-use crate::output::grid::{Cell, Grid, wrap};
+use crate::output::grid::{Cell, Grid};
 use crate::output::names::{Traits, distinct, host_of};
 use crate::output::tint::{Line, Tint};
 use crate::output::units::{megabits, percent, size};
@@ -45,15 +46,15 @@ fn command(document: &Document, width: usize) -> Vec<Line> {
 
 fn peer_lines(peer: &PeerDocument, width: usize) -> Vec<Line> {
     let first = peer.paths.first().map(|path| path.remote.clone()).unwrap_or_default();
-    let name = peer.name.clone().unwrap_or(first);
     let mut head = Line::from("  ");
-    let length = name.chars().count();
+    let name = shortened(peer.name.clone().unwrap_or(first), width.saturating_sub(2));
+    let length = text_width(&name);
     head.push(name, Tint::Strong);
     let rate = |rate: Option<u64>| rate.map_or_else(|| "-".to_owned(), mbit);
     let (sent, received) = (rate(peer.sent_bits_per_second), rate(peer.received_bits_per_second));
     let facts = format!("connected {}  out {sent}, in {received} Mbit/s", span(peer.seconds));
     let mut lines = Vec::new();
-    if 2 + length + 2 + facts.len() <= width {
+    if 2 + length + 2 + text_width(&facts) <= width {
         head.push(format!("  {facts}"), Tint::Plain);
         lines.push(head);
     } else {
@@ -114,7 +115,7 @@ fn paths(paths: &[PathDocument]) -> Grid {
 }
 
 fn wrapped(indent: &str, text: &str, width: usize) -> Vec<Line> {
-    let lines = wrap(text, width.saturating_sub(indent.len())).into_iter();
+    let lines = wrap_strictly(text, width.saturating_sub(indent.len())).into_iter();
     lines.map(|line| Line::from(format!("{indent}{line}").as_str())).collect()
 }
 

@@ -144,7 +144,7 @@ fn networks_that_are_taken_or_not_permitted_are_refused_with_what_to_do() {
     let Some(sites) = Sites::start() else { return };
     let Sites { lab, .. } = &sites;
     let refused = |options: &[&str]| Running::start(lab.serving(&lab.there(), options)).end().expect(2);
-    refused(&["--tun", "10.7.1.0/24"]).says("10.7.1.0/24 is taken: vb1 leads to 10.7.1.0/24 here");
+    refused(&["--tun", "10.7.1.0/24"]).says("10.7.1.0/24 is taken by vb1 here (route 10.7.1.0/24)");
     refused(&["--tun", "198.51.100.0/24"]).says("198.51.100.0/24 is not private");
     refused(&["--tun", "10.99.0.0/31"]).says("write it like 10.99.0.0/24");
     let without = lab.serve(&[]);

@@ -36,6 +36,12 @@ fn a_missing_neighbour_ends_a_command_before_its_time_and_a_present_one_is_reach
             assert!(finished.took < Duration::from_secs(3), "TCP is not tried: {finished:?}");
             finished.says(&format!("{address} is unreachable: nothing on the local network answers for it"));
         }
+        for address in [&*beside, behind] {
+            let ping = ["ping", "-c", "1", "--carrier", "tcp", "--trust-on-first-use", address];
+            let finished = lab.run_client(&ping).expect(7);
+            assert!(finished.took < Duration::from_secs(3), "no other port is tried: {finished:?}");
+            finished.says(&format!("{address} is unreachable: nothing on the local network answers for it"));
+        }
         let server = lab.serve(&["--advertise", absent, "--advertise", present]);
         lab.run_client(&["ping", "-c", "1", &server.ticket]).expect(0);
         server.stop().expect(0);

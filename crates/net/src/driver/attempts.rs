@@ -1,11 +1,11 @@
 //! Clients that connect: each has a handshake over UDP, one over TCP, both, or for a moment none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::task::Context;
 
-use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle, Undelivered};
+use manyway_proto::{ClosedBy, ConnectionError, ConnectionHandle, LocalAddress, Undelivered};
 use tokio::time::Instant as TokioInstant;
 
 use super::peer::{ClientId, Peer};
@@ -26,8 +26,13 @@ pub(super) struct Attempt {
     pub(super) until: TokioInstant,
     /// Why it could not begin over UDP.
     pub(super) obstacle: Option<ConnectError>,
+    /// Whether an address of this host could not be bound for UDP, which is tried again.
+    pub(super) lacks_sockets: bool,
     /// Why its first handshake failed.
     pub(super) failure: Option<ConnectionError>,
+    /// The addresses between which TCP found no next hop, and whether those are all.
+    pub(super) absent: BTreeSet<(LocalAddress, IpAddr)>,
+    pub(super) is_absent: bool,
     /// Why TCP could not be connected, first.
     pub(super) refusal: Option<(SocketAddr, io::Error)>,
 }
@@ -54,10 +59,9 @@ impl Attempt {
         self.failure.as_ref().is_some_and(|error| !no_way(error))
     }
 
-    /// Whether UDP has found out that nothing on the local network answers for any address.
-    pub(super) fn has_no_neighbour(&self) -> bool {
-        let Some(ConnectionError::Unreachable { undelivered, .. }) = self.failure else { return false };
-        undelivered == Undelivered::NoNeighbour
+    /// Whether UDP or TCP has found out that nothing on the local network answers for any address.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_absent || is_cut_off(self.failure.as_ref(), self.lacks_sockets)
     }
 
     /// Tells the caller that there will be no connection.
@@ -67,11 +71,35 @@ impl Attempt {
                 ConnectError::EndpointClosed
             }
             (Some(error), _) => ConnectError::Failed(error),
-            (None, Some((remote, source))) => ConnectError::Tcp { remote, source },
+            (None, Some((remote, source))) => {
+                let is_absent = self.absent.iter().any(|(_, host)| *host == remote.ip());
+                match undelivered(is_absent, &source) {
+                    Some(undelivered) => {
+                        ConnectError::Failed(ConnectionError::Unreachable { remote, undelivered })
+                    }
+                    None => ConnectError::Tcp { remote, source },
+                }
+            }
             (None, None) => ConnectError::Failed(self.peer.explain(ConnectionError::ConnectTimeout)),
         });
         let _ = self.reply.send(Err(error));
     }
+}
+
+/// What UDP would say about the reason of a failed TCP connection.
+fn undelivered(is_absent: bool, source: &io::Error) -> Option<Undelivered> {
+    let is_unreachable =
+        matches!(source.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable);
+    let kind = if is_absent { Undelivered::NoNeighbour } else { Undelivered::Unreachable };
+    is_unreachable.then_some(kind)
+}
+
+/// UDP knows nothing of an address that it could not use: TCP may get through from there.
+fn is_cut_off(failure: Option<&ConnectionError>, lacks_sockets: bool) -> bool {
+    let lacks_neighbour = |error: &ConnectionError| {
+        matches!(error, ConnectionError::Unreachable { undelivered: Undelivered::NoNeighbour, .. })
+    };
+    !lacks_sockets && failure.is_some_and(lacks_neighbour)
 }
 
 /// All clients that connect.
@@ -146,5 +174,31 @@ impl Attempts {
     pub(super) fn deadline(&self) -> Option<TokioInstant> {
         let waiting = self.attempts.values().filter(|attempt| attempt.handles.is_empty());
         waiting.map(|attempt| attempt.until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_with_an_unbound_address_is_not_cut_off() {
+        let remote = ([192, 0, 2, 1], 4455).into();
+        let of = |undelivered| ConnectionError::Unreachable { remote, undelivered };
+        let no_neighbour = of(Undelivered::NoNeighbour);
+        assert!(is_cut_off(Some(&no_neighbour), false));
+        assert!(!is_cut_off(Some(&no_neighbour), true), "TCP may get through from that address");
+        assert!(!is_cut_off(Some(&of(Undelivered::PortClosed)), false), "a host answered");
+        assert!(!is_cut_off(None, false));
+    }
+
+    #[test]
+    fn an_unreachable_host_has_the_same_words_over_tcp_as_over_udp() {
+        let of = |kind: io::ErrorKind| undelivered(false, &kind.into());
+        assert_eq!(of(io::ErrorKind::HostUnreachable), Some(Undelivered::Unreachable));
+        assert_eq!(of(io::ErrorKind::NetworkUnreachable), Some(Undelivered::Unreachable));
+        assert_eq!((of(io::ErrorKind::ConnectionRefused), of(io::ErrorKind::TimedOut)), (None, None));
+        let absent = undelivered(true, &io::ErrorKind::HostUnreachable.into());
+        assert_eq!(absent, Some(Undelivered::NoNeighbour));
     }
 }

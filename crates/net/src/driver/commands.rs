@@ -1,5 +1,6 @@
 //! Carries out the commands of the handles.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use manyway_proto::{ConnectionHandle, Instant, LocalAddress, Role};
@@ -119,13 +120,26 @@ impl Driver {
         peer.remotes.retain(|remote| self.allows(remote));
         let until = TokioInstant::now() + dial.connection().connect_timeout;
         let started = uses_udp.then(|| self.start_over_udp(now, &dial, wanted, &peer));
+        let lacks_sockets = uses_udp && self.sockets.has_failure();
         let (handles, obstacle) = match started {
             Some(Ok(handle)) => (vec![handle], None),
             Some(Err(error)) => (Vec::new(), Some(error)),
             None => (Vec::new(), None),
         };
-        let (over_tcp, failure, refusal) = (None, None, None);
-        let attempt = Attempt { dial, peer, reply, handles, over_tcp, until, obstacle, failure, refusal };
+        let attempt = Attempt {
+            dial,
+            peer,
+            reply,
+            handles,
+            over_tcp: None,
+            until,
+            obstacle,
+            lacks_sockets,
+            failure: None,
+            absent: BTreeSet::new(),
+            is_absent: false,
+            refusal: None,
+        };
         let client = self.connections.add_attempt(attempt);
         if uses_tcp {
             self.tcp.dialler.add(client);

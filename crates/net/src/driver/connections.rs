@@ -491,7 +491,8 @@ impl Entry {
             statistics: *path,
         };
         let paths = statistics.paths.iter().map(info).collect();
-        ConnectionInfo { paths, statistics, unacknowledged: self.unacknowledged(connection.unacknowledged()) }
+        let unacknowledged = self.unacknowledged(connection.unacknowledged());
+        ConnectionInfo { at: std::time::Instant::now(), paths, statistics, unacknowledged }
     }
 
     fn hand_over_ends(&self) -> Option<TokioInstant> {

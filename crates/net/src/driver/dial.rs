@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manyway_proto::{Instant, LocalAddress};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
 
 use super::dialling::{Dialler, Target, TcpSlotId};
@@ -16,8 +16,8 @@ use crate::carriers::CarrierOptions;
 use crate::options::EndpointOptions;
 use crate::tcp::{RecordStream, Settings, connect};
 
-/// A server that does not answer is given up after this time.
-const CONNECT: Duration = Duration::from_secs(3);
+/// A server that does not answer is given up after this time. The system needs 3 s to find out that its next hop is absent.
+const CONNECT: Duration = Duration::from_secs(4);
 
 /// What TCP carries, and who decides what it is to carry.
 pub(super) struct Tcp {
@@ -25,6 +25,8 @@ pub(super) struct Tcp {
     pub(super) dialler: Dialler,
     /// TCP connections on each interface that uses TCP, if no target rate wants another number.
     connections: usize,
+    /// Attempts under way.
+    attempts: Vec<Attempt>,
     dialled: mpsc::UnboundedReceiver<Dialled>,
     /// Where attempts report.
     results: mpsc::UnboundedSender<Dialled>,
@@ -37,6 +39,16 @@ pub(super) enum Purpose {
     Slot(TcpSlotId),
     /// For the race between all pairs of addresses.
     Race,
+}
+
+/// An attempt to connect.
+#[derive(Debug)]
+struct Attempt {
+    client: ClientId,
+    local: LocalAddress,
+    remote: SocketAddr,
+    /// Ends it, since its next hop does not answer.
+    no_neighbour: oneshot::Sender<()>,
 }
 
 /// The result of an attempt to connect.
@@ -62,6 +74,7 @@ impl Tcp {
                 options.carriers.tls_port,
             ),
             connections: usize::from(options.carriers.connections),
+            attempts: Vec::new(),
             dialled,
             results,
         }
@@ -80,16 +93,34 @@ impl Tcp {
         self.dialled.poll_recv(context)
     }
 
+    /// Ends the attempts whose next hop does not answer; returns their client and addresses.
+    pub(super) fn end_attempts(
+        &mut self,
+        is_lost: impl Fn(&LocalAddress, &SocketAddr) -> bool,
+    ) -> Vec<(ClientId, LocalAddress, SocketAddr)> {
+        let lost = self.attempts.extract_if(.., |attempt| is_lost(&attempt.local, &attempt.remote));
+        let ended = lost.filter_map(|Attempt { client, local, remote, no_neighbour }| {
+            no_neighbour.send(()).ok().map(|()| (client, local, remote))
+        });
+        ended.collect()
+    }
+
     /// Connects, in a task of its own.
-    pub(super) fn dial(&self, client: ClientId, purpose: Purpose, local: LocalAddress, target: Target) {
+    pub(super) fn dial(&mut self, client: ClientId, purpose: Purpose, local: LocalAddress, target: Target) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
+        let (no_neighbour, lost) = oneshot::channel();
+        self.attempts.retain(|attempt| !attempt.no_neighbour.is_closed());
+        self.attempts.push(Attempt { client, local, remote: target.remote, no_neighbour });
         tokio::spawn(async move {
             let mut from = local;
             from.address.set_port(0);
             let start = TokioInstant::now();
             let connecting =
                 tokio::time::timeout(CONNECT, connect(from, (target.remote, target.is_tls), settings));
-            let result = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+            let result = tokio::select! {
+                result = connecting => result.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+                Ok(()) = lost => Err(io::ErrorKind::HostUnreachable.into()),
+            };
             // The endpoint may have ended meanwhile.
             let _ = results.send(Dialled {
                 client,

@@ -79,6 +79,9 @@ impl Driver {
         let Some(situation) = self.situation(now, client) else { return self.tcp.dialler.remove(client) };
         for step in self.tcp.dialler.advance(now, client, &situation) {
             match step {
+                Step::Dial(slot, local, target) if self.is_absent(client, local, target.remote.ip()) => {
+                    self.tcp.dialler.on_dialled(now, client, (slot, &local), None);
+                }
                 Step::Dial(slot, local, target) => self.tcp.dial(client, Purpose::Slot(slot), local, target),
                 Step::Race(local, remote) => {
                     let target = Target { remote, is_tls: false };
@@ -216,7 +219,7 @@ impl Driver {
         // TCP goes to the same neighbours, unless by a proxy.
         let is_direct = tcp.streams.settings().via.is_none();
         connections.attempts.finish(|client, attempt| {
-            let is_cut_off = is_direct && attempt.has_no_neighbour();
+            let is_cut_off = is_direct && attempt.is_cut_off();
             is_closing || is_cut_off || attempt.until <= at || tcp.dialler.has_failed(client)
         });
     }

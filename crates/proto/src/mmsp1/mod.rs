@@ -87,6 +87,8 @@ pub(crate) struct Mmsp1 {
     errors: Errors,
     /// Packets that answer others, and go between exactly these addresses.
     answers: VecDeque<(FourTuple, Vec<u8>)>,
+    /// The address and reason of a SYN that was not delivered: the last that a host or router gave, or else the last.
+    undelivered: Option<(SocketAddr, Undelivered)>,
     /// Code and text of this end's close.
     close_reason: Option<(u64, String)>,
     counts: Counts,
@@ -223,9 +225,13 @@ impl Mmsp1 {
         if !quoted.is_none_or(is_own) || !self.waits_for_syn_ack(tuple) {
             return false;
         }
+        // A host that answers says more than an absent one, as over MMSP/2 (spec 7.44).
+        let answered = self.undelivered.filter(|(_, known)| *known != Undelivered::NoNeighbour);
+        let is_absent = undelivered == Undelivered::NoNeighbour;
+        let (remote, undelivered) = answered.filter(|_| is_absent).unwrap_or((tuple.remote, undelivered));
+        self.undelivered = Some((remote, undelivered));
         if !self.handshake.on_refused(tuple) {
-            let error = ConnectionError::Unreachable { remote: tuple.remote, undelivered };
-            self.give_up(engine, now, error);
+            self.give_up(engine, now, ConnectionError::Unreachable { remote, undelivered });
         }
         true
     }

@@ -136,6 +136,7 @@ impl Mmsp1 {
             peer_addresses,
             errors: Errors::default(),
             answers: std::collections::VecDeque::new(),
+            undelivered: None,
             close_reason: None,
             counts: Counts::default(),
             tag_changes: std::collections::VecDeque::new(),

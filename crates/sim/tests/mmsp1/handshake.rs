@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{AddressFilter, ConnectionConfig, ConnectionError, Event};
+use manyway_proto::{AddressFilter, ConnectionConfig, ConnectionError, Event, FourTuple, Undelivered};
 use manyway_sim::link::LinkConfig;
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{MS, SECOND, mbit, megabytes};
@@ -322,6 +322,22 @@ fn an_rst_ends_the_attempt_over_its_address_only() {
     assert!(next.iter().all(|sent| sent.tuple.remote.to_string() == "10.0.0.3:4000"), "{next:?}");
     tester.deliver_from("10.0.0.3:4000", answer, rst);
     assert!(matches!(tester.ended(), Some(ConnectionError::AbortedByPeer { .. })), "{:?}", tester.ended());
+}
+
+#[test]
+fn an_attempt_that_ends_by_reports_names_the_host_that_answered() {
+    let mut tester = Tester::client_to(mmsp1(), &[PEER, "10.0.0.3:4000"]);
+    let syn = tester.take();
+    let first = syn.tuple;
+    let second = FourTuple { remote: "10.0.0.3:4000".parse().unwrap(), ..first };
+    let (now, undelivered) = (tester.now, Undelivered::PortClosed);
+    tester.endpoint.on_unreachable(now, first, &syn.bytes, undelivered);
+    tester.run_for(MS);
+    assert_eq!(tester.ended(), None, "the other address may answer");
+    tester.endpoint.on_neighbour_lost(tester.now, second);
+    tester.run_for(MS);
+    let error = ConnectionError::Unreachable { remote: first.remote, undelivered };
+    assert_eq!(tester.ended(), Some(&error));
 }
 
 #[test]

@@ -206,7 +206,7 @@ impl Fetching {
         }
         file.course = Course::Writing;
         let name = file.entry.path.to_string();
-        self.progress.on_progress(ProgressEvent::Started { name: &name, size: file.entry.size });
+        self.progress.on_progress(ProgressEvent::Started { name: &name, size: file.entry.announced_size() });
         if offset != state.written {
             self.fail(Failure::with_text(
                 Reason::Changed,

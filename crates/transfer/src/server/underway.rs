@@ -16,7 +16,8 @@ pub(super) struct Underway {
 
 struct File {
     name: String,
-    size: u64,
+    /// `None` for content of unknown length.
+    size: Option<u64>,
     done: u64,
 }
 
@@ -74,10 +75,10 @@ impl Progress for Underway {
 
 /// Content arrives in the order of the files; the size of the last one may be unknown.
 fn advance(files: &mut VecDeque<File>, mut bytes: u64) {
-    let is_complete = |file: &File| file.size > 0 && file.done >= file.size;
+    let is_complete = |file: &File| file.size.is_some_and(|size| size > 0 && file.done >= size);
     let complete = files.iter().rposition(is_complete).map_or(0, |place| place + 1);
     for file in files.range_mut(complete..) {
-        let part = bytes.min(file.size.saturating_sub(file.done));
+        let part = bytes.min(file.size.unwrap_or(0).saturating_sub(file.done));
         file.done += part;
         bytes -= part;
     }
@@ -106,14 +107,14 @@ mod tests {
         };
         let underway = Underway::new(&progress);
         for (name, size) in [("verified", 10), ("sent", 20), ("half", 100)] {
-            underway.on_progress(ProgressEvent::Started { name, size });
+            underway.on_progress(ProgressEvent::Started { name, size: Some(size) });
         }
         underway.on_progress(ProgressEvent::Resumed { bytes: 5 });
         underway.on_progress(ProgressEvent::Advanced { bytes: 40 });
         underway.on_progress(ProgressEvent::Verified { name: "verified" });
         let error = TransferError::Incomplete { verified: 1 };
         underway.break_off(&error);
-        underway.on_progress(ProgressEvent::Started { name: "late", size: 1 });
+        underway.on_progress(ProgressEvent::Started { name: "late", size: Some(1) });
         underway.break_off(&error);
         assert_eq!(*told.lock().unwrap(), [("sent".to_owned(), 20), ("half".to_owned(), 15)]);
     }

@@ -391,7 +391,8 @@ impl<'a> Run<'a> {
 
     async fn take(&mut self, report: StreamInterval) -> Result<(), CommandError> {
         let clock = self.clocks.iter_mut().find(|clock| clock.direction() == report.direction);
-        match clock.and_then(|clock| clock.push(report)) {
+        let now = self.began.elapsed();
+        match clock.and_then(|clock| clock.push(report, now)) {
             Some(row) => self.show(&row).await,
             None => Ok(()),
         }
@@ -414,16 +415,15 @@ impl<'a> Run<'a> {
         }
         // Of a closed connection the last figures count.
         let _ = self.look().await;
-        let base = if row.omitted { Duration::ZERO } else { self.plan.omit };
-        let at = |time: Duration| self.began + base + time;
-        let paths = self.paths.take(row.direction, at(row.start), at(row.end));
+        let (from, to) = row.window(self.plan.omit);
+        let paths = self.paths.take(row.direction, (self.began + from, self.began + to), row.span());
         self.output.row(row, &paths)
     }
 
     async fn look(&mut self) -> Result<ConnectionInfo, CommandError> {
         let info = self.session.connection().info().await.map_err(of_connection)?;
         self.known.note(&info);
-        self.paths.note(Instant::now(), &info);
+        self.paths.note(&info);
         self.seen = Some(info.clone());
         Ok(info)
     }

@@ -5,13 +5,12 @@ use std::io::Write as _;
 use manyway::{ByteCount, Event, Rate};
 use manyway_chart::{Align, Columns};
 use manyway_terminal::screen::output_width;
-use manyway_terminal::{CommandError, json};
+use manyway_terminal::{CommandError, json, text_width, wrap_strictly};
 use manyway_transfer::{BenchDirection, BenchFlow};
 use serde_json::{Value, json};
 
 use super::rates::PathRate;
 use super::rows::Row;
-use crate::output::grid::wrap;
 use crate::output::path::{PathLabel, news_json, news_words};
 use crate::output::units::{megabits, size};
 
@@ -135,7 +134,7 @@ impl Output {
         cells.extend(shown.iter().map(|path| megabits(path.rate)));
         cells.extend(shows_others.then(|| sum(others)));
         cells.push(remark.to_owned());
-        let legend = if is_first { wrap(LEGEND, width) } else { Vec::new() };
+        let legend = if is_first { wrap_strictly(LEGEND, width) } else { Vec::new() };
         let loses_figures = row.bytes.is_none() && !self.is_without_figures;
         self.is_without_figures = row.bytes.is_none();
         let note = loses_figures.then(|| NO_FIGURES.to_owned());
@@ -147,7 +146,7 @@ impl Output {
     /// How many paths have a column of their own, if the others share one.
     fn paths_that_fit(&self, paths: &[PathRate], width: usize) -> usize {
         let mut room = width.saturating_sub(if self.flow == BenchFlow::Both { FIXED + FLOW } else { FIXED });
-        let column = |name: &str| name.chars().count().max(RATE) + GAP;
+        let column = |name: &str| text_width(name).max(RATE) + GAP;
         let wanted: Vec<_> = paths.iter().map(|path| column(&path.name)).collect();
         if wanted.iter().sum::<usize>() <= room {
             return paths.len();
@@ -222,13 +221,14 @@ fn row_json(row: &Row, paths: &[PathRate]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fits::assert_fits;
     use manyway::{Carrier, PathId};
     use std::time::Duration;
 
     fn row(second: u64, bytes: u64) -> Row {
         let (start, end) = (Duration::from_secs(second), Duration::from_secs(second + 1));
         let direction = BenchDirection::Upload;
-        Row { direction, omitted: false, start, end, bytes: Some(bytes) }
+        Row { direction, omitted: false, start, end, lag: Duration::ZERO, bytes: Some(bytes) }
     }
 
     fn path(id: u32, interface: &str, megabits: u64) -> PathRate {
@@ -270,7 +270,7 @@ mod tests {
         let paths = [path(0, "2001:db8:1234:5678:9abc:def0:1234:5678", 11)];
         let mut lines = output.lines(&row(0, 2_000_000), &paths, 60);
         lines.extend(output.lines(&row(1, 2_000_000), &paths, 60));
-        assert!(lines.iter().all(|line| line.chars().count() <= 60), "{lines:?}");
+        assert_fits(&lines.join("\n"), 60);
         insta::assert_snapshot!(lines.join("\n"), @r"
         Mbit/s counts payload; all and each interface count headers
         and repeats too
@@ -303,7 +303,7 @@ mod tests {
         for width in [80, 120] {
             let mut output = Output::new(Mode::Table, BenchFlow::Both);
             let lines = output.lines(&Row { omitted: true, ..row(100, 2_000_000) }, &paths, width);
-            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:?}");
+            assert_fits(&lines.join("\n"), width);
             shown.extend(lines.into_iter().skip(1));
         }
         insta::assert_snapshot!(shown.join("\n"), @r"

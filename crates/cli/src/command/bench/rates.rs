@@ -1,6 +1,7 @@
 //! The paths of a run, including closed ones, and their rates in each interval.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use manyway::{ByteCount, ConnectionInfo, PathId, PathInfo, PathState, Rate};
 use manyway_transfer::BenchDirection;
@@ -36,7 +37,7 @@ pub(super) struct PathRate {
 
 impl Paths {
     /// Records the current figures. Traffic of a path that closes is lost after the last call.
-    pub(super) fn note(&mut self, now: Instant, info: &ConnectionInfo) {
+    pub(super) fn note(&mut self, info: &ConnectionInfo) {
         for path in self.seen.values_mut() {
             path.statistics.state = PathState::Closed;
         }
@@ -45,7 +46,7 @@ impl Paths {
             let figures = &path.statistics;
             (*id, [figures.bytes_sent.get(), figures.bytes_received.get()])
         });
-        self.samples.push_back(Sample { at: now, bytes: bytes.collect() });
+        self.samples.push_back(Sample { at: info.at.into(), bytes: bytes.collect() });
     }
 
     /// Every path ever seen, with its newest figures; closed ones are in that state.
@@ -53,11 +54,14 @@ impl Paths {
         self.seen.values()
     }
 
-    /// The rates in that direction between two moments, of the paths that are open or have carried data then. Between
-    /// two looks at a path its rate counts as constant, so that these are the rates of the interval in which the other
-    /// end has counted its payload.
-    pub(super) fn take(&mut self, direction: BenchDirection, from: Instant, to: Instant) -> Vec<PathRate> {
-        let span = to.saturating_duration_since(from);
+    /// The rates in that direction of the paths that are open or have carried data between two moments, as if that had
+    /// taken `span`. Between two looks at a path its rate counts as constant.
+    pub(super) fn take(
+        &mut self,
+        direction: BenchDirection,
+        (from, to): (Instant, Instant),
+        span: Duration,
+    ) -> Vec<PathRate> {
         let moved = |id| self.bytes_at(direction, id, to).saturating_sub(self.bytes_at(direction, id, from));
         let rate = |bytes: u64| if span.is_zero() { Rate::ZERO } else { ByteCount(bytes).per(span) };
         let shown = self.seen.values().filter_map(|path| {
@@ -108,9 +112,33 @@ fn bytes_of(direction: BenchDirection, [sent, received]: [u64; 2]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use super::super::rows::RowClock;
     use super::*;
+    use manyway_transfer::{BenchLimit, BenchPlan, Interval, StreamInterval};
+
+    /// A steady run at 1000 B/ms of payload in 1030 B/ms, which begins 30 ms late.
+    #[test]
+    fn the_paths_of_a_row_carry_no_less_than_its_payload() {
+        let (mut paths, began, millis) = (Paths::default(), Instant::now(), Duration::from_millis);
+        for tick in 0..40_u64 {
+            let sent = 1030 * (100 * tick).saturating_sub(30);
+            let bytes = BTreeMap::from([(PathId(0), [sent, 0])]);
+            paths.samples.push_back(Sample { at: began + millis(100 * tick), bytes });
+        }
+        let mut plan = BenchPlan::default();
+        plan.limit = BenchLimit::Duration(millis(3000));
+        let mut clock = RowClock::new(BenchDirection::Upload, &plan);
+        for (index, late) in (0..).zip([10_u64, 60, 10]) {
+            let (start, end) = (millis(1000 * u64::from(index)), millis(1000 * u64::from(index + 1)));
+            let interval = Interval { index, omitted: false, start, end, bytes: 1_000_000 };
+            let report = StreamInterval { direction: BenchDirection::Upload, stream: 0, interval };
+            let row = clock.push(report, end + millis(30 + late)).unwrap();
+            let (from, to) = row.window(Duration::ZERO);
+            let at = |time| paths.bytes_at(BenchDirection::Upload, PathId(0), began + time);
+            let counted = at(to) - at(from);
+            assert!((1_029_000..=1_041_000).contains(&counted), "row {index}: {counted}");
+        }
+    }
 
     #[test]
     fn the_bytes_at_a_moment_lie_between_those_of_the_looks_around_it() {

@@ -350,6 +350,7 @@ pub(super) fn rate_of(received: &BenchSummary) -> Rate {
 mod tests {
     use super::super::compare::Single;
     use super::*;
+    use crate::output::fits::assert_fits;
     use manyway::scheduler::Purpose;
     use manyway::{PathId, PathReason, Unused, Used};
     use manyway_transfer::TransportFacts;
@@ -424,7 +425,7 @@ mod tests {
         for (name, summary) in &summaries {
             for width in [80, 120] {
                 let text = summary.text(width, Colour::Without);
-                assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+                assert_fits(&text, width);
                 insta::assert_snapshot!(format!("{name}_{width}"), text);
             }
         }

@@ -37,8 +37,8 @@ pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCod
         .zip(remote.addresses())
         .map(|(rule, listen)| ForwardRule { listen, ..rule.clone() })
         .collect();
-    let here = ports.iter().map(|port| (HERE, &port.rule));
-    let rules: Vec<_> = here.chain(at_server.iter().map(|rule| (SERVER, rule))).collect();
+    let here = ports.iter().map(|port| (Side::Here, &port.rule));
+    let rules: Vec<_> = here.chain(at_server.iter().map(|rule| (Side::Server, rule))).collect();
     announce(global, &rules)?;
     let mut work = JoinSet::new();
     if !at_server.is_empty() {
@@ -119,13 +119,13 @@ impl FlowSink for UdpPort {
 }
 
 /// One line a port to standard output, the rest to standard error.
-fn announce(global: &GlobalArgs, rules: &[(&str, &ForwardRule)]) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, rules: &[(Side, &ForwardRule)]) -> Result<(), CommandError> {
     if global.json {
         let ports: Vec<_> = rules
             .iter()
             .map(|(side, rule)| {
                 json!({
-                    "side": side,
+                    "side": side.name(),
                     "listening": address(rule.listen),
                     "destination": rule.destination.to_string(),
                     "protocol": rule.protocol.name(),
@@ -137,16 +137,29 @@ fn announce(global: &GlobalArgs, rules: &[(&str, &ForwardRule)]) -> Result<(), C
     opening(rules).print(global.quiet)
 }
 
-fn opening(rules: &[(&str, &ForwardRule)]) -> Opening {
-    let lines = rules
-        .iter()
-        .map(|(side, rule)| if *side == SERVER { format!("{side} {rule}") } else { rule.to_string() });
+fn opening(rules: &[(Side, &ForwardRule)]) -> Opening {
+    let lines = rules.iter().map(|(side, rule)| match side {
+        Side::Here => rule.to_string(),
+        Side::Server => format!("{} {rule}", side.name()),
+    });
     lines.fold(Opening::default(), Opening::data).message("forwarding until Ctrl-C")
 }
 
 /// Where programs connect to a port.
-const HERE: &str = "here";
-const SERVER: &str = "server";
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Here,
+    Server,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::Server => "server",
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +173,7 @@ mod tests {
             rule("5353:192.0.2.53:53/udp"),
             rule("0.0.0.0:2222:127.0.0.1:22"),
         );
-        let rules = [(HERE, &web), (HERE, &names), (SERVER, &back)];
+        let rules = [(Side::Here, &web), (Side::Here, &names), (Side::Server, &back)];
         for width in [80, 120] {
             insta::assert_snapshot!(format!("forward_{width}"), opening(&rules).screen(width));
         }

@@ -1,7 +1,7 @@
 //! Local ports of `forward` and `proxy`.
 
 use std::future::Future;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::super::port_holder;
 use super::super::signal::interrupted;
 use super::bond::Connected;
 use crate::args::{GlobalArgs, Protocol};
-use crate::output::{address as shown, cause};
+use crate::output::address as shown;
 
 /// Parallel connections of programs on one port; more wait.
 pub(super) const MOST: usize = 1024;
@@ -49,18 +49,8 @@ pub(super) async fn listen_udp(option: &str, address: SocketAddr) -> Result<UdpS
 }
 
 fn explain(option: &str, (protocol, address): (Protocol, SocketAddr), error: &io::Error) -> CommandError {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
-    let hint = match error.kind() {
-        ErrorKind::AddrInUse => {
-            format!("the port is taken: {}; choose another one", port_holder::taken(protocol, address))
-        }
-        ErrorKind::AddrNotAvailable => "no interface of this host has this address".to_owned(),
-        ErrorKind::PermissionDenied => {
-            "ports below 1024 require root or CAP_NET_BIND_SERVICE; choose another one".to_owned()
-        }
-        _ => cause(error),
-    };
-    CommandError::failed(format!("{option} {}: {hint}", shown(address)))
+    let why = port_holder::why_not_bound((protocol, address), error, "choose another one");
+    CommandError::failed(format!("{option} {}: {why}", shown(address)))
 }
 
 /// Passes the datagrams of programs on, for ever.

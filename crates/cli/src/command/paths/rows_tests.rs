@@ -6,6 +6,7 @@ use manyway::interfaces::{Interface, InterfaceAddress, InterfacePolicy, Route, S
 use manyway::scheduler::Purpose;
 use manyway_terminal::Colour;
 
+use crate::output::fits::assert_fits;
 use crate::output::live::frame;
 
 fn rows() -> Vec<PairRow> {
@@ -100,7 +101,7 @@ fn all_pairs_are_shown_on_request() {
 fn important_columns_are_never_cut_and_no_line_is_too_wide() {
     for width in 60..160 {
         let text = table(&rows(), width);
-        assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+        assert_fits(&text, width);
         let words: Vec<_> = text.split_whitespace().collect();
         let text = words.join(" ");
         for part in ["38.20", "100 %", "2.0 %", "31.2", "no answer on UDP for 12 s", "in use"] {

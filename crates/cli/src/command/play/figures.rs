@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use manyway_play::Figures;
-use manyway_terminal::screen::width_of_output;
-use manyway_terminal::{CommandError, json, print_line, wrap};
+use manyway_terminal::screen::output_width;
+use manyway_terminal::{CommandError, json, print_line, shortened, text_width, wrap};
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::output::count;
-use crate::output::grid::shortened;
 use crate::output::rate::RateWindow;
 use crate::output::units;
 
@@ -118,10 +117,7 @@ impl MediaFigures {
             if global.json {
                 json::print(&media.document("played"))?;
             } else {
-                let sentence = media.sentence();
-                print_line(
-                    &width_of_output().map_or_else(|| sentence.clone(), |width| wrap(&sentence, width)),
-                )?;
+                print_line(&media.lines(output_width()))?;
             }
         }
         Ok(())
@@ -189,9 +185,9 @@ impl Media {
         }
         let stalls = self.figures.buffered.map(|_| self.stalls());
         // Two spaces before each part.
-        let taken: usize = parts.iter().chain(&stalls).map(|part| part.chars().count() + 2).sum();
+        let taken: usize = parts.iter().chain(&stalls).map(|part| text_width(part) + 2).sum();
         let name = shortened(self.figures.name.clone(), width.saturating_sub(taken));
-        let room = width.saturating_sub(taken + name.chars().count()) / parts.len();
+        let room = width.saturating_sub(taken + text_width(&name)) / parts.len();
         // One space before each curve.
         let points = room.saturating_sub(1).min(CURVE);
         if points >= SHORTEST_CURVE {
@@ -217,9 +213,15 @@ impl Media {
         }
     }
 
-    fn sentence(&self) -> String {
+    /// The sentence on lines of that width. A long title is shortened to half a line.
+    fn lines(&self, width: usize) -> String {
+        wrap(&self.sentence(width), width)
+    }
+
+    fn sentence(&self, width: usize) -> String {
         let figures = &self.figures;
-        let mut text = format!("{}: {}", figures.name, units::size(figures.bytes));
+        let title = shortened(figures.name.clone(), width / 2);
+        let mut text = format!("{title}: {}", units::size(figures.bytes));
         if let Some(rate) = figures.bit_rate {
             text +=
                 &format!(", media of {} Mbit/s", units::megabits(manyway::Rate::from_bits_per_second(rate)));
@@ -274,6 +276,7 @@ fn curve(values: impl Iterator<Item = f64> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::fits::{LONG_FILES, assert_fits};
 
     fn figures(bytes: u64) -> Figures {
         Figures {
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_film_is_summed_up_in_a_sentence() {
-        let media = |figures| Media::new(figures, Instant::now()).sentence();
+        let media = |figures| Media::new(figures, Instant::now()).sentence(80);
         assert_eq!(
             media(figures(5 << 20)),
             "film.mp4: 5.0 MiB, media of 2.00 Mbit/s, start-up 0.42 s, no stall"
@@ -329,9 +332,11 @@ mod tests {
             let lines = [film("film.mp4", 0), film("film.mp4", 2), film(long, 2), unknown.clone()];
             let mut lines: Vec<_> = lines.iter().map(|media| media.line(width)).collect();
             lines.push(MediaFigures::new(false).line(width));
-            assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
             let stopped = Figures { seeks: 1, variant_switches: 2, ..film("film.mp4", 2).figures };
-            lines.push(wrap(&Media::new(stopped, begin).sentence(), width));
+            lines.push(Media::new(stopped, begin).lines(width));
+            let long = LONG_FILES.map(|name| film(name, 2));
+            lines.extend(long.iter().flat_map(|media| [media.line(width), media.lines(width)]));
+            assert_fits(&lines.join("\n"), width);
             insta::assert_snapshot!(format!("playing_{width}"), lines.join("\n"));
         }
     }

@@ -152,7 +152,7 @@ impl Run<'_> {
             Event::Found { name, length } => {
                 let size = length.unwrap_or(0);
                 tally.on_progress(ProgressEvent::Totals(Totals { files: 1, bytes: size }));
-                tally.on_progress(ProgressEvent::Started { name, size });
+                tally.on_progress(ProgressEvent::Started { name, size: length });
             }
             Event::Resumed { bytes } => tally.on_progress(ProgressEvent::Resumed { bytes }),
             Event::Advanced { bytes } => tally.on_progress(ProgressEvent::Advanced { bytes }),

@@ -98,6 +98,10 @@ mod tests {
     use crate::command::tally::Counts as Done;
     use crate::output::book::live_table;
     use crate::output::course::Course;
+    use crate::output::fits::{LONG_FILES, assert_fits};
+
+    /// A server on the same link.
+    const ZONED: &str = "[fe80::fedc:ba98:7654:3210%1234567]:36173";
 
     fn figures(name: &str, state: InterfaceState, received: u64) -> InterfaceFigures {
         InterfaceFigures {
@@ -108,6 +112,25 @@ mod tests {
             sent: received / 500,
             received,
             connections: 2,
+        }
+    }
+
+    #[test]
+    fn long_names_of_files_and_interfaces_fit_every_terminal() {
+        let (mut book, now) = (PathBook::default(), Instant::now());
+        let interfaces = ["enx00e04c680001", "wwp0s20f0u3i12-mobile-broadband"].map(|name| {
+            let addresses = ("fe80::1234:5678:9abc:def0".parse().unwrap(), ZONED.parse().unwrap());
+            InterfaceFigures { addresses: Some(addresses), ..figures(name, InterfaceState::Silent, 9 << 30) }
+        });
+        book.note(0, now, (0..).zip(&interfaces).filter_map(|(id, own)| observed(PathId(id), own)));
+        for (width, name) in [80, 120].into_iter().flat_map(|width| LONG_FILES.map(|name| (width, name))) {
+            assert_fits(&live_table(&book.rows(now)).text(width, Colour::Without), width);
+            let mut report = manyway_transfer::Report::default();
+            (report.verified, report.bytes) = (1, 200 << 20);
+            let done = Done { moved: 150 << 20, resumed: 50 << 20, report, attempts: 2, ..Done::default() };
+            let file = ForeignFile { path: name.to_owned(), is_verified: true };
+            let summary = Summary::new("fetched", done, Duration::from_secs(35), book.rows(now));
+            assert_fits(&summary.of_foreign(file).text(width, Colour::Without), width);
         }
     }
 
@@ -138,7 +161,9 @@ mod tests {
             let progress = course.line(now, width).plain();
             let rows = live_table(&book.rows(now)).text(width, Colour::Without);
             let summary = summary.text(width, Colour::Without);
-            insta::assert_snapshot!(format!("url_{width}"), format!("{progress}\n{rows}\n{summary}"));
+            let screen = format!("{progress}\n{rows}\n{summary}");
+            assert_fits(&screen, width);
+            insta::assert_snapshot!(format!("url_{width}"), screen);
         }
     }
 }

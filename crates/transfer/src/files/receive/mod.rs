@@ -189,7 +189,9 @@ impl<'a> Receiver<'a> {
             return Err(TransferError::Unexpected { wanted: "a file that was asked for" });
         };
         let name = entry.path.to_string();
-        self.reception.progress.on_progress(ProgressEvent::Started { name: &name, size: entry.size });
+        self.reception
+            .progress
+            .on_progress(ProgressEvent::Started { name: &name, size: entry.announced_size() });
         self.close_directories(Some(&entry.path));
         self.current = Some(Content::start(self.reception, index, entry, (held, target), (kept, offset))?);
         Ok(())

@@ -297,7 +297,8 @@ impl Sender<'_> {
 
     fn start(&mut self, pending: &Pending, offset: u64) -> Result<(), Closed> {
         let name = pending.entry.path.to_string();
-        self.progress.on_progress(ProgressEvent::Started { name: &name, size: pending.entry.size });
+        self.progress
+            .on_progress(ProgressEvent::Started { name: &name, size: pending.entry.announced_size() });
         self.sink.frame(&Frame::Start { entry: pending.index, offset })?;
         if offset > 0 {
             self.report.resumed += offset;

@@ -25,7 +25,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) async fn attend(mut socket: TcpStream, bond: &EgressBond, users: &Users) {
     let (destination, behind) = match tokio::time::timeout(PATIENCE, read_request(&mut socket, users)).await {
         Ok(Ok(Ok(Request::Connect(destination, behind)))) => (destination, behind),
-        Ok(Ok(Ok(Request::Settings))) => return answer_settings(socket).await,
+        Ok(Ok(Ok(Request::Settings))) => return answer_settings(socket, users).await,
         Ok(Ok(Err(status))) => return refuse(socket, status, "").await,
         Ok(Err(_)) => return,
         Err(_) => return refuse(socket, Status::Late, "").await,
@@ -176,15 +176,21 @@ async fn refuse(socket: TcpStream, status: Status, text: &str) {
     .await;
 }
 
-/// Answers with the settings for browsers: SOCKS5 first, since the proxy finds the names there.
-async fn answer_settings(socket: TcpStream) {
+async fn answer_settings(socket: TcpStream, users: &Users) {
     let Ok(address) = socket.local_addr() else { return };
-    let address = shown(SocketAddr::new(address.ip().to_canonical(), address.port()));
-    let text = format!(
-        "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
-         return \"SOCKS5 {address}; PROXY {address}\";\n}}\n"
-    );
+    let text = settings(SocketAddr::new(address.ip().to_canonical(), address.port()), users);
     say(socket, "200 OK\r\nContent-Type: application/x-ns-proxy-autoconfig", &text).await;
+}
+
+/// The settings for browsers: SOCKS5 first, which knows `http://`, too; but HTTP first where a password is required,
+/// since browsers send none over SOCKS5.
+fn settings(address: SocketAddr, users: &Users) -> String {
+    let (first, second) = if users.is_empty() { ("SOCKS5", "PROXY") } else { ("PROXY", "SOCKS5") };
+    let address = shown(address);
+    format!(
+        "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
+         return \"{first} {address}; {second} {address}\";\n}}\n"
+    )
 }
 
 /// Answers and closes; errors have no effect any more.
@@ -257,5 +263,13 @@ mod tests {
         assert_eq!(ask("Proxy-Authorization: Basic YW5uOndyb25n\r\n"), Err(Status::Unauthorised));
         assert!(ask("proxy-authorization: Basic YW5uOnNlY3JldA==\r\n").is_ok());
         assert_eq!(parse(b"GET /proxy.pac HTTP/1.1\r\n\r\n", &users), Some(Ok(Request::Settings)));
+    }
+
+    #[test]
+    fn browsers_use_the_protocol_over_which_they_send_a_password() {
+        let of = |users: &Users| settings("192.0.2.7:1080".parse().unwrap(), users);
+        assert!(of(&open()).contains("return \"SOCKS5 192.0.2.7:1080; PROXY 192.0.2.7:1080\";"));
+        let users = Users::parse("ann:secret").unwrap();
+        assert!(of(&users).contains("return \"PROXY 192.0.2.7:1080; SOCKS5 192.0.2.7:1080\";"));
     }
 }

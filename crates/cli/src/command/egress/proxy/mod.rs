@@ -43,7 +43,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode,
     let address = listener.local_addr()?;
     Direction::Both.tell_what_decides(global);
     let bond = Arc::new(EgressBond::start(global, &arguments.server).await?);
-    announce(global, address, !users.is_empty())?;
+    announce(global, address, &users)?;
     let mut ports = JoinSet::new();
     let (shared, users) = (Arc::clone(&bond), Arc::new(users));
     ports.spawn(serve(listener, move |socket| attend(socket, Arc::clone(&shared), Arc::clone(&users))));
@@ -62,7 +62,7 @@ async fn attend(socket: TcpStream, bond: Arc<EgressBond>, users: Arc<Users>) {
 }
 
 /// The proxy's address to standard output, the rest to standard error.
-fn announce(global: &GlobalArgs, address: SocketAddr, has_users: bool) -> Result<(), CommandError> {
+fn announce(global: &GlobalArgs, address: SocketAddr, users: &Users) -> Result<(), CommandError> {
     if global.json {
         let listening = shown(address);
         let (socks, http) = (format!("socks5h://{listening}"), format!("http://{listening}"));
@@ -71,22 +71,30 @@ fn announce(global: &GlobalArgs, address: SocketAddr, has_users: bool) -> Result
             &json!({ "listening": listening, "socks5": socks, "http": http, "pac": pac }),
         )?);
     }
-    opening(address, has_users).print(global.quiet)
+    opening(address, users).print(global.quiet)
 }
 
-fn opening(address: SocketAddr, has_users: bool) -> Opening {
-    let who = if has_users { "NAME:PASSWORD@" } else { "" };
+fn opening(address: SocketAddr, users: &Users) -> Opening {
     // All addresses of this host are no address to connect to.
     let any = address.ip().is_unspecified();
     let place = if any { format!("THIS-HOST:{}", address.port()) } else { shown(address) };
-    let (socks, pac) = (format!("socks5h://{who}{place}"), format!("http://{place}/proxy.pac"));
+    let user = (!users.is_empty()).then(|| format!("{}:PASSWORD", users.example()));
+    let socks = match &user {
+        Some(user) => format!("socks5h://{user}@{place}"),
+        None => format!("socks5h://{place}"),
+    };
+    // nc sends no password over SOCKS5.
+    let connect = match &user {
+        Some(user) => format!("ncat --proxy-type socks5 --proxy {place} --proxy-auth {user}"),
+        None => format!("nc -X 5 -x {place}"),
+    };
     Opening::default().data(format!("socks5h://{}", shown(address))).message(format!(
         "SOCKS5 (TCP and UDP) and HTTP CONNECT until Ctrl-C, for example:\n  \
          curl -x {socks} https://example.org\n  \
          git -c http.proxy={socks} clone https://git.example.org/it\n  \
-         ssh -o ProxyCommand='nc -X 5 -x {place} %h %p' user@host.example.org\n  \
+         ssh -o ProxyCommand='{connect} %h %p' user@host.example.org\n  \
          export ALL_PROXY={socks}\n  \
-         a browser: proxy configuration from {pac}"
+         a browser: proxy configuration from http://{place}/proxy.pac"
     ))
 }
 
@@ -97,8 +105,8 @@ mod tests {
     #[test]
     fn the_first_lines_of_a_proxy_fit_every_terminal() {
         for width in [80, 120] {
-            let own = opening("127.0.0.1:1080".parse().unwrap(), false);
-            let network = opening("0.0.0.0:1080".parse().unwrap(), true);
+            let own = opening("127.0.0.1:1080".parse().unwrap(), &Users::default());
+            let network = opening("0.0.0.0:1080".parse().unwrap(), &Users::parse("ann:secret").unwrap());
             let screens = [own, network].map(|opening| opening.screen(width)).join("\n\n");
             insta::assert_snapshot!(format!("proxy_{width}"), screens);
         }

@@ -34,6 +34,13 @@ impl Users {
         Ok(Self(users))
     }
 
+    /// The name of a user for examples, which a shell and a URL take as it is; a placeholder if there is none.
+    pub(super) fn example(&self) -> &str {
+        let is_plain =
+            |name: &&String| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+        self.0.keys().find(is_plain).map_or("NAME", String::as_str)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,6 +68,13 @@ fn basic(value: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn examples_have_a_name_that_needs_no_quotes() {
+        let example = |text| Users::parse(text).unwrap().example().to_owned();
+        assert_eq!(example("a b:x\nann-2:y"), "ann-2");
+        assert_eq!(example("o'neil:x\nann@work:y"), "NAME");
+    }
 
     #[test]
     fn a_user_is_known_by_name_and_password() {

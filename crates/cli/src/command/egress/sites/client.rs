@@ -17,7 +17,7 @@ use super::super::super::direction::Direction;
 use super::super::super::session::NetSession;
 use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::explain;
-use super::networks::{check, routes};
+use super::networks::{Unusable, check, routes};
 use crate::args::{GlobalArgs, TunnelArgs};
 use crate::serving::notify::{Notice, tell};
 
@@ -187,6 +187,11 @@ async fn ask(session: &NetSession, announced: &[IpNet], wanted: Vec<IpAddr>) -> 
     join(session, &joining).await.map_err(|error| explain(&error, session.0.close_reason()))
 }
 
+/// A network that the server announces is left out.
+pub(in crate::command::egress) fn not_used(network: &IpNet, why: &Unusable) -> String {
+    format!("not used: {network} of the server {why}")
+}
+
 impl Place {
     fn open(joined: &Joined, announced: &[IpNet]) -> Result<Self, CommandError> {
         let assignment = &joined.assignment;
@@ -203,9 +208,7 @@ impl Place {
         for network in &assignment.networks {
             match check(&snapshot, network) {
                 Ok(()) => routes.push(*network),
-                Err(why) => {
-                    left_out.push(format!("{network}, which the server announces, is not used: it {why}"));
-                }
+                Err(why) => left_out.push(not_used(network, &why)),
             }
         }
         let addresses: Vec<IpAddr> = assignment.addresses.iter().map(IpNet::addr).collect();

@@ -11,7 +11,7 @@ pub(in crate::command::egress) const PRIVATE: [&str; 5] =
 
 /// Why a network is left alone.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(in crate::command::egress) enum Unusable {
     /// It is not private: everybody else may mean other hosts by it.
     Public,
     /// This interface has a route to it, or to a part or a whole of it.
@@ -25,7 +25,7 @@ impl std::fmt::Display for Unusable {
                 "is not private: networks of sites are parts of 10.0.0.0/8, 172.16.0.0/12, \
                              192.168.0.0/16, 100.64.0.0/10 or fc00::/7",
             ),
-            Self::Taken { route, interface } => write!(f, "is taken: {interface} leads to {route} here"),
+            Self::Taken { route, interface } => write!(f, "is taken by {interface} here (route {route})"),
         }
     }
 }

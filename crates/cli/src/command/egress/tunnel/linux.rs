@@ -229,17 +229,19 @@ const DNS: u16 = 53;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::egress::sites::client::site_lines;
+    use crate::command::egress::sites::client::{not_used, site_lines};
+    use crate::command::egress::sites::networks::Unusable;
 
     #[test]
     fn the_first_lines_of_a_tunnel_fit_every_terminal() {
         let networks =
             |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
+        let route = "192.168.0.0/16".parse().unwrap();
+        let taken = Unusable::Taken { route, interface: "eth0".to_owned() };
         let of_site = site_lines(
             (&networks(&["10.77.0.2/24"]), &networks(&["10.77.0.0/24", "192.168.9.0/24"])),
             &networks(&["192.168.7.0/24"]),
-            &["192.168.1.0/24, which the server announces, is not used: it is taken: eth0 leads to 192.168.1.0/24 here"
-                .to_owned()],
+            &[not_used(&networks(&["192.168.1.0/24"])[0], &taken)],
         );
         for width in [80, 120] {
             let all = opening(&[], &["lan0".to_owned()], Vec::new()).screen(width);
