@@ -5,12 +5,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use manyway::Wire;
-use manyway_terminal::{CommandError, ExitCode};
+use manyway_terminal::{CommandError, ExitCode, note};
 use manyway_transfer::{Failure, Feed, PutItem, PutPlan, RelativePath, put};
 
 use super::direction::Direction;
 use super::offer;
 use super::summary::End;
+use super::target::is_saved;
 use super::transfer::Transfer;
 use crate::args::{GlobalArgs, SendArgs};
 
@@ -32,6 +33,9 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
         if arguments.primary.is_some() {
             return Err(CommandError::usage("--primary is for a server that is named, by a ticket or --to"));
         }
+        if let Some(text) = meant_otherwise(&recipient.files, is_saved).filter(|_| !global.quiet) {
+            note(&text);
+        }
         return offer::run(global, plan, limit).await;
     };
     let global = &GlobalArgs { primary: arguments.primary.clone(), ..global.clone() };
@@ -49,6 +53,15 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     };
     let plan = &plan;
     transfer.run(|session, progress| async move { put(&session, plan.clone(), progress).await }).await
+}
+
+/// What to say if the last file has the name of a saved server, which may have been meant.
+fn meant_otherwise(files: &[PathBuf], is_saved: impl Fn(&str) -> bool) -> Option<String> {
+    let (last, others) = files.split_last()?;
+    let name = last.to_str().filter(|name| !others.is_empty() && is_saved(name))?;
+    Some(format!(
+        "{name} is a file or directory here, so it is offered, too; `--to {name}` names the saved server"
+    ))
 }
 
 /// What is sent: existing files and directories, standard input, and pipes.
@@ -115,6 +128,19 @@ mod tests {
     use manyway_terminal::ExitCode;
 
     use super::*;
+
+    #[test]
+    fn a_file_with_the_name_of_a_saved_server_is_told() {
+        let told = |files: &[&str]| {
+            let files: Vec<_> = files.iter().map(PathBuf::from).collect();
+            meant_otherwise(&files, |name| name == "home")
+        };
+        let text =
+            "home is a file or directory here, so it is offered, too; `--to home` names the saved server";
+        assert_eq!(told(&["film.mp4", "home"]).as_deref(), Some(text));
+        assert_eq!(told(&["home"]), None, "a server alone sends nothing");
+        assert_eq!(told(&["home", "film.mp4"]), None);
+    }
 
     #[test]
     fn a_device_is_refused_with_what_can_be_sent_instead() {

@@ -233,6 +233,12 @@ impl Target {
     }
 }
 
+/// Whether a server of this name is saved. Key files that cannot be read have none.
+pub fn is_saved(name: &str) -> bool {
+    let servers = Home::find().and_then(|home| home.entries::<ServerEntry>());
+    servers.is_ok_and(|servers| servers.contains_key(name))
+}
+
 /// Whether a text names a ticket: the ticket itself, or a file with one.
 pub fn names_ticket(text: &str) -> bool {
     is_ticket(text) || text.starts_with('@')
