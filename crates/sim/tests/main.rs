@@ -24,6 +24,7 @@ mod pair;
 mod pair_rates;
 mod pairs;
 mod paths;
+mod peer_costs;
 mod ping;
 mod qlog;
 #[path = "shared/random_changes.rs"]

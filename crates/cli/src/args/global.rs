@@ -141,8 +141,8 @@ pub struct GlobalArgs {
     /// What to do when only a more expensive path is left: ask, allow or never
     #[arg(long, global = true, value_name = "ANSWER")]
     #[arg(
-        long_help = "What the scheduler primary does when only a path works that costs more (-I IF,cost=N) than the one \
-        before: ask (the default: at a terminal it asks once for each interface; elsewhere it says so and waits for the \
+        long_help = "What the scheduler primary of this end does when only a path works that costs more (-I IF,cost=N) \
+        than the one before: ask (the default: at a terminal it asks once for each interface; elsewhere it says so and waits for the \
         other paths), allow or never (wait for the other paths)"
     )]
     pub costly: Option<Costly>,

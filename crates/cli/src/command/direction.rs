@@ -1,5 +1,6 @@
 //! The direction of a command's data, and the options without effect on received data.
 
+use manyway::Wire;
 use manyway_transfer::BenchFlow;
 
 use crate::args::GlobalArgs;
@@ -49,9 +50,10 @@ impl Direction {
             (Self::Both, true) => "holds for what this end sends; for what it receives the server's",
             (Self::Both, false) => "hold for what this end sends; for what it receives the server's",
         };
+        // MMSP/1 has no block for them.
+        let told = if is_mmsp1(global) { "" } else { "; role=backup and cost=N of -I are told to it" };
         Some(format!(
-            "{names} {effect} own scheduler decides which path carries data (`manyway serve --scheduler`); \
-             -I IF,role=backup works in both directions"
+            "{names} {effect} own scheduler decides which path carries data (`manyway serve --scheduler`){told}"
         ))
     }
 }
@@ -63,7 +65,7 @@ fn options_of_sender(global: &GlobalArgs) -> Vec<String> {
     let mut options: Vec<_> = scheduler.map(|name| format!("--scheduler {name}")).collect();
     for wish in global.interfaces.iter().filter(|_| !global.interfaces_of_settings) {
         let rule = &wish.rule;
-        if rule.cost != 0 {
+        if rule.cost != 0 && is_mmsp1(global) {
             options.push(format!("-I {},cost={}", rule.pattern, rule.cost));
         }
         if rule.weight != 1 {
@@ -71,6 +73,10 @@ fn options_of_sender(global: &GlobalArgs) -> Vec<String> {
         }
     }
     options
+}
+
+fn is_mmsp1(global: &GlobalArgs) -> bool {
+    global.wire == Wire::Mmsp1
 }
 
 #[cfg(test)]
@@ -86,26 +92,30 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_names_the_options_that_apply_instead_of_its_scheduler_and_costs() {
+    fn a_receiver_names_the_options_that_apply_instead_of_its_scheduler_and_weights() {
         insta::assert_snapshot!(
             told(Direction::In, &["--scheduler", "primary"]).unwrap(),
-            @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+            @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
         );
-        let costs = &["-I", "lte0,cost=5", "-I", "eth0,weight=3", "-I", "sat0,role=backup"];
+        let weights = &["-I", "lte0,weight=5", "-I", "eth0,weight=3", "-I", "sat0,role=backup,cost=5"];
         insta::assert_snapshot!(
-            told(Direction::In, costs).unwrap(),
-            @"-I lte0,cost=5 and -I eth0,weight=3 have no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+            told(Direction::In, weights).unwrap(),
+            @"-I lte0,weight=5 and -I eth0,weight=3 have no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
         );
         insta::assert_snapshot!(
             told(Direction::Both, &["--scheduler", "cost"]).unwrap(),
-            @"--scheduler cost holds for what this end sends; for what it receives the server's own scheduler decides which path carries data (`manyway serve --scheduler`); -I IF,role=backup works in both directions"
+            @"--scheduler cost holds for what this end sends; for what it receives the server's own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
+        );
+        insta::assert_snapshot!(
+            told(Direction::In, &["--wire", "mmsp1", "-I", "lte0,cost=5"]).unwrap(),
+            @"-I lte0,cost=5 has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`)"
         );
     }
 
     #[test]
     fn senders_and_options_for_both_directions_cause_no_warning() {
-        assert_eq!(told(Direction::Out, &["--scheduler", "primary", "-I", "lte0,cost=5"]), None);
-        assert_eq!(told(Direction::In, &["-I", "lte0,role=backup"]), None);
+        assert_eq!(told(Direction::Out, &["--scheduler", "primary", "-I", "lte0,weight=5"]), None);
+        assert_eq!(told(Direction::In, &["-I", "lte0,role=backup,cost=5"]), None);
         let mut settings = GlobalArgs { scheduler: Some("cost".to_owned()), ..GlobalArgs::default() };
         settings.scheduler_of_settings = true;
         assert_eq!(Direction::In.what_decides(&settings), None);

@@ -270,9 +270,10 @@ impl Connection {
 
     /// Sets cost and quota of a local address's interface, or of that address if it belongs to none, for open and
     /// future paths. Default: free, without a limit. An interface without any quota left counts as gone from the next
-    /// call of [`set_local_addresses`](Self::set_local_addresses) on.
+    /// call of [`set_local_addresses`](Self::set_local_addresses) on. The peer learns the cost (not over MMSP/1), and
+    /// its scheduler goes by it where the peer has set none itself.
     pub fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
-        self.engine.manager.set_terms(local, terms);
+        crate::engine::set_terms(&mut self.engine, local, terms);
     }
 
     /// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or

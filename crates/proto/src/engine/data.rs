@@ -171,10 +171,9 @@ impl Transmitter<'_> {
                 (Some(earliest), Some(at)) => Some(earliest.min(at)),
                 (earliest, at) => earliest.or(at),
             };
-            let mut view = path.view(self.now);
+            let mut view = path.view(self.now, self.engine.manager.terms_of(&path.tuple().local));
             view.sendable = sendable;
             view.next_departure = next_departure;
-            view.terms = self.engine.manager.terms_of(&path.tuple().local);
             if let (Some((fastest, delay)), Some(own)) = (reference, path.recovery.one_way(self.now)) {
                 let micros = u64::from(one_way_difference(own.smallest, fastest).unsigned_abs());
                 view.delay = delay + Duration::from_micros(micros) + view.present_queue(own.queue, own.age);

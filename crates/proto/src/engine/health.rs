@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use super::costs::report_of;
 use super::notices::Notice;
 use super::selection::is_deprecated;
 use super::settle::Portion;
@@ -315,7 +316,7 @@ impl Engine {
     /// Reports the availability of a path to the peer.
     pub(crate) fn tell_status(&mut self, id: PathId) {
         if let Some(path) = self.paths.get(id) {
-            self.notices.push(Notice::Status(id, path.availability()));
+            self.notices.push(Notice::Status(id, report_of(self, path)));
         }
     }
 }

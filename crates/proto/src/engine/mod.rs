@@ -8,6 +8,7 @@
 mod built;
 pub(crate) mod carriers;
 mod carry;
+mod costs;
 mod data;
 mod datagram_size;
 mod deadline;
@@ -46,6 +47,7 @@ use manyway_wire::PathId;
 
 pub(crate) use built::record_probe;
 pub(crate) use carry::{Carry, Load, single};
+pub(crate) use costs::{report_of, set_terms, tell_cost};
 pub(crate) use expiry::report_closed;
 pub use features::Detection;
 pub(crate) use features::Features;

@@ -7,13 +7,15 @@ use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use crate::packet::content::Contents;
-use crate::path::PathAvailability;
+use crate::path::PathReport;
 
 /// An event of a path that the wire may have to report to the peer, or to act on itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The availability of this path in the view of this end.
-    Status(PathId, PathAvailability),
+    /// The availability of this path in the view of this end, and its cost.
+    Status(PathId, PathReport),
+    /// The cost of this path may have changed.
+    Cost(PathId, PathReport),
     /// A path is suspect: the peer should report what it last received on it.
     Liveness(PathId),
     /// A path has other addresses now: it needs a new connection ID, so that an observer cannot link them.

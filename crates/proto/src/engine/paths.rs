@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use manyway_wire::PathId;
 
+use super::costs::tell_cost;
 use super::notices::Notice;
 use super::pairs::is_unvalidated;
 use super::settle::Portion;
 use super::{Engine, Side};
 use crate::event::{Event, PathEvent};
-use crate::path::{Migration, Path, PathAvailability, PathReason, PathState, Role, SendRefusal};
+use crate::path::{Migration, Path, PathAvailability, PathReason, PathReport, PathState, Role, SendRefusal};
 use crate::{ByteCount, FourTuple, Instant, Rate};
 
 /// If this many of the last packets were reinjected, all were.
@@ -265,17 +266,17 @@ impl Engine {
         self.events.push(Event::PeerAddresses);
     }
 
-    /// The peer reports the availability of a path, and possibly its delivery rate.
+    /// The peer reports the availability and the cost of a path, and possibly its delivery rate.
     pub(crate) fn on_peer_status(
         &mut self,
         now: Instant,
         (id, sequence): (PathId, u64),
-        state: PathAvailability,
+        report: PathReport,
         rate: Option<Rate>,
     ) {
         let Some(path) = self.paths.get_mut(id) else { return };
         let was_ready = path.peer_ready();
-        let Some(before) = path.on_peer_status(sequence, state) else { return };
+        let Some(before) = path.on_peer_status(sequence, report) else { return };
         let is_ready = path.peer_ready();
         if was_ready && !is_ready {
             // Acknowledges on another path at once, and sends a packet here too: if only a NAT forgot this end, the
@@ -287,7 +288,7 @@ impl Engine {
                 path.schedule_probes(1);
             }
         }
-        if state == PathAvailability::Dead && before != PathAvailability::Dead {
+        if report.availability == PathAvailability::Dead && before != PathAvailability::Dead {
             // Packets in flight there may never arrive, so reinjects them elsewhere. A mere suspicion of the peer
             // concerns the data that it sends; for the data of this end acknowledgements say more. A peer that
             // repeats the report must not cost a scan of all packets in flight each time.
@@ -354,6 +355,7 @@ impl Engine {
         let event =
             PathEvent { path: heard.path, tuple: heard.tuple, role, state, reason: PathReason::Moved };
         self.announce_path(heard.now, event);
+        tell_cost(self, heard.path);
     }
 
     /// The new address of the peer does not answer: returns to the validated address.
@@ -363,18 +365,14 @@ impl Engine {
             let elsewhere = path.tuple().leads_elsewhere(&old);
             path.addresses.revert();
             path.on_migration_reverted(now);
-            let event = PathEvent {
-                path: id,
-                tuple: old,
-                role: path.role(),
-                state: path.state(),
-                reason: PathReason::NoAnswer,
-            };
+            let (role, state, reason) = (path.role(), path.state(), PathReason::NoAnswer);
+            let event = PathEvent { path: id, tuple: old, role, state, reason };
             if elsewhere {
                 self.forget_size(now, id);
                 self.start_size_search(now, id);
             }
             self.announce_path(now, event);
+            tell_cost(self, id);
         }
     }
 }

@@ -13,9 +13,8 @@ use crate::wire::Wire;
 /// The purpose of each used path in the view of this end's scheduler: it explains why a path carries data or none.
 pub(crate) fn purposes(engine: &Engine, wire: &Wire, now: Instant) -> Vec<(PathId, Purpose)> {
     let figures = |path: &Path| {
-        let view = path.view(now);
-        let terms = engine.manager.terms_of(&path.tuple().local);
-        PathView { sendable: view.window - view.in_flight, terms, ..view }
+        let view = path.view(now, engine.manager.terms_of(&path.tuple().local));
+        PathView { sendable: view.window - view.in_flight, ..view }
     };
     let paths: Vec<PathView> = engine.paths.iter().map(figures).collect();
     let scheduler = &*engine.sending.scheduler;

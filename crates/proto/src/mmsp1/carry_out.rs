@@ -5,7 +5,7 @@ use manyway_wire::PathId;
 use super::Mmsp1;
 use crate::engine::Engine;
 use crate::engine::notices::{Fates, Notice};
-use crate::path::PathAvailability;
+use crate::path::{PathAvailability, PathReport};
 use crate::{ByteCount, Instant};
 
 impl Mmsp1 {
@@ -41,10 +41,11 @@ impl Mmsp1 {
 
     fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
         match notice {
-            Notice::Status(path, PathAvailability::Available | PathAvailability::Backup) => {
-                self.monitor.watch(now, path);
-            }
-            Notice::Status(path, PathAvailability::Dead) => self.monitor.forget(path),
+            Notice::Status(path, PathReport { availability, .. }) => match availability {
+                PathAvailability::Available | PathAvailability::Backup => self.monitor.watch(now, path),
+                PathAvailability::Dead => self.monitor.forget(path),
+                PathAvailability::Suspect => {}
+            },
             Notice::Overdue(path) => self.monitor.probe_now(now, path),
             Notice::Closed { path, .. } => {
                 self.monitor.forget(path);
@@ -55,10 +56,7 @@ impl Mmsp1 {
                 engine.paths.set_reachable(PathId(engine.limits.highest_path().0), true);
             }
             // Nothing of this can be told to the peer, and addresses are no secret here.
-            Notice::Status(_, PathAvailability::Suspect)
-            | Notice::Liveness(_)
-            | Notice::Migrated(_)
-            | Notice::Pathless(_) => {}
+            Notice::Cost(..) | Notice::Liveness(_) | Notice::Migrated(_) | Notice::Pathless(_) => {}
         }
     }
 }

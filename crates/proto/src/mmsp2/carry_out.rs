@@ -4,7 +4,7 @@ use super::Mmsp2;
 use super::control::Control;
 use crate::EncryptionLevel;
 use crate::engine::notices::{Fates, Notice};
-use crate::engine::{Engine, is_full, measured_rate};
+use crate::engine::{Engine, is_full, measured_rate, report_of};
 use crate::packet::content::{SentContent, in_one_piece};
 use crate::{ByteCount, Instant};
 use manyway_wire::PathId;
@@ -29,7 +29,8 @@ impl Mmsp2 {
 
     fn on_notice(&mut self, engine: &mut Engine, now: Instant, notice: Notice) {
         match notice {
-            Notice::Status(path, availability) => self.control.send_status(path, availability),
+            Notice::Status(path, report) => self.control.send_status(path, report),
+            Notice::Cost(path, report) => self.control.send_cost(path, report),
             Notice::Liveness(path) => self.control.send_liveness(Liveness::Query { path }),
             Notice::Migrated(path) => {
                 self.ids.remote.rotate(path);
@@ -184,6 +185,6 @@ fn report_rate(control: &mut Control, engine: &Engine, now: Instant, id: PathId)
         return;
     }
     if let Some(rate) = measured_rate(path) {
-        control.send_rate(now, id, path.availability(), rate);
+        control.send_rate(now, id, report_of(engine, path), rate);
     }
 }

@@ -10,7 +10,7 @@ use manyway_wire::{PathId, Writer, mmsp2};
 
 use super::rates::RateReports;
 use crate::packet::content::{Contents, SentContent};
-use crate::path::PathAvailability;
+use crate::path::{PathAvailability, PathReport};
 use crate::{ByteCount, Instant, Rate};
 
 /// Most waiting liveness queries and replies.
@@ -26,7 +26,7 @@ enum Delivery {
 #[derive(Debug, Clone, Copy)]
 struct Status {
     sequence: u64,
-    availability: PathAvailability,
+    report: PathReport,
     delivery: Delivery,
 }
 
@@ -84,15 +84,24 @@ impl Control {
         self.path_limit = Some((limit, Delivery::Wanted));
     }
 
-    pub(crate) fn send_status(&mut self, path: PathId, availability: PathAvailability) {
-        if self.statuses.get(&path).is_none_or(|status| status.availability != availability) {
-            self.state(path, availability);
+    /// Sends a report, unless the last one said the same.
+    pub(crate) fn send_status(&mut self, path: PathId, report: PathReport) {
+        if self.statuses.get(&path).is_none_or(|status| status.report != report) {
+            self.state(path, report);
         }
     }
 
-    fn state(&mut self, path: PathId, availability: PathAvailability) {
+    /// Sends a report if the peer knows another cost.
+    pub(crate) fn send_cost(&mut self, path: PathId, report: PathReport) {
+        let known = self.statuses.get(&path).map_or(PathReport::NONE, |status| status.report);
+        if known.cost != report.cost {
+            self.state(path, report);
+        }
+    }
+
+    fn state(&mut self, path: PathId, report: PathReport) {
         self.sequence += 1;
-        let status = Status { sequence: self.sequence, availability, delivery: Delivery::Wanted };
+        let status = Status { sequence: self.sequence, report, delivery: Delivery::Wanted };
         self.statuses.insert(path, status);
     }
 
@@ -106,15 +115,9 @@ impl Control {
         self.rates.as_ref().is_some_and(|rates| rates.is_due(now, path, is_full))
     }
 
-    /// Sends the rate and the availability of a path.
-    pub(crate) fn send_rate(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        availability: PathAvailability,
-        rate: Rate,
-    ) {
-        self.state(path, availability);
+    /// Sends the rate of a path with a report.
+    pub(crate) fn send_rate(&mut self, now: Instant, path: PathId, report: PathReport, rate: Rate) {
+        self.state(path, report);
         if let Some(rates) = &mut self.rates {
             rates.on_reported(now, path, self.sequence, rate);
         }
@@ -240,11 +243,11 @@ impl Control {
         for (path, status) in
             self.statuses.iter_mut().filter(|(_, status)| status.delivery == Delivery::Wanted)
         {
-            let Status { sequence, availability, .. } = *status;
+            let Status { sequence, report: PathReport { availability, cost }, .. } = *status;
             let state = to_wire(availability);
             let rate = self.rates.as_ref().and_then(|rates| rates.reported_with(*path, sequence));
             let rate = rate.map(Rate::bytes_per_second);
-            let block = PathStatus { path: *path, sequence, state, cost: 0, rate };
+            let block = PathStatus { path: *path, sequence, state, cost, rate };
             if block.encoded_len() <= writer.remaining() {
                 block.encode(writer);
                 contents.push(SentContent::PathStatus { path: *path, sequence: status.sequence });
@@ -409,9 +412,14 @@ mod tests {
 
     use super::{Control, MAX_LIVENESS};
     use crate::packet::content::{Contents, SentContent};
-    use crate::path::PathAvailability;
     use crate::path::remotes::Remotes;
+    use crate::path::{PathAvailability, PathReport};
     use crate::{Instant, Rate};
+
+    /// Of a path without cost.
+    fn report(availability: PathAvailability) -> PathReport {
+        PathReport { availability, ..PathReport::NONE }
+    }
 
     fn written(control: &mut Control) -> Contents {
         let (mut buffer, mut contents) = (Vec::new(), Contents::new());
@@ -424,7 +432,7 @@ mod tests {
         let mut control = Control::default();
         control.send_pong();
         control.send_path_limit(8);
-        control.send_status(PathId(1), PathAvailability::Suspect);
+        control.send_status(PathId(1), report(PathAvailability::Suspect));
         control.send_close(PathId(2), 0);
         control.announce(&["10.0.0.1:1".parse().unwrap()]);
         let mut buffer = Vec::new();
@@ -441,13 +449,42 @@ mod tests {
     #[test]
     fn the_loss_of_an_old_state_does_not_restore_it() {
         let mut control = Control::default();
-        control.send_status(PathId(1), PathAvailability::Suspect);
+        control.send_status(PathId(1), report(PathAvailability::Suspect));
         let old = written(&mut control);
-        control.send_status(PathId(1), PathAvailability::Available);
+        control.send_status(PathId(1), report(PathAvailability::Available));
         assert_eq!(written(&mut control)[..], [SentContent::PathStatus { path: PathId(1), sequence: 2 }]);
         control.on_lost(&old[0]);
-        control.send_status(PathId(1), PathAvailability::Available);
+        control.send_status(PathId(1), report(PathAvailability::Available));
         assert!(!control.wants());
+    }
+
+    // spec 5.94
+    #[test]
+    fn a_new_cost_is_sent_once_and_goes_with_every_later_report() {
+        let mut control = Control::default();
+        let mut sent = |path, availability, cost, is_status| {
+            let report = PathReport { availability, cost };
+            if is_status {
+                control.send_status(PathId(path), report);
+            } else {
+                control.send_cost(PathId(path), report);
+            }
+            let mut buffer = Vec::new();
+            control.write_into(&mut Writer::new(&mut buffer, 1200), &mut Contents::new());
+            let mut blocks = Blocks::new(&buffer).map(|block| {
+                let Block::PathStatus(status) = block.unwrap() else { panic!() };
+                (status.path.0, status.cost)
+            });
+            blocks.next()
+        };
+        let (available, suspect) = (PathAvailability::Available, PathAvailability::Suspect);
+        assert_eq!(sent(1, available, 0, false), None, "0 holds without a report");
+        assert_eq!(sent(1, available, 255, false), Some((1, 255)));
+        assert_eq!(sent(1, available, 255, false), None);
+        assert_eq!(sent(1, suspect, 255, false), None, "the availability is no news of the cost");
+        assert_eq!(sent(1, suspect, 255, true), Some((1, 255)));
+        assert_eq!(sent(1, suspect, 0, false), Some((1, 0)));
+        assert_eq!(sent(2, available, 7, true), Some((2, 7)));
     }
 
     // spec 6.54
@@ -466,11 +503,11 @@ mod tests {
         assert!(!wants(&control, start, 1));
         control.enable_rate_reports();
         assert!(wants(&control, start, 1));
-        control.send_rate(start, PathId(1), PathAvailability::Available, rate);
+        control.send_rate(start, PathId(1), report(PathAvailability::Available), rate);
         assert_eq!(told(&mut control), (mmsp2::PathAvailability::Available, Some(2_500_000)));
-        control.send_status(PathId(1), PathAvailability::Available);
+        control.send_status(PathId(1), report(PathAvailability::Available));
         assert!(!control.wants(), "that is no news");
-        control.send_status(PathId(1), PathAvailability::Suspect);
+        control.send_status(PathId(1), report(PathAvailability::Suspect));
         assert_eq!(told(&mut control), (mmsp2::PathAvailability::Suspect, None));
         let almost = start + Duration::from_millis(999);
         assert!(!wants(&control, almost, 1) && wants(&control, almost, 2));
@@ -483,7 +520,7 @@ mod tests {
     #[test]
     fn the_end_of_a_path_is_forgotten_once_the_peer_knows_it() {
         let mut control = Control::default();
-        control.send_status(PathId(3), PathAvailability::Dead);
+        control.send_status(PathId(3), report(PathAvailability::Dead));
         control.send_close(PathId(3), 0);
         let contents = written(&mut control);
         assert_eq!(contents[..], [SentContent::PathClose { path: PathId(3) }]);

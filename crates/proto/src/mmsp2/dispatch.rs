@@ -9,6 +9,7 @@ use super::input::{PacketFacts, Reception};
 use crate::EncryptionLevel;
 use crate::engine::Engine;
 use crate::io::EcnCounts;
+use crate::path::PathReport;
 use crate::recovery::ReceivedAck;
 use crate::{ByteCount, Rate, Side, Violation};
 
@@ -134,7 +135,8 @@ fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
 
 fn on_path_status(engine: &mut Engine, facts: &PacketFacts, block: &PathStatus) {
     let rate = block.rate.map(Rate::from_bytes_per_second);
-    engine.on_peer_status(facts.now, (block.path, block.sequence), from_wire(block.state), rate);
+    let report = PathReport { availability: from_wire(block.state), cost: block.cost };
+    engine.on_peer_status(facts.now, (block.path, block.sequence), report, rate);
 }
 
 /// spec 5.2: handshake packets carry only blocks of the handshake.

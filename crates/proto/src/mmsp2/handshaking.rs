@@ -8,7 +8,7 @@ use super::input::PacketFacts;
 use super::state::Life;
 use super::{Checked, Mmsp2};
 use crate::EncryptionLevel;
-use crate::engine::Engine;
+use crate::engine::{Engine, tell_cost};
 use crate::event::Event;
 use crate::mmsp2::tls::NewKeys;
 use crate::observe::Fact;
@@ -123,6 +123,7 @@ impl Mmsp2 {
             let working = path.working_state();
             engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
         }
+        tell_cost(engine, PathId::FIRST);
         engine.start_size_search(now, PathId::FIRST);
         self.protector.discard(EncryptionLevel::Initial);
         if engine.side == Side::Server {

@@ -1,4 +1,4 @@
-//! Availability of a path, as an end reports it to its peer.
+//! Availability and cost of a path, as an end reports them to its peer.
 
 /// Availability of a path in the view of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,4 +11,17 @@ pub enum PathAvailability {
     Suspect,
     /// Confirmed not to work.
     Dead,
+}
+
+/// What one end reports of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathReport {
+    pub(crate) availability: PathAvailability,
+    /// What its use costs that end ([`PathTerms::cost`](crate::scheduler::PathTerms::cost)).
+    pub(crate) cost: u8,
+}
+
+impl PathReport {
+    /// What holds of a path without a report.
+    pub(crate) const NONE: Self = Self { availability: PathAvailability::Available, cost: 0 };
 }

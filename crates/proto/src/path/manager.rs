@@ -418,12 +418,14 @@ impl PathManager {
         }
     }
 
-    /// Sets the cost and quota of an address's interface.
-    pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) {
+    /// Sets the cost and quota of an address's interface; tells whether the cost changed.
+    pub(crate) fn set_terms(&mut self, local: LocalAddress, terms: PathTerms) -> bool {
+        let before = self.terms_of(&local).cost;
         self.terms.retain(|(known, _)| !known.shares_interface(&local));
         if terms != PathTerms::default() {
             self.terms.push((local, terms));
         }
+        terms.cost != before
     }
 
     /// The cost and quota of an address's interface.

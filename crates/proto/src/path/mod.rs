@@ -32,6 +32,7 @@ use manyway_wire::PathId;
 pub(crate) use addresses::{Migration, PathAddresses};
 pub(crate) use amplification::Amplification;
 pub use availability::PathAvailability;
+pub(crate) use availability::PathReport;
 use back_pressure::BackPressure;
 use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
@@ -85,8 +86,8 @@ pub(crate) struct Path {
     pub(crate) mtu: MtuSearch,
     pub(crate) back_pressure: BackPressure,
     responses: Vec<PendingResponse>,
-    /// The availability that the peer reports, and the sequence number of that PATH-STATUS.
-    peer_status: (u64, PathAvailability),
+    /// What the peer reports, and the sequence number of that PATH-STATUS.
+    peer_status: (u64, PathReport),
     /// PTO probes that go out regardless of the window.
     probes_due: u8,
     /// When an ack-eliciting packet was last sent.
@@ -151,7 +152,7 @@ impl Path {
             mtu,
             back_pressure: BackPressure::default(),
             responses: Vec::new(),
-            peer_status: (0, PathAvailability::Available),
+            peer_status: (0, PathReport::NONE),
             probes_due: 0,
             ack_eliciting_sent_at: now,
             heard_at: now,
@@ -255,29 +256,25 @@ impl Path {
         self.probes_due > 0
     }
 
-    /// Takes the availability that the peer reports; returns the previous one, or `None` if the report is older than
-    /// the last one.
-    pub(crate) fn on_peer_status(
-        &mut self,
-        sequence: u64,
-        state: PathAvailability,
-    ) -> Option<PathAvailability> {
+    /// Takes a report of the peer; returns the previous availability, or `None` if the report is older than the last
+    /// one.
+    pub(crate) fn on_peer_status(&mut self, sequence: u64, report: PathReport) -> Option<PathAvailability> {
         if sequence <= self.peer_status.0 {
             return None;
         }
-        let before = std::mem::replace(&mut self.peer_status, (sequence, state));
-        Some(before.1)
+        let before = std::mem::replace(&mut self.peer_status, (sequence, report));
+        Some(before.1.availability)
     }
 
     /// The peer answered on the path: its earlier adverse report is outdated, and a newer report may have no other
     /// path to arrive by.
     pub(crate) fn outdate_peer_status(&mut self) {
-        self.peer_status.1 = PathAvailability::Available;
+        self.peer_status.1.availability = PathAvailability::Available;
     }
 
     /// The availability that the peer reports.
     pub(crate) fn peer_availability(&self) -> PathAvailability {
-        self.peer_status.1
+        self.peer_status.1.availability
     }
 
     /// The flap history belongs to a link that the path has left.
@@ -470,7 +467,7 @@ impl Path {
 
     /// The lesser of this end's and the peer's role for the path.
     pub(crate) fn joint_role(&self) -> Role {
-        match self.peer_status.1 {
+        match self.peer_availability() {
             PathAvailability::Backup => self.role.max(Role::Backup),
             PathAvailability::Available | PathAvailability::Suspect | PathAvailability::Dead => self.role,
         }
@@ -487,7 +484,7 @@ impl Path {
     }
 
     pub(crate) fn peer_ready(&self) -> bool {
-        match self.peer_status.1 {
+        match self.peer_availability() {
             PathAvailability::Available | PathAvailability::Backup => true,
             PathAvailability::Suspect | PathAvailability::Dead => false,
         }

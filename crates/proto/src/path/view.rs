@@ -2,7 +2,7 @@
 
 use super::Path;
 use crate::recovery::CarrierFigures;
-use crate::scheduler::{PathRecord, PathView, RttView};
+use crate::scheduler::{PathRecord, PathTerms, PathView, RttView};
 use crate::{ByteCount, Instant};
 
 impl Path {
@@ -27,10 +27,13 @@ impl Path {
         }
     }
 
-    /// The scheduler's view of the path, without allowance and cost.
-    pub(crate) fn view(&self, now: Instant) -> PathView {
+    /// The scheduler's view of the path, without allowance. `own` are the terms of this end; where they name no cost,
+    /// that of the peer counts (spec 6.128).
+    pub(crate) fn view(&self, now: Instant, own: PathTerms) -> PathView {
         let recovery = &self.recovery;
         let rtt = self.rtt();
+        let peer_cost = self.peer_status.1.cost;
+        let peer_pays = own.cost == 0 && peer_cost > 0;
         let mut view = PathView {
             state: self.state,
             role: self.joint_role(),
@@ -48,6 +51,8 @@ impl Path {
                 rate_age: recovery.rate_measured_at().map(|at| now - at),
                 ack_age: recovery.last_progress().map(|at| now - at),
             },
+            terms: PathTerms { cost: if peer_pays { peer_cost } else { own.cost }, ..own },
+            peer_pays,
             ..PathView::new(self.id)
         };
         let queue = rtt.smoothed.saturating_sub(rtt.minimum) / 2;

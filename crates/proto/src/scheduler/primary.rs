@@ -21,6 +21,9 @@ use crate::{ByteCount, Instant};
 /// only with permission of the application ([`Event::CostlyAllowed`]). Permission holds for one path: another path of
 /// the same cost needs its own. A path without permission counts as one that does not work, so a backup of no higher
 /// cost takes over. When nothing else works the application is asked ([`Notice::CostlyPathNeeded`]), and data waits.
+///
+/// A path that costs the peer more needs no permission, because the application that set its cost is not here to ask.
+/// Cheaper paths in use of no lesser tier go before it.
 #[derive(Debug, Clone, Default)]
 pub struct Primary {
     order: Order,
@@ -69,7 +72,7 @@ impl Primary {
                 }
                 self.present = Some(path.id);
                 let before = self.free_cost(view.paths).filter(|_| self.has_leave(path));
-                self.free_cost = Some(before.unwrap_or(u8::MAX).min(path.terms.cost));
+                self.free_cost = Some(before.unwrap_or(u8::MAX).min(own_cost(path)));
                 self.asked = None;
             }
             None => self.ask(view),
@@ -83,6 +86,9 @@ impl Primary {
             return Some(wished);
         }
         let present = works.clone().find(|path| Some(path.id) == self.present);
+        let gives_way =
+            |path: &&PathView| works.clone().any(|other| is_settled(other) && spares_peer(path, Some(other)));
+        let present = present.filter(|path| !gives_way(path));
         match self.order {
             Order::Age => {
                 let home = home(view.paths).map(|path| path.id);
@@ -101,7 +107,7 @@ impl Primary {
 
     /// Whether the path may be used without a request for permission.
     fn needs_no_consent(&self, path: &PathView, paths: &[PathView]) -> bool {
-        self.free_cost(paths).is_none_or(|cost| path.terms.cost <= cost) || self.has_leave(path)
+        self.free_cost(paths).is_none_or(|cost| own_cost(path) <= cost) || self.has_leave(path)
     }
 
     fn has_leave(&self, path: &PathView) -> bool {
@@ -110,7 +116,7 @@ impl Primary {
 
     /// The highest cost that needs no permission. Before the first primary the home counts as one.
     fn free_cost(&self, paths: &[PathView]) -> Option<u8> {
-        self.free_cost.or_else(|| home(paths).map(|home| home.terms.cost))
+        self.free_cost.or_else(|| home(paths).map(own_cost))
     }
 
     fn ask(&mut self, view: &View<'_>) {
@@ -135,7 +141,7 @@ impl Scheduler for Primary {
         let primary = self.primary(view);
         if view.retransmissions > ByteCount::ZERO {
             let usable = view.in_use_of(|path| self.needs_no_consent(path, view.paths));
-            let open = usable.filter(|path| has_room(path));
+            let open = usable.filter(|path| has_room(path) && !spares_peer(path, primary));
             let best = open.min_by_key(|path| {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
                 (Some(path.id) == view.retransmit_off, is_primary, Reverse(capacity(path)), path.id)
@@ -176,13 +182,15 @@ impl Scheduler for Primary {
     }
 
     fn purpose(&self, path: &PathView, view: &View<'_>) -> Purpose {
-        let primary = self.choose(view).map(|path| path.id);
+        let chosen = self.choose(view);
+        let primary = chosen.map(|path| path.id);
         let meant = self.wished.filter(|wished| view.path(*wished).is_some());
         let meant = meant.or_else(|| {
             if self.order == Order::Age { home(view.paths).map(|path| path.id) } else { primary }
         });
         match primary {
             _ if !self.needs_no_consent(path, view.paths) => Purpose::NeedsConsent,
+            _ if spares_peer(path, chosen) => Purpose::MoreCostly,
             Some(primary) if primary != path.id => Purpose::Retransmissions,
             _ if meant == Some(path.id) => Purpose::Primary,
             _ => Purpose::Fallback,
@@ -196,6 +204,17 @@ fn home(paths: &[PathView]) -> Option<&PathView> {
         !matches!(path.state, PathState::Validating | PathState::Closed) && path.role != Role::Never
     });
     opened.min_by_key(|path| (path.role, path.terms.cost, path.id))
+}
+
+/// The part of a cost that the application of this end set.
+fn own_cost(path: &PathView) -> u8 {
+    if path.peer_pays { 0 } else { path.terms.cost }
+}
+
+/// Whether a path carries nothing because it costs the peer more than this other one, which is of no lesser tier.
+fn spares_peer(path: &PathView, other: Option<&PathView>) -> bool {
+    let is_better = |other: &PathView| other.tier() <= path.tier() && other.terms.cost < path.terms.cost;
+    path.peer_pays && other.is_some_and(is_better)
 }
 
 /// The criteria that count more than speed.

@@ -123,6 +123,7 @@ pub enum Tier {
 /// Properties of one path.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct PathView {
     /// Its id.
     pub id: PathId,
@@ -158,8 +159,11 @@ pub struct PathView {
     pub in_slow_start: bool,
     /// Its record so far.
     pub record: PathRecord,
-    /// Cost and quota of its use.
+    /// Cost and quota of its use. The cost is the one that this end set, or if it set none, the one that the peer
+    /// reports.
     pub terms: PathTerms,
+    /// Whether the cost in [`Self::terms`] is the peer's: the application of this end is not asked about it.
+    pub peer_pays: bool,
 }
 
 /// RTT of a path.
@@ -317,6 +321,7 @@ impl PathView {
             in_slow_start: false,
             record: PathRecord::default(),
             terms: PathTerms::default(),
+            peer_pays: false,
         }
     }
 

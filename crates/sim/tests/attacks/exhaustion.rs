@@ -261,7 +261,8 @@ fn fragments_over_all_streams_are_refused_at_half_a_window_of_overhead() {
 #[test]
 fn floods_of_blocks_without_effect_are_acknowledged_and_cost_nothing_else() {
     let status = |sequence, state| {
-        Block::PathStatus(PathStatus { path: PathId::FIRST, sequence, state, cost: 0, rate: None })
+        let cost = u8::try_from(sequence % 256).unwrap();
+        Block::PathStatus(PathStatus { path: PathId::FIRST, sequence, state, cost, rate: None })
     };
     let blocked = [
         Block::Blocked(Blocked { by: BlockedBy::Connection { limit: 0 } }),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::super::choice::capacity;
-use super::super::{Notice, View, in_use_for_urgent};
+use super::super::{Notice, Purpose, View, in_use_for_urgent};
 use super::*;
 
 /// Paths that work, with roles and costs.
@@ -288,4 +288,27 @@ fn the_choice_of_a_path_does_not_permit_another_of_the_same_cost() {
     assert_eq!(sent(&mut *scheduler, &[dead(free), wished, other], 5000), [PathId(1)]);
     scheduler.on_event(&Event::PrimaryWished { path: None });
     assert!(sent(&mut *scheduler, &[dead(free), wished, other], 0).is_empty());
+}
+
+#[test]
+fn a_path_that_costs_the_peer_needs_no_permission_and_gives_way_to_a_cheaper_one() {
+    let [free, other, costly] = [0, 1, 2].map(|id| open(id, 20, 1_000_000));
+    let costly = PathView { terms: PathTerms { cost: 1, ..costly.terms }, peer_pays: true, ..costly };
+    let (mut scheduler, mut purposes) = (make("primary"), Vec::new());
+    for (paths, retransmissions, carries) in [
+        ([free, other, costly], 0, Some(0)),
+        ([full(free), full(other), costly], 5000, None),
+        ([dead(free), dead(other), costly], 0, Some(2)),
+        ([dead(free), dead(other), costly], 5000, Some(2)),
+        // Not the first primary, but cheaper.
+        ([dead(free), other, costly], 0, Some(1)),
+    ] {
+        let scene = Scene { retransmissions, ..Scene::bulk(paths.to_vec()) };
+        let sent = chosen(&scene.decide(&mut *scheduler)).0;
+        assert_eq!(sent.first().copied(), carries.map(PathId), "{purposes:?}");
+        purposes.push(scheduler.purpose(&costly, &scene.view()));
+    }
+    let (spared, used) = (Purpose::MoreCostly, Purpose::Fallback);
+    assert_eq!(purposes, [spared, spared, used, used, spared]);
+    assert_eq!(told(&mut *scheduler), [0, 2, 1].map(|path| Notice::PrimaryIs(PathId(path))));
 }
