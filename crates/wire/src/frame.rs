@@ -115,9 +115,8 @@ pub(crate) fn padded_block_len(body_len: usize) -> usize {
 
 /// Appends type, flags and length of a block whose body has `body_len` bytes.
 pub(crate) fn encode_header(w: &mut Writer<'_>, kind: u8, flags: u8, body_len: usize) {
-    w.u8(kind);
-    w.u8(flags);
-    w.u16(u16::try_from(BLOCK_HEADER_LEN + body_len).unwrap_or(u16::MAX));
+    let [high, low] = u16::try_from(BLOCK_HEADER_LEN + body_len).unwrap_or(u16::MAX).to_be_bytes();
+    w.bytes(&[kind, flags, high, low]);
 }
 
 /// Appends a whole block: header, what `body` writes (`body_len` bytes), padding.

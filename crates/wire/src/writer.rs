@@ -50,6 +50,13 @@ impl<'a> Writer<'a> {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Appends the first `count` of `bytes`: a copy of a fixed size costs less than one of `count` bytes.
+    pub(crate) fn first_of<const N: usize>(&mut self, bytes: [u8; N], count: usize) {
+        let end = self.buffer.len() + count.min(N);
+        self.buffer.extend_from_slice(&bytes);
+        self.buffer.truncate(end);
+    }
+
     /// Appends `count` zero bytes.
     pub fn zeros(&mut self, count: usize) {
         self.buffer.resize(self.buffer.len() + count, 0);

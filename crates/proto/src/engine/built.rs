@@ -8,7 +8,7 @@ use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
-use crate::recovery::PacketKind;
+use crate::recovery::{PacketKind, SentPacket};
 use crate::{Ecn, FourTuple, Instant, Transmit};
 
 impl Transmitter<'_> {
@@ -41,11 +41,30 @@ impl Transmitter<'_> {
         Some(())
     }
 
+    /// Appends packets for a path, of exactly one size and up to a number, if all that is left to carry is bulk data;
+    /// returns how many. A packet of the same batch comes before them.
+    pub(super) fn build_row(&mut self, row: (PathId, usize, usize), carry: Carry) -> usize {
+        self.wire.build_row(self.engine, self.now, self.buffer, row, carry)
+    }
+
     /// Writes a path challenge, a response, or both, into the empty buffer.
     pub(super) fn build_probe(&mut self, id: PathId, probing: &Probing) -> Option<Transmit> {
         let built = self.wire.build_probe(self.engine, self.now, self.buffer, id, probing)?;
         record_probe(self.engine, self.now, &probing.tuple, built)?;
         Some(single(probing.tuple, self.buffer.len()))
+    }
+}
+
+impl Engine {
+    /// Records an ack-eliciting packet with stream data, right behind another one of its batch.
+    pub(crate) fn on_row_packet(&mut self, now: Instant, id: PathId, packet: SentPacket) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let SentPacket { packet_number, size, .. } = packet;
+        path.recovery.take_packet_number();
+        path.recovery.on_sent(now, packet);
+        path.addresses.on_sent(size.into());
+        path.count_sent(size.into());
+        self.observe(now, &Fact::PacketSent { path: id, packet_number, size, ack_eliciting: true });
     }
 }
 

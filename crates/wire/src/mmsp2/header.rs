@@ -267,7 +267,7 @@ pub fn encode_short(
 ) -> usize {
     let phase = if key_phase { KEY_PHASE } else { 0 };
     w.u8(FIXED | phase | number_len_bits(number_len));
-    w.bytes(destination.as_slice());
+    destination.encode(w);
     let number_offset = w.position();
     packet_number::encode(w, packet_number, number_len);
     number_offset

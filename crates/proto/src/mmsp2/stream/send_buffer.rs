@@ -177,16 +177,29 @@ impl SendBuffer {
             range.start >= self.base && range.end <= self.written,
             "{range:?} is not in the buffer"
         );
-        let first = self.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        self.encode_from(self.chunk_with(range.start), range, w);
+    }
+
+    /// Position of the chunk that contains a byte. Costs a search.
+    pub(crate) fn chunk_with(&self, offset: u64) -> usize {
+        self.chunks.partition_point(|chunk| chunk.start <= offset).saturating_sub(1)
+    }
+
+    /// As [`Self::encode`], if the range begins in the chunk at `first`. Returns the position of the chunk with the byte
+    /// behind the range.
+    pub(crate) fn encode_from(&self, first: usize, range: Range<u64>, w: &mut Writer<'_>) -> usize {
+        let mut next = first;
         for chunk in self.chunks.range(first..) {
-            if chunk.start >= range.end {
-                break;
-            }
             let bytes = chunk.bytes();
             let from = within(range.start.saturating_sub(chunk.start), bytes);
             let to = within(range.end - chunk.start, bytes);
             w.bytes(bytes.get(from..to).unwrap_or_default());
+            if to < bytes.len() {
+                break;
+            }
+            next += 1;
         }
+        next
     }
 
     /// A block with `range` arrived; `end` if it carried the FIN.
