@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::writer::Writer;
-
 /// Number of a path within its connection. Numbers ascend from 0 and are never reused.
 ///
 /// A reused number would repeat a nonce under the same key (spec 4.16).
@@ -102,9 +100,9 @@ impl ConnectionId {
         Self { length: 8, bytes }
     }
 
-    /// Appends the bytes of the id.
-    pub(crate) fn encode(&self, w: &mut Writer<'_>) {
-        w.first_of(self.bytes, self.length.into());
+    /// The bytes of the id, and zeros behind them.
+    pub(crate) fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
+        &self.bytes
     }
 
     /// The first 8 bytes as a number, short ids filled up with zeros.

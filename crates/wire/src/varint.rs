@@ -15,13 +15,19 @@ pub fn varint_len(value: u64) -> usize {
     }
 }
 
+/// The varint of `value` and how many of the bytes it takes; values above [`VARINT_MAX`] are clamped to it.
+pub(crate) fn varint_bytes(value: u64) -> ([u8; 8], usize) {
+    let value = value.min(VARINT_MAX);
+    let length = varint_len(value);
+    let mark = u64::from(length.trailing_zeros()) << 62;
+    ((value << (64 - 8 * length) | mark).to_be_bytes(), length)
+}
+
 impl Writer<'_> {
     /// Appends `value` in the shortest form; values above [`VARINT_MAX`] are clamped to it.
     pub fn varint(&mut self, value: u64) {
-        let value = value.min(VARINT_MAX);
-        let length = varint_len(value);
-        let mark = u64::from(length.trailing_zeros()) << 62;
-        self.first_of((value << (64 - 8 * length) | mark).to_be_bytes(), length);
+        let (bytes, length) = varint_bytes(value);
+        self.first_of(bytes, length);
     }
 }
 
