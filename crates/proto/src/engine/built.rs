@@ -8,6 +8,7 @@ use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
+use crate::packet::content::{Contents, SentContent};
 use crate::recovery::{PacketKind, SentPacket};
 use crate::{Ecn, FourTuple, Instant, Transmit};
 
@@ -56,11 +57,20 @@ impl Transmitter<'_> {
 }
 
 impl Engine {
-    /// Records an ack-eliciting packet with stream data, right behind another one of its batch.
-    pub(crate) fn on_row_packet(&mut self, now: Instant, id: PathId, packet: SentPacket) {
+    /// Records a packet with stream data, `content`, right behind another one of its batch.
+    pub(crate) fn on_row_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        size: u16,
+        ecn: Ecn,
+        content: SentContent,
+    ) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        let SentPacket { packet_number, size, .. } = packet;
-        path.recovery.take_packet_number();
+        let packet_number = path.recovery.take_packet_number();
+        let mut packet = SentPacket::new(packet_number, size, PacketKind::Ordinary, Contents::new());
+        packet.contents.push(content);
+        packet.marked = ecn == Ecn::Ect0;
         path.recovery.on_sent(now, packet);
         path.addresses.on_sent(size.into());
         path.count_sent(size.into());

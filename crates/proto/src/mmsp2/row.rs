@@ -7,9 +7,7 @@ use manyway_wire::{PathId, Writer};
 use super::Mmsp2;
 use crate::engine::{Carry, Engine, Load};
 use crate::mmsp2::protection::{Outgoing, Protector};
-use crate::packet::content::Contents;
-use crate::recovery::{PacketKind, SentPacket};
-use crate::{Ecn, EncryptionLevel, Instant};
+use crate::{EncryptionLevel, Instant};
 
 impl Mmsp2 {
     /// Appends up to `most` packets of `size` bytes each, the same ones as as many calls of [`Self::build`] would, and
@@ -61,11 +59,7 @@ impl Mmsp2 {
             turn.charge(room);
             written = bulk.written();
             packets += 1;
-            let length = u16::try_from(size).unwrap_or(u16::MAX);
-            let mut packet = SentPacket::new(number, length, PacketKind::Ordinary, Contents::new());
-            packet.contents.push(content);
-            packet.marked = carry.ecn == Ecn::Ect0;
-            engine.on_row_packet(now, id, packet);
+            engine.on_row_packet(now, id, u16::try_from(size).unwrap_or(u16::MAX), carry.ecn, content);
         }
         if packets > 0 {
             self.streams.on_bulk_sent(turn, written);

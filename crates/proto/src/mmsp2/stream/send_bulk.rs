@@ -2,30 +2,33 @@
 
 use std::ops::Range;
 
-use manyway_wire::Writer;
 use manyway_wire::mmsp2::{encode_stream_header, stream_overhead};
+use manyway_wire::{StreamId, Writer};
 
 use super::{LARGEST_BLOCK, SendHalf};
+use crate::mmsp2::stream::send_buffer::Unwritten;
 use crate::packet::content::SentContent;
 
 /// New bytes, written to packet after packet. [`SendHalf::on_bulk_sent`] records them all at once.
 #[derive(Debug)]
 pub(crate) struct Bulk<'a> {
-    send: &'a SendHalf,
+    stream: StreamId,
     written: Range<u64>,
     /// End of the bytes that may be sent.
     end: u64,
-    /// Position of the next byte's chunk in the buffer.
-    chunk: usize,
+    rest: Unwritten<'a>,
 }
 
 impl SendHalf {
-    /// The bytes beyond all that were sent, `skip` bytes further on, for at most `credit` of the connection; `None` if
-    /// the next ones are deferred bytes, or the stream carries messages.
+    /// The first bytes that were never sent, `skip` of them further on, for at most `credit` of the connection; `None` if
+    /// the stream carries messages.
     pub(crate) fn bulk(&self, skip: u64, credit: u64) -> Option<Bulk<'_>> {
         let Range { start, end } = self.unsent(skip, credit);
-        let is_new = self.messages.is_none() && start >= self.buffer.sent();
-        is_new.then(|| Bulk { send: self, written: start..start, end, chunk: self.buffer.chunk_with(start) })
+        let is_bytes = self.messages.is_none() && start < end;
+        is_bytes.then(|| {
+            let rest = self.buffer.bytes_from(start);
+            Bulk { stream: self.stream, written: start..start, end, rest }
+        })
     }
 
     /// Records what was written; returns the connection credit that it used.
@@ -42,14 +45,14 @@ impl Bulk<'_> {
     /// Fills a packet to its last byte; `None` if no byte would be left for another packet, so that neither the FIN nor
     /// anything else can be due here.
     pub(crate) fn fill(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
-        let (stream, offset) = (self.send.stream, self.written.end);
+        let (stream, offset) = (self.stream, self.written.end);
         let size = w.remaining().checked_sub(stream_overhead(stream, offset))?;
         let end = offset + size as u64;
         if end >= self.end || w.remaining() > LARGEST_BLOCK {
             return None;
         }
         encode_stream_header(w, stream, offset, size, false);
-        self.chunk = self.send.buffer.encode_from(self.chunk, offset..end, w);
+        self.rest.write(size, w);
         self.written.end = end;
         Some(SentContent::Stream { stream, offset, length: u32::try_from(size).ok()?, end: false })
     }
