@@ -33,6 +33,11 @@ impl Instant {
     pub const fn as_nanos(self) -> u64 {
         self.0.get() - 1
     }
+
+    /// Nanoseconds from an earlier time to this one: what the difference is, without the arithmetic of a [`Duration`].
+    pub(crate) fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.get().saturating_sub(earlier.0.get())
+    }
 }
 
 impl Default for Instant {

@@ -79,6 +79,24 @@ impl Wire {
         for_wire!(self, wire => wire.build(engine, now, buffer, place, carry))
     }
 
+    /// Appends packets for a path, each of exactly this size and up to this number, that carry bulk data only, and records
+    /// them; returns how many. [`build`](Self::build) appended another one before.
+    pub(crate) fn build_row(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        row: (PathId, usize, usize),
+        carry: Carry,
+    ) -> usize {
+        match self {
+            Self::Mmsp2(wire) => wire.build_row(engine, now, buffer, row, carry),
+            Self::Mmsp1(_) => 0,
+            #[cfg(feature = "toy-wire")]
+            Self::Toy(_) => 0,
+        }
+    }
+
     /// Writes a path challenge, a response, or both, into the empty `buffer`. The wire takes the packet number itself: a
     /// challenge is sent whatever else is.
     pub(crate) fn build_probe(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use manyway_proto::observe::{Fact, Observer};
 use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, StreamId};
 use manyway_sim::link::{Jitter, LinkConfig, LossModel, Order, Probability};
 use manyway_sim::nightly::{few_or_many, for_each_seed, rotating_seeds};
@@ -209,4 +210,33 @@ fn one_percent_of_loss_costs_retransmissions_and_no_more() {
     let share = path.packets_lost * 1000 / path.packets_sent;
     assert!((5..20).contains(&share), "{share} of 1000 repeated, {}", report.goodput);
     assert!(report.goodput > mbit(5), "{}", report.goodput);
+}
+
+/// Takes note of nothing.
+#[derive(Debug)]
+struct Onlooker;
+
+impl Observer for Onlooker {
+    fn on_fact(&mut self, _now: Instant, _fact: &Fact) {}
+}
+
+// Without an observer packets of bulk data are built in rows, with one each alone.
+#[test]
+fn an_observed_connection_sends_the_same_packets() {
+    for_each_seed(0..few_or_many(3, 30), |seed| {
+        let run = |is_observed: bool| {
+            let link = LinkConfig::new(mbit(30), 10 * MS)
+                .with_loss(LossModel::Random(Probability::from_percent(0.5)));
+            let builder = two_paths().seed(seed).path_with(link.clone(), link).answer(ByteCount(20_000));
+            let mut pair = connected(builder).unwrap();
+            for side in [Side::Client, Side::Server].into_iter().filter(|_| is_observed) {
+                pair.peer(side).unwrap().connection().unwrap().set_observer(Box::new(Onlooker));
+            }
+            let (host, now) = (pair.host(Side::Server), pair.now());
+            pair.start(Side::Server, Box::new(Requests::new(host, ByteCount(30_000), now, 20 * MS, 20)));
+            pair.transfer(Side::Client, megabytes(3), MINUTE).unwrap();
+            pair.world().record().digest()
+        };
+        assert_eq!(run(false), run(true));
+    });
 }

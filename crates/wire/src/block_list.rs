@@ -46,6 +46,7 @@ macro_rules! block_list {
             }
 
             /// Reads the block; `None` if its type is not in the list.
+            #[inline]
             fn decode_known(
                 frame: $crate::frame::RawBlock<'a>,
             ) -> Result<Option<Self>, $crate::decode_error::DecodeError> {

@@ -57,6 +57,7 @@ impl<'a> RawBlocks<'a> {
         self.reader.rest();
     }
 
+    #[inline]
     fn take(&mut self) -> Result<RawBlock<'a>, DecodeError> {
         let offset = self.reader.offset();
         let left = self.reader.remaining();
@@ -79,6 +80,7 @@ impl<'a> RawBlocks<'a> {
 impl<'a> Iterator for RawBlocks<'a> {
     type Item = Result<RawBlock<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         // spec 2.5: fewer bytes than a header are filler
         if self.reader.remaining() < BLOCK_HEADER_LEN {
@@ -113,11 +115,15 @@ pub(crate) fn padded_block_len(body_len: usize) -> usize {
     padded(BLOCK_HEADER_LEN + body_len)
 }
 
+/// Type, flags and length of a block whose body has `body_len` bytes.
+pub(crate) fn block_header(kind: u8, flags: u8, body_len: usize) -> [u8; BLOCK_HEADER_LEN] {
+    let [high, low] = u16::try_from(BLOCK_HEADER_LEN + body_len).unwrap_or(u16::MAX).to_be_bytes();
+    [kind, flags, high, low]
+}
+
 /// Appends type, flags and length of a block whose body has `body_len` bytes.
 pub(crate) fn encode_header(w: &mut Writer<'_>, kind: u8, flags: u8, body_len: usize) {
-    w.u8(kind);
-    w.u8(flags);
-    w.u16(u16::try_from(BLOCK_HEADER_LEN + body_len).unwrap_or(u16::MAX));
+    w.bytes(&block_header(kind, flags, body_len));
 }
 
 /// Appends a whole block: header, what `body` writes (`body_len` bytes), padding.

@@ -100,6 +100,11 @@ impl ConnectionId {
         Self { length: 8, bytes }
     }
 
+    /// The bytes of the id, and zeros behind them.
+    pub(crate) fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
+        &self.bytes
+    }
+
     /// The first 8 bytes as a number, short ids filled up with zeros.
     ///
     /// For an id of [`Self::LENGTH`] bytes this is the inverse of [`Self::from_u64`].

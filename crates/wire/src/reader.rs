@@ -55,6 +55,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if none is left.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         self.array().map(u8::from_be_bytes)
     }
@@ -63,6 +64,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
+    #[inline]
     pub fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array().map(u16::from_be_bytes)
     }
@@ -87,6 +89,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if its first byte announces more bytes than are left.
+    #[inline]
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
         let first = self.bytes.first().copied().unwrap_or_default();
         match first >> 6 {
@@ -101,6 +104,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
+    #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let Some((head, tail)) = self.bytes.split_at_checked(count) else {
             return Err(self.truncated(count));
@@ -114,6 +118,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let Some((head, tail)) = self.bytes.split_first_chunk::<N>() else {
             return Err(self.truncated(N));

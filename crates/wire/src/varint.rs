@@ -15,23 +15,19 @@ pub fn varint_len(value: u64) -> usize {
     }
 }
 
+/// The varint of `value` and how many of the bytes it takes; values above [`VARINT_MAX`] are clamped to it.
+pub(crate) fn varint_bytes(value: u64) -> ([u8; 8], usize) {
+    let value = value.min(VARINT_MAX);
+    let length = varint_len(value);
+    let mark = u64::from(length.trailing_zeros()) << 62;
+    ((value << (64 - 8 * length) | mark).to_be_bytes(), length)
+}
+
 impl Writer<'_> {
     /// Appends `value` in the shortest form; values above [`VARINT_MAX`] are clamped to it.
     pub fn varint(&mut self, value: u64) {
-        let value = value.min(VARINT_MAX);
-        let bytes = value.to_be_bytes();
-        let length = varint_len(value);
-        let mark = match length {
-            1 => 0x00,
-            2 => 0x40,
-            4 => 0x80,
-            _ => 0xc0,
-        };
-        let short = bytes.get(bytes.len() - length..).unwrap_or_default();
-        if let Some((first, rest)) = short.split_first() {
-            self.u8(first | mark);
-            self.bytes(rest);
-        }
+        let (bytes, length) = varint_bytes(value);
+        self.first_of(bytes, length);
     }
 }
 

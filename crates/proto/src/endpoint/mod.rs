@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use manyway_wire::mmsp2::HeaderForm;
+use manyway_wire::mmsp2::{HeaderForm, short_destination};
 use manyway_wire::rendezvous::Message;
 use manyway_wire::{ConnectionId, PathId};
 
@@ -37,7 +37,7 @@ pub use shard::Shard;
 use crate::collections::timer_heap::TimerHeap;
 use crate::connection::Connection;
 use crate::event::Event;
-use crate::mmsp2::{Arrival, IdChange};
+use crate::mmsp2::{Arrival, ArrivalRow, IdChange};
 use crate::path::InterfaceMtus;
 use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit, Undelivered};
 
@@ -188,39 +188,63 @@ impl Endpoint {
         row: &mut [u8],
         size: usize,
     ) {
-        let mut known = None;
         let size = if size == 0 { row.len() } else { size };
-        for datagram in row.chunks_mut(size.max(1)) {
-            if Message::is_meant(datagram) {
-                self.handle_rendezvous(now, tuple, datagram);
+        let mut rest = row;
+        while !rest.is_empty() {
+            let known = self.find_row(rest, size);
+            let length = known.map_or_else(|| size.min(rest.len()), |(length, ..)| length);
+            let (now_handled, later) = rest.split_at_mut(length);
+            rest = later;
+            let Some((_, handle, path)) = known else {
+                self.handle_single((now, origin), tuple, ecn, now_handled);
                 continue;
-            }
-            // spec 3.4: two zero bits begin the packets of MMSP/1.
-            if datagram.first().is_some_and(|byte| byte >> 6 == 0) {
-                self.handle_mmsp1(now, tuple, datagram);
-                continue;
-            }
-            let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram) else { continue };
-            let id = match &header.form {
-                HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => *destination,
-                HeaderForm::OtherVersion { .. } => {
-                    self.offer_versions(now, tuple, &header.form, datagram.len());
-                    continue;
-                }
-                HeaderForm::VersionList { .. } => {
-                    self.take_version_list(now, &header.form);
-                    continue;
-                }
             };
-            known = known.filter(|(known, _)| *known == id).or_else(|| Some((id, self.find(&id)?)));
-            match known {
-                Some((_, (handle, path))) => {
-                    self.deliver(now, handle, Arrival { tuple, ecn, path, header, datagram });
-                }
-                None => {
-                    let path = PathId::FIRST;
-                    self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram }, origin);
-                }
+            if let Some(connection) = self.slots.get_mut(handle) {
+                connection.handle_row(now, ArrivalRow { tuple, ecn, path, row: now_handled, size });
+            }
+            self.touch(handle);
+        }
+    }
+
+    /// How many of the first bytes are packets with a short header and one destination, which is an id of a connection,
+    /// and where they belong.
+    fn find_row(&self, row: &[u8], size: usize) -> Option<(usize, ConnectionHandle, PathId)> {
+        let mut destinations = row.chunks(size).map(short_destination);
+        let id = destinations.next().flatten()?;
+        let (handle, path) = self.find(&id)?;
+        let packets = 1 + destinations.take_while(|other| *other == Some(id)).count();
+        Some((row.len().min(packets * size), handle, path))
+    }
+
+    fn handle_single(
+        &mut self,
+        (now, origin): (Instant, Origin),
+        tuple: FourTuple,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        if Message::is_meant(datagram) {
+            return self.handle_rendezvous(now, tuple, datagram);
+        }
+        // spec 3.4: two zero bits begin the packets of MMSP/1.
+        if datagram.first().is_some_and(|byte| byte >> 6 == 0) {
+            return self.handle_mmsp1(now, tuple, datagram);
+        }
+        let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram) else { return };
+        let id = match &header.form {
+            HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => *destination,
+            HeaderForm::OtherVersion { .. } => {
+                return self.offer_versions(now, tuple, &header.form, datagram.len());
+            }
+            HeaderForm::VersionList { .. } => return self.take_version_list(now, &header.form),
+        };
+        match self.find(&id) {
+            Some((handle, path)) => {
+                self.deliver(now, handle, Arrival { tuple, ecn, path, header, datagram });
+            }
+            None => {
+                let path = PathId::FIRST;
+                self.handle_unknown(now, Arrival { tuple, ecn, path, header, datagram }, origin);
             }
         }
     }

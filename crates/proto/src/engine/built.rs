@@ -8,7 +8,8 @@ use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
-use crate::recovery::PacketKind;
+use crate::packet::content::{Contents, SentContent};
+use crate::recovery::{PacketKind, SentPacket};
 use crate::{Ecn, FourTuple, Instant, Transmit};
 
 impl Transmitter<'_> {
@@ -41,11 +42,39 @@ impl Transmitter<'_> {
         Some(())
     }
 
+    /// Appends packets for a path, of exactly one size and up to a number, if all that is left to carry is bulk data;
+    /// returns how many. A packet of the same batch comes before them.
+    pub(super) fn build_row(&mut self, row: (PathId, usize, usize), carry: Carry) -> usize {
+        self.wire.build_row(self.engine, self.now, self.buffer, row, carry)
+    }
+
     /// Writes a path challenge, a response, or both, into the empty buffer.
     pub(super) fn build_probe(&mut self, id: PathId, probing: &Probing) -> Option<Transmit> {
         let built = self.wire.build_probe(self.engine, self.now, self.buffer, id, probing)?;
         record_probe(self.engine, self.now, &probing.tuple, built)?;
         Some(single(probing.tuple, self.buffer.len()))
+    }
+}
+
+impl Engine {
+    /// Records a packet with stream data, `content`, right behind another one of its batch.
+    pub(crate) fn on_row_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        size: u16,
+        ecn: Ecn,
+        content: SentContent,
+    ) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let packet_number = path.recovery.take_packet_number();
+        let mut packet = SentPacket::new(packet_number, size, PacketKind::Ordinary, Contents::new());
+        packet.contents.push(content);
+        packet.marked = ecn == Ecn::Ect0;
+        path.recovery.on_sent(now, packet);
+        path.addresses.on_sent(size.into());
+        path.count_sent(size.into());
+        self.observe(now, &Fact::PacketSent { path: id, packet_number, size, ack_eliciting: true });
     }
 }
 

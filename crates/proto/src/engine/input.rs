@@ -20,7 +20,10 @@ impl Engine {
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         path.count_received(size);
         // A response of another pair says nothing about this one; a server follows its client (spec 6.30).
-        if self.side == Side::Client && path.tuple() != heard.tuple && !path.prober.is_target(&heard.tuple) {
+        if self.side == Side::Client
+            && !path.addresses.are(&heard.tuple)
+            && !path.prober.is_target(&heard.tuple)
+        {
             return;
         }
         path.on_heard(heard.now);

@@ -144,17 +144,20 @@ impl Transmitter<'_> {
         let carry = Carry { ecn, ..carry };
         let mut left = quantum.to_usize().min(path.room());
         let mut segment = None;
-        for _ in 0..MAX_SEGMENTS {
-            if left == 0 || self.buffer.len() + datagram > MAX_BATCH {
-                break;
-            }
+        let mut segments = 0;
+        while segments < MAX_SEGMENTS && left > 0 && self.buffer.len() + datagram <= MAX_BATCH {
             let Some(size) = self.build((id, datagram), carry) else { break };
             left = left.saturating_sub(size);
+            segments += 1;
             // All datagrams of a batch have the same size; only the last may be shorter. A record is as large as many
             // datagrams, and goes alone.
             if size < *segment.get_or_insert(size) || size < datagram || !tuple.is_datagram() {
                 break;
             }
+            let room = (MAX_BATCH.saturating_sub(self.buffer.len()) / datagram).min(MAX_SEGMENTS - segments);
+            let row = self.build_row((id, datagram, room.min(left.div_ceil(datagram))), carry);
+            left = left.saturating_sub(row * datagram);
+            segments += row;
         }
         let segment = segment?;
         self.engine.sending.on_sent(self.now, ByteCount::of(self.buffer.len()));

@@ -323,7 +323,8 @@ impl Engine {
         if self.side == Side::Client {
             return;
         }
-        let Some(path) = self.paths.get_mut(heard.path).filter(|path| path.tuple() != heard.tuple) else {
+        let Some(path) = self.paths.get_mut(heard.path).filter(|path| !path.addresses.are(&heard.tuple))
+        else {
             return;
         };
         let old = path.tuple();

@@ -69,9 +69,10 @@ impl Mmsp2 {
     /// Passes on the fate of the contents of packets, and triggers the reactions to progress.
     fn settle(&mut self, engine: &mut Engine, now: Instant, fates: &mut Fates) {
         self.streams.on_time(now);
-        for content in in_one_piece(fates.delivered.drain(..).flatten()) {
+        for content in in_one_piece(fates.delivered.iter().flat_map(|contents| contents.iter().copied())) {
             self.on_content_delivered(engine, EncryptionLevel::OneRtt, &content);
         }
+        fates.delivered.clear();
         for content in fates.lost.drain(..).flatten() {
             self.on_content_lost(EncryptionLevel::OneRtt, &content);
         }

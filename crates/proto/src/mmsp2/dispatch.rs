@@ -1,7 +1,7 @@
 //! Passes each block to its owner: one arm for a block, one call in an arm.
 
 use manyway_wire::PathId;
-use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, ReceiveLimit};
+use manyway_wire::mmsp2::{Block, Liveness, PathAck, PathStatus, ReceiveLimit, StreamData};
 
 use super::Checked;
 use super::control::from_wire;
@@ -25,13 +25,14 @@ impl Reception<'_> {
             Block::Pong => self.wire.on_confirmed(self.engine, facts.now),
             Block::Crypto(block) => self.wire.on_handshake_bytes(facts.level, block.offset, block.data)?,
             Block::PathAck(block) => self.on_path_ack(facts, block)?,
-            Block::Probe(block) => self.engine.on_challenge(&facts.heard(), block.nonce),
+            Block::Probe(block) => self.engine.on_challenge(&facts.heard, block.nonce),
             Block::ProbeAck(block) => {
-                self.engine.on_challenge_answered(&facts.heard(), block.nonce, block.observed);
+                self.engine.on_challenge_answered(&facts.heard, block.nonce, block.observed);
             }
-            Block::Stream(_) | Block::Message(_) => {
+            Block::Stream(block) => self.on_stream(facts, block)?,
+            Block::Message(block) => {
                 self.engine.on_data_in(facts.now, facts.path);
-                self.wire.streams.on_block(block)?;
+                self.wire.streams.on_message(block)?;
             }
             Block::Skip(_)
             | Block::MaxData(_)
@@ -77,6 +78,11 @@ impl Reception<'_> {
             Block::Close(block) => self.wire.on_close(self.engine, facts, block),
         }
         Ok(())
+    }
+
+    pub(crate) fn on_stream(&mut self, facts: &PacketFacts, block: &StreamData<'_>) -> Checked {
+        self.engine.on_data_in(facts.now, facts.path);
+        self.wire.streams.on_stream(block)
     }
 
     fn on_path_ack(&mut self, facts: &PacketFacts, block: &PathAck<'_>) -> Checked {

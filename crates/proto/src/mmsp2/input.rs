@@ -1,6 +1,9 @@
 //! Datagrams in: decrypts each packet, finds its path, and passes its blocks on.
 
-use manyway_wire::mmsp2::{Block, Blocks, HeaderForm, LongKind, ProtectedPacket};
+use std::ops::Deref;
+
+use manyway_wire::frame::RawBlocks;
+use manyway_wire::mmsp2::{Block, HeaderForm, LongKind, ProtectedPacket, SHORT_NUMBER_OFFSET, StreamData};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Life, Mmsp2};
@@ -9,24 +12,22 @@ use crate::engine::{Engine, Heard};
 use crate::mmsp2::protection::{Incoming, OpenError};
 use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
 use crate::packet::ack_policy::Demand;
+use crate::packet::replay::ReplayWindow;
 use crate::path::{BASE_DATAGRAM, Receiving};
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
 /// Properties of a packet while its blocks are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketFacts {
-    pub(crate) now: Instant,
     pub(crate) level: EncryptionLevel,
-    pub(crate) path: PathId,
-    pub(crate) tuple: FourTuple,
-    /// Bytes of the whole datagram: they raise the amplification limit of its source.
-    pub(crate) datagram: usize,
+    pub(crate) heard: Heard,
 }
 
-impl PacketFacts {
-    pub(super) fn heard(&self) -> Heard {
-        let Self { now, path, tuple, datagram, .. } = *self;
-        Heard { now, path, tuple, datagram }
+impl Deref for PacketFacts {
+    type Target = Heard;
+
+    fn deref(&self) -> &Heard {
+        &self.heard
     }
 }
 
@@ -45,6 +46,12 @@ impl PacketTraits {
             self.demand = Demand::Normal;
         }
         self.carries_more_than_probes |= !block.is_probing();
+    }
+
+    /// Adds a block with data.
+    fn add_data(&mut self) {
+        self.demand = self.demand.max(Demand::Normal);
+        self.carries_more_than_probes = true;
     }
 
     /// The acknowledgement that the packet elicits, given the ECN mark in its IP header.
@@ -68,10 +75,35 @@ pub(crate) struct Arrival<'a> {
     pub(crate) datagram: &'a mut [u8],
 }
 
+/// Packets with short headers and one destination that arrived together, each alone in its datagram.
+#[derive(Debug)]
+pub(crate) struct ArrivalRow<'a> {
+    pub(crate) tuple: FourTuple,
+    pub(crate) ecn: Ecn,
+    /// The path that their destination belongs to.
+    pub(crate) path: PathId,
+    pub(crate) row: &'a mut [u8],
+    /// Bytes of each packet except the last, which may be shorter; not 0.
+    pub(crate) size: usize,
+}
+
+/// What the header of a packet says besides its level and its destination.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    number_offset: usize,
+    /// Where the sender wants to be addressed, in a long header.
+    source: Option<ConnectionId>,
+}
+
 impl Mmsp2 {
     /// Takes a datagram whose id belongs to this connection.
     pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
         Reception { wire: self, engine }.run(now, arrival);
+    }
+
+    /// Takes packets with short headers whose id belongs to this connection.
+    pub(crate) fn handle_row(&mut self, engine: &mut Engine, now: Instant, row: ArrivalRow<'_>) {
+        Reception { wire: self, engine }.run_row(now, row);
     }
 }
 
@@ -85,17 +117,10 @@ impl Reception<'_> {
     /// Takes all packets of the datagram.
     fn run(&mut self, now: Instant, arrival: Arrival<'_>) {
         let Arrival { tuple, ecn, path, header, datagram } = arrival;
-        if let Life::Draining { final_close: Some(close), .. } = &mut self.wire.life {
-            close.on_packet();
-        }
-        if !self.engine.phase.is_open() {
+        let size = datagram.len();
+        if !self.on_datagram(now, path, &tuple, size) {
             return;
         }
-        self.engine.note_packet(now);
-        if let Some(path) = self.engine.paths.get_mut(path).filter(|path| path.tuple() == tuple) {
-            path.on_datagram(now, datagram.len());
-        }
-        let size = datagram.len();
         let mut rest = datagram;
         let first = destination_of(&header);
         let mut header = Ok(header);
@@ -105,9 +130,16 @@ impl Reception<'_> {
             // spec 4.9: packets that share a datagram share their destination
             let this = destination_of(&packet);
             let same = this == first || self.is_handshake_id(this);
-            if same && self.engine.phase.is_open() {
-                let facts = PacketFacts { now, level: level_of(&packet), path, tuple, datagram: size };
-                self.handle_packet(&facts, &packet, ecn, current);
+            if same
+                && self.engine.phase.is_open()
+                && let Some((level, header)) = level_of(&packet)
+            {
+                self.handle_packet(
+                    &PacketFacts { level, heard: Heard { now, path, tuple, datagram: size } },
+                    header,
+                    ecn,
+                    current,
+                );
             }
             rest = next;
             if rest.is_empty() {
@@ -118,6 +150,40 @@ impl Reception<'_> {
         self.wire.carry_out(self.engine, now);
     }
 
+    /// Takes all packets of the row.
+    fn run_row(&mut self, now: Instant, arrival: ArrivalRow<'_>) {
+        let ArrivalRow { tuple, ecn, path, row, size } = arrival;
+        let header = Header { number_offset: SHORT_NUMBER_OFFSET, source: None };
+        let heard = Heard { now, path, tuple, datagram: size };
+        let mut facts = PacketFacts { level: EncryptionLevel::OneRtt, heard };
+        let mut is_any_taken = false;
+        for packet in row.chunks_mut(size) {
+            facts.heard.datagram = packet.len();
+            if self.on_datagram(now, path, &tuple, packet.len()) {
+                self.handle_packet(&facts, header, ecn, packet);
+                is_any_taken = true;
+            }
+        }
+        if is_any_taken {
+            self.wire.carry_out(self.engine, now);
+        }
+    }
+
+    /// Notes a datagram; false if the connection is over.
+    fn on_datagram(&mut self, now: Instant, path: PathId, tuple: &FourTuple, size: usize) -> bool {
+        if let Life::Draining { final_close: Some(close), .. } = &mut self.wire.life {
+            close.on_packet();
+        }
+        let is_open = self.engine.phase.is_open();
+        if is_open {
+            self.engine.note_packet(now);
+            if let Some(path) = self.engine.paths.get_mut(path).filter(|path| path.addresses.are(tuple)) {
+                path.on_datagram(now, size);
+            }
+        }
+        is_open
+    }
+
     /// During the handshake this end has two ids: the original destination that the client chose, and its own.
     fn is_handshake_id(&self, id: Option<ConnectionId>) -> bool {
         self.wire.handshake.as_ref().is_some_and(|handshake| {
@@ -125,8 +191,7 @@ impl Reception<'_> {
         })
     }
 
-    fn handle_packet(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, ecn: Ecn, bytes: &mut [u8]) {
-        let (HeaderForm::Long { .. } | HeaderForm::Short { .. }) = packet.form else { return };
+    fn handle_packet(&mut self, facts: &PacketFacts, header: Header, ecn: Ecn, bytes: &mut [u8]) {
         let is_off_path = !self.is_expected_source(facts);
         if is_off_path
             && !(facts.level == EncryptionLevel::OneRtt && opens_off_path_packets(self.engine, facts))
@@ -134,66 +199,64 @@ impl Reception<'_> {
             return;
         }
         // spec 4.14: the client's full datagrams permit the server to answer
-        let small = facts.tuple.is_datagram() && facts.datagram < usize::from(BASE_DATAGRAM);
-        if self.engine.side == Side::Server && facts.level == EncryptionLevel::Initial && small {
+        let is_small = || facts.tuple.is_datagram() && facts.datagram < usize::from(BASE_DATAGRAM);
+        if facts.level == EncryptionLevel::Initial && self.engine.side == Side::Server && is_small() {
             return;
         }
         let unknown_path =
             facts.level == EncryptionLevel::OneRtt && self.engine.paths.get(facts.path).is_none();
-        let may_open = self.engine.side == Side::Server
-            && facts.path.0 <= self.engine.limits.own_paths
-            && !self.engine.paths.is_retired(facts.path);
-        if unknown_path && !may_open {
+        let may_open = || {
+            self.engine.side == Side::Server
+                && facts.path.0 <= self.engine.limits.own_paths
+                && !self.engine.paths.is_retired(facts.path)
+        };
+        if unknown_path && !may_open() {
             return;
         }
-        let fresh = unknown_path.then(Receiving::new);
-        let receiving = match (&fresh, facts.level) {
-            (Some(receiving), _) => Some(receiving),
-            (None, EncryptionLevel::OneRtt) => self.engine.paths.get(facts.path).map(|path| &path.receiving),
-            (None, EncryptionLevel::Initial) => {
+        if facts.level == EncryptionLevel::OneRtt && self.engine.phase.is_handshaking() {
+            return;
+        }
+        let fresh = unknown_path.then(ReplayWindow::new);
+        let known = match facts.level {
+            EncryptionLevel::OneRtt => self.engine.paths.get(facts.path).map(|path| &path.receiving),
+            EncryptionLevel::Initial => {
                 self.wire.handshake.as_ref().map(|handshake| &handshake.initial_space.receiving)
             }
-            (None, EncryptionLevel::Handshake) => {
+            EncryptionLevel::Handshake => {
                 self.wire.handshake.as_ref().map(|handshake| &handshake.handshake_space.receiving)
             }
         };
-        let usable = facts.level != EncryptionLevel::OneRtt || !self.engine.phase.is_handshaking();
-        let Some(receiving) = receiving.filter(|_| usable) else { return };
+        let Some(replay) = known.map(|known| &known.replay).or(fresh.as_ref()) else { return };
         let incoming = Incoming {
             level: facts.level,
             path: facts.path,
-            number_offset: packet.number_offset,
-            expected: receiving.replay.next(),
+            number_offset: header.number_offset,
+            expected: replay.next(),
         };
-        let opened = match self.wire.protector.open(&incoming, bytes, &receiving.replay) {
+        let opened = match self.wire.protector.open(&incoming, bytes, replay) {
             Ok(opened) => opened,
             Err(error) => return self.on_unopened(facts, error),
         };
         if is_off_path {
             // A packet older than one already received says nothing about the present address of the peer.
             if opened.packet_number >= incoming.expected {
-                self.engine.on_off_path_packet(&facts.heard());
+                self.engine.on_off_path_packet(&facts.heard);
             }
             return;
         }
         if unknown_path {
-            self.engine.accept_path(&facts.heard(), bytes.len());
+            self.engine.accept_path(&facts.heard, bytes.len());
         }
         let size = bytes.len();
         let payload = bytes.get(opened.payload.clone()).unwrap_or_default();
-        self.on_opened(facts, packet, size);
+        self.on_opened(facts, header.source, size);
         let number = opened.packet_number;
         if opened.key_phase_changed {
             self.engine.observe(facts.now, &Fact::PeerKeyUpdate);
         }
-        let observed = ObservedPacket {
-            direction: Direction::Received,
-            content: PacketContent::Mmsp2 { level: facts.level, payload },
-            path: facts.path,
-            packet_number: Some(number),
-            size,
-        };
-        self.engine.observe_packet(facts.now, &observed);
+        if self.engine.shared.observer.is_some() {
+            self.show_payload(facts, number, payload, size);
+        }
         let result = self.read_packet(facts, number, ecn, payload);
         match result {
             Ok(()) => {}
@@ -208,15 +271,30 @@ impl Reception<'_> {
         }
     }
 
+    /// Passes a packet as it is without its seal to the observer.
+    fn show_payload(&mut self, facts: &PacketFacts, number: u64, payload: &[u8], size: usize) {
+        let observed = ObservedPacket {
+            direction: Direction::Received,
+            content: PacketContent::Mmsp2 { level: facts.level, payload },
+            path: facts.path,
+            packet_number: Some(number),
+            size,
+        };
+        self.engine.observe_packet(facts.now, &observed);
+    }
+
     /// Whether the source is expected: a client accepts packets only from addresses that it contacted, a server
     /// follows its client.
     fn is_expected_source(&self, facts: &PacketFacts) -> bool {
         if self.engine.side == Side::Server {
+            if facts.level == EncryptionLevel::OneRtt {
+                return true;
+            }
             // spec 6.103: datagrams of one attempt may come from several addresses; a stream stands alone.
             let first = self.engine.paths.get(PathId::FIRST).map(|path| path.tuple());
             let fits =
                 |first: FourTuple| first == facts.tuple || (first.is_datagram() && facts.tuple.is_datagram());
-            return facts.level == EncryptionLevel::OneRtt || first.is_none_or(fits);
+            return first.is_none_or(fits);
         }
         match (facts.level, self.engine.paths.get(facts.path)) {
             (EncryptionLevel::Initial | EncryptionLevel::Handshake, _) => self
@@ -225,7 +303,7 @@ impl Reception<'_> {
                 .as_ref()
                 .is_some_and(|handshake| handshake.attempts.contains(&facts.tuple)),
             (EncryptionLevel::OneRtt, Some(path)) => {
-                path.tuple() == facts.tuple
+                path.addresses.are(&facts.tuple)
                     || path.prober.is_target(&facts.tuple)
                     || self.engine.manager.is_checked(&facts.tuple)
             }
@@ -248,15 +326,15 @@ impl Reception<'_> {
         }
     }
 
-    fn on_opened(&mut self, facts: &PacketFacts, packet: &ProtectedPacket, size: usize) {
+    fn on_opened(&mut self, facts: &PacketFacts, source: Option<ConnectionId>, size: usize) {
         self.wire.counts.heard = true;
         if let Life::FinSent { repeat, .. } = &mut self.wire.life {
             repeat.on_heard(facts.now);
         }
-        if let HeaderForm::Long { source, .. } = packet.form {
+        if let Some(source) = source {
             self.on_handshake_packet(facts, source);
         }
-        self.engine.on_packet_in(&facts.heard(), size);
+        self.engine.on_packet_in(&facts.heard, size);
     }
 
     fn on_handshake_packet(&mut self, facts: &PacketFacts, source: ConnectionId) {
@@ -304,10 +382,18 @@ impl Reception<'_> {
             newest
         });
         let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probes: false };
-        for block in Blocks::new(payload) {
+        for block in RawBlocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
-            traits.add(&block);
-            self.dispatch(facts, &block)?;
+            // First, and not as one of all blocks, because most packets of bulk data contain nothing else.
+            if block.kind == StreamData::KIND && facts.level == EncryptionLevel::OneRtt {
+                traits.add_data();
+                let data = StreamData::decode(block.flags, block.body).map_err(Violation::Decode)?;
+                self.on_stream(facts, &data)?;
+            } else {
+                let block = Block::decode(block).map_err(Violation::Decode)?;
+                traits.add(&block);
+                self.dispatch(facts, &block)?;
+            }
             if !self.engine.phase.is_open() {
                 return Ok(());
             }
@@ -326,7 +412,7 @@ impl Reception<'_> {
             },
         );
         if facts.level == EncryptionLevel::OneRtt && newest && traits.carries_more_than_probes {
-            self.engine.follow_peer(&facts.heard());
+            self.engine.follow_peer(&facts.heard);
         }
         if facts.level != EncryptionLevel::OneRtt {
             self.wire.drive_handshake(self.engine, facts.now)?;
@@ -361,12 +447,15 @@ fn destination_of(packet: &ProtectedPacket) -> Option<ConnectionId> {
     }
 }
 
-fn level_of(packet: &ProtectedPacket) -> EncryptionLevel {
-    match packet.form {
-        HeaderForm::Long { kind: LongKind::Initial, .. } => EncryptionLevel::Initial,
-        HeaderForm::Long { kind: LongKind::Handshake, .. } => EncryptionLevel::Handshake,
-        HeaderForm::Short { .. } | HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => {
-            EncryptionLevel::OneRtt
+/// The level of a packet, and what else of its header counts; `None` if it is of another version.
+fn level_of(packet: &ProtectedPacket) -> Option<(EncryptionLevel, Header)> {
+    let (level, source) = match packet.form {
+        HeaderForm::Long { kind: LongKind::Initial, source, .. } => (EncryptionLevel::Initial, Some(source)),
+        HeaderForm::Long { kind: LongKind::Handshake, source, .. } => {
+            (EncryptionLevel::Handshake, Some(source))
         }
-    }
+        HeaderForm::Short { .. } => (EncryptionLevel::OneRtt, None),
+        HeaderForm::OtherVersion { .. } | HeaderForm::VersionList { .. } => return None,
+    };
+    Some((level, Header { number_offset: packet.number_offset, source }))
 }

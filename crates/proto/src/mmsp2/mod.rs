@@ -22,6 +22,7 @@ pub(crate) mod packet_builder;
 pub(crate) mod protection;
 mod rates;
 mod rendezvous;
+mod row;
 mod start;
 mod state;
 pub(crate) mod stateless;
@@ -32,7 +33,7 @@ mod timers;
 pub(crate) mod tls;
 
 pub(crate) use ids::IdChange;
-pub(crate) use input::Arrival;
+pub(crate) use input::{Arrival, ArrivalRow};
 pub(crate) use start::{FIRST_KEPT_NUMBER, Start, own_parameters};
 
 use crate::engine::Engine;

@@ -23,13 +23,14 @@ pub(crate) struct AckPolicy {
     threshold: u64,
     /// Packets after a gap that are still subject to the minimum threshold.
     alert: u64,
-    smoothed_rtt: Duration,
+    /// In ns.
+    smoothed_rtt: u64,
     round: Option<Round>,
     last_packet: Option<Instant>,
 }
 
 /// The acknowledgement that a packet elicits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Demand {
     /// The packet is not ack-eliciting.
     None,
@@ -61,10 +62,12 @@ const ACKS_A_ROUND: u64 = 8;
 const ALERT_PACKETS: u64 = 8;
 /// A packet counts once for each of these bytes.
 const ORDINARY: usize = 1472;
-const PAUSE: Duration = Duration::from_millis(100);
-const LEAST_DELAY: Duration = Duration::from_millis(1);
-const MOST_DELAY: Duration = Duration::from_millis(25);
-const INITIAL_RTT: Duration = Duration::from_millis(100);
+// In ns.
+const PAUSE: u64 = 100 * MILLI;
+const LEAST_DELAY: u64 = MILLI;
+const MOST_DELAY: u64 = 25 * MILLI;
+const INITIAL_RTT: u64 = 100 * MILLI;
+const MILLI: u64 = 1_000_000;
 
 impl Default for AckPolicy {
     fn default() -> Self {
@@ -82,7 +85,7 @@ impl Default for AckPolicy {
 
 impl AckPolicy {
     /// The longest time that a packet waits for its acknowledgement, as advertised in the transport parameters.
-    pub(crate) const MAX_ACK_DELAY: Duration = MOST_DELAY;
+    pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_nanos(MOST_DELAY);
 
     /// Makes an acknowledgement due at once, even if no new packet arrived: the last one may have taken another path.
     pub(crate) fn force(&mut self) {
@@ -92,7 +95,7 @@ impl AckPolicy {
 
     /// Records a packet.
     pub(crate) fn on_packet(&mut self, now: Instant, arrival: Arrival, demand: Demand, size: usize) {
-        let after_pause = self.last_packet.is_none_or(|last| now - last >= PAUSE);
+        let after_pause = self.last_packet.is_none_or(|last| now.nanos_since(last) >= PAUSE);
         self.last_packet = Some(now);
         let count = u64::try_from(size / ORDINARY).unwrap_or(u64::MAX).max(1);
         self.count_round(now, count);
@@ -122,18 +125,18 @@ impl AckPolicy {
             return;
         };
         round.packets += count;
-        let elapsed = now - round.started;
+        let elapsed = now.nanos_since(round.started);
         if elapsed < self.smoothed_rtt.max(LEAST_DELAY) {
             return;
         }
-        let in_rtt = u128::from(round.packets) * self.smoothed_rtt.as_nanos() / elapsed.as_nanos().max(1);
+        let in_rtt = u128::from(round.packets) * u128::from(self.smoothed_rtt) / u128::from(elapsed.max(1));
         let share = u64::try_from(in_rtt).unwrap_or(u64::MAX) / ACKS_A_ROUND;
         self.threshold = share.clamp(LEAST_THRESHOLD, MOST_THRESHOLD);
         self.round = Some(Round { started: now, packets: 0 });
     }
 
     fn delay(&self) -> Duration {
-        (self.smoothed_rtt / 4).clamp(LEAST_DELAY, MOST_DELAY)
+        Duration::from_nanos((self.smoothed_rtt / 4).clamp(LEAST_DELAY, MOST_DELAY))
     }
 
     /// Whether an acknowledgement is due now.
@@ -172,7 +175,7 @@ impl AckPolicy {
 
     /// Sets the smoothed RTT of the path.
     pub(crate) fn set_rtt(&mut self, smoothed_rtt: Duration) {
-        self.smoothed_rtt = smoothed_rtt;
+        self.smoothed_rtt = u64::try_from(smoothed_rtt.as_nanos()).unwrap_or(u64::MAX);
     }
 }
 

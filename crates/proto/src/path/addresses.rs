@@ -55,6 +55,12 @@ impl PathAddresses {
         &self.amplification
     }
 
+    /// Whether these are the addresses.
+    #[inline]
+    pub(crate) fn are(&self, tuple: &FourTuple) -> bool {
+        self.tuple == *tuple
+    }
+
     pub(crate) fn on_sent(&mut self, bytes: usize) {
         self.amplification.on_sent(bytes);
     }

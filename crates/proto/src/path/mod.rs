@@ -56,8 +56,8 @@ const MAX_RESPONSES: usize = 4;
 const NEVER: Instant = Instant::from_nanos(0);
 /// A response that was delayed for longer would give a wrong round trip, and the peer has sent another PROBE.
 const RESPONSE_LIFETIME: Duration = Duration::from_millis(250);
-/// A longer gap between the peer's packets says nothing about the link: at 64 kbit/s the largest packet takes less.
-const LONGEST_GAP: Duration = Duration::from_millis(250);
+/// A longer gap between the peer's packets says nothing about the link: at 64 kbit/s the largest packet takes less. In ns.
+const LONGEST_GAP: u64 = 250_000_000;
 
 const LONGEST_PROBATION: Duration = Duration::from_millis(400);
 /// What is on its way over a stream that was retired has this long to arrive.
@@ -94,8 +94,8 @@ pub(crate) struct Path {
     ack_eliciting_sent_at: Instant,
     /// When any packet of the peer last arrived on it.
     heard_at: Instant,
-    /// The longest time between two arrivals; it decays as more packets arrive.
-    heard_gap: Duration,
+    /// The longest time between two arrivals, in ns; it decays as more packets arrive.
+    heard_gap: u64,
     /// When stream data was last sent on it, and last arrived; [`NEVER`] takes less memory than an option.
     data_sent_at: Instant,
     data_received_at: Instant,
@@ -156,7 +156,7 @@ impl Path {
             probes_due: 0,
             ack_eliciting_sent_at: now,
             heard_at: now,
-            heard_gap: Duration::ZERO,
+            heard_gap: 0,
             data_sent_at: NEVER,
             data_received_at: NEVER,
             unreachable_at: NEVER,
@@ -343,7 +343,8 @@ impl Path {
     }
 
     pub(crate) fn on_heard(&mut self, now: Instant) {
-        self.heard_gap = (now - self.heard_at).min(LONGEST_GAP).max(self.heard_gap * 7 / 8);
+        let gap = now.nanos_since(self.heard_at).min(LONGEST_GAP);
+        self.heard_gap = gap.max(self.heard_gap * 7 / 8);
         self.heard_at = now;
     }
 
@@ -397,7 +398,7 @@ impl Path {
     /// Until when a pause in arrivals is no silence. The peer's packets arrive with gaps where the link needs long
     /// for each large packet, although the round trips of small ones are short.
     pub(crate) fn heard_until(&self) -> Instant {
-        self.heard_at + (self.heard_gap * 2).max(self.recovery.pto())
+        self.heard_at + Duration::from_nanos(self.heard_gap * 2).max(self.recovery.pto())
     }
 
     pub(crate) fn last_ack_eliciting(&self) -> Instant {

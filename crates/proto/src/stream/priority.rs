@@ -132,8 +132,40 @@ impl ReadyQueue {
         }
     }
 
+    /// The turn of the stream that goes first, if no other stream of its level waits.
+    pub(crate) fn lone_turn(&self) -> Option<LoneTurn> {
+        let level = self.levels.iter().find(|level| level.len() > 0)?;
+        let stream = *level.turns.front().filter(|_| level.len() == 1)?;
+        Some(LoneTurn { urgency: level.urgency, stream, sent: level.sent_this_turn })
+    }
+
+    /// Takes the turn back from [`Self::lone_turn`].
+    pub(crate) fn keep_turn(&mut self, turn: LoneTurn) {
+        if let Some(level) = self.level(turn.urgency).filter(|level| level.has_turn(turn.stream)) {
+            level.sent_this_turn = turn.sent;
+        }
+    }
+
     fn level(&mut self, urgency: Urgency) -> Option<&mut Level> {
         self.levels.iter_mut().find(|level| level.urgency == urgency)
+    }
+}
+
+/// The turn of a stream that nothing interrupts: no other stream of its level waits, and none above it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoneTurn {
+    pub(crate) urgency: Urgency,
+    pub(crate) stream: StreamId,
+    sent: usize,
+}
+
+impl LoneTurn {
+    /// Counts `bytes`, as [`ReadyQueue::charge`] does; the next turn is this stream's again.
+    pub(crate) fn charge(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent >= QUANTUM {
+            self.sent = 0;
+        }
     }
 }
 

@@ -77,7 +77,12 @@ block_list! {
 }
 
 impl<'a> Block<'a> {
-    fn decode(frame: RawBlock<'a>) -> Result<Self, DecodeError> {
+    /// Reads the body of a block by its type.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if there is no such type, or the body is none of this type.
+    #[inline]
+    pub fn decode(frame: RawBlock<'a>) -> Result<Self, DecodeError> {
         let (kind, offset) = (frame.kind, frame.offset);
         Self::decode_known(frame)?.ok_or(DecodeError::UnknownBlock { kind, offset })
     }
@@ -130,6 +135,7 @@ impl<'a> Blocks<'a> {
 impl<'a> Iterator for Blocks<'a> {
     type Item = Result<Block<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let block = self.frames.next()?.and_then(Block::decode);
         if block.is_err() {

@@ -11,7 +11,7 @@ use crate::decode_error::{DecodeError, Part};
 use crate::ids::ConnectionId;
 use crate::mmsp2::packet_number;
 use crate::reader::Reader;
-use crate::writer::Writer;
+use crate::writer::{Gathered, Writer};
 
 /// The version that this crate speaks: "MMS" and the number of the draft (spec 4.3).
 pub const VERSION: u32 = 0x4D4D_5301;
@@ -19,6 +19,9 @@ pub const VERSION: u32 = 0x4D4D_5301;
 /// Bytes that a packet must have after the start of its packet number: the sample for header protection begins 4 bytes
 /// in and has 16 (spec 4.7).
 pub const MIN_SEALED: usize = 20;
+
+/// Where the packet number begins behind a short header, from the start of the packet.
+pub const SHORT_NUMBER_OFFSET: usize = 1 + ConnectionId::LENGTH;
 
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
@@ -112,9 +115,22 @@ pub fn decode_protected(datagram: &[u8]) -> Result<ProtectedPacket, DecodeError>
         return Err(DecodeError::FirstByte { first });
     }
     let destination = take_id(&mut reader, ConnectionId::LENGTH)?;
-    let number_offset = reader.offset();
+    debug_assert_eq!(reader.offset(), SHORT_NUMBER_OFFSET);
     reader.bytes(MIN_SEALED)?;
-    Ok(ProtectedPacket { form: HeaderForm::Short { destination }, number_offset, length: datagram.len() })
+    Ok(ProtectedPacket {
+        form: HeaderForm::Short { destination },
+        number_offset: SHORT_NUMBER_OFFSET,
+        length: datagram.len(),
+    })
+}
+
+/// The destination of a packet with a short header, whose number begins at [`SHORT_NUMBER_OFFSET`] and which extends to
+/// the end of its datagram; `None` if [`decode_protected`] finds none.
+pub fn short_destination(datagram: &[u8]) -> Option<ConnectionId> {
+    let (first, rest) = datagram.split_first()?;
+    let (id, rest) = rest.split_first_chunk()?;
+    let is_short = first & (LONG | FIXED | SHORT_UNUSED) == FIXED && rest.len() >= MIN_SEALED;
+    is_short.then(|| ConnectionId::from_u64(u64::from_be_bytes(*id)))
 }
 
 fn decode_long(first: u8, mut reader: Reader<'_>, total: usize) -> Result<ProtectedPacket, DecodeError> {
@@ -266,11 +282,13 @@ pub fn encode_short(
     number_len: usize,
 ) -> usize {
     let phase = if key_phase { KEY_PHASE } else { 0 };
-    w.u8(FIXED | phase | number_len_bits(number_len));
-    w.bytes(destination.as_slice());
-    let number_offset = w.position();
-    packet_number::encode(w, packet_number, number_len);
-    number_offset
+    let number_len = number_len.clamp(1, 4);
+    let mut header = Gathered::<{ 1 + ConnectionId::MAX_LENGTH + 8 }>::new();
+    header.add([FIXED | phase | number_len_bits(number_len)], 1);
+    header.add(*destination.padded(), destination.as_slice().len());
+    header.add(packet_number::leading(packet_number, number_len), number_len);
+    header.append_to(w);
+    w.position() - number_len
 }
 
 /// Appends a version list for a client whose packet had the IDs `source` and `destination`, already swapped:

@@ -19,8 +19,13 @@ pub fn truncated_len(next: u64, largest_acked: Option<u64>) -> usize {
 
 /// Appends the lowest `length` bytes of `packet_number`; `length` is clamped to 1 to 4.
 pub fn encode(writer: &mut Writer<'_>, packet_number: u64, length: usize) {
-    let bytes = packet_number.to_be_bytes();
-    writer.bytes(bytes.get(bytes.len() - length.clamp(1, 4)..).unwrap_or_default());
+    let length = length.clamp(1, 4);
+    writer.first_of(leading(packet_number, length), length);
+}
+
+/// The lowest `length` bytes of `packet_number`, 1 to 4, and others behind them.
+pub(super) fn leading(packet_number: u64, length: usize) -> [u8; 8] {
+    (packet_number << (64 - 8 * length)).to_be_bytes()
 }
 
 /// Expands a truncated number to the one nearest to `expected`, which is the largest number received so far plus 1.

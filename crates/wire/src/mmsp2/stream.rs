@@ -6,11 +6,11 @@
 //! ```
 
 use crate::decode_error::DecodeError;
-use crate::frame::{BLOCK_HEADER_LEN, check_flags, encode_header, encode_padding, padded_block_len};
+use crate::frame::{BLOCK_HEADER_LEN, block_header, check_flags, encode_padding, padded_block_len};
 use crate::ids::StreamId;
 use crate::reader::Reader;
-use crate::varint::{VARINT_MAX, varint_len};
-use crate::writer::Writer;
+use crate::varint::{VARINT_MAX, varint_bytes, varint_len};
+use crate::writer::{Gathered, Writer};
 
 const END: u8 = 0x01;
 
@@ -35,6 +35,7 @@ impl<'a> StreamData<'a> {
     ///
     /// # Errors
     /// [`DecodeError`] if stream or offset are cut, or the piece ends beyond 2⁶² − 1.
+    #[inline]
     pub fn decode(flags: u8, mut body: Reader<'a>) -> Result<Self, DecodeError> {
         check_flags(flags, END, &body)?;
         let stream = StreamId(body.varint()?);
@@ -68,10 +69,13 @@ pub fn stream_overhead(stream: StreamId, offset: u64) -> usize {
 /// [`encode_padding`] with [`stream_overhead`] plus `length`.
 pub fn encode_stream_header(w: &mut Writer<'_>, stream: StreamId, offset: u64, length: usize, end: bool) {
     let flags = if end { END } else { 0 };
-    let body_len = stream_overhead(stream, offset) - BLOCK_HEADER_LEN + length;
-    encode_header(w, StreamData::KIND, flags, body_len);
-    w.varint(stream.0);
-    w.varint(offset);
+    let (stream, stream_len) = varint_bytes(stream.0);
+    let (offset, offset_len) = varint_bytes(offset);
+    let mut header = Gathered::<20>::new();
+    header.add(block_header(StreamData::KIND, flags, stream_len + offset_len + length), BLOCK_HEADER_LEN);
+    header.add(stream, stream_len);
+    header.add(offset, offset_len);
+    header.append_to(w);
 }
 
 #[cfg(test)]

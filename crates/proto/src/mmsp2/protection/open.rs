@@ -8,7 +8,7 @@ use rustls::quic::{HeaderProtectionKey, PacketKey};
 
 use super::Protector;
 use super::data_keys::{KeyAge, TooEarly};
-use super::job::mask;
+use super::job::{NUMBER_ROOM, mask};
 use crate::EncryptionLevel;
 use crate::packet::replay::ReplayWindow;
 
@@ -92,7 +92,7 @@ impl Protector {
             EncryptionLevel::Handshake => open_without_phase(self.handshake.as_ref(), at, packet, replay),
             EncryptionLevel::OneRtt => self.open_data(at, packet, replay),
         };
-        if opened == Err(OpenError::Failed) {
+        if matches!(opened, Err(OpenError::Failed)) {
             self.failed = self.failed.saturating_add(1);
         }
         opened
@@ -143,8 +143,8 @@ fn unmask(
     let first = packet.first().copied().ok_or(OpenError::Failed)?;
     let length = manyway_wire::mmsp2::number_length(first);
     let payload_offset = at.number_offset + length;
-    let bytes = packet.get(at.number_offset..payload_offset).ok_or(OpenError::Failed)?;
-    let truncated = bytes.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    let bytes = packet.get(at.number_offset..).and_then(<[u8]>::first_chunk).ok_or(OpenError::Failed)?;
+    let truncated = u32::from_be_bytes(*bytes) >> (8 * (NUMBER_ROOM - length));
     let number = manyway_wire::mmsp2::packet_number::expand(truncated, length, at.expected);
     if number >= NUMBERS {
         return Err(OpenError::Failed);

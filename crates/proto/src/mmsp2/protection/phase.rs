@@ -70,8 +70,7 @@ impl Phase {
         if self.proof == Proof::Opened {
             self.proof = Proof::Answered;
         }
-        let notes = self.notes_mut(path);
-        notes.sealed = Some(notes.sealed.map_or(number, |first| first.min(number)));
+        self.note(path, |notes| notes.sealed = Some(notes.sealed.map_or(number, |first| first.min(number))));
     }
 
     /// Records a packet that the keys of this phase decrypted.
@@ -79,8 +78,7 @@ impl Phase {
         if self.proof == Proof::None {
             self.proof = Proof::Opened;
         }
-        let notes = self.notes_mut(path);
-        notes.opened = Some(notes.opened.map_or(number, |first| first.min(number)));
+        self.note(path, |notes| notes.opened = Some(notes.opened.map_or(number, |first| first.min(number))));
     }
 
     /// Records the first acknowledgement of a packet of this phase.
@@ -129,12 +127,13 @@ impl Phase {
         self.paths.iter().find(|notes| notes.path == path)
     }
 
-    fn notes_mut(&mut self, path: PathId) -> &mut PathNotes {
-        let at = self.paths.iter().position(|notes| notes.path == path).unwrap_or_else(|| {
-            self.paths.push(PathNotes { path, sealed: None, opened: None });
-            self.paths.len() - 1
-        });
-        #[expect(clippy::indexing_slicing, reason = "found or pushed just above")]
-        &mut self.paths[at]
+    #[inline]
+    fn note(&mut self, path: PathId, note: impl FnOnce(&mut PathNotes)) {
+        if let Some(notes) = self.paths.iter_mut().find(|notes| notes.path == path) {
+            return note(notes);
+        }
+        let mut notes = PathNotes { path, sealed: None, opened: None };
+        note(&mut notes);
+        self.paths.push(notes);
     }
 }

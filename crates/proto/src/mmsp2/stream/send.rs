@@ -16,11 +16,14 @@ use crate::stream::event::WriteError;
 use crate::stream::priority::{Rank, Urgency};
 use crate::{Misuse, StreamConfig};
 
+#[path = "send_bulk.rs"]
+mod send_bulk;
 #[path = "send_copies.rs"]
 mod send_copies;
 #[path = "send_messages.rs"]
 mod send_messages;
 
+pub(crate) use send_bulk::Bulk;
 pub(crate) use send_messages::NewMessage;
 
 /// The sending half of one stream.
@@ -342,15 +345,23 @@ impl SendHalf {
 
     fn write_bytes(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
         let before = self.buffer.sent();
-        let mut range = self.buffer.unsent(skip);
-        if range.end > before {
-            range.end = range.end.min(before.saturating_add(credit.min(self.credit.left())));
-        }
+        let range = self.unsent(skip, credit);
         if range.is_empty() {
             return Fresh::Nothing;
         }
         let Some(content) = self.write_block(range, w) else { return Fresh::Full };
         Fresh::Block(content, self.buffer.sent() - before)
+    }
+
+    /// The first range of bytes that were never sent, `skip` of them further on, as far as the credit of the stream and
+    /// `credit` of the connection permit.
+    fn unsent(&self, skip: u64, credit: u64) -> Range<u64> {
+        let sent = self.buffer.sent();
+        let mut range = self.buffer.unsent(skip);
+        if range.end > sent {
+            range.end = range.end.min(sent.saturating_add(credit.min(self.credit.left())));
+        }
+        range
     }
 
     /// Credit of the stream that is left, and the same counted from the first unacknowledged byte.

@@ -1,6 +1,7 @@
 //! Send buffer of a stream: bytes that are written, sent, acknowledged or lost.
 
 use std::collections::VecDeque;
+use std::collections::vec_deque::Iter;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
@@ -177,16 +178,15 @@ impl SendBuffer {
             range.start >= self.base && range.end <= self.written,
             "{range:?} is not in the buffer"
         );
-        let first = self.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
-        for chunk in self.chunks.range(first..) {
-            if chunk.start >= range.end {
-                break;
-            }
-            let bytes = chunk.bytes();
-            let from = within(range.start.saturating_sub(chunk.start), bytes);
-            let to = within(range.end - chunk.start, bytes);
-            w.bytes(bytes.get(from..to).unwrap_or_default());
-        }
+        self.bytes_from(range.start).write(within(range.end - range.start), w);
+    }
+
+    /// The bytes from an offset on. Costs a search.
+    pub(crate) fn bytes_from(&self, offset: u64) -> Unwritten<'_> {
+        let first = self.chunks.partition_point(|chunk| chunk.start <= offset).saturating_sub(1);
+        let mut chunks = self.chunks.range(first..);
+        let front = chunks.next().and_then(|chunk| chunk.bytes().get(within(offset - chunk.start)..));
+        Unwritten { front: front.unwrap_or_default(), chunks }
     }
 
     /// A block with `range` arrived; `end` if it carried the FIN.
@@ -267,6 +267,29 @@ impl SendBuffer {
     }
 }
 
+/// Bytes of the buffer that are written to one block after another.
+#[derive(Debug)]
+pub(crate) struct Unwritten<'a> {
+    front: &'a [u8],
+    chunks: Iter<'a, Chunk>,
+}
+
+impl Unwritten<'_> {
+    /// Appends the next `count` bytes, all of which are still here.
+    pub(crate) fn write(&mut self, mut count: usize, w: &mut Writer<'_>) {
+        while count > 0 {
+            let (now, later) = self.front.split_at(count.min(self.front.len()));
+            w.bytes(now);
+            count -= now.len();
+            self.front = later;
+            if later.is_empty() {
+                let Some(chunk) = self.chunks.next() else { return };
+                self.front = chunk.bytes();
+            }
+        }
+    }
+}
+
 impl Chunk {
     fn bytes(&self) -> &[u8] {
         match &self.data {
@@ -284,9 +307,9 @@ fn length(bytes: &[u8]) -> u64 {
     bytes.len() as u64
 }
 
-/// `offset` as an index into `bytes`, at most its length.
-fn within(offset: u64, bytes: &[u8]) -> usize {
-    usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()))
+/// A number of bytes in memory.
+fn within(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

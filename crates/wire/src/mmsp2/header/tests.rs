@@ -150,3 +150,22 @@ fn reserved_bits_differ_between_the_forms() {
     assert!(!reserved_bits_are_clear(0x48) && !reserved_bits_are_clear(0x50));
     assert!(reserved_bits_are_clear(0x47));
 }
+
+// spec 4.5
+#[test]
+fn the_destination_of_a_short_header_is_the_one_that_decoding_finds() {
+    for first in 0..=u8::MAX {
+        for length in 0..40 {
+            let mut datagram: Vec<u8> = (1..=length).collect();
+            if let Some(byte) = datagram.first_mut() {
+                *byte = first;
+            }
+            let decoded = decode_protected(&datagram).ok().and_then(|packet| {
+                let HeaderForm::Short { destination } = packet.form else { return None };
+                assert_eq!((packet.number_offset, packet.length), (SHORT_NUMBER_OFFSET, datagram.len()));
+                Some(destination)
+            });
+            assert_eq!(short_destination(&datagram), decoded, "{first:#04x} {length}");
+        }
+    }
+}

@@ -1,10 +1,11 @@
 //! All streams of a connection: the interface of [`stream`](super) for the connection.
 //!
 //! [`application`] has the calls of the application, [`input`] the received blocks, [`data`] the data to send,
-//! [`output`] the other blocks to send and their fate, [`messages`] all of these for messages. [`send_queue`] finds the
+//! [`bulk`] the same for rows of packets, [`output`] the other blocks to send and their fate, [`messages`] all of these for messages. [`send_queue`] finds the
 //! data to send without a scan of all streams, and [`send_memory`] shares the memory for it.
 
 mod application;
+mod bulk;
 mod data;
 mod entry;
 mod input;
