@@ -158,7 +158,7 @@ impl Endpoint {
             local_id,
             tls: handshake,
         };
-        let mut connection = Connection::server(start, tuple, facts.source, info, first.proven);
+        let mut connection = Connection::server(start, tuple, facts.source, info, first.is_validated);
         connection.handle_datagram(now, arrival);
         if !connection.has_heard() {
             return;
@@ -168,10 +168,10 @@ impl Endpoint {
         self.demux.insert(facts.original_destination, route);
         self.demux.insert(local_id, route);
         self.admission.begun.note(now, local_id, ());
-        let proven = (!must_return_info(&tuple, &first)).then_some(prefix);
-        let (id, gives_way) = self.admission.admit(handle, proven);
+        let validated = (!must_return_info(&tuple, &first)).then_some(prefix);
+        let (id, evicted) = self.admission.admit(handle, validated);
         self.slots.set_half_open(handle, Some(HalfOpen { id, prefix }));
-        if let Some(oldest) = gives_way
+        if let Some(oldest) = evicted
             && let Some(connection) = self.slots.get_mut(oldest)
         {
             connection.evict(now).into_iter().for_each(|id| self.admission.begun.forget(&id));
@@ -255,7 +255,7 @@ fn is_too_small(tuple: &FourTuple, size: usize) -> bool {
 /// Whether the sender has yet to show that it is there, by INFO that it returns or by a stream that it opened (spec
 /// 4.27).
 fn must_return_info(tuple: &FourTuple, first: &FirstPacket) -> bool {
-    tuple.is_datagram() && !first.proven
+    tuple.is_datagram() && !first.is_validated
 }
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ impl Mmsp2 {
                 && handshake.info_for == facts.tuple.remote
                 && handshake.attempts.only_candidate_is(&facts.tuple)
         };
-        let proven = !info.is_empty() && self.handshake.as_deref().is_some_and(fits);
+        let is_validated = !info.is_empty() && self.handshake.as_deref().is_some_and(fits);
         let path = engine.paths.get_mut(PathId::FIRST).filter(|path| path.tuple() == facts.tuple);
-        if let Some(path) = path.filter(|_| proven) {
+        if let Some(path) = path.filter(|_| is_validated) {
             path.on_validated();
         }
     }

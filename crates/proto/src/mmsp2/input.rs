@@ -357,9 +357,9 @@ impl Reception<'_> {
                 let moved = path.tuple() != facts.tuple;
                 // A peer with these keys received the response. That validates the address if the response went to no
                 // other (RFC 9000, section 8.1): with several, one of them may belong to another host.
-                let proven = facts.level == EncryptionLevel::Handshake
+                let is_validated = facts.level == EncryptionLevel::Handshake
                     && handshake.attempts.only_candidate_is(&facts.tuple);
-                if proven {
+                if is_validated {
                     path.addresses.validate(facts.tuple);
                 } else if moved
                     && (facts.level == EncryptionLevel::Handshake || !path.addresses.is_validated())

@@ -55,13 +55,13 @@ impl Mmsp2 {
         Some((engine, mmsp2))
     }
 
-    /// Answers a client; `proven` if a cookie has validated its address.
+    /// Answers a client; `is_validated` if a cookie has validated its address.
     pub(crate) fn server(
         start: Start,
         tuple: FourTuple,
         remote_id: ConnectionId,
         info: Vec<u8>,
-        proven: bool,
+        is_validated: bool,
     ) -> (Engine, Self) {
         let (manager, attempts) = (PathManager::default(), Attempts::settled(tuple));
         let (mut engine, mut mmsp2) =
@@ -71,7 +71,7 @@ impl Mmsp2 {
             // spec 4.13: lower numbers belong to answers without state
             handshake.initial_space.recovery.begin_at(FIRST_KEPT_NUMBER);
         }
-        if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| proven) {
+        if let Some(path) = engine.paths.get_mut(PathId::FIRST).filter(|_| is_validated) {
             path.on_validated();
         }
         (engine, mmsp2)

@@ -28,7 +28,7 @@ pub(crate) struct FirstIds {
 pub(crate) struct FirstPacket {
     pub(crate) packet_number: u64,
     /// Whether it returns a valid INFO.
-    pub(crate) proven: bool,
+    pub(crate) is_validated: bool,
 }
 
 /// Decrypts a copy of a client's first packet, and checks each INFO in it; `None` if it cannot be decrypted.
@@ -48,11 +48,11 @@ pub(crate) fn open_first_packet(
     };
     let opened = initial_keys(original_destination).open(&incoming, bytes, &ReplayWindow::new()).ok()?;
     let payload = bytes.get(opened.payload)?;
-    let proven = Blocks::new(payload).any(|block| match block {
+    let is_validated = Blocks::new(payload).any(|block| match block {
         Ok(Block::Ping(ping)) => is_valid(ping.info),
         _ => false,
     });
-    Some(FirstPacket { packet_number: opened.packet_number, proven })
+    Some(FirstPacket { packet_number: opened.packet_number, is_validated })
 }
 
 /// SYN-ACK with the INFO and nothing else, which the client returns (spec 4.12, 7.10), as an answer to the packet with

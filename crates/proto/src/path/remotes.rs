@@ -14,7 +14,7 @@ struct Named {
     id: u64,
     sequence: u64,
     /// Whether a response came from it.
-    proven: bool,
+    is_validated: bool,
 }
 
 /// An address from a rendezvous server, or the source of an off-path packet.
@@ -22,7 +22,7 @@ struct Named {
 struct Met {
     address: SocketAddr,
     /// Whether a response came from it.
-    proven: bool,
+    is_validated: bool,
 }
 
 /// The known addresses of the peer.
@@ -82,21 +82,22 @@ impl Remotes {
         self.withdrawn.retain(|withdrawn| *withdrawn != address);
         if let Some(known) = self.named.iter_mut().find(|named| named.id == id) {
             let moved = known.address != address;
-            *known = Named { address, id, sequence, proven: known.proven && !moved };
+            *known = Named { address, id, sequence, is_validated: known.is_validated && !moved };
             return moved && !known_before;
         }
         if self.named.len() >= MAX_REMOTES {
             return false;
         }
-        self.named.push(Named { address, id, sequence, proven: false });
+        self.named.push(Named { address, id, sequence, is_validated: false });
         !known_before
     }
 
     /// Replaces the list from a rendezvous server by the newest one; false if nothing in it is new.
     pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
         let fit = addresses.iter().filter(|address| may_be_probed(**address, peer)).take(MAX_REMOTES);
-        let proven = |address| self.met.iter().any(|met| met.address == address && met.proven);
-        let list: Vec<_> = fit.map(|address| Met { address: *address, proven: proven(*address) }).collect();
+        let is_validated = |address| self.met.iter().any(|met| met.address == address && met.is_validated);
+        let list: Vec<_> =
+            fit.map(|address| Met { address: *address, is_validated: is_validated(*address) }).collect();
         let news = list.iter().any(|met| !self.contains(met.address));
         self.withdrawn.retain(|withdrawn| list.iter().all(|met| met.address != *withdrawn));
         self.met = list;
@@ -109,11 +110,11 @@ impl Remotes {
             return false;
         }
         // Any host can send a copy from elsewhere: a copy must not displace the peer's validated address.
-        self.strays.retain(|stray| stray.proven);
+        self.strays.retain(|stray| stray.is_validated);
         if self.strays.len() >= 2 {
             self.strays.remove(0);
         }
-        self.strays.push(Met { address, proven: false });
+        self.strays.push(Met { address, is_validated: false });
         true
     }
 
@@ -156,19 +157,21 @@ impl Remotes {
     /// A response came from an address.
     pub(crate) fn on_answered(&mut self, address: SocketAddr) {
         for named in self.named.iter_mut().filter(|named| named.address == address) {
-            named.proven = true;
+            named.is_validated = true;
         }
         for met in self.met.iter_mut().chain(&mut self.strays).filter(|met| met.address == address) {
-            met.proven = true;
+            met.is_validated = true;
         }
     }
 
     /// Whether the address is unverified: only the peer advertised it, and no response came from it.
     pub(crate) fn is_unverified(&self, address: SocketAddr) -> bool {
-        let named = self.named.iter().map(|named| (named.address, named.proven));
-        let met = self.unnamed().map(|met| (met.address, met.proven));
+        let named = self.named.iter().map(|named| (named.address, named.is_validated));
+        let met = self.unnamed().map(|met| (met.address, met.is_validated));
         let mut told = named.chain(met).filter(|(told, _)| *told == address).peekable();
-        told.peek().is_some() && !self.lasting.contains(&address) && !told.any(|(_, proven)| proven)
+        told.peek().is_some()
+            && !self.lasting.contains(&address)
+            && !told.any(|(_, is_validated)| is_validated)
     }
 
     fn unnamed(&self) -> impl Iterator<Item = &Met> + Clone {

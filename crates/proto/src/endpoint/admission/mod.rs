@@ -35,7 +35,7 @@ pub(crate) struct Admission {
     half_open: BTreeMap<HalfOpenId, (ConnectionHandle, Option<Prefix>)>,
     next: u64,
     /// Number of half-open connections with a validated address, by network.
-    proven: BTreeMap<Prefix, usize>,
+    validated: BTreeMap<Prefix, usize>,
     answers: Answers,
     failures: Failures,
     /// The handshakes that began here.
@@ -51,7 +51,7 @@ impl Admission {
         Self {
             half_open: BTreeMap::new(),
             next: 0,
-            proven: BTreeMap::new(),
+            validated: BTreeMap::new(),
             answers: Answers::new(secret),
             failures: Failures::default(),
             begun: Recent::default(),
@@ -71,37 +71,37 @@ impl Admission {
     /// Whether a network with a validated address has its share of half-open connections already.
     pub(crate) fn has_its_share(&self, prefix: Prefix) -> bool {
         self.is_under_load()
-            && self.proven.get(&prefix).is_some_and(|count| *count >= self.share_of(MOST_OF_A_NETWORK))
+            && self.validated.get(&prefix).is_some_and(|count| *count >= self.share_of(MOST_OF_A_NETWORK))
     }
 
-    /// Counts a new half-open connection, `proven` if its address is validated; also returns the one to evict for it,
-    /// if there are too many.
+    /// Counts a new half-open connection, with its network if its address is validated. Also returns the one to evict for
+    /// it, if there are too many.
     pub(crate) fn admit(
         &mut self,
         handle: ConnectionHandle,
-        proven: Option<Prefix>,
+        validated: Option<Prefix>,
     ) -> (HalfOpenId, Option<ConnectionHandle>) {
         let id = HalfOpenId(self.next);
         self.next += 1;
-        self.half_open.insert(id, (handle, proven));
-        if let Some(prefix) = proven {
-            *self.proven.entry(prefix).or_default() += 1;
+        self.half_open.insert(id, (handle, validated));
+        if let Some(prefix) = validated {
+            *self.validated.entry(prefix).or_default() += 1;
         }
         let oldest = self.half_open.first_key_value().map(|(id, (handle, _))| (*id, *handle));
-        let gives_way = oldest.filter(|_| self.half_open.len() > self.share_of(MOST_HALF_OPEN));
-        if let Some((id, _)) = gives_way {
+        let evicted = oldest.filter(|_| self.half_open.len() > self.share_of(MOST_HALF_OPEN));
+        if let Some((id, _)) = evicted {
             self.release(id);
         }
-        (id, gives_way.map(|(_, handle)| handle))
+        (id, evicted.map(|(_, handle)| handle))
     }
 
     /// The handshake is complete, or forgotten.
     pub(crate) fn release(&mut self, id: HalfOpenId) {
         let Some((_, Some(prefix))) = self.half_open.remove(&id) else { return };
-        if let Some(count) = self.proven.get_mut(&prefix) {
+        if let Some(count) = self.validated.get_mut(&prefix) {
             *count -= 1;
             if *count == 0 {
-                self.proven.remove(&prefix);
+                self.validated.remove(&prefix);
             }
         }
     }
@@ -136,8 +136,8 @@ mod tests {
         let handles: Vec<_> = (0..=MOST_HALF_OPEN).map(ConnectionHandle::numbered).collect();
         for (count, handle) in handles.iter().enumerate() {
             assert_eq!(admission.is_under_load(), count >= UNDER_LOAD);
-            let (_, gives_way) = admission.admit(*handle, None);
-            assert_eq!(gives_way, (count == MOST_HALF_OPEN).then(|| handles[0]));
+            let (_, evicted) = admission.admit(*handle, None);
+            assert_eq!(evicted, (count == MOST_HALF_OPEN).then(|| handles[0]));
         }
         assert_eq!(admission.half_open.len(), MOST_HALF_OPEN);
     }
@@ -176,6 +176,6 @@ mod tests {
         admission.release(places[0]);
         assert!(!admission.has_its_share(network(1)));
         places.iter().for_each(|place| admission.release(*place));
-        assert!(admission.proven.is_empty());
+        assert!(admission.validated.is_empty());
     }
 }
