@@ -61,7 +61,7 @@ impl Connection {
 
     /// Subscribes to the events of the connection, from now on: paths that come, fail, return and go, and its end. Call
     /// [`info`](Self::info) afterwards for the paths that exist already. A listener that lags by more than 128 events
-    /// misses the oldest.
+    /// misses the oldest. One that comes after the end gets that event alone.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.link.events()
     }

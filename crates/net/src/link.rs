@@ -283,9 +283,16 @@ impl Link {
         self.ask(|reply| Command::Info { handle: self.handle(), reply }).await
     }
 
-    /// Subscribes to the events of the connection, from now on.
+    /// Subscribes to the events of the connection, from now on. After its end that is the only one.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
+        let events = self.events.subscribe();
+        // The end is set before it is sent, so that a listener misses neither.
+        let Some(ended) = self.closed.borrow().as_ref().map(|ended| ended.error.clone()) else {
+            return events;
+        };
+        let (sender, events) = broadcast::channel(1);
+        let _ = sender.send(Event::Closed(ended));
+        events
     }
 
     /// Takes the next stream that the peer opened; waits for one. `None` at the end of the connection.

@@ -392,7 +392,10 @@ async fn events_report_paths_and_the_end() {
     while !matches!(last, Some(Event::Closed(_))) {
         last = Some(soon(events.recv()).await.unwrap());
     }
-    assert_eq!(last, Some(Event::Closed(closed(ClosedBy::Us, 1, "bye"))));
+    let end = Event::Closed(closed(ClosedBy::Us, 1, "bye"));
+    assert_eq!(last, Some(end.clone()));
+    let late = soon(async { pair.connected.events().recv().await }).await;
+    assert_eq!(late, Ok(end), "a listener that comes after the end");
 }
 
 #[tokio::test]

@@ -500,7 +500,7 @@ impl Entry {
     }
 
     /// Wakes every caller that waits on the connection. The reason is set first, since a caller that is woken through a
-    /// stream reads it.
+    /// stream reads it, and a new listener looks at it.
     fn end(self, ended: Ended) {
         let error = ended.error.clone();
         self.driver.closed.send_replace(Some(ended));
