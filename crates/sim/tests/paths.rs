@@ -400,6 +400,21 @@ fn a_backup_path_carries_data_only_while_no_other_works() {
 }
 
 #[test]
+fn a_server_learns_that_the_path_of_the_handshake_is_a_backup() {
+    let builder = PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(20), 10 * MS);
+    let mut pair = endpoint_pair(builder, &ConnectionConfig::default());
+    let interface = pair.paths()[0].interface.index;
+    pair.peer(Side::Client).unwrap().set_role(interface, Role::Backup);
+    pair.cut(1, Direction::Both);
+    pair.connect(5 * SECOND).unwrap();
+    pair.restore(1, Direction::Both);
+    pair.run_for(3 * SECOND).unwrap();
+    assert_eq!(count_in(&mut pair, Side::Client, PathState::Active), 1);
+    let report = pair.transfer(Side::Server, megabytes(2), MINUTE).unwrap();
+    assert!(report.path_bytes[0] < ByteCount(50_000), "{:?}", report.path_bytes);
+}
+
+#[test]
 fn a_path_that_the_application_closes_is_not_used_again_before_its_interface_changes() {
     let mut pair = sending(Side::Client, PairBuilder::new());
     let now = pair.now();

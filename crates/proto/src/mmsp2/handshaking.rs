@@ -12,7 +12,7 @@ use crate::engine::{Engine, tell_cost};
 use crate::event::Event;
 use crate::mmsp2::tls::NewKeys;
 use crate::observe::Fact;
-use crate::path::PathReason;
+use crate::path::{PathReason, PathState};
 use crate::{Instant, Side, Violation};
 
 /// Most INFOs that a client accepts in one handshake.
@@ -122,6 +122,9 @@ impl Mmsp2 {
             }
             let working = path.working_state();
             engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+            if working == PathState::Backup {
+                engine.tell_status(PathId::FIRST);
+            }
         }
         tell_cost(engine, PathId::FIRST);
         engine.start_size_search(now, PathId::FIRST);
