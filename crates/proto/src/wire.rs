@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::engine::{Carry, Engine, Probing};
 use crate::mmsp1::Mmsp1;
-use crate::mmsp2::Mmsp2;
+use crate::mmsp2::{self, Mmsp2};
 use crate::packet::built::Built;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream};
@@ -90,7 +90,7 @@ impl Wire {
         carry: Carry,
     ) -> usize {
         match self {
-            Self::Mmsp2(wire) => wire.build_row(engine, now, buffer, row, carry),
+            Self::Mmsp2(wire) => mmsp2::build_row(wire, engine, now, buffer, row, carry),
             Self::Mmsp1(_) => 0,
             #[cfg(feature = "toy-wire")]
             Self::Toy(_) => 0,

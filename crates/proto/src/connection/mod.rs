@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::error::Undelivered;
 use crate::event::Event;
 use crate::mmsp1::{self, Mmsp1, PacketArrival, TagChange};
-use crate::mmsp2::{Arrival, ArrivalRow, IdChange, Mmsp2, Start};
+use crate::mmsp2::{self, Arrival, ArrivalRow, IdChange, Mmsp2, Start};
 use crate::observe::Observer;
 use crate::path::InterfaceMtus;
 use crate::path::manager::PathManager;
@@ -194,14 +194,14 @@ impl Connection {
     /// Handles a datagram for this connection.
     pub(crate) fn handle_datagram(&mut self, now: Instant, arrival: Arrival<'_>) {
         if let Some((engine, mmsp2)) = self.parts() {
-            mmsp2.handle_datagram(engine, now, arrival);
+            mmsp2::handle_datagram(mmsp2, engine, now, arrival);
         }
     }
 
     /// Handles packets with short headers whose id belongs to this connection.
     pub(crate) fn handle_row(&mut self, now: Instant, row: ArrivalRow<'_>) {
         if let Some((engine, mmsp2)) = self.parts() {
-            mmsp2.handle_row(engine, now, row);
+            mmsp2::handle_row(mmsp2, engine, now, row);
         }
     }
 

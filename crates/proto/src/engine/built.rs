@@ -8,8 +8,7 @@ use super::output::Transmitter;
 use super::probing::Probing;
 use crate::observe::Fact;
 use crate::packet::built::Built;
-use crate::packet::content::{Contents, SentContent};
-use crate::recovery::{PacketKind, SentPacket};
+use crate::recovery::PacketKind;
 use crate::{Ecn, FourTuple, Instant, Transmit};
 
 impl Transmitter<'_> {
@@ -53,28 +52,6 @@ impl Transmitter<'_> {
         let built = self.wire.build_probe(self.engine, self.now, self.buffer, id, probing)?;
         record_probe(self.engine, self.now, &probing.tuple, built)?;
         Some(single(probing.tuple, self.buffer.len()))
-    }
-}
-
-impl Engine {
-    /// Records a packet with stream data, `content`, right behind another one of its batch.
-    pub(crate) fn on_row_packet(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        size: u16,
-        ecn: Ecn,
-        content: SentContent,
-    ) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        let packet_number = path.recovery.take_packet_number();
-        let mut packet = SentPacket::new(packet_number, size, PacketKind::Ordinary, Contents::new());
-        packet.contents.push(content);
-        packet.marked = ecn == Ecn::Ect0;
-        path.recovery.on_sent(now, packet);
-        path.addresses.on_sent(size.into());
-        path.count_sent(size.into());
-        self.observe(now, &Fact::PacketSent { path: id, packet_number, size, ack_eliciting: true });
     }
 }
 

@@ -20,10 +20,8 @@ impl Engine {
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         path.count_received(size);
         // A response of another pair says nothing about this one; a server follows its client (spec 6.30).
-        if self.side == Side::Client
-            && !path.addresses.are(&heard.tuple)
-            && !path.prober.is_target(&heard.tuple)
-        {
+        let is_elsewhere = !path.addresses.are(&heard.tuple) && !path.prober.is_target(&heard.tuple);
+        if self.side == Side::Client && is_elsewhere {
             return;
         }
         path.on_heard(heard.now);

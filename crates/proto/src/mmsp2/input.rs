@@ -95,19 +95,17 @@ struct Header {
     source: Option<ConnectionId>,
 }
 
-impl Mmsp2 {
-    /// Takes a datagram whose id belongs to this connection.
-    pub(crate) fn handle_datagram(&mut self, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
-        Reception { wire: self, engine }.run(now, arrival);
-    }
-
-    /// Takes packets with short headers whose id belongs to this connection.
-    pub(crate) fn handle_row(&mut self, engine: &mut Engine, now: Instant, row: ArrivalRow<'_>) {
-        Reception { wire: self, engine }.run_row(now, row);
-    }
+/// Takes a datagram whose id belongs to this connection.
+pub(crate) fn handle_datagram(wire: &mut Mmsp2, engine: &mut Engine, now: Instant, arrival: Arrival<'_>) {
+    Reception { wire, engine }.run(now, arrival);
 }
 
-/// One call of [`Mmsp2::handle_datagram`], with all that its steps need.
+/// Takes packets with short headers whose id belongs to this connection.
+pub(crate) fn handle_row(wire: &mut Mmsp2, engine: &mut Engine, now: Instant, row: ArrivalRow<'_>) {
+    Reception { wire, engine }.run_row(now, row);
+}
+
+/// One call of [`handle_datagram`] or [`handle_row`], with all that its steps need.
 pub(super) struct Reception<'a> {
     pub(super) wire: &'a mut Mmsp2,
     pub(super) engine: &'a mut Engine,

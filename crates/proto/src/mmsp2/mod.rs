@@ -33,7 +33,8 @@ mod timers;
 pub(crate) mod tls;
 
 pub(crate) use ids::IdChange;
-pub(crate) use input::{Arrival, ArrivalRow};
+pub(crate) use input::{Arrival, ArrivalRow, handle_datagram, handle_row};
+pub(crate) use row::build_row;
 pub(crate) use start::{FIRST_KEPT_NUMBER, Start, own_parameters};
 
 use crate::engine::Engine;
