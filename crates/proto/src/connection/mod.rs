@@ -385,7 +385,7 @@ impl Connection {
     pub(crate) fn establish_with(
         &mut self,
         now: Instant,
-        keys: crate::mmsp2::tls::NewKeys,
+        keys: mmsp2::tls::NewKeys,
         peer: manyway_wire::mmsp2::Parameters,
     ) -> Result<(), crate::Violation> {
         let Some((engine, mmsp2)) = self.parts() else { return Ok(()) };
