@@ -53,7 +53,7 @@ Examples:
   manyway get home                     everything
   manyway get https://example.org/debian.iso -o ~/images
 
-The server sends, so its scheduler decides: --scheduler and -I IF,weight=N have no effect here. It is told of \
+The server sends, so its scheduler decides: --scheduler and -I IF,weight=N have no effect here. These reach it: \
 -I IF,role=backup and -I IF,cost=N.
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \

@@ -51,7 +51,7 @@ impl Direction {
             (Self::Both, false) => "hold for what this end sends; for what it receives the server's",
         };
         // MMSP/1 has no block for them.
-        let told = if is_mmsp1(global) { "" } else { "; role=backup and cost=N of -I are told to it" };
+        let told = if is_mmsp1(global) { "" } else { "; role=backup and cost=N of -I reach it" };
         Some(format!(
             "{names} {effect} own scheduler decides which path carries data (`manyway serve --scheduler`){told}"
         ))
@@ -95,16 +95,16 @@ mod tests {
     fn a_receiver_names_the_options_that_apply_instead_of_its_scheduler_and_weights() {
         insta::assert_snapshot!(
             told(Direction::In, &["--scheduler", "primary"]).unwrap(),
-            @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
+            @"--scheduler primary has no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I reach it"
         );
         let weights = &["-I", "lte0,weight=5", "-I", "eth0,weight=3", "-I", "sat0,role=backup,cost=5"];
         insta::assert_snapshot!(
             told(Direction::In, weights).unwrap(),
-            @"-I lte0,weight=5 and -I eth0,weight=3 have no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
+            @"-I lte0,weight=5 and -I eth0,weight=3 have no effect here: the server sends, and its own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I reach it"
         );
         insta::assert_snapshot!(
             told(Direction::Both, &["--scheduler", "cost"]).unwrap(),
-            @"--scheduler cost holds for what this end sends; for what it receives the server's own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I are told to it"
+            @"--scheduler cost holds for what this end sends; for what it receives the server's own scheduler decides which path carries data (`manyway serve --scheduler`); role=backup and cost=N of -I reach it"
         );
         insta::assert_snapshot!(
             told(Direction::In, &["--wire", "mmsp1", "-I", "lte0,cost=5"]).unwrap(),

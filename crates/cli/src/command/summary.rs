@@ -334,7 +334,7 @@ mod tests {
             let text = sent.text(width, Colour::Without);
             assert_fits(&text, width);
             let is_same = |text: &str| text.split_whitespace().collect::<String>();
-            assert!(is_same(&text).contains(&is_same(name)), "the whole name is told: {text}");
+            assert!(is_same(&text).contains(&is_same(name)), "the name is shown whole: {text}");
         }
     }
 
