@@ -160,7 +160,10 @@ impl MaxBandwidth {
             return;
         }
         match purpose {
-            Purpose::Startup => self.current = self.current.max(rate),
+            Purpose::Startup => {
+                self.current = self.current.max(rate);
+                self.round.add(rate);
+            }
             Purpose::Search => {
                 self.found = self.found.max(rate);
                 self.round.add(rate);
