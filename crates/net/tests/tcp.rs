@@ -213,7 +213,10 @@ async fn ended_of_idle(server: &Endpoint, hosts: std::ops::Range<u8>, each: usiz
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_tcp_connections_are_bounded_and_keep_no_client_out() {
     let ended = ended_of_idle(&server(CarrierChoice::Auto), 1..2, 300).await;
-    assert!(ended >= 300 - 64, "a host has at most 64 that prove nothing, and {ended} of 300 have ended");
+    assert!(
+        ended >= 300 - 64,
+        "a host has at most 64 that belong to no connection, and {ended} of 300 have ended"
+    );
     let ended = ended_of_idle(&server(CarrierChoice::Auto), 2..8, 60).await;
     assert!(ended >= 360 - 256, "all hosts have at most 256, and {ended} of 360 have ended");
 }

@@ -1,4 +1,4 @@
-//! The TCP of a driver: its connections, who decides about them, and the attempts to connect.
+//! The TCP of a driver: its connections, who decides about them, and the connections that are being set up.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,10 +25,10 @@ pub(super) struct Tcp {
     pub(super) dialler: Dialler,
     /// TCP connections on each interface that uses TCP, if no target rate wants another number.
     connections: usize,
-    /// Attempts under way.
-    attempts: Vec<Attempt>,
+    /// Connections that are being set up.
+    dials: Vec<Dial>,
     dialled: mpsc::UnboundedReceiver<Dialled>,
-    /// Where attempts report.
+    /// Where dials report.
     results: mpsc::UnboundedSender<Dialled>,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Purpose {
 
 /// An attempt to connect.
 #[derive(Debug)]
-struct Attempt {
+struct Dial {
     client: ClientId,
     local: LocalAddress,
     remote: SocketAddr,
@@ -74,7 +74,7 @@ impl Tcp {
                 options.carriers.tls_port,
             ),
             connections: usize::from(options.carriers.connections),
-            attempts: Vec::new(),
+            dials: Vec::new(),
             dialled,
             results,
         }
@@ -93,13 +93,13 @@ impl Tcp {
         self.dialled.poll_recv(context)
     }
 
-    /// Ends the attempts whose next hop does not answer; returns their client and addresses.
+    /// Ends the connections that are being set up and whose next hop does not answer; returns their client and addresses.
     pub(super) fn end_attempts(
         &mut self,
         is_lost: impl Fn(&LocalAddress, &SocketAddr) -> bool,
     ) -> Vec<(ClientId, LocalAddress, SocketAddr)> {
-        let lost = self.attempts.extract_if(.., |attempt| is_lost(&attempt.local, &attempt.remote));
-        let ended = lost.filter_map(|Attempt { client, local, remote, no_neighbour }| {
+        let lost = self.dials.extract_if(.., |dial| is_lost(&dial.local, &dial.remote));
+        let ended = lost.filter_map(|Dial { client, local, remote, no_neighbour }| {
             no_neighbour.send(()).ok().map(|()| (client, local, remote))
         });
         ended.collect()
@@ -109,8 +109,8 @@ impl Tcp {
     pub(super) fn dial(&mut self, client: ClientId, purpose: Purpose, local: LocalAddress, target: Target) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
         let (no_neighbour, lost) = oneshot::channel();
-        self.attempts.retain(|attempt| !attempt.no_neighbour.is_closed());
-        self.attempts.push(Attempt { client, local, remote: target.remote, no_neighbour });
+        self.dials.retain(|dial| !dial.no_neighbour.is_closed());
+        self.dials.push(Dial { client, local, remote: target.remote, no_neighbour });
         tokio::spawn(async move {
             let mut from = local;
             from.address.set_port(0);

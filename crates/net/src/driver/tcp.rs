@@ -1,7 +1,7 @@
 //! The TCP connections of a driver: those that its clients opened, and those that its server accepted.
 //!
-//! An accepted connection is unproven until a packet over it belongs to a connection. Those are bounded in number and
-//! in time.
+//! An accepted connection is unassociated until a packet over it belongs to a connection of the endpoint (RFC 9000,
+//! section 5.2). Those are bounded in number and in time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,8 +31,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Interval at which the connections that no path uses are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
 /// Most connections that no path uses yet, and of these most from one address.
-const MOST_UNPROVEN: usize = 256;
-const MOST_UNPROVEN_OF_HOST: usize = 64;
+const MOST_UNASSOCIATED: usize = 256;
+const MOST_UNASSOCIATED_OF_HOST: usize = 64;
 /// Least interval between two reports of a connection's figures.
 const REPORT: Duration = Duration::from_millis(1);
 /// Least interval between two searches for the path that uses a connection.
@@ -50,7 +50,7 @@ pub(super) struct TcpStreams {
     handshakes: Handshakes,
     accept_at: Option<Instant>,
     streams: BTreeMap<FourTuple, Stream>,
-    unproven: BTreeMap<IpAddr, usize>,
+    unassociated: BTreeMap<IpAddr, usize>,
     /// Connections that have ended since they were last taken.
     ended: Vec<FourTuple>,
     /// Connections whose first record belongs to another driver, with that record.
@@ -93,9 +93,9 @@ enum Standing {
     /// It was accepted. Its first record, which has not come yet, shows which driver it belongs to.
     New,
     /// Records came, and none of them belongs to a connection yet.
-    Unproven,
+    Unassociated,
     /// This end opened it, or a record belongs to a connection.
-    Proven,
+    Associated,
 }
 
 impl TcpStreams {
@@ -106,7 +106,7 @@ impl TcpStreams {
             handshakes: Handshakes::default(),
             accept_at: None,
             streams: BTreeMap::new(),
-            unproven: BTreeMap::new(),
+            unassociated: BTreeMap::new(),
             ended: Vec::new(),
             misplaced: Vec::new(),
             sweep_at: None,
@@ -143,7 +143,7 @@ impl TcpStreams {
 
     /// Takes over a connection that this end has opened.
     pub(super) fn add(&mut self, now: Instant, io: RecordStream) {
-        self.insert(now, io, Standing::Proven);
+        self.insert(now, io, Standing::Associated);
     }
 
     /// Takes the connections that have ended since the last call.
@@ -163,7 +163,7 @@ impl TcpStreams {
         self.admit(now, io);
         endpoint.handle_datagram(now, tuple, Ecn::NotEct, &mut first);
         if let Some(stream) = self.streams.get_mut(&tuple) {
-            stream.standing = Standing::Unproven;
+            stream.standing = Standing::Unassociated;
             stream.handle_records(now, endpoint);
         }
     }
@@ -180,8 +180,8 @@ impl TcpStreams {
 
     fn insert(&mut self, now: Instant, io: RecordStream, standing: Standing) {
         let tuple = io.tuple();
-        if standing != Standing::Proven {
-            *self.unproven.entry(tuple.remote.ip()).or_default() += 1;
+        if standing != Standing::Associated {
+            *self.unassociated.entry(tuple.remote.ip()).or_default() += 1;
         }
         let (user, searched_at, reported_at) = (None, None, None);
         let (is_blocked, window, is_busy) = (false, None, true);
@@ -259,15 +259,15 @@ impl TcpStreams {
         more
     }
 
-    /// Takes an unproven connection, in place of the oldest one, of the same host or of all, where there are too many.
+    /// Takes an unassociated connection, in place of the oldest one, of the same host or of all, where there are too many.
     fn admit(&mut self, now: Instant, stream: RecordStream) {
         let host = stream.tuple().remote.ip();
-        let of_host = self.unproven.get(&host).is_some_and(|count| *count >= MOST_UNPROVEN_OF_HOST);
-        if of_host || self.unproven.values().sum::<usize>() >= MOST_UNPROVEN {
+        let of_host = self.unassociated.get(&host).is_some_and(|count| *count >= MOST_UNASSOCIATED_OF_HOST);
+        if of_host || self.unassociated.values().sum::<usize>() >= MOST_UNASSOCIATED {
             let is_one = |tuple: &FourTuple| !of_host || tuple.remote.ip() == host;
-            let unproven =
-                self.streams.iter().filter(|(tuple, stream)| stream.is_unproven() && is_one(tuple));
-            let oldest = unproven.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
+            let unassociated =
+                self.streams.iter().filter(|(tuple, stream)| stream.is_unassociated() && is_one(tuple));
+            let oldest = unassociated.min_by_key(|(_, stream)| stream.since).map(|(tuple, _)| *tuple);
             oldest.and_then(|oldest| self.remove(&oldest)).into_iter().for_each(RecordStream::reset);
         }
         self.insert(now, stream, Standing::New);
@@ -363,8 +363,10 @@ impl TcpStreams {
         let mut unused = Vec::new();
         for (tuple, stream) in &mut self.streams {
             let is_used = stream.find_user(tuple, endpoint).is_some();
-            if is_used && std::mem::replace(&mut stream.standing, Standing::Proven) != Standing::Proven {
-                forget_unproven(&mut self.unproven, tuple);
+            if is_used
+                && std::mem::replace(&mut stream.standing, Standing::Associated) != Standing::Associated
+            {
+                forget_unassociated(&mut self.unassociated, tuple);
             }
             if !is_used && now - stream.since >= GRACE {
                 unused.push(*tuple);
@@ -372,8 +374,8 @@ impl TcpStreams {
         }
         for tuple in unused {
             tracing::debug!(%tuple, "TCP connection closed: no path uses it");
-            let was_unproven = self.streams.get(&tuple).is_some_and(Stream::is_unproven);
-            self.remove(&tuple).filter(|_| was_unproven).into_iter().for_each(RecordStream::reset);
+            let was_unassociated = self.streams.get(&tuple).is_some_and(Stream::is_unassociated);
+            self.remove(&tuple).filter(|_| was_unassociated).into_iter().for_each(RecordStream::reset);
             self.ended.push(tuple);
         }
         self.sweep_at = (!self.streams.is_empty()).then_some(now + SWEEP);
@@ -393,26 +395,26 @@ impl TcpStreams {
 
     fn remove(&mut self, tuple: &FourTuple) -> Option<RecordStream> {
         let stream = self.streams.remove(tuple)?;
-        if stream.is_unproven() {
-            forget_unproven(&mut self.unproven, tuple);
+        if stream.is_unassociated() {
+            forget_unassociated(&mut self.unassociated, tuple);
         }
         Some(stream.io)
     }
 }
 
-fn forget_unproven(unproven: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
+fn forget_unassociated(unassociated: &mut BTreeMap<IpAddr, usize>, tuple: &FourTuple) {
     let host = tuple.remote.ip();
-    if let Some(count) = unproven.get_mut(&host) {
+    if let Some(count) = unassociated.get_mut(&host) {
         *count = count.saturating_sub(1);
         if *count == 0 {
-            unproven.remove(&host);
+            unassociated.remove(&host);
         }
     }
 }
 
 impl Stream {
-    fn is_unproven(&self) -> bool {
-        self.standing != Standing::Proven
+    fn is_unassociated(&self) -> bool {
+        self.standing != Standing::Associated
     }
 
     /// Reads and handles records; an error if the connection has ended.
@@ -439,7 +441,7 @@ impl Stream {
                 if let Some(shard) = group.owner_of_stream(first) {
                     return Ok(Received::Misplaced(shard, first.to_vec()));
                 }
-                self.standing = Standing::Unproven;
+                self.standing = Standing::Unassociated;
                 endpoint.handle_datagram(now, tuple, Ecn::NotEct, first);
             }
             self.handle_records(now, endpoint);
