@@ -117,7 +117,7 @@ fn the_experiments_of_several_documents_make_one_page() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_experiment_runs_on_real_sockets() {
-    let arguments = ["ams-fig10", "-n", "1", "-t", "3s", "--json"];
+    let arguments = ["ams-fig10", "--quick", "-t", "3s", "--json"];
     let Some(output) = crate::common::hosts::with_hosts(&arguments) else { return };
     assert!(matches!(output.status.code(), Some(0 | 6)), "{}", err(&output));
     let findings = json(&output).pop().unwrap();

@@ -88,6 +88,7 @@ fn plan(scenarios: &[Scenario], config: &ConnectionConfig, timing: Timing) -> Re
         seed: 1,
         timing,
         budget: None,
+        repeats_disturbed: true,
         course: Course::Dropped,
     })
 }

@@ -25,7 +25,8 @@ pub struct CampaignArgs {
     /// The seed of the first repetition; each further one has the next
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run each contender once, for 3 s at most, of an experiment some points in a tenth of the time; -n and -t override
+    /// Run each contender once, for 3 s at most, of an experiment some points in a tenth of the time, and repeat no
+    /// disturbed run; -n and -t override
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time: fewer repetitions, then shorter runs, and it says so

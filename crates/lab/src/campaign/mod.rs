@@ -81,8 +81,8 @@ pub struct Ahead {
 
 /// Runs a plan. Results exist whatever happens; [`Results::end`] says how it ended.
 ///
-/// Runs are repeated once if other programs disturbed them, at the end of their repetition, if the budget allows; of
-/// the two the one with less disturbance counts.
+/// Runs are repeated once if other programs disturbed them, at the end of their repetition, if the plan says so and the
+/// budget allows; of the two the one with less disturbance counts.
 pub fn run(mut plan: Plan, runner: &mut dyn Runner, watcher: &mut dyn Watcher, stop: &Stop) -> Results {
     let skipped = unsupported(&plan, runner);
     let can_run = |who: &Contender| {
@@ -233,7 +233,7 @@ impl Campaign<'_> {
         runner: &mut dyn Runner,
         watcher: &mut dyn Watcher,
     ) -> Result<(), LabError> {
-        if disturbed.is_empty() || self.is_out_of_time() {
+        if disturbed.is_empty() || !self.plan.repeats_disturbed || self.is_out_of_time() {
             return Ok(());
         }
         watcher.notice(Notice::Repeats { runs: disturbed.len() });

@@ -60,6 +60,8 @@ pub struct Plan {
     pub timing: Timing,
     /// Time budget. Default: unlimited.
     pub budget: Option<Duration>,
+    /// Whether runs that other programs disturbed are repeated once.
+    pub repeats_disturbed: bool,
     /// Whether the course of each run is kept.
     pub course: Course,
 }

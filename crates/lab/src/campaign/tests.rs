@@ -166,19 +166,36 @@ fn of_two_runs_of_a_repetition_the_less_disturbed_one_counts() {
     };
     for (first, second, counts) in [(0.5, 0.2, [false, true]), (0.2, 0.5, [true, false])] {
         let stop = Stop::default();
-        let mut campaign = Campaign {
-            plan: results.plan.clone(),
-            started: Instant::now(),
-            pace: Pace::default(),
-            done: 1,
-            repeats: 0,
-            runs: vec![disturbed(first)],
-            skipped: Vec::new(),
-            stop: &stop,
-        };
+        let mut campaign = after(vec![disturbed(first)], results.plan.clone(), &stop);
         campaign.replace(disturbed(second), &mut Silent::default());
         let standing: Vec<bool> = campaign.runs.iter().map(|run| run.standing == Standing::Counts).collect();
         assert_eq!(standing, counts);
+    }
+}
+
+#[test]
+fn disturbed_runs_are_repeated_where_the_plan_says_so() {
+    let job = Job { case: 0, contender: 0, repetition: 0 };
+    let stop = Stop::default();
+    for repeats_disturbed in [true, false] {
+        let plan = Plan { repeats_disturbed, ..plan(&["two-50"], &["manyway"], 1) };
+        let mut runner = Scripted::default();
+        after(Vec::new(), plan, &stop).repeat(&[job], &mut runner, &mut Silent::default()).unwrap();
+        assert_eq!(runner.calls.len(), usize::from(repeats_disturbed));
+    }
+}
+
+/// A campaign after these runs.
+fn after(runs: Vec<Run>, plan: Plan, stop: &Stop) -> Campaign<'_> {
+    Campaign {
+        plan,
+        started: Instant::now(),
+        pace: Pace::default(),
+        done: runs.len(),
+        repeats: 0,
+        runs,
+        skipped: Vec::new(),
+        stop,
     }
 }
 
@@ -209,6 +226,7 @@ pub(crate) fn plan(scenarios: &[&str], contenders: &[&str], repetitions: u32) ->
         seed: 1,
         timing: Timing::Virtual,
         budget: None,
+        repeats_disturbed: true,
         course: Course::Kept,
     }
 }

@@ -73,6 +73,7 @@ pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, Nam
             Contest::Real => Timing::Real,
         },
         budget: None,
+        repeats_disturbed: true,
         course: Course::Dropped,
     })
 }

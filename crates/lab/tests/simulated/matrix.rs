@@ -30,6 +30,7 @@ fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]
         seed: 1,
         timing: Timing::Virtual,
         budget: None,
+        repeats_disturbed: true,
         course: Course::Dropped,
     };
     report::matrix(&campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default()))

@@ -41,6 +41,7 @@ pub fn of_scenarios(
         seed: arguments.seed,
         timing: defaults.timing,
         budget: arguments.budget,
+        repeats_disturbed: !arguments.quick,
         course: if arguments.report.is_some() { Course::Kept } else { Course::Dropped },
     })
 }
@@ -92,6 +93,7 @@ pub fn of_gates(arguments: &CampaignArgs, contest: Contest) -> Result<Plan, Comm
     plan.repetitions = repetitions(arguments, plan.repetitions);
     plan.seed = arguments.seed;
     plan.budget = arguments.budget;
+    plan.repeats_disturbed = !arguments.quick;
     if arguments.report.is_some() {
         plan.course = Course::Kept;
     }
