@@ -103,7 +103,8 @@ fn act(action: Action) -> Result<(), Failure> {
 
 /// The version of a package with which this program was built.
 fn version(package: &str) -> Option<&'static str> {
-    let (_, rest) = include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""))?;
+    let (_, rest) =
+        include_str!("../Cargo.lock").split_once(&format!("name = \"{package}\"\nversion = \""))?;
     Some(rest.split_once('"')?.0)
 }
 

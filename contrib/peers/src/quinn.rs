@@ -16,7 +16,9 @@ use quinn::{
 };
 use tokio::runtime::Builder;
 
-use crate::flow::{Announcement, Arrivals, CONFIRMATION, Departures, Failure, Identity, NAME, Received, Sent};
+use crate::flow::{
+    Announcement, Arrivals, CONFIRMATION, Departures, Failure, Identity, NAME, Received, Sent,
+};
 use crate::network::{IDLE, WINDOW, any_socket, payload, socket};
 
 pub fn receive(address: SocketAddr, identity: &Identity) -> Result<Received, Failure> {

@@ -3,6 +3,7 @@
 mod machine;
 mod options;
 mod peers;
+mod sample;
 mod stage;
 
 use std::path::Path;
@@ -14,7 +15,8 @@ use crate::error::LabError;
 use crate::measures::Spread;
 
 pub use options::{CpuOptions, Subject};
-use stage::{Measured, Sample, Stage};
+use sample::Sample;
+use stage::{Measured, Stage};
 
 /// A measurement that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

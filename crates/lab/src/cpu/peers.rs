@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::machine;
-use super::stage::Sample;
+use super::sample::Sample;
 use crate::real::helper::Helper;
 use crate::real::process::Trouble;
 use crate::stop::Stop;

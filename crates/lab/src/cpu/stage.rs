@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use manyway_sim::pair::Side;
 
 use super::peers::Peers;
+use super::sample::Sample;
 use super::{CpuOptions, Subject, machine};
 use crate::Stop;
 use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
@@ -40,16 +41,6 @@ pub(super) enum Measured {
     Sample(Sample, Option<String>),
     /// A program of others failed: the reason.
     LeftOut(String),
-}
-
-/// The figures of one measurement, as [`CpuRow`](super::CpuRow) has them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
-    pub(super) gigabits: f64,
-    pub(super) sender: f64,
-    pub(super) receiver: f64,
-    pub(super) machine: f64,
-    pub(super) lost: f64,
 }
 
 impl Stage {
