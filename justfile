@@ -155,3 +155,8 @@ fuzz-corpus TARGET:
 # Measures what many connections cost a server: time for a packet, memory at rest.
 scale *ARGUMENTS:
     cargo run --release -p xtask -- scale {{ARGUMENTS}}
+
+# Builds the QUIC libraries that `manyway-lab cpu` measures beside Manyway: manyway-peers, in target/release beside the
+# lab. Needs a C compiler; no crate of the workspace depends on it.
+peers:
+    cargo build --release --locked --manifest-path contrib/peers/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}"

@@ -134,6 +134,9 @@ pub struct CpuArgs {
     /// Keep to this time: fewer repetitions, then shorter measurements, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
+    /// The program manyway-peers, with QUIC libraries of others [default: beside this program, or in PATH]
+    #[arg(long, value_name = "PATH")]
+    pub peers: Option<PathBuf>,
 }
 
 /// Arguments of `flows`.
@@ -277,8 +280,12 @@ Examples:
   sudo manyway-lab validate speed -n 5 --json";
 
 const CPU_EXAMPLES: &str = "\
+quinn and s2n-quic are measured, too, where the program manyway-peers is: `just peers` builds it \
+beside this one.
+
 Examples:
   sudo manyway-lab cpu
+  sudo manyway-lab cpu --peers target/release/manyway-peers
   sudo manyway-lab cpu --quick --json";
 
 const FLOWS_EXAMPLES: &str = "\

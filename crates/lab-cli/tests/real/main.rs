@@ -8,13 +8,13 @@
     reason = "a test may fail and tell"
 )]
 
+mod cpu;
 mod turn;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use manyway_lab::cpu::{self, CpuOptions, Subject};
 use manyway_lab::outcome::Outcome;
 use manyway_lab::real::Real;
 use manyway_lab::scenario::{
@@ -378,49 +378,6 @@ fn missing_features_of_the_system_are_reported() {
         let text = error.to_string();
         assert!(text.contains(name) && text.contains("modprobe tcp_vegetarian"), "{text}");
     }
-}
-
-#[test]
-fn processor_time_per_byte_is_measured_for_all_subjects() {
-    let Some(_lab) = Lab::start() else { return };
-    let mut options = CpuOptions::default();
-    (options.duration, options.repetitions) = (Duration::from_millis(300), 1);
-    // A verb takes longer to start than to measure, and has a test of its own.
-    let is_left_out = |subject: &Subject| *subject == Subject::Tunnel && few_or_many(true, false);
-    options.subjects.retain(|subject| !is_left_out(subject));
-    let mut parts = Vec::new();
-    let report = cpu::run(&program(), &options, |part| parts.push(part)).unwrap();
-    let subjects: Vec<Subject> = report.rows.iter().map(|row| row.subject).collect();
-    assert_eq!(parts.iter().map(|part| part.subject).collect::<Vec<_>>(), subjects);
-    let all = u32::try_from(subjects.len()).unwrap();
-    assert!(parts.iter().map(|part| (part.done, part.all)).eq((0..all).map(|done| (done, all))), "{parts:?}");
-    // A subject whose program is not installed is named by the single remark.
-    let missing = options.subjects.len() - subjects.len();
-    assert_eq!(report.remarks.len(), missing, "{:?}", report.remarks);
-    assert!(subjects.len() >= 3, "{subjects:?}");
-    for row in &report.rows {
-        let figures = [row.gigabits, row.sender, row.receiver].map(|spread| spread.median);
-        assert!(figures[0] > 0.05 && figures[1] > 0.0 && figures[2] > 0.0, "{row:?}");
-    }
-}
-
-#[test]
-fn processor_time_measured_before_an_interruption_is_reported() {
-    let Some(_lab) = Lab::start() else { return };
-    let mut options = CpuOptions::default();
-    (options.duration, options.subjects) = (Duration::from_millis(300), vec![Subject::Udp, Subject::Tcp]);
-    let stop = options.stop.clone();
-    let run = |options: &CpuOptions, last| {
-        cpu::run(&program(), options, |part| {
-            if part.done == last {
-                stop.set();
-            }
-        })
-    };
-    let report = run(&options, 3).unwrap();
-    let counts: Vec<_> = report.rows.iter().map(|row| (row.subject, row.gigabits.count)).collect();
-    assert_eq!(counts, [(Subject::Udp, 2), (Subject::Tcp, 1)]);
-    assert!(matches!(run(&options, 0), Err(LabError::Interrupted)));
 }
 
 /// The runner.

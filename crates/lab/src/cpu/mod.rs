@@ -2,6 +2,8 @@
 
 mod machine;
 mod options;
+mod peers;
+mod sample;
 mod stage;
 
 use std::path::Path;
@@ -13,7 +15,8 @@ use crate::error::LabError;
 use crate::measures::Spread;
 
 pub use options::{CpuOptions, Subject};
-use stage::{Sample, Stage};
+use sample::Sample;
+use stage::{Measured, Stage};
 
 /// A measurement that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +62,7 @@ pub struct CpuRow {
 
 /// Measures processor time per byte of each subject, in turn, and reports each measurement. Takes
 /// [`CpuOptions::duration`] and half a second for each. Needs root and `ip`; a subject that needs more than the machine
-/// has is left out, with a remark. After a [`Stop`](crate::Stop) it returns the measurements until then.
+/// has is left out, with a remark, and so is a program of others that fails. After a [`Stop`](crate::Stop) it returns the measurements until then.
 ///
 /// # Errors
 /// The namespaces cannot be created, or an end fails; [`LabError::Interrupted`] if nothing was measured.
@@ -71,26 +74,34 @@ pub fn run(
     let stage = Stage::make(program, options)?;
     let (left_out, subjects): (Vec<Subject>, Vec<Subject>) =
         options.subjects.iter().partition(|subject| stage.lacks(**subject).is_some());
-    let mut remarks: Vec<String> = left_out.iter().filter_map(|subject| stage.lacks(*subject)).collect();
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); subjects.len()];
+    let mut remarks = Vec::new();
+    let mut remark = |text: Option<String>| {
+        remarks.extend(text.filter(|text| !remarks.contains(text)));
+    };
+    left_out.iter().for_each(|subject| remark(stage.lacks(*subject)));
+    let mut samples: Vec<Option<Vec<Sample>>> = vec![Some(Vec::new()); subjects.len()];
     let count = u32::try_from(subjects.len()).unwrap_or(u32::MAX);
     let all = options.repetitions.max(1).saturating_mul(count);
     let turns = (0..options.repetitions.max(1)).flat_map(|_| subjects.iter().enumerate());
     for ((place, subject), done) in turns.zip(0..) {
+        // One that failed is not measured again.
+        let Some(entry) = samples.get_mut(place).filter(|entry| entry.is_some()) else { continue };
         begins(Part { subject: *subject, done, all });
-        let (sample, remark) = match options.stop.check().and_then(|()| stage.measure(*subject)) {
+        match options.stop.check().and_then(|()| stage.measure(*subject)) {
             Err(LabError::Interrupted) if done > 0 => break,
-            measured => measured?,
-        };
-        if let Some(samples) = samples.get_mut(place) {
-            samples.push(sample);
-        }
-        if let Some(remark) = remark.filter(|remark| !remarks.contains(remark)) {
-            remarks.push(remark);
+            Err(error) => return Err(error),
+            Ok(Measured::Sample(sample, text)) => {
+                entry.get_or_insert_default().push(sample);
+                remark(text);
+            }
+            Ok(Measured::LeftOut(reason)) => {
+                *entry = None;
+                remark(Some(reason));
+            }
         }
     }
     let rows =
-        subjects.iter().zip(&samples).filter_map(|(subject, samples)| row(*subject, samples)).collect();
+        subjects.iter().zip(samples).filter_map(|(subject, samples)| row(*subject, &samples?)).collect();
     Ok(CpuReport { mtu: stage::MTU, duration: stage.duration(), rows, remarks })
 }
 

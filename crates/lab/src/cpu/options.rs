@@ -1,6 +1,7 @@
 //! What is measured, how long and how often.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub struct CpuOptions {
     pub repetitions: u32,
     /// The subjects. Default all.
     pub subjects: Vec<Subject>,
+    /// The program `manyway-peers`, which has the libraries of others. Default the one beside the lab, or else in PATH.
+    pub peers: Option<PathBuf>,
     /// Ends the measurements soon.
     pub stop: Stop,
 }
@@ -27,6 +30,7 @@ impl Default for CpuOptions {
             duration: Duration::from_secs(3),
             repetitions: 5,
             subjects: Subject::ALL.to_vec(),
+            peers: None,
             stop: Stop::default(),
         }
     }
@@ -44,6 +48,10 @@ pub enum Subject {
     Run,
     /// The same through `manyway tunnel`.
     Tunnel,
+    /// One connection of the QUIC library quinn, by `manyway-peers`.
+    Quinn,
+    /// One connection of the QUIC library s2n-quic, by `manyway-peers`.
+    S2nQuic,
     /// One kernel TCP connection with packets of up to 64 KiB, segmented and coalesced by the system as by default.
     Tcp,
     /// One kernel TCP connection whose packets on the link have the size of the MTU: segmented by the system before
@@ -55,11 +63,13 @@ pub enum Subject {
 
 impl Subject {
     /// All, in the order of the report.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Manyway,
         Self::ManywayMmsp1,
         Self::Run,
         Self::Tunnel,
+        Self::Quinn,
+        Self::S2nQuic,
         Self::Tcp,
         Self::TcpWithoutOffload,
         Self::Udp,
@@ -70,8 +80,19 @@ impl Subject {
         match self {
             Self::Run => Some(Through::new(Verb::Run)),
             Self::Tunnel => Some(Through::new(Verb::Tunnel)),
-            Self::Manyway | Self::ManywayMmsp1 | Self::Tcp | Self::TcpWithoutOffload | Self::Udp => None,
+            Self::Manyway
+            | Self::ManywayMmsp1
+            | Self::Quinn
+            | Self::S2nQuic
+            | Self::Tcp
+            | Self::TcpWithoutOffload
+            | Self::Udp => None,
         }
+    }
+
+    /// Whether this is a library of `manyway-peers`; its name there is the one that it has here.
+    pub(super) fn is_peer(self) -> bool {
+        matches!(self, Self::Quinn | Self::S2nQuic)
     }
 }
 
@@ -82,6 +103,8 @@ impl fmt::Display for Subject {
             Self::ManywayMmsp1 => "manyway-mmsp1",
             Self::Run => "run",
             Self::Tunnel => "tunnel",
+            Self::Quinn => "quinn",
+            Self::S2nQuic => "s2n-quic",
             Self::Tcp => "tcp",
             Self::TcpWithoutOffload => "tcp-without-offload",
             Self::Udp => "udp",

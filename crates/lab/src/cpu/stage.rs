@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
 
+use super::peers::Peers;
+use super::sample::Sample;
 use super::{CpuOptions, Subject, machine};
 use crate::Stop;
 use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
@@ -24,20 +26,21 @@ pub(super) struct Stage {
     program: PathBuf,
     /// The command whose verbs carry programs.
     manyway: PathBuf,
+    /// The libraries of others, or why there are none.
+    peers: Result<Peers, String>,
     duration: Duration,
     stop: Stop,
     /// Whether offload can be disabled.
     has_switch: bool,
 }
 
-/// The figures of one measurement, as [`CpuRow`](super::CpuRow) has them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
-    pub(super) gigabits: f64,
-    pub(super) sender: f64,
-    pub(super) receiver: f64,
-    pub(super) machine: f64,
-    pub(super) lost: f64,
+/// What came of a measurement.
+#[derive(Debug)]
+pub(super) enum Measured {
+    /// Figures, with a remark for the reader.
+    Sample(Sample, Option<String>),
+    /// A program of others failed: the reason.
+    LeftOut(String),
 }
 
 impl Stage {
@@ -55,6 +58,7 @@ impl Stage {
             hosts,
             program: program.to_owned(),
             manyway: beside(program),
+            peers: Peers::find(program, options.peers.as_deref()),
             duration: options.duration.max(SHORTEST),
             stop: options.stop.clone(),
             has_switch: Command::new("ethtool").arg("--version").output().is_ok(),
@@ -66,11 +70,36 @@ impl Stage {
         self.duration
     }
 
-    /// Measures a subject once; also returns remarks for the reader.
-    pub(super) fn measure(&self, subject: Subject) -> Result<(Sample, Option<String>), LabError> {
+    /// Measures a subject once.
+    pub(super) fn measure(&self, subject: Subject) -> Result<Measured, LabError> {
         self.set_offload(subject)?;
+        match carrier(subject) {
+            Some(carrier) => self.by_agents(subject, &carrier),
+            None => self.by_peers(subject),
+        }
+    }
+
+    /// The processes are two of the program of others.
+    fn by_peers(&self, subject: Subject) -> Result<Measured, LabError> {
+        let at = |side, program: &Path| self.hosts.command(side, program);
+        let with = (IpAddr::V4(SERVER), self.duration);
+        let left_out = |reason: &str| Measured::LeftOut(format!("{subject} is left out: {reason}"));
+        let peers = match &self.peers {
+            Ok(peers) => peers,
+            Err(reason) => return Ok(left_out(reason)),
+        };
+        match peers.measure(&subject.to_string(), with, &at, &self.stop) {
+            Ok(sample) => Ok(Measured::Sample(sample, Some(peers.versions()))),
+            Err(Trouble::Failure(text)) => Ok(left_out(&text)),
+            Err(Trouble::Lab(error)) => Err(error),
+        }
+    }
+
+    /// The processes are agents of the lab.
+    fn by_agents(&self, subject: Subject, carrier: &CarrierSpec) -> Result<Measured, LabError> {
+        let assignment = |side| self.assignment(side, carrier.clone());
         let verbs = subject.through().map(|through| {
-            let exchanges = self.assignment(subject, Side::Client).exchanges;
+            let exchanges = assignment(Side::Client).exchanges;
             Verbs::start(&self.hosts, &self.manyway, (through, &exchanges), &self.stop).map_err(|trouble| {
                 match trouble {
                     Trouble::Failure(text) => LabError::System(format!("{subject}: {text}")),
@@ -83,7 +112,7 @@ impl Stage {
             Some(verbs) if side == Side::Client => verbs.command(&self.hosts, &self.program),
             Some(_) | None => self.hosts.command(side, &self.program),
         };
-        let start = |side| (command(side), self.assignment(subject, side));
+        let start = |side| (command(side), assignment(side));
         let mut session = Session::start(start(Side::Client), start(Side::Server), &self.stop)?;
         let packets = self.received()?;
         let mut worked = Duration::ZERO;
@@ -103,31 +132,10 @@ impl Stage {
         };
         let sample = sample(&client, &server, worked)
             .ok_or_else(|| LabError::System(format!("{subject}: nothing arrived")))?;
-        Ok((sample, remark(subject, packets)))
+        Ok(Measured::Sample(sample, remark(subject, packets)))
     }
 
-    fn assignment(&self, subject: Subject, side: Side) -> Assignment {
-        let server = IpAddr::V4(SERVER);
-        let manyway =
-            ManywaySpec { remotes: vec![server], discover: true, paths: 1, ..ManywaySpec::default() };
-        let carrier = match subject {
-            Subject::Manyway => CarrierSpec::Manyway(manyway),
-            Subject::ManywayMmsp1 => CarrierSpec::Manyway(ManywaySpec {
-                wire: Wire::Mmsp1,
-                detection: PathDetection::Fast,
-                scheduler: Some("earliest".to_owned()),
-                congestion: Some("bbr".to_owned()),
-                ..manyway
-            }),
-            Subject::Run => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Run))),
-            Subject::Tunnel => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Tunnel))),
-            Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
-                congestion: "cubic".to_owned(),
-                pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],
-                multipath: None,
-            }),
-            Subject::Udp => CarrierSpec::Udp { remote: server, segment: MTU - 28 },
-        };
+    fn assignment(&self, side: Side, carrier: CarrierSpec) -> Assignment {
         let load = Load::Bulk { size: None, rate: None, chunk: None };
         Assignment {
             end: side.into(),
@@ -145,6 +153,14 @@ impl Stage {
             return through::check(&self.manyway, &through)
                 .err()
                 .map(|reason| format!("{subject} is left out: {reason}"));
+        }
+        if subject.is_peer() {
+            return match &self.peers {
+                Ok(peers) if peers.has(&subject.to_string()) => None,
+                Ok(_) => Some(format!("{subject} is left out: the program of the peers is without it")),
+                // The same for all of them, and told once.
+                Err(reason) => Some(format!("quinn and s2n-quic are left out: {reason}")),
+            };
         }
         let needs_switch = subject == Subject::TcpWithoutOffload && !self.has_switch;
         needs_switch.then(|| {
@@ -194,6 +210,31 @@ impl Counts {
             bytes: later.bytes.saturating_sub(self.bytes),
         }
     }
+}
+
+/// What carries the traffic of a subject between agents of the lab; `None` for one that has a program of its own.
+fn carrier(subject: Subject) -> Option<CarrierSpec> {
+    let server = IpAddr::V4(SERVER);
+    let manyway = ManywaySpec { remotes: vec![server], discover: true, paths: 1, ..ManywaySpec::default() };
+    Some(match subject {
+        Subject::Manyway => CarrierSpec::Manyway(manyway),
+        Subject::ManywayMmsp1 => CarrierSpec::Manyway(ManywaySpec {
+            wire: Wire::Mmsp1,
+            detection: PathDetection::Fast,
+            scheduler: Some("earliest".to_owned()),
+            congestion: Some("bbr".to_owned()),
+            ..manyway
+        }),
+        Subject::Run => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Run))),
+        Subject::Tunnel => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Tunnel))),
+        Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
+            congestion: "cubic".to_owned(),
+            pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],
+            multipath: None,
+        }),
+        Subject::Udp => CarrierSpec::Udp { remote: server, segment: MTU - 28 },
+        Subject::Quinn | Subject::S2nQuic => return None,
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]

@@ -2,6 +2,7 @@
 
 mod assignment;
 mod cross;
+pub(crate) mod helper;
 mod outcome;
 pub(crate) mod process;
 mod running;

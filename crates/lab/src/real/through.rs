@@ -2,17 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use manyway_sim::pair::Side;
 
+use super::helper::Helper;
 use super::process::Trouble;
 use crate::agent::document::{Exchange, Load, SocketsSpec};
 use crate::contender::{Program, Through, Verb};
@@ -51,7 +48,7 @@ impl Verbs {
         serve.args(["serve", "--ephemeral", "--read-only", "--egress"]).arg("--dir").arg(&home.0);
         serve.args(["--allow", &DESTINATION.to_string()]);
         let mut server = Helper::start("manyway serve", serve)?;
-        let announced = server.first_line(stop)?;
+        let announced = server.line(PATIENCE, stop)?;
         let ticket = ticket(&announced)
             .ok_or_else(|| Trouble::Failure(format!("manyway serve prints no ticket: {announced:.80}")))?;
         let client = match arguments(through.verb, exchanges) {
@@ -60,7 +57,7 @@ impl Verbs {
                 let mut command = at(Side::Client);
                 command.arg(through.verb.name()).arg(&ticket).args(arguments);
                 let mut client = Helper::start(through.verb.name(), command)?;
-                client.first_line(stop)?;
+                client.line(PATIENCE, stop)?;
                 Some(client)
             }
         };
@@ -149,82 +146,6 @@ fn ticket(line: &str) -> Option<String> {
     document.get("ticket")?.as_str().map(str::to_owned)
 }
 
-/// A process that runs beside the programs. Dropping it kills it.
-struct Helper {
-    child: Child,
-    what: &'static str,
-    lines: Receiver<String>,
-    errors: Arc<Mutex<String>>,
-}
-
-impl Helper {
-    fn start(what: &'static str, mut command: Command) -> Result<Self, Trouble> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let io = |error| Trouble::Lab(LabError::Io { doing: format!("starting {what}"), error });
-        let mut child = command.spawn().map_err(io)?;
-        let (sender, lines) = channel();
-        if let Some(output) = child.stdout.take() {
-            thread::spawn(move || {
-                let lines = BufReader::new(output).lines().map_while(Result::ok);
-                // The pipe is read to its end, also when nothing receives the lines: the child must not meet a closed pipe.
-                lines.for_each(|line| drop(sender.send(line)));
-            });
-        }
-        let errors = Arc::<Mutex<String>>::default();
-        if let Some(output) = child.stderr.take() {
-            let errors = Arc::clone(&errors);
-            thread::spawn(move || keep(output, &errors));
-        }
-        Ok(Self { child, what, lines, errors })
-    }
-
-    /// The first line of its output, by which it says that it works.
-    fn first_line(&mut self, stop: &Stop) -> Result<String, Trouble> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            stop.check().map_err(Trouble::Lab)?;
-            match self.lines.recv_timeout(LOOK) {
-                Ok(line) => return Ok(line),
-                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(Trouble::Failure(format!("{} is not ready: {}", self.what, self.words())));
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    let status =
-                        self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
-                    // Its last words may still be on their way.
-                    thread::sleep(LOOK);
-                    let text = format!("{} ended with {status}: {}", self.what, self.words());
-                    return Err(Trouble::Failure(text));
-                }
-            }
-        }
-    }
-
-    fn words(&self) -> String {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        // It may have ended by itself. What it made goes with its network namespace.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Keeps the beginning of what a process says.
-fn keep(output: ChildStderr, words: &Mutex<String>) {
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
-        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.len() < MOST_WORDS {
-            *words += &line;
-            words.push('\n');
-        }
-    }
-}
-
 /// A directory for keys and settings that no user has. Dropping it removes it.
 struct Home(PathBuf);
 
@@ -257,9 +178,6 @@ pub(super) const PORT: u16 = 47_000;
 pub(super) const PROXY: u16 = 1080;
 /// Time for a verb to connect.
 const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(50);
-/// Bytes of error messages that are kept.
-const MOST_WORDS: usize = 2000;
 
 #[cfg(test)]
 mod tests {
@@ -267,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_forward_has_a_port_for_tcp_and_one_for_each_exchange_of_datagrams() {
-        let messages = |lifetime| Load::Messages { size: 100, interval: LOOK, lifetime };
+        let messages = |lifetime| Load::Messages { size: 100, interval: PATIENCE, lifetime };
         let exchange = |load| Exchange { up: true, down: true, load };
-        let loads = [messages(None), messages(Some(LOOK)), messages(None), messages(Some(LOOK))];
+        let loads = [messages(None), messages(Some(PATIENCE)), messages(None), messages(Some(PATIENCE))];
         let words = arguments(Verb::Forward, &loads.map(exchange)).unwrap();
         let rules: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-L").collect();
         assert_eq!(

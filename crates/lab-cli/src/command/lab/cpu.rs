@@ -56,6 +56,7 @@ fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
     }
     options.repetitions = arguments.repeat.unwrap_or(options.repetitions);
     options.duration = arguments.duration.unwrap_or(options.duration);
+    options.peers.clone_from(&arguments.peers);
     let mut left_out = Vec::new();
     let Some(budget) = arguments.budget else { return (options, left_out) };
     let once = time(&options) / options.repetitions.max(1);
@@ -131,6 +132,8 @@ const fn name(subject: Subject) -> &'static str {
         Subject::ManywayMmsp1 => "manyway over MMSP/1",
         Subject::Run => "a program by manyway run",
         Subject::Tunnel => "a program by manyway tunnel",
+        Subject::Quinn => "quinn",
+        Subject::S2nQuic => "s2n-quic",
         Subject::Tcp => "kernel TCP",
         Subject::TcpWithoutOffload => "kernel TCP without offload",
         Subject::Udp => "UDP alone",
@@ -151,14 +154,15 @@ mod tests {
             repeat: None,
             duration: None,
             quick: false,
+            peers: None,
             budget: Some(Duration::from_secs(seconds)),
         };
         let fit = |seconds| options(&arguments(seconds), Stop::default());
         let (all, left_out) = fit(3600);
         assert_eq!((all.repetitions, left_out.len()), (5, 0));
-        let (fewer, left_out) = fit(50);
+        let (fewer, left_out) = fit(64);
         assert_eq!((fewer.repetitions, fewer.duration, left_out.len()), (2, Duration::from_secs(3), 1));
-        let (shorter, left_out) = fit(14);
+        let (shorter, left_out) = fit(18);
         assert_eq!((shorter.repetitions, shorter.duration), (1, Duration::from_millis(1500)));
         assert_eq!(left_out.len(), 2);
     }

@@ -1,0 +1,107 @@
+//! quinn, over tokio and rustls with aws-lc-rs.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use quinn::rustls::pki_types::pem::PemObject as _;
+use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use quinn::rustls::version::TLS13;
+use quinn::rustls::{self, RootCertStore};
+use quinn::{
+    ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime, TransportConfig,
+};
+use tokio::runtime::Builder;
+
+use crate::flow::{
+    Announcement, Arrivals, CONFIRMATION, Departures, Failure, Identity, NAME, Received, Sent,
+};
+use crate::network::{IDLE, WINDOW, any_socket, payload, socket};
+
+pub fn receive(address: SocketAddr, identity: &Identity) -> Result<Received, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
+        let tls = rustls::ServerConfig::builder_with_provider(crypto())
+            .with_protocol_versions(&[&TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+        config.transport_config(transport(address)?);
+        let endpoint = endpoint(socket(address)?, Some(config))?;
+        Announcement::make(endpoint.local_addr()?, identity)?;
+        let connection = endpoint.accept().await.ok_or("the endpoint is closed")?.await?;
+        let mut arrivals = Arrivals::begin();
+        let (mut back, mut stream) = connection.accept_bi().await?;
+        let mut pieces: [Bytes; PIECES] = std::array::from_fn(|_| Bytes::new());
+        while let Some(count) = stream.read_chunks(&mut pieces).await? {
+            arrivals.add(pieces.iter().take(count).map(Bytes::len).sum());
+        }
+        let report = arrivals.report();
+        back.write_chunk(arrivals.confirmation()).await?;
+        back.finish()?;
+        // The sender closes once it has the confirmation.
+        connection.closed().await;
+        Ok(report)
+    })
+}
+
+pub fn send(to: &Announcement, duration: Duration) -> Result<Sent, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(to.certificate.as_bytes())?)?;
+        let tls = rustls::ClientConfig::builder_with_provider(crypto())
+            .with_protocol_versions(&[&TLS13])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+        config.transport_config(transport(to.address)?);
+        let endpoint = endpoint(any_socket(to.address)?, None)?;
+        let connection = endpoint.connect_with(config, to.address, NAME)?.await?;
+        let (mut stream, mut back) = connection.open_bi().await?;
+        let mut departures = Departures::begin(duration)?;
+        while let Some(piece) = departures.piece() {
+            departures.add(piece.len());
+            stream.write_chunk(piece).await?;
+        }
+        stream.finish()?;
+        let report = departures.report(&back.read_to_end(CONFIRMATION).await?);
+        connection.close(0u32.into(), &[]);
+        endpoint.wait_idle().await;
+        report
+    })
+}
+
+fn endpoint(socket: UdpSocket, config: Option<ServerConfig>) -> Result<Endpoint, Failure> {
+    Ok(Endpoint::new(EndpointConfig::default(), config, socket, Arc::new(TokioRuntime))?)
+}
+
+/// AES-128 before AES-256, as Manyway has it, and s2n-quic by itself.
+fn crypto() -> Arc<CryptoProvider> {
+    use aws_lc_rs::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384};
+    let cipher_suites = vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384];
+    Arc::new(CryptoProvider { cipher_suites, ..aws_lc_rs::default_provider() })
+}
+
+/// GSO is on by default.
+fn transport(address: SocketAddr) -> Result<Arc<TransportConfig>, Failure> {
+    let mut search = MtuDiscoveryConfig::default();
+    search.upper_bound(payload(address));
+    let mut transport = TransportConfig::default();
+    transport
+        .initial_mtu(payload(address))
+        .mtu_discovery_config(Some(search))
+        .stream_receive_window(WINDOW.into())
+        .receive_window(WINDOW.into())
+        .send_window(WINDOW.into())
+        .max_idle_timeout(Some(IDLE.try_into()?));
+    Ok(Arc::new(transport))
+}
+
+/// Most chunks of one read.
+const PIECES: usize = 64;
