@@ -1,6 +1,7 @@
 //! The real program: its screens, files and exit statuses.
 
 mod bench;
+mod codes;
 mod command_line;
 mod common;
 mod demo;

@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
+use crate::code::{CodeError, OfferedCode};
 use crate::connection::Connection;
 use crate::driver::CLOSE_TIME;
 use crate::driver::threads::Threads;
@@ -186,6 +187,26 @@ impl Endpoint {
         }
         let link = answer.await.map_err(|_| ConnectError::EndpointClosed)??;
         Ok(Connection::new(link))
+    }
+
+    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. Whoever has the
+    /// code gets the ticket, once, by [`redeem_code`](crate::redeem_code), and also the addresses at which those servers
+    /// see this endpoint. [`OfferedCode::run`] does the work.
+    ///
+    /// # Errors
+    /// No server answers within 4 s, or there is no room for another code.
+    pub async fn offer_code(
+        &self,
+        servers: &[SocketAddr],
+        ticket: &Ticket,
+    ) -> Result<OfferedCode, CodeError> {
+        let commands = self.commands().ok_or(CodeError::EndpointClosed)?;
+        OfferedCode::open(commands, servers, ticket.clone()).await
+    }
+
+    /// A way to its driver.
+    pub(crate) fn commands(&self) -> Option<mpsc::WeakUnboundedSender<Command>> {
+        self.threads.first()
     }
 
     /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint

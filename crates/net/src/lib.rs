@@ -72,6 +72,7 @@
 mod advice;
 mod carriers;
 mod clock;
+mod code;
 mod connection;
 mod device;
 mod driver;
@@ -107,6 +108,7 @@ pub mod udp;
 pub use advice::Advice;
 pub use carriers::{CarrierChoice, CarrierOptions};
 pub use clock::Clock;
+pub use code::{CodeError, OfferedCode, RedeemedCode, redeem_code};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};
@@ -119,12 +121,12 @@ pub use manyway_proto::identity::{
 };
 pub use manyway_proto::observe;
 pub use manyway_proto::{
-    AddressFilter, ByteCount, Carrier, Carries, Class, ClosedBy, ConfigError, ConnectionConfig,
+    AddressFilter, ByteCount, Carrier, Carries, Class, ClosedBy, CodeFailure, ConfigError, ConnectionConfig,
     ConnectionError, ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, FourTuple, Instant,
     LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order, PairMode,
     PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, RateAlgorithm,
-    RelayCounters, RelayLimits, Role, StreamConfig, StreamId, TargetRate, TargetReport, Undelivered,
-    congestion, scheduler,
+    RelayCounters, RelayLimits, Role, ShortCode, ShortCodeError, StreamConfig, StreamId, TargetRate,
+    TargetReport, Undelivered, congestion, scheduler,
 };
 pub use options::{EndpointOptions, Locals, Mmsp1Options, ServerOptions};
 pub use path::Path;

@@ -144,6 +144,15 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         reason: String,
     },
+    /// Asks rendezvous servers where they see the sockets of the endpoint.
+    Observe {
+        servers: Vec<SocketAddr>,
+        answers: mpsc::Sender<SocketAddr>,
+    },
+    /// Sends a knock to each of these addresses, so that a NAT of this host lets packets from there in.
+    Knock {
+        remotes: Vec<SocketAddr>,
+    },
     Shutdown {
         code: u64,
         reason: String,

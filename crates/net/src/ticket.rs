@@ -100,6 +100,26 @@ impl Ticket {
         &self.hosts
     }
 
+    /// The same ticket with further addresses behind its own, in the place of the last ones where there is no room.
+    pub(crate) fn with_hosts(&self, hosts: impl IntoIterator<Item = HostPort>) -> Self {
+        let mut further: Vec<_> = hosts.into_iter().filter(|host| !self.hosts.contains(host)).collect();
+        further.truncate(Self::MAX_HOSTS - 1);
+        let mut ticket = self.clone();
+        ticket.hosts.truncate(Self::MAX_HOSTS - further.len());
+        ticket.hosts.append(&mut further);
+        ticket
+    }
+
+    /// The ticket without its text form, for a channel that detects damage itself.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.body()
+    }
+
+    /// Reads [`Self::to_bytes`].
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, TicketError> {
+        Self::decode(bytes).map_err(|_| TicketError::Malformed)
+    }
+
     fn body(&self) -> Vec<u8> {
         let mut body = vec![Self::VERSION];
         body.extend_from_slice(&self.server_key_hash);

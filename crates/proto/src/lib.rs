@@ -151,10 +151,14 @@ pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
 pub use packet::encryption_level::EncryptionLevel;
 pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
+    may_be_probed,
 };
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
-pub use rendezvous::{Relay, RelayCounters, RelayLimits};
+pub use rendezvous::{
+    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, MAX_CONTENT, Relay,
+    RelayCounters, RelayLimits, ShortCode, ShortCodeError,
+};
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use target::{RateAlgorithm, TargetRate, TargetReport};

@@ -1,4 +1,4 @@
-//! Datagrams between an endpoint of a connection and a rendezvous server (spec 10.2).
+//! Datagrams between an endpoint of a connection, or an end of a mailbox, and a rendezvous server (spec 10.2, 10.17).
 //!
 //! ```text
 //! | 0 16 | version 8 = 1 | kind 8 | token 128 | …
@@ -7,6 +7,8 @@
 //! answer (4):                       | nonce 64 | seen: port 16, address 128 | sealed 1352, or nothing |
 //! knock (5):                        nothing
 //! ```
+//! Kinds 6 to 10 are those of a [`mailbox`].
+//!
 //! Two zero bytes begin neither a packet of MMSP/2 (spec 4.1) nor one of MMSP/1, which has no port 0.
 
 use std::net::SocketAddr;
@@ -17,6 +19,10 @@ use crate::ids::Side;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
+pub mod mailbox;
+
+use mailbox::{Ask, LONG_LEN, SHORT_LEN, State};
+
 /// The most addresses that an end names.
 pub const MAX_ADDRESSES: usize = 8;
 /// Bytes of the addresses before they are sealed: how many, and room for all.
@@ -25,6 +31,8 @@ pub const CLEAR_LEN: usize = 1 + MAX_ADDRESSES * SOCKET_ADDRESS_LEN;
 pub const SEALED_LEN: usize = 8 + CLEAR_LEN + 16;
 /// Bytes of every request. No answer is longer, so a request with a forged source address amplifies nothing.
 pub const REQUEST_LEN: usize = 256;
+/// Bytes of the longest datagram.
+pub const MAX_LEN: usize = LONG_LEN;
 
 const VERSION: u8 = 1;
 const CLIENT: u8 = 1;
@@ -32,6 +40,11 @@ const SERVER: u8 = 2;
 const RETRY: u8 = 3;
 const ANSWER: u8 = 4;
 const KNOCK: u8 = 5;
+const ASK_OF_CLIENT: u8 = 6;
+const ASK_OF_SERVER: u8 = 7;
+const STATE: u8 = 8;
+const LEAVE: u8 = 9;
+const OBSERVE: u8 = 10;
 
 /// Identifies a connection at the rendezvous server.
 pub type Token = [u8; 16];
@@ -82,6 +95,22 @@ pub enum Body<'a> {
     /// From a server to an address of its client, to be ignored: it opens a NAT before the server for the client's
     /// packets.
     Knock,
+    /// An end of a mailbox leaves a letter, and asks for that of the other end.
+    Ask(Ask<'a>),
+    /// What is in the mailbox.
+    State(State<'a>),
+    /// The offering end closes its mailbox.
+    Leave {
+        /// Returned in the answer.
+        nonce: u64,
+        /// As in [`Ask`].
+        cookie: Cookie,
+    },
+    /// Asks where the request comes from; an [`Answer`](Self::Answer) tells.
+    Observe {
+        /// Returned in the answer.
+        nonce: u64,
+    },
 }
 
 impl<'a> Message<'a> {
@@ -114,13 +143,30 @@ impl<'a> Message<'a> {
                 sealed: if reader.is_empty() { None } else { Some(take_sealed(&mut reader)?) },
             },
             KNOCK => Body::Knock,
+            ASK_OF_CLIENT => Body::Ask(Ask::decode(Side::Client, &mut reader, datagram.len() > SHORT_LEN)?),
+            ASK_OF_SERVER => Body::Ask(Ask::decode(Side::Server, &mut reader, datagram.len() > SHORT_LEN)?),
+            STATE => Body::State(State::decode(&mut reader)?),
+            LEAVE => Body::Leave { nonce: reader.u64()?, cookie: reader.array()? },
+            OBSERVE => Body::Observe { nonce: reader.u64()? },
             _ => return Err(reader.out_of_range(3, "kind", kind.into())),
         };
+        let message = Self { token, body };
+        reader.bytes(message.padded_len().saturating_sub(reader.offset()))?;
         reader.finish()?;
-        Ok(Self { token, body })
+        Ok(message)
     }
 
-    /// Appends the datagram, which is at most [`REQUEST_LEN`] bytes long.
+    /// Bytes of a request, with its padding; 0 for other messages, which have none.
+    fn padded_len(&self) -> usize {
+        match &self.body {
+            Body::Request { .. } => REQUEST_LEN,
+            Body::Ask(ask) => ask.length(),
+            Body::Leave { .. } | Body::Observe { .. } => SHORT_LEN,
+            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) => 0,
+        }
+    }
+
+    /// Appends the datagram, which is at most [`MAX_LEN`] bytes long.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let begin = w.position();
         w.u16(0);
@@ -132,9 +178,8 @@ impl<'a> Message<'a> {
                 w.u64(nonce);
                 w.bytes(&cookie);
                 w.bytes(sealed);
-                w.zeros(REQUEST_LEN.saturating_sub(w.position() - begin));
             }
-            Body::Retry { nonce, cookie } => {
+            Body::Retry { nonce, cookie } | Body::Leave { nonce, cookie } => {
                 w.u64(nonce);
                 w.bytes(&cookie);
             }
@@ -144,7 +189,11 @@ impl<'a> Message<'a> {
                 w.bytes(sealed.map_or(&[], |sealed| &sealed[..]));
             }
             Body::Knock => {}
+            Body::Ask(ask) => ask.encode(w),
+            Body::State(state) => state.encode(w),
+            Body::Observe { nonce } => w.u64(nonce),
         }
+        w.zeros(self.padded_len().saturating_sub(w.position() - begin));
     }
 
     fn kind(&self) -> u8 {
@@ -154,6 +203,11 @@ impl<'a> Message<'a> {
             Body::Retry { .. } => RETRY,
             Body::Answer { .. } => ANSWER,
             Body::Knock => KNOCK,
+            Body::Ask(Ask { side: Side::Client, .. }) => ASK_OF_CLIENT,
+            Body::Ask(Ask { side: Side::Server, .. }) => ASK_OF_SERVER,
+            Body::State(_) => STATE,
+            Body::Leave { .. } => LEAVE,
+            Body::Observe { .. } => OBSERVE,
         }
     }
 }
@@ -162,7 +216,6 @@ fn decode_request<'a>(side: Side, reader: &mut Reader<'a>) -> Result<Body<'a>, D
     let nonce = reader.u64()?;
     let cookie = reader.array()?;
     let sealed = take_sealed(reader)?;
-    reader.bytes(REQUEST_LEN.saturating_sub(reader.offset()))?;
     Ok(Body::Request { side, nonce, cookie, sealed })
 }
 

@@ -16,8 +16,9 @@ use manyway_wire::mmsp2::{
     Syn, SynAck, TcpConnections, VERSION, decode_protected, encode_path_ack, encode_short, encode_skip,
     encode_version_list, patch_length,
 };
+use manyway_wire::rendezvous::mailbox::{Ask, State, Status};
 use manyway_wire::rendezvous::{Body, Message};
-use manyway_wire::{ConnectionId, PathId, StreamId, Writer};
+use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
 
 const INFO: &[u8] = &[0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
 const NONCE: u64 = 0x0102_0304_0506_0708;
@@ -27,7 +28,7 @@ const SOURCE: u64 = 0x1112_1314_1516_1718;
 const PATH: PathId = PathId(2);
 
 /// Files that belong to no block.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 13] = [
     "header_initial",
     "header_handshake",
     "header_short",
@@ -37,7 +38,9 @@ const OTHERS: [&str; 11] = [
     "path_ack",
     "path_ack_ecn",
     "rendezvous_answer",
+    "rendezvous_ask",
     "rendezvous_retry",
+    "rendezvous_state",
     "skip",
 ];
 
@@ -173,13 +176,19 @@ fn parameters_are_written_and_read_as_the_specification_shows() {
     assert_eq!(Parameters::decode(&expected), Ok(parameters));
 }
 
-// spec 10.2
+// spec 10.2, 10.17
 #[test]
 fn datagrams_of_a_rendezvous_are_written_and_read_as_the_specification_shows() {
     let answer = Body::Answer { nonce: NONCE, seen: address("192.0.2.7:4433"), sealed: None };
-    for (name, body) in
-        [("rendezvous_answer", answer), ("rendezvous_retry", Body::Retry { nonce: NONCE, cookie: TOKEN })]
-    {
+    let (nonce, cookie, number) = (NONCE, TOKEN, 7);
+    let ask = Ask { side: Side::Server, nonce, cookie, number, posted: 1, taken: 2, letter: None };
+    let state = State { nonce, number, status: Status::Open, held: 1, posted: 2, letter: None };
+    for (name, body) in [
+        ("rendezvous_answer", answer),
+        ("rendezvous_retry", Body::Retry { nonce, cookie }),
+        ("rendezvous_ask", Body::Ask(ask)),
+        ("rendezvous_state", Body::State(state)),
+    ] {
         let message = Message { token: TOKEN, body };
         let expected = golden(name);
         assert_eq!(hex(&written(|w| message.encode(w))), hex(&expected), "{name}");

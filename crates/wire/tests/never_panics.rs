@@ -150,12 +150,12 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_read_as_datagrams_of_a_rendezvous(kind in 0..7_u8, tail in vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_read_as_datagrams_of_a_rendezvous(kind in 0..12_u8, tail in vec(any::<u8>(), 0..500)) {
         let datagram = [&[0, 0, 1, kind], &tail[..]].concat();
         if let Ok(message) = Message::decode(&datagram) {
             let mut again = Vec::new();
             message.encode(&mut Writer::new(&mut again, 1200));
-            prop_assert!(again.len() == datagram.len() && again.len() <= rendezvous::REQUEST_LEN);
+            prop_assert!(again.len() == datagram.len() && again.len() <= rendezvous::MAX_LEN);
             prop_assert_eq!(Message::decode(&again), Ok(message));
         }
         let _ = Message::decode(&tail);

@@ -4,6 +4,7 @@ use manyway_wire::mmsp2::{
     Block, Blocks, HeaderForm, LongHeader, LongKind, Parameters, VERSION, decode_protected, encode_short,
     encode_version_list, key_phase, number_length, packet_number, patch_length,
 };
+use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, State, Status};
 use manyway_wire::rendezvous::{self, Body, Message};
 use manyway_wire::{ConnectionId, Reader, Side, StreamId, Writer, varint_len};
 use proptest::collection::vec;
@@ -72,19 +73,28 @@ proptest! {
         prop_assert_eq!(again, payload);
     }
 
-    // spec 10.2
+    // spec 10.2, 10.17, 10.25
     #[test]
     fn any_datagram_of_a_rendezvous_comes_back(
         (token, nonce, cookie, seen) in (any::<[u8; 16]>(), any::<u64>(), any::<[u8; 16]>(), crate::common::any_address()),
-        (kind, fill) in (0..6_u8, any::<u8>()),
+        (kind, fill) in (0..12_u8, any::<u8>()),
+        (number, posted, is_long) in (any::<u32>(), any::<u8>(), any::<bool>()),
     ) {
         let sealed = &[fill; rendezvous::SEALED_LEN];
+        let filled = [fill; LETTER_LEN];
+        let (letter, taken) = (is_long.then_some(&filled), fill);
+        let side = if kind == 5 { Side::Client } else { Side::Server };
+        let status = [Status::Open, Status::Gone, Status::Taken, Status::Full][usize::from(fill % 4)];
         let body = match kind {
             0 => Body::Request { side: Side::Client, nonce, cookie, sealed },
             1 => Body::Request { side: Side::Server, nonce, cookie, sealed },
             2 => Body::Retry { nonce, cookie },
             3 => Body::Answer { nonce, seen, sealed: None },
             4 => Body::Answer { nonce, seen, sealed: Some(sealed) },
+            5 | 6 => Body::Ask(Ask { side, nonce, cookie, number, posted, taken, letter }),
+            7 | 8 => Body::State(State { nonce, number, status, held: taken, posted, letter }),
+            9 => Body::Leave { nonce, cookie },
+            10 => Body::Observe { nonce },
             _ => Body::Knock,
         };
         let message = Message { token, body };

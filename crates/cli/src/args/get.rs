@@ -49,8 +49,8 @@ Examples:
   manyway get @home.ticket film.mp4
   manyway get home film.mp4 -o holiday.mp4
   manyway get home photos.tar -o - | tar x
-  manyway get home photos/2024 -o ~/pictures
   manyway get home                     everything
+  manyway get 7-guitar-island --rendezvous meet.example.org
   manyway get https://example.org/debian.iso -o ~/images
 
 The server sends, so its scheduler decides: --scheduler and -I IF,weight=N have no effect here. These reach it: \

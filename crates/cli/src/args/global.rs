@@ -158,11 +158,11 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "Connect timeout; default 10s")]
     pub connect_timeout: Option<Duration>,
-    /// Rendezvous server, used when both ends change address; may be given several times
+    /// Rendezvous server, for short codes and when both ends change address; may be given several times
     #[arg(long, global = true, value_name = "HOST[:PORT]")]
     #[arg(
-        long_help = "Rendezvous server, used when both ends change address at the same moment: a host that runs \
-        `manyway rendezvous`. May be given several times; up to four addresses count. A server announces it to its \
+        long_help = "Rendezvous server: a host that runs `manyway rendezvous`. It is used when both ends change address \
+        at the same moment, and for the short codes of `send` and `get`. May be given several times; up to four addresses count. A server announces it to its \
         clients, which need no option of their own. Default none"
     )]
     pub rendezvous: Vec<HostPort>,

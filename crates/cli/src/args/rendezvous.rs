@@ -18,9 +18,11 @@ pub struct RendezvousArgs {
 const EXAMPLES: &str = "\
 Both sides of a connection leave their addresses here, sealed for each other. When both get new ones at the same \
 moment, each finds the other again. This host can read nothing of it, carries no data, needs no key, and keeps the \
-addresses of up to 32 768 connections in memory only, each for three minutes.
+addresses of up to 32 768 connections in memory only, each for three minutes. It also keeps the mailboxes in which \
+`manyway send` and `manyway get` meet by a short code, 4096 at most, each for an hour.
 
 Examples:
   manyway rendezvous                            on a host with fixed addresses
   manyway rendezvous --listen 192.0.2.9:4455 --listen [2001:db8::9]:4455
-  manyway serve --rendezvous meet.example.org   on the server";
+  manyway serve --rendezvous meet.example.org   on the server
+  manyway send film.mp4 --rendezvous meet.example.org   prints a short code";

@@ -92,7 +92,7 @@ Examples:
   manyway send film.mp4 @home.ticket   to a server, with its ticket in a file
   manyway send photos/ notes.txt home  to a saved server
   tar c photos | manyway send - --name photos.tar home
-  manyway send film.mp4                without a server: prints a code
+  manyway send film.mp4                prints a code (short: --rendezvous HOST)
   manyway send -I eth0 -I wwan0,role=backup film.mp4 home
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \

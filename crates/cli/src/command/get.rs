@@ -13,6 +13,7 @@ use manyway_transfer::{
 
 use super::direction::Direction;
 use super::output::{SpecialFile, can_be_directory, new_name, open_special, refuse_json, special_file};
+use super::short_code;
 use super::summary::End;
 use super::target::{is_ticket, names_ticket};
 use super::transfer::Transfer;
@@ -32,6 +33,12 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
             "--sha256 is for a URL: what comes from a Manyway server is always verified",
         ));
     }
+    let redeemed = match short_code::parse(server)? {
+        Some(code) => Some(short_code::redeem(global, &code).await?),
+        None => None,
+    };
+    let ticket = redeemed.as_ref().map(|redeemed| redeemed.ticket().to_string());
+    let server = ticket.as_deref().unwrap_or(server);
     if !names_ticket(server) && arguments.paths.iter().any(|path| is_ticket(&path.to_string())) {
         return Err(CommandError::usage("the ticket comes first: manyway get TICKET PATH…"));
     }
@@ -39,6 +46,7 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
     let transfer = Transfer {
         global,
         server,
+        redeemed: redeemed.as_ref(),
         retry,
         limit,
         direction: Direction::In,

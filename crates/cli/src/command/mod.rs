@@ -29,6 +29,7 @@ pub mod rendezvous;
 pub mod send;
 pub mod serve;
 pub mod session;
+pub mod short_code;
 pub mod signal;
 pub mod status;
 pub mod summary;

@@ -17,6 +17,7 @@ use manyway_terminal::{CommandError, ExitCode};
 use super::error::of_connect;
 use super::names::unknown;
 use super::paths::reverse_path::advice_for;
+use super::short_code::Redeemed;
 use super::signal::{close, until_interrupted};
 use super::target::{Target, public_name};
 use super::{clear, costly, primary};
@@ -190,6 +191,19 @@ pub async fn connect_on(
     server: &str,
     port: Option<u16>,
 ) -> Result<(Endpoint, Connection), CommandError> {
+    connect_by(global, server, port, None).await
+}
+
+/// As [`connect_on`]; if the server is the sender of a code, that lets the packets of this host in.
+///
+/// # Errors
+/// As [`connect_on`].
+pub async fn connect_by(
+    global: &GlobalArgs,
+    server: &str,
+    port: Option<u16>,
+    redeemed: Option<&Redeemed>,
+) -> Result<(Endpoint, Connection), CommandError> {
     if global.wire == Wire::Mmsp1 {
         return connect_in_clear(global, server, port).await;
     }
@@ -201,7 +215,11 @@ pub async fn connect_on(
     options.connection.rendezvous = rendezvous(global).await?;
     let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
     let attempt = async {
-        let connected = endpoint.connect_to(&hosts, trust, &client).await;
+        let connecting = endpoint.connect_to(&hosts, trust, &client);
+        let connected = match redeemed {
+            Some(redeemed) => redeemed.assist(&endpoint, connecting).await,
+            None => connecting.await,
+        };
         connected.map_err(|error| {
             let timed_out = matches!(error, ConnectError::Failed(ConnectionError::ConnectTimeout));
             let explained = target.explain(error);

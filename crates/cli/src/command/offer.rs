@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use manyway::{ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, ServerOptions, Ticket};
+use manyway::{
+    ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, OfferedCode, ServerOptions, Ticket,
+};
 use manyway_proto::Rate;
 use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, print_line};
 use manyway_transfer::{PutPlan, Server, ServerConfig};
@@ -17,6 +19,7 @@ use super::code::code_secret;
 use super::direction::Direction;
 use super::network::{connection_config, ledger, rendezvous};
 use super::serve::{own_hosts, random, refuse_options_of_clients};
+use super::short_code;
 use super::signal::{close, until_interrupted_over};
 use super::summary::{End, Summary};
 use super::tally::Tally;
@@ -48,17 +51,20 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     options.connection = connection_config(global)?;
     options.carriers = global.carriers();
     options.ledger = ledger(global)?;
-    options.connection.rendezvous = rendezvous(global).await?;
+    let servers = rendezvous(global).await?;
+    options.connection.rendezvous.clone_from(&servers);
     options.server = Some(ServerOptions::new(identity.clone(), &secret));
     let endpoint = bind(options)?;
     let ticket = Ticket::new(identity.public_key().hash(), secret, own_hosts(&endpoint)?)
         .map_err(CommandError::usage)?;
-    announce(global, &ticket, &endpoint)?;
+    let mut code = short_code::offer(global, &endpoint, (&servers, &ticket)).await?;
+    announce(global, (code.as_ref(), &ticket), &endpoint)?;
     // Waiting for the client is no part of the transfer.
     let (waiting, began) = (Instant::now(), OnceLock::new());
     let paths = Paths::default();
     tally.begin();
     let offer = Offer {
+        is_by_short_code: code.is_some(),
         view: Arc::clone(&view),
         paths: paths.clone(),
         watch: Mutex::default(),
@@ -71,11 +77,15 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
             () = offer.accept(&endpoint, &server, &began) => {
                 Err(CommandError::new(ExitCode::Failed, "the network is gone"))
             }
+            void = short_code::keep(code.as_mut()) => Err(void),
         }
     };
     let result = until_interrupted_over(&endpoint, work).await;
     offer.finish().await;
     view.finish();
+    if let Some(code) = &mut code {
+        code.close().await;
+    }
     let elapsed = began.get().unwrap_or(&waiting).elapsed();
     let report = match result {
         Ok(report) => report,
@@ -109,6 +119,7 @@ fn bind(mut options: EndpointOptions) -> Result<Endpoint, CommandError> {
 
 /// What all clients of the offer share.
 struct Offer {
+    is_by_short_code: bool,
     view: Arc<ProgressView>,
     paths: Paths,
     watch: Mutex<Option<PathWatch>>,
@@ -133,6 +144,7 @@ impl Offer {
             let started = began.get().copied().unwrap_or_else(Instant::now);
             self.board.add(None, &connection);
             let (server, view, limits) = (server.clone(), Arc::clone(&self.view), self.limits.clone());
+            let is_by_short_code = self.is_by_short_code;
             // Only the newest connection is shown: a receiver that was killed and came back has two.
             let watch =
                 PathWatch::start(&connection, Arc::clone(&view), &self.paths, (Direction::Out, started));
@@ -150,15 +162,19 @@ impl Offer {
                 if matches!(end, ConnectionError::Closed { by: ClosedBy::Us, .. }) {
                     return;
                 }
-                view.message(&gone(&end));
+                view.message(&gone(&end, is_by_short_code));
             });
         }
     }
 }
 
 /// Prints the command for the other computer. A program that reads standard output gets the code alone.
-fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result<(), CommandError> {
-    let code = ticket.to_string();
+fn announce(
+    global: &GlobalArgs,
+    (short, ticket): (Option<&OfferedCode>, &Ticket),
+    endpoint: &Endpoint,
+) -> Result<(), CommandError> {
+    let code = short.map_or_else(|| ticket.to_string(), |short| short.code().to_string());
     if global.json {
         json::print(&json!({ "code": code }))?;
         return Ok(());
@@ -166,22 +182,29 @@ fn announce(global: &GlobalArgs, ticket: &Ticket, endpoint: &Endpoint) -> Result
     if global.quiet {
         return print_line(&code);
     }
-    opening(&code, std::io::stdout().is_terminal(), firewall(endpoint, None)).print(false)
+    let option = short.map(|_| short_code::option_of(&global.rendezvous));
+    opening((&code, option.as_deref()), std::io::stdout().is_terminal(), firewall(endpoint, None))
+        .print(false)
 }
 
-fn opening(code: &str, is_terminal: bool, firewall: String) -> Opening {
+/// The first lines; a short code comes with the option by which the other end finds it.
+fn opening((code, option): (&str, Option<&str>), is_terminal: bool, firewall: String) -> Opening {
     let first = Opening::default().message("On the other computer run:\n");
-    let command = format!("manyway get {code}");
+    let command = format!("manyway get {code}{}", option.unwrap_or_default());
     let with_code = if is_terminal { first.data(command) } else { first.message(command).data(code) };
     with_code
         .message("")
         .message(firewall)
+        .message_if_some(
+            option.map(|_| "The code can be used once, within an hour; a wrong attempt makes it void."),
+        )
         .message("Waiting for the other computer; Ctrl-C withdraws the code.")
 }
 
 /// What the user hears of a client that left before it had everything.
-fn gone(end: &ConnectionError) -> String {
-    format!("the other side is gone ({end}); it may come back with the same code")
+fn gone(end: &ConnectionError, is_by_short_code: bool) -> String {
+    let how = if is_by_short_code { "" } else { " with the same code" };
+    format!("the other side is gone ({end}); it may come back{how}")
 }
 
 #[cfg(test)]
@@ -194,9 +217,12 @@ mod tests {
     fn the_first_lines_of_an_offer_fit_every_terminal() {
         let code = "mw1aff5vv3wp733jgveanxzkisx5rtdphb7o5mbfnytpzpw5ov2opbjuayebjgqcapgbycauticahta4bakjubqdzqoddnredq";
         for width in [80, 120] {
-            let screen = opening(code, true, firewall_of(4455, true, None)).screen(width);
-            let gone = message(&gone(&ConnectionError::NoPath), width);
+            let screen = opening((code, None), true, firewall_of(4455, true, None)).screen(width);
+            let gone = message(&gone(&ConnectionError::NoPath, false), width);
             insta::assert_snapshot!(format!("offer_{width}"), format!("{screen}\n{gone}"));
+            let short = ("7-guitar-island", Some(" --rendezvous meet.example.org"));
+            let screen = opening(short, true, firewall_of(4455, true, None)).screen(width);
+            insta::assert_snapshot!(format!("offer_short_{width}"), screen);
         }
     }
 }

@@ -44,6 +44,7 @@ pub async fn run(global: &GlobalArgs, arguments: &SendArgs) -> Result<ExitCode, 
     let transfer = Transfer {
         global,
         server,
+        redeemed: None,
         retry,
         limit,
         direction: Direction::Out,

@@ -9,7 +9,8 @@ use manyway_transfer::{Progress, Report, TransferError};
 
 use super::direction::Direction;
 use super::error::of_transfer;
-use super::network::connect;
+use super::network::connect_by;
+use super::short_code::Redeemed;
 use super::signal::{close, until_interrupted};
 use super::summary::{End, Summary};
 use super::tally::Tally;
@@ -26,6 +27,8 @@ pub struct Transfer<'a> {
     pub global: &'a GlobalArgs,
     /// The server, as named on the command line.
     pub server: &'a str,
+    /// The code that led to the server.
+    pub redeemed: Option<&'a Redeemed>,
     /// How often it is resumed; `None` if its input can be read only once.
     pub retry: Option<Retries>,
     /// Its rate limit.
@@ -107,7 +110,7 @@ impl Transfer<'_> {
     fn gave_up(&self, error: CommandError, repetitions: u32) -> CommandError {
         let is_resumable = self.retry.is_some() && self.end == End::Output;
         if error.code.is_interruption() && is_resumable {
-            let text = format!("{error}; {AGAIN} to go on");
+            let text = format!("{error}; {} to go on", self.again());
             return CommandError { text, ..error };
         }
         if error.code != ExitCode::Incomplete {
@@ -118,8 +121,14 @@ impl Transfer<'_> {
             return CommandError { code: ExitCode::Failed, text, ..error };
         }
         let attempts = gave_up_after(repetitions);
-        let text = format!("{error}; {attempts}what has arrived is kept, {AGAIN} to resume");
+        let text = format!("{error}; {attempts}what has arrived is kept, {} to resume", self.again());
         CommandError { text, ..error }
+    }
+
+    /// What resumes the transfer: a code is used up, but its ticket is not.
+    fn again(&self) -> String {
+        let by_ticket = |redeemed: &Redeemed| format!("run `manyway get {}`", redeemed.ticket());
+        self.redeemed.map_or_else(|| AGAIN.to_owned(), by_ticket)
     }
 
     async fn attempt<W, F>(
@@ -133,7 +142,7 @@ impl Transfer<'_> {
         W: Fn(ClientSession, Arc<dyn Progress>) -> F,
         F: Future<Output = Result<Report, TransferError>>,
     {
-        let (endpoint, connection) = connect(self.global, self.server).await?;
+        let (endpoint, connection) = connect_by(self.global, self.server, None, self.redeemed).await?;
         tally.begin();
         let watch = PathWatch::start(&connection, Arc::clone(view), paths, (self.direction, started));
         let session = ClientSession::new(connection.clone(), limits);
@@ -212,6 +221,7 @@ mod tests {
         let transfer = |retry| Transfer {
             global: &global,
             server: "",
+            redeemed: None,
             retry,
             limit: None,
             direction: Direction::Out,

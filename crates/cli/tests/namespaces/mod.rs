@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 mod caps;
+mod codes;
 mod costly;
 mod endings;
 mod errors;

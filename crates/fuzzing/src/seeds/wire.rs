@@ -9,6 +9,7 @@ use manyway_wire::mmsp2::{
     RetireCid, Skipped, StopSending, StreamData, Syn, SynAck, TcpConnections, encode_path_ack, encode_skip,
     encode_version_list,
 };
+use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, State, Status};
 use manyway_wire::rendezvous::{Body, Message, SEALED_LEN, encode_addresses};
 use manyway_wire::{ConnectionId, PathId, Side, StreamId, Writer};
 
@@ -56,12 +57,21 @@ pub(super) fn seeds() -> Vec<Seed> {
 fn rendezvous() -> Vec<Seed> {
     let sealed = &[3; SEALED_LEN];
     let seen = ([192, 0, 2, 1], 4455).into();
+    let letter = Some(&[4; LETTER_LEN]);
+    let ask = Ask { side: Side::Server, nonce: 1, cookie: [2; 16], number: 7, posted: 1, taken: 0, letter };
+    let state = State { nonce: 1, number: 7, status: Status::Open, held: 1, posted: 2, letter };
     let bodies = [
         ("request", Body::Request { side: Side::Server, nonce: 1, cookie: [2; 16], sealed }),
         ("retry", Body::Retry { nonce: 1, cookie: [2; 16] }),
         ("answer", Body::Answer { nonce: 1, seen, sealed: None }),
         ("answer-sealed", Body::Answer { nonce: 1, seen, sealed: Some(sealed) }),
         ("knock", Body::Knock),
+        ("ask", Body::Ask(Ask { letter: None, ..ask })),
+        ("ask-letter", Body::Ask(ask)),
+        ("state", Body::State(State { letter: None, ..state })),
+        ("state-letter", Body::State(state)),
+        ("leave", Body::Leave { nonce: 1, cookie: [2; 16] }),
+        ("observe", Body::Observe { nonce: 1 }),
     ];
     let mut seeds: Vec<_> = bodies
         .into_iter()
@@ -79,11 +89,23 @@ fn rendezvous() -> Vec<Seed> {
         for token in 0..16 {
             let asks = Steps::new().u8(2).u8(token % networks).u8(0).u8(token).u8(1).raw(&[0; 8]).u8(token);
             let waits = asks.u8(0).u16(u16::from(token) * 200);
-            let damaged = waits.u8(3).u8(0).u8(1).raw(&[0; 8]).u8(token).u8(token * 16).u8(0x55).u8(0).u8(0);
+            let damaged = waits.u8(5).u8(0).u8(1).raw(&[0; 8]).u8(token).u8(token * 16).u8(0x55).u8(0).u8(0);
             steps = steps.raw(&damaged.u8(1).u8(0).u8(0).bytes(b"garbage").into_bytes());
         }
         seeds.push(Seed::new("rendezvous", name, steps.into_bytes()));
     }
+    let mut steps = Steps::new();
+    for step in 0..40_u8 {
+        let network = step % 4;
+        let asks =
+            Steps::new().u8(3).u8(network).u8(0).u8(step).u8(step).u8(step % 3).u8(step % 4).u8(step % 2);
+        let asks = asks.u8(step).u8(step).u8(step + 1).raw(&[0; 8]);
+        // An end is answered with a letter of the other.
+        let answers =
+            Steps::new().u8(4).u8(step % 2).u8(0).u8(1 - step % 2).u8(200).u8(0).u8(1).u8(1 + step / 8);
+        steps = steps.raw(&asks.u8(0).u16(30).raw(&answers.u8(step / 20).u8(1).into_bytes()).into_bytes());
+    }
+    seeds.push(Seed::new("rendezvous", "mailboxes", steps.into_bytes()));
     seeds
 }
 

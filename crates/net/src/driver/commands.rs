@@ -95,6 +95,8 @@ impl Driver {
                     connection.revoke(now, &reason);
                 }
             }
+            Command::Observe { servers, answers } => self.observe(&servers, answers),
+            Command::Knock { remotes } => self.knock(&remotes),
             Command::Shutdown { code, reason, until, reply } => {
                 self.start_closing(now, Closing::new(code, reason, until, Some(reply)));
             }

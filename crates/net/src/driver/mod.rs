@@ -26,6 +26,7 @@ mod neighbours;
 mod peer;
 mod pings;
 mod race;
+mod rendezvous;
 mod reresolver;
 mod serving;
 #[cfg(test)]
@@ -133,6 +134,8 @@ struct Driver {
     idle_turns: u32,
     usage: Usage,
     group: Group,
+    /// Where the application wants to hear at which addresses rendezvous servers see its sockets.
+    observed: Option<mpsc::Sender<SocketAddr>>,
 }
 
 impl Driver {
@@ -188,6 +191,7 @@ impl Driver {
             idle_turns: 0,
             usage: Usage::new(options.ledger),
             group,
+            observed: None,
         };
         driver.follow_accounts();
         driver.block_exhausted();
@@ -218,6 +222,7 @@ impl Driver {
         more |= self.poll_sockets(context);
         more |= self.poll_tcp(now, context);
         self.hand_over();
+        self.tell_observed();
         let now = self.clock.now();
         self.endpoint.handle_timeout(now);
         self.connections.on_timeout(&mut self.endpoint, now);

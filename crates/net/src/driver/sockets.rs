@@ -203,6 +203,13 @@ impl Sockets {
         Ok(bound)
     }
 
+    /// The listening sockets, or if there are none all of them.
+    pub(super) fn reachable(&self) -> Vec<LocalAddress> {
+        let listening = self.listening();
+        let all = self.sockets.iter().map(|socket| socket.udp.local());
+        if listening.is_empty() { all.collect() } else { listening }
+    }
+
     pub(super) fn listening(&self) -> Vec<LocalAddress> {
         self.sockets.iter().filter(|socket| socket.listens).map(|socket| socket.udp.local()).collect()
     }

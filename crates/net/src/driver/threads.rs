@@ -92,6 +92,11 @@ impl Threads {
         self.loads.all()
     }
 
+    /// A way to the first driver that does not keep it alive.
+    pub(crate) fn first(&self) -> Option<mpsc::WeakUnboundedSender<Command>> {
+        self.commands.first().map(mpsc::UnboundedSender::downgrade)
+    }
+
     /// Sends a command about a new connection of this end; false if the endpoint is closed.
     pub(crate) fn send(&self, command: Command) -> bool {
         self.commands.first().is_some_and(|first| first.send(command).is_ok())

@@ -10,6 +10,7 @@ mod handle;
 mod incoming;
 mod mac_keys;
 mod mmsp1;
+mod observer;
 mod placement;
 mod recent;
 pub(crate) mod reset_token;
@@ -45,6 +46,7 @@ use admission::Admission;
 use cookie::CookieKeys;
 use demux::{Demux, Route};
 use mmsp1::Mmsp1Endpoint;
+use observer::Observer;
 use placement::{Origin, Placement};
 use slots::Slots;
 
@@ -113,6 +115,8 @@ pub struct Endpoint {
     cookies: Option<CookieKeys>,
     /// Exists from the first connection or packet of MMSP/1 on.
     mmsp1: Option<Box<Mmsp1Endpoint>>,
+    /// Exists from the first question to a rendezvous server on that belongs to no connection.
+    observer: Option<Box<Observer>>,
     reset_key: Arc<ResetKey>,
     rng: Rng,
 }
@@ -141,6 +145,7 @@ impl Endpoint {
             interfaces: InterfaceMtus::default(),
             cookies: None,
             mmsp1: None,
+            observer: None,
             reset_key,
             rng,
         }
@@ -253,7 +258,7 @@ impl Endpoint {
     fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
         let Ok(message) = Message::decode(datagram) else { return };
         let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
-        let Some((handle, _)) = found else { return };
+        let Some((handle, _)) = found else { return self.on_observed(&message) };
         if let Some(connection) = self.slots.get_mut(handle) {
             connection.on_rendezvous(now, tuple.remote, &message.body);
         }

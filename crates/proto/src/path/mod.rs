@@ -43,6 +43,7 @@ pub use ping::PingToken;
 pub(crate) use ping::Pings;
 pub(crate) use probe::{PathResponse, Prober};
 pub(crate) use receiving::Receiving;
+pub use remotes::may_be_probed;
 pub use selection::PairMode;
 pub(crate) use set::PathSet;
 pub use state::{PathReason, PathState, Role, SendRefusal};

@@ -200,7 +200,7 @@ impl Remotes {
 }
 
 /// Refuses addresses that no honest peer advertises (spec 6.7): a peer must not aim this host at third parties.
-pub(crate) fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
+pub fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
     if address.port() == 0 {
         return false;
     }

@@ -251,7 +251,12 @@ impl RendezvousClient {
                 self.on_answered(now);
                 sealed.map_or(Learnt::Nothing, |sealed| self.take(sealed))
             }
-            Body::Request { .. } | Body::Knock => Learnt::Nothing,
+            Body::Request { .. }
+            | Body::Knock
+            | Body::Ask(_)
+            | Body::State(_)
+            | Body::Leave { .. }
+            | Body::Observe { .. } => Learnt::Nothing,
         }
     }
 

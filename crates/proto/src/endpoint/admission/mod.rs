@@ -1,19 +1,19 @@
 //! Limits on half-open connections, and on answers to unknown senders.
 
 mod answers;
-mod failures;
 mod prefix;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(crate) use answers::Answer;
 pub(crate) use prefix::Prefix;
 
 use self::answers::Answers;
-use self::failures::Failures;
 use super::handle::ConnectionHandle;
 use super::recent::Recent;
 use crate::Instant;
+use crate::collections::buckets::Buckets;
 
 /// With this many half-open connections, a server keeps no state for a client with an unvalidated address.
 const UNDER_LOAD: usize = 64;
@@ -21,6 +21,11 @@ const UNDER_LOAD: usize = 64;
 const MOST_HALF_OPEN: usize = 1024;
 /// Most half-open connections of a network with validated addresses while the server is under load.
 const MOST_OF_A_NETWORK: usize = 64;
+/// Failed authentications in a row that a network may have (spec 7.38). A client that fails has received at its address,
+/// so no client can fail in the name of another network.
+const FAILURES: u32 = 10;
+/// Time after which a network may fail once more.
+const ONE_FAILURE_FOR: Duration = Duration::from_secs(6);
 
 /// What each of many endpoints on one port has of these limits at least.
 const LEAST_SHARE: usize = 8;
@@ -37,7 +42,7 @@ pub(crate) struct Admission {
     /// Number of half-open connections with a validated address, by network.
     validated: BTreeMap<Prefix, usize>,
     answers: Answers,
-    failures: Failures,
+    failures: Buckets<Prefix>,
     /// The handshakes that began here.
     pub(super) begun: Recent<()>,
     /// How many endpoints share the port: each has an equal part of the limits on half-open connections, and at least
@@ -53,7 +58,7 @@ impl Admission {
             next: 0,
             validated: BTreeMap::new(),
             answers: Answers::new(secret),
-            failures: Failures::default(),
+            failures: Buckets::new(FAILURES, ONE_FAILURE_FOR),
             begun: Recent::default(),
             sharers,
         }
@@ -113,7 +118,7 @@ impl Admission {
 
     /// Whether too many clients of a network were refused recently.
     pub(crate) fn is_barred(&self, now: Instant, prefix: Prefix) -> bool {
-        self.failures.are_too_many(now, prefix)
+        self.failures.is_full(now, prefix)
     }
 
     /// Whether an unknown sender may be answered now.

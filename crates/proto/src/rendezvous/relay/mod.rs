@@ -1,23 +1,28 @@
 //! Rendezvous server: it keeps the newest sealed addresses of both ends of a connection, and sends each to the other.
+//! It does the same with the letters of two ends that have no connection yet, in mailboxes.
 //!
 //! Its memory is bounded, and it keeps nothing for a client that does not receive at its claimed address. When it is
 //! full, the network with the most tokens loses its oldest one. So a flooding network displaces its own tokens, and a
 //! network with few tokens keeps them while there is space for that many networks.
 
+mod cookies;
+#[cfg(test)]
+mod mailbox_tests;
+mod mailboxes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_wire::rendezvous::{Body, Cookie, Message, REQUEST_LEN, Sealed, Token};
+use manyway_wire::rendezvous::{Body, MAX_LEN, Message, Sealed, Token};
 use manyway_wire::{Side, Writer};
-use ring::hmac;
 
 use crate::endpoint::Prefix;
 use crate::{Instant, Rng};
 
-/// Separates these tags from any other use of a key.
-const LABEL: &[u8] = b"manyway rendezvous cookie";
+use cookies::Cookies;
+use mailboxes::Mailboxes;
 
 /// Limits of a [`Relay`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +34,24 @@ pub struct RelayLimits {
     pub tokens_of_network: usize,
     /// Lifetime after the last request of either end. Default 3 min.
     pub lifetime: Duration,
+    /// Mailboxes, each about 1000 bytes. Default 4096, at least 1.
+    pub mailboxes: usize,
+    /// Mailboxes that one network opened. Default 64, at least 1.
+    pub mailboxes_of_network: usize,
+    /// Lifetime of a mailbox. Default 1 h.
+    pub mailbox_lifetime: Duration,
 }
 
 impl Default for RelayLimits {
     fn default() -> Self {
-        Self { tokens: 32_768, tokens_of_network: 4096, lifetime: Duration::from_secs(180) }
+        Self {
+            tokens: 32_768,
+            tokens_of_network: 4096,
+            lifetime: Duration::from_secs(180),
+            mailboxes: 4096,
+            mailboxes_of_network: 64,
+            mailbox_lifetime: Duration::from_secs(3600),
+        }
     }
 }
 
@@ -51,6 +69,8 @@ pub struct RelayCounters {
     pub refused: u64,
     /// Connections forgotten for lack of space.
     pub evicted: u64,
+    /// Requests about mailboxes that were dropped, since their network sent too many.
+    pub limited: u64,
 }
 
 /// The state of one connection.
@@ -77,7 +97,7 @@ struct Entry {
 /// ```
 pub struct Relay {
     limits: RelayLimits,
-    key: hmac::Key,
+    cookies: Cookies,
     entries: BTreeMap<Token, Entry>,
     /// All tokens, the least recently used first.
     by_use: BTreeMap<u64, Token>,
@@ -86,6 +106,7 @@ pub struct Relay {
     /// Networks by number of tokens.
     by_size: BTreeSet<(usize, Prefix)>,
     turns: u64,
+    mailboxes: Mailboxes,
     counters: RelayCounters,
 }
 
@@ -101,16 +122,15 @@ impl fmt::Debug for Relay {
 impl Relay {
     /// Starts empty, with a random key for its cookies.
     pub fn new(limits: RelayLimits, rng: &mut Rng) -> Self {
-        let mut key = [0; 32];
-        rng.fill(&mut key);
         Self {
             limits,
-            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            cookies: Cookies::new(rng),
             entries: BTreeMap::new(),
             by_use: BTreeMap::new(),
             networks: BTreeMap::new(),
             by_size: BTreeSet::new(),
             turns: 0,
+            mailboxes: Mailboxes::default(),
             counters: RelayCounters::default(),
         }
     }
@@ -118,6 +138,11 @@ impl Relay {
     /// Number of known connections.
     pub fn tokens(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Number of mailboxes, those included that were closed less than a minute ago.
+    pub fn mailboxes(&self) -> usize {
+        self.mailboxes.len()
     }
 
     /// The counters.
@@ -137,25 +162,59 @@ impl Relay {
     ) -> bool {
         answer.clear();
         self.expire(now);
-        let Ok(Message { token, body: Body::Request { side, nonce, cookie, sealed } }) =
-            Message::decode(datagram)
-        else {
+        let Ok(Message { token, body }) = Message::decode(datagram) else {
             self.counters.refused += 1;
             return false;
         };
-        let writer = &mut Writer::new(answer, REQUEST_LEN);
-        if is_cookie_of(&self.key, from, &cookie) {
-            let other = self.exchange(now, (token, Prefix::of(from)), side, sealed);
-            let body = Body::Answer { nonce, seen: from, sealed: other };
-            Message { token, body }.encode(writer);
-            self.counters.matched += u64::from(other.is_some());
-            self.counters.answered += 1;
-        } else {
-            let cookie = cookie_of(&self.key, from);
+        let writer = &mut Writer::new(answer, MAX_LEN);
+        if let Some(nonce) = self.nonce_without_proof(from, &body) {
+            let cookie = self.cookies.of(from);
             Message { token, body: Body::Retry { nonce, cookie } }.encode(writer);
             self.counters.retried += 1;
+            return true;
         }
-        true
+        let body = match body {
+            Body::Request { side, nonce, sealed, .. } => {
+                let other = self.exchange(now, (token, Prefix::of(from)), side, sealed).copied();
+                self.counters.matched += u64::from(other.is_some());
+                let sealed = other.as_ref();
+                Message { token, body: Body::Answer { nonce, seen: from, sealed } }.encode(writer);
+                self.counters.answered += 1;
+                return true;
+            }
+            Body::Ask(ask) => self.mailboxes.ask(now, &self.limits, (token, from), &ask).map(Body::State),
+            Body::Leave { nonce, .. } => {
+                self.mailboxes.leave(now, &self.limits, (token, from), nonce).map(Body::State)
+            }
+            Body::Observe { nonce } => Some(Body::Answer { nonce, seen: from, sealed: None }),
+            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) => {
+                self.counters.refused += 1;
+                return false;
+            }
+        };
+        match body {
+            Some(body) => Message { token, body }.encode(writer),
+            None => self.counters.limited += 1,
+        }
+        self.counters.answered += u64::from(!answer.is_empty());
+        !answer.is_empty()
+    }
+
+    /// The nonce of a request whose sender has not shown yet that it receives at this address.
+    fn nonce_without_proof(&self, from: SocketAddr, body: &Body<'_>) -> Option<u64> {
+        let (nonce, cookie) = match body {
+            Body::Request { nonce, cookie, .. } | Body::Leave { nonce, cookie } => (nonce, cookie),
+            Body::Ask(ask) => (&ask.nonce, &ask.cookie),
+            // The answer to `Observe` tells nothing but the address, is shorter than the request and keeps nothing.
+            Body::Observe { .. }
+            | Body::Retry { .. }
+            | Body::Answer { .. }
+            | Body::Knock
+            | Body::State(_) => {
+                return None;
+            }
+        };
+        (!self.cookies.is_of(from, cookie)).then_some(*nonce)
     }
 
     /// Stores the addresses of one end, and looks up those of the other.
@@ -242,24 +301,4 @@ impl Relay {
             self.counters.evicted += 1;
         }
     }
-}
-
-/// The cookie of an address: a client that returns it has received it there.
-fn cookie_of(key: &hmac::Key, address: SocketAddr) -> Cookie {
-    let tag = hmac::sign(key, &bound(address));
-    tag.as_ref().first_chunk().copied().unwrap_or_default()
-}
-
-fn is_cookie_of(key: &hmac::Key, address: SocketAddr, cookie: &Cookie) -> bool {
-    // The comparison need not take constant time: only a host that receives the answer can measure it, and it is sent
-    // the cookie anyway.
-    cookie_of(key, address) == *cookie
-}
-
-fn bound(address: SocketAddr) -> Vec<u8> {
-    let ip = match address.ip() {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    [LABEL, &ip.octets(), &address.port().to_be_bytes()].concat()
 }

@@ -1,0 +1,241 @@
+//! Many ends at the mailboxes of one server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, Letter, State, Status};
+use manyway_wire::rendezvous::{Body, MAX_LEN, Message};
+use manyway_wire::{Side, Writer};
+
+use super::{Relay, RelayLimits};
+use crate::{Instant, Rng};
+
+const START: Instant = Instant::from_nanos(1_000_000_000);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn host(network: u16) -> SocketAddr {
+    let [high, low] = network.to_be_bytes();
+    ([10, high, low, 1], 1).into()
+}
+
+fn token(number: u64) -> [u8; 16] {
+    let mut token = [0; 16];
+    *token.last_chunk_mut().unwrap() = number.to_be_bytes();
+    token
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Answer {
+    status: Status,
+    number: u32,
+    held: u8,
+    posted: u8,
+    letter: Option<Letter>,
+}
+
+struct Crowd {
+    relay: Relay,
+    now: Instant,
+}
+
+impl Crowd {
+    fn new(mailboxes: usize, of_network: usize) -> Self {
+        let limits = RelayLimits { mailboxes, mailboxes_of_network: of_network, ..RelayLimits::default() };
+        Self { relay: Relay::new(limits, &mut Rng::from_seed([6; 32])), now: START }
+    }
+
+    /// Sends a request; `None` if it is dropped.
+    fn say(&mut self, from: SocketAddr, token: u64, body: Body<'_>) -> Option<Vec<u8>> {
+        let (mut datagram, mut answer) = (Vec::new(), Vec::new());
+        Message { token: self::token(token), body }.encode(&mut Writer::new(&mut datagram, MAX_LEN));
+        let is_answered = self.relay.handle_datagram(self.now, from, &datagram, &mut answer);
+        assert!(answer.len() <= datagram.len());
+        is_answered.then_some(answer)
+    }
+
+    fn cookie(&mut self, from: SocketAddr) -> [u8; 16] {
+        let answer = self.say(from, 0, Body::Leave { nonce: 1, cookie: [0; 16] }).unwrap();
+        let Body::Retry { cookie, .. } = Message::decode(&answer).unwrap().body else { panic!() };
+        cookie
+    }
+
+    fn request(&mut self, from: SocketAddr, token: u64, body: Body<'_>) -> Option<Answer> {
+        let answer = self.say(from, token, body)?;
+        let Body::State(State { status, number, held, posted, letter, .. }) =
+            Message::decode(&answer).unwrap().body
+        else {
+            panic!()
+        };
+        Some(Answer { status, number, held, posted, letter: letter.copied() })
+    }
+
+    fn ask(
+        &mut self,
+        from: SocketAddr,
+        token: u64,
+        (side, number): (Side, u32),
+        own: (u8, u8),
+    ) -> Option<Answer> {
+        let (posted, taken) = own;
+        let letter = &[posted; LETTER_LEN];
+        let cookie = self.cookie(from);
+        let ask = Ask { side, nonce: 5, cookie, number, posted, taken, letter: Some(letter) };
+        self.request(from, token, Body::Ask(ask))
+    }
+
+    fn open(&mut self, network: u16, token: u64) -> Answer {
+        self.ask(host(network), token, (Side::Server, 0), (0, 0)).unwrap()
+    }
+
+    fn join(&mut self, network: u16, token: u64, number: u32) -> Option<Status> {
+        self.ask(host(network), token, (Side::Client, number), (1, 0)).map(|answer| answer.status)
+    }
+
+    fn leave(&mut self, network: u16, token: u64) {
+        let cookie = self.cookie(host(network));
+        self.request(host(network), token, Body::Leave { nonce: 5, cookie }).unwrap();
+    }
+}
+
+// spec 10.19
+#[test]
+fn each_end_gets_the_newest_letter_of_the_other_once() {
+    let mut crowd = Crowd::new(10, 10);
+    let (owner, guest) = ((Side::Server, 1), (Side::Client, 1));
+    assert_eq!(crowd.open(1, 1).number, 1);
+    let joined = crowd.ask(host(2), 2, guest, (1, 0)).unwrap();
+    assert_eq!((joined.status, joined.held, joined.posted, joined.letter), (Status::Open, 1, 0, None));
+    let answer = crowd.ask(host(1), 1, owner, (1, 0)).unwrap();
+    assert_eq!((answer.held, answer.posted, answer.letter), (1, 1, Some([1; LETTER_LEN])));
+    assert_eq!(crowd.ask(host(1), 1, owner, (1, 1)).unwrap().letter, None);
+    let answer = crowd.ask(host(2), 2, guest, (2, 1)).unwrap();
+    assert_eq!((answer.held, answer.letter), (2, None));
+    // A late copy of an earlier request changes nothing.
+    assert_eq!(crowd.ask(host(2), 2, guest, (1, 0)).unwrap().held, 2);
+    assert_eq!(crowd.ask(host(1), 1, owner, (1, 1)).unwrap().letter, Some([2; LETTER_LEN]));
+    // A short request gets none.
+    let cookie = crowd.cookie(host(1));
+    let short = Ask { side: Side::Server, nonce: 5, cookie, number: 1, posted: 1, taken: 1, letter: None };
+    let answer = crowd.request(host(1), 1, Body::Ask(short)).unwrap();
+    assert_eq!((answer.posted, answer.letter), (2, None));
+}
+
+// spec 10.19
+#[test]
+fn numbers_are_the_smallest_and_come_again_a_minute_after_their_end() {
+    let mut crowd = Crowd::new(10, 10);
+    for token in 1..=4 {
+        assert_eq!(u64::from(crowd.open(1, token).number), token);
+        assert_eq!(u64::from(crowd.open(1, token).number), token, "a repeated request opens no other");
+    }
+    crowd.leave(1, 2);
+    assert_eq!(crowd.open(1, 2).status, Status::Gone, "a late copy of a request");
+    assert_eq!(crowd.join(2, 9, 2), Some(Status::Gone));
+    assert_eq!(crowd.open(1, 5).number, 5);
+    crowd.now += 59 * SECOND;
+    for token in [1, 3, 4, 5] {
+        crowd.open(1, token);
+    }
+    crowd.now += 2 * SECOND;
+    assert_eq!(crowd.open(1, 6).number, 2);
+    // Owners that ask no more are forgotten.
+    crowd.now += 61 * SECOND;
+    crowd.open(1, 7);
+    assert_eq!(crowd.relay.mailboxes(), 1);
+}
+
+// spec 10.22
+#[test]
+fn a_mailbox_has_one_guest_and_ends_after_an_hour() {
+    let mut crowd = Crowd::new(10, 10);
+    crowd.open(1, 1);
+    assert_eq!(crowd.join(2, 8, 1), Some(Status::Open));
+    assert_eq!(crowd.join(2, 9, 1), Some(Status::Taken));
+    assert_eq!(crowd.join(3, 8, 1), Some(Status::Open), "the guest itself has moved");
+    for _ in 0..3600 {
+        assert_eq!(crowd.open(1, 1).number, 1);
+        crowd.now += SECOND;
+    }
+    assert_eq!(crowd.ask(host(2), 8, (Side::Client, 1), (1, 0)).unwrap().status, Status::Gone);
+}
+
+// spec 10.24
+#[test]
+fn an_address_that_is_not_proven_leaves_nothing() {
+    let mut crowd = Crowd::new(10, 10);
+    for cookie in [[0; 16], crowd.cookie(host(2))] {
+        for side in [Side::Client, Side::Server] {
+            let ask = Ask { side, nonce: 5, cookie, number: 0, posted: 0, taken: 0, letter: None };
+            let answer = crowd.say(host(1), 1, Body::Ask(ask)).unwrap();
+            assert!(matches!(Message::decode(&answer).unwrap().body, Body::Retry { nonce: 5, .. }));
+        }
+    }
+    assert_eq!(crowd.relay.mailboxes(), 0);
+}
+
+// spec 10.24
+#[test]
+fn a_network_has_its_share_of_mailboxes_and_a_flood_displaces_its_own() {
+    let mut crowd = Crowd::new(100, 40);
+    for token in 0..60 {
+        let status = crowd.open(1, 1000 + token).status;
+        assert_eq!(status, if token < 40 { Status::Open } else { Status::Full });
+        crowd.now += SECOND / 10;
+    }
+    let victims: Vec<u64> = (1..=5).collect();
+    let numbers: Vec<u32> = victims.iter().map(|token| crowd.open(9, *token).number).collect();
+    for token in 0..400 {
+        crowd.open(10 + u16::try_from(token % 4).unwrap(), 2000 + token);
+        assert!(crowd.relay.mailboxes() <= 100);
+    }
+    for (token, number) in victims.iter().zip(numbers) {
+        assert_eq!(crowd.open(9, *token).number, number);
+    }
+}
+
+// spec 10.24
+#[test]
+fn a_network_that_asks_too_often_is_not_answered_and_others_are() {
+    let mut crowd = Crowd::new(10, 10);
+    crowd.open(1, 1);
+    let cookie = crowd.cookie(host(1));
+    let ask = Ask { side: Side::Server, nonce: 5, cookie, number: 1, posted: 0, taken: 0, letter: None };
+    let answered = (0..2000).filter(|_| crowd.say(host(1), 1, Body::Ask(ask)).is_some()).count();
+    assert_eq!(answered, 255);
+    assert_eq!(crowd.relay.counters().limited, 2000 - 255);
+    assert_eq!(crowd.open(2, 2).number, 2);
+    crowd.now += SECOND;
+    let answered = (0..2000).filter(|_| crowd.say(host(1), 1, Body::Ask(ask)).is_some()).count();
+    assert_eq!(answered, 125);
+}
+
+// spec 10.24
+#[test]
+fn a_network_that_looks_for_codes_spoils_ten_and_one_more_in_six_seconds() {
+    let mut crowd = Crowd::new(200, 100);
+    for token in 0..100 {
+        crowd.open(1, 1000 + token);
+    }
+    let mut spoilt = 0;
+    for second in 0..50 {
+        for number in 1..=100 {
+            let guess = u64::from(number) + 10_000 * (second + 1);
+            spoilt += usize::from(crowd.join(2, guess, number) == Some(Status::Open));
+        }
+        crowd.now += SECOND;
+    }
+    assert!(spoilt <= 19, "{spoilt}");
+    assert_eq!(crowd.join(3, 1, 100), Some(Status::Open), "another network is not barred");
+}
+
+// spec 10.25
+#[test]
+fn whoever_asks_is_told_from_where_and_nothing_is_kept() {
+    let mut crowd = Crowd::new(10, 10);
+    let answer = crowd.say(host(3), 7, Body::Observe { nonce: 9 }).unwrap();
+    let Message { token, body } = Message::decode(&answer).unwrap();
+    assert_eq!(token, self::token(7));
+    assert_eq!(body, Body::Answer { nonce: 9, seen: host(3), sealed: None });
+    assert_eq!((crowd.relay.tokens(), crowd.relay.mailboxes()), (0, 0));
+}
