@@ -1,12 +1,13 @@
 //! A rendezvous server and arbitrary senders: its memory is bounded, and no address gets more bytes than it sent. Both
 //! ends of a code and an arbitrary server: no content but the right one arrives.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_proto::{
-    CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, Instant, Relay, RelayCounters, RelayLimits,
-    Rng, Side,
+    CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, Instant, Relay,
+    RelayCounters, RelayLimits, Rng, Side,
 };
 use manyway_wire::Writer;
 use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, State, Status};
@@ -19,6 +20,7 @@ use crate::script::Script;
 const TOKENS: usize = 8;
 const OF_NETWORK: usize = 3;
 const MAILBOXES: usize = 6;
+const PAIRS: usize = 2;
 const MAILBOXES_OF_NETWORK: usize = 2;
 /// Offset of the cookie in a request.
 const COOKIE_AT: usize = 28;
@@ -29,8 +31,12 @@ pub fn run(data: &[u8]) {
     let mut limits = RelayLimits::default();
     (limits.tokens, limits.tokens_of_network) = (TOKENS, OF_NETWORK);
     (limits.mailboxes, limits.mailboxes_of_network) = (MAILBOXES, MAILBOXES_OF_NETWORK);
+    let mut forwarding = ForwardLimits::default();
+    forwarding.pairs = PAIRS;
+    limits.forwarding = Some(forwarding);
     let relay = Relay::new(limits, &mut Rng::from_seed([8; 32]));
-    let mut play = Play { relay, now: Instant::from_nanos(0), cookie: [0; 16], code: None };
+    let mut play =
+        Play { relay, now: Instant::from_nanos(0), cookie: [0; 16], code: None, bound: BTreeSet::new() };
     let mut script = Script::new(data);
     while let Some(step) = script.step() {
         match step % 6 {
@@ -70,6 +76,8 @@ struct Play {
     now: Instant,
     cookie: Cookie,
     code: Option<Box<Code>>,
+    /// Addresses that were ends of a pair once.
+    bound: BTreeSet<SocketAddr>,
 }
 
 /// Both ends of a code, whose server is the script.
@@ -108,13 +116,10 @@ impl Code {
         }
         assert!(sent < most, "an end does not send without end");
         while let Some(event) = self.sender.poll_event() {
-            match event {
-                CodeSenderEvent::Opened(_) => assert!(self.sender.set_content(now, CONTENT)),
-                CodeSenderEvent::Delivered => {
-                    panic!("nothing has been confirmed: both ends have other codes")
-                }
-                _ => {}
+            if let CodeSenderEvent::Opened(_) = event {
+                assert!(self.sender.set_content(now, CONTENT));
             }
+            assert!(event != CodeSenderEvent::Delivered, "both ends have other codes");
         }
         while let Some(event) = self.receiver.poll_event() {
             assert!(matches!(event, CodeReceiverEvent::Failed(_)), "{event:?}");
@@ -124,6 +129,10 @@ impl Code {
 
 impl Play {
     fn say(&mut self, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
+        if let Some(to) = self.relay.forward(self.now, from, datagram) {
+            assert!(to != from && self.bound.contains(&to) && self.bound.contains(&from));
+        }
+        assert!(self.relay.pairs() <= PAIRS);
         let (before, mut answer) = (self.relay.counters(), Vec::new());
         let answered = self.relay.handle_datagram(self.now, from, datagram, &mut answer);
         assert!(answer.len() <= datagram.len(), "an answer is no longer than the question");
@@ -160,11 +169,15 @@ impl Play {
         let (posted, taken) = (script.u8() % 4, script.u8() % 4);
         let letter = &[script.u8(); LETTER_LEN];
         let letter = script.u8().is_multiple_of(2).then_some(letter);
-        let leaves = script.u8().is_multiple_of(8);
+        let verb = script.u8() % 8;
         let nonce = script.u64();
         let say = |play: &mut Self, cookie| {
             let ask = Ask { side, nonce, cookie, number, posted, taken, letter };
-            let body = if leaves { Body::Leave { nonce, cookie } } else { Body::Ask(ask) };
+            let body = match verb {
+                0 => Body::Leave { nonce, cookie },
+                1 | 2 => Body::Bind { nonce, cookie, number },
+                _ => Body::Ask(ask),
+            };
             let mut datagram = Vec::new();
             Message { token, body }.encode(&mut Writer::new(&mut datagram, MAX_LEN));
             play.say(from, &datagram)
@@ -176,7 +189,14 @@ impl Play {
         // A network that asks too often gets none.
         if let Some(answer) = say(self, cookie) {
             let body = Message::decode(&answer).expect("an answer can be read").body;
-            assert!(matches!(body, Body::State(State { nonce: same, .. }) if same == nonce));
+            let is_answer = matches!(
+                body,
+                Body::State(State { nonce: same, .. }) | Body::Bound { nonce: same, .. } if same == nonce
+            );
+            assert!(is_answer, "another answer: {body:?}");
+            if matches!(body, Body::Bound { is_bound: true, .. }) {
+                self.bound.insert(from);
+            }
         }
     }
 

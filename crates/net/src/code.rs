@@ -8,10 +8,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use manyway_proto::{CodeFailure, Rng};
+use manyway_proto::{CodeFailure, Observed, RelayKey, Rng};
 use tokio::sync::mpsc;
 
-use crate::link::Command;
+use crate::link::{Command, Errand};
 use crate::ticket::TicketError;
 
 pub use offer::OfferedCode;
@@ -69,14 +69,18 @@ fn random() -> io::Result<Rng> {
     Ok(Rng::from_seed(seed))
 }
 
-/// Learns at which addresses rendezvous servers see the sockets of an endpoint.
+/// What rendezvous servers tell about the sockets of an endpoint: where they see them, and whether they relay for one.
 #[derive(Debug)]
 struct Observer {
     commands: mpsc::WeakUnboundedSender<Command>,
     servers: Vec<SocketAddr>,
-    answers: mpsc::Sender<SocketAddr>,
-    heard: mpsc::Receiver<SocketAddr>,
+    answers: mpsc::Sender<Observed>,
+    heard: mpsc::Receiver<Observed>,
     seen: Vec<SocketAddr>,
+    /// The servers that relay to the other end.
+    relays: Vec<SocketAddr>,
+    /// How often it asked for a relay.
+    turns: usize,
 }
 
 /// More addresses of one host are of no use to its peer.
@@ -85,31 +89,45 @@ const MOST_SEEN: usize = 8;
 impl Observer {
     fn new(commands: mpsc::WeakUnboundedSender<Command>, servers: &[SocketAddr]) -> Self {
         let (answers, heard) = mpsc::channel(MOST_ANSWERS);
-        Self { commands, servers: servers.to_vec(), answers, heard, seen: Vec::new() }
+        let (servers, seen, relays) = (servers.to_vec(), Vec::new(), Vec::new());
+        Self { commands, servers, answers, heard, seen, relays, turns: 0 }
     }
 
     /// Asks all servers from all sockets.
     fn ask(&self) {
         let (servers, answers) = (self.servers.clone(), self.answers.clone());
-        self.send(Command::Observe { servers, answers });
+        self.send(Errand::Observe { servers, answers });
+    }
+
+    /// Asks all servers to relay for a socket: until one does for another each time, then for the same again.
+    fn bind_relay(&mut self, key: RelayKey) {
+        self.send(Errand::BindRelay { servers: self.servers.clone(), key, turn: self.turns });
+        if self.relays.is_empty() {
+            self.turns += 1;
+        }
     }
 
     /// An endpoint that has ended needs nothing.
-    fn send(&self, command: Command) {
+    fn send(&self, errand: Errand) {
         if let Some(commands) = self.commands.upgrade() {
-            let _ = commands.send(command);
+            let _ = commands.send(Command::Rendezvous(errand));
         }
     }
 
-    /// Waits for an address that was not known. Dropping the future loses nothing.
-    async fn changed(&mut self) -> &[SocketAddr] {
-        while let Some(address) = self.heard.recv().await {
-            if !self.seen.contains(&address) && self.seen.len() < MOST_SEEN {
-                self.seen.push(address);
-                return &self.seen;
+    /// Waits for an address in `seen` or `relays` that was not known. Dropping the future loses nothing.
+    async fn changed(&mut self) {
+        while let Some(observed) = self.heard.recv().await {
+            let (known, address) = match observed {
+                Observed::At(address) => (&mut self.seen, address),
+                Observed::Relayed(tuple) => (&mut self.relays, tuple.remote),
+                _ => continue,
+            };
+            if !known.contains(&address) && known.len() < MOST_SEEN {
+                known.push(address);
+                return;
             }
         }
         // `answers` keeps the channel open.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

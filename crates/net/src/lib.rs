@@ -122,11 +122,11 @@ pub use manyway_proto::identity::{
 pub use manyway_proto::observe;
 pub use manyway_proto::{
     AddressFilter, ByteCount, Carrier, Carries, Class, ClosedBy, CodeFailure, ConfigError, ConnectionConfig,
-    ConnectionError, ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, FourTuple, Instant,
-    LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order, PairMode,
-    PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate, RateAlgorithm,
-    RelayCounters, RelayLimits, Role, ShortCode, ShortCodeError, StreamConfig, StreamId, TargetRate,
-    TargetReport, Undelivered, congestion, scheduler,
+    ConnectionError, ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, ForwardLimits,
+    FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
+    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
+    RateAlgorithm, RelayCounters, RelayLimits, Role, ShortCode, ShortCodeError, StreamConfig, StreamId,
+    TargetRate, TargetReport, Undelivered, congestion, scheduler,
 };
 pub use options::{EndpointOptions, Locals, Mmsp1Options, ServerOptions};
 pub use path::Path;

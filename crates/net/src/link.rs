@@ -10,7 +10,7 @@ use manyway_proto::identity::PublicKey;
 use manyway_proto::scheduler::Binding;
 use manyway_proto::{
     ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
-    PathId, StreamId, TargetRate,
+    Observed, PathId, RelayKey, StreamId, TargetRate,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -144,15 +144,7 @@ pub(crate) enum Command {
         handle: ConnectionHandle,
         reason: String,
     },
-    /// Asks rendezvous servers where they see the sockets of the endpoint.
-    Observe {
-        servers: Vec<SocketAddr>,
-        answers: mpsc::Sender<SocketAddr>,
-    },
-    /// Sends a knock to each of these addresses, so that a NAT of this host lets packets from there in.
-    Knock {
-        remotes: Vec<SocketAddr>,
-    },
+    Rendezvous(Errand),
     Shutdown {
         code: u64,
         reason: String,
@@ -160,6 +152,18 @@ pub(crate) enum Command {
         until: Instant,
         reply: oneshot::Sender<()>,
     },
+}
+
+/// What rendezvous servers are asked before there is a connection.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    /// Asks rendezvous servers where they see the sockets of the endpoint.
+    Observe { servers: Vec<SocketAddr>, answers: mpsc::Sender<Observed> },
+    /// Asks rendezvous servers to relay for one socket of the endpoint: a server relays for one address of an end. It is
+    /// another one in each turn, since some may not reach the server.
+    BindRelay { servers: Vec<SocketAddr>, key: RelayKey, turn: usize },
+    /// Sends a knock to each of these addresses, so that a NAT of this host lets packets from there in.
+    Knock { remotes: Vec<SocketAddr> },
 }
 
 /// The channel of events, once there is a listener: it takes 16 KiB, and most connections have no listener.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 
-use manyway_proto::{Ecn, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Transmit};
+use manyway_proto::{Ecn, FourTuple, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Transmit};
 
 use crate::driver::is_missing;
 use crate::error::BindFailure;
@@ -76,6 +76,11 @@ impl RendezvousServer {
         self.relay.counters()
     }
 
+    /// Number of pairs of ends between which it relays.
+    pub fn pairs(&self) -> usize {
+        self.relay.pairs()
+    }
+
     /// Number of registered connections.
     pub fn tokens(&self) -> usize {
         self.relay.tokens()
@@ -109,8 +114,8 @@ impl RendezvousServer {
     }
 }
 
-/// Answers the requests of one receive call. An answer that cannot be sent counts as lost; the client repeats its
-/// request.
+/// Answers the requests of one receive call, and forwards packets. What cannot be sent counts as lost; the ends repeat
+/// it.
 fn serve(
     socket: &mut UdpSocket,
     relay: &mut Relay,
@@ -130,14 +135,20 @@ fn serve(
     for mut row in rows {
         let tuple = row.tuple;
         for datagram in row.datagrams() {
-            if relay.handle_datagram(now, tuple.remote, datagram, answer) {
-                let length = answer.len();
-                let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
-                if let Err(error) = socket.try_send(&transmit, answer) {
-                    tracing::debug!(%error, "send");
-                }
+            if let Some(to) = relay.forward(now, tuple.remote, datagram) {
+                send(socket, FourTuple { remote: to, ..tuple }, datagram);
+            } else if relay.handle_datagram(now, tuple.remote, datagram, answer) {
+                send(socket, tuple, answer);
             }
         }
+    }
+}
+
+fn send(socket: &mut UdpSocket, tuple: FourTuple, datagram: &[u8]) {
+    let length = datagram.len();
+    let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
+    if let Err(error) = socket.try_send(&transmit, datagram) {
+        tracing::debug!(%error, "send");
     }
 }
 

@@ -135,7 +135,7 @@ pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError}
 pub use connection::{Connection, ConnectionStatistics};
 pub use endpoint::{
     AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, HandOver,
-    Mmsp1Server, Placer, ServerConfig, Shard,
+    Mmsp1Server, Observed, Placer, ServerConfig, Shard,
 };
 pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
@@ -156,8 +156,8 @@ pub use path::{
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{
-    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, MAX_CONTENT, Relay,
-    RelayCounters, RelayLimits, ShortCode, ShortCodeError,
+    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, MAX_CONTENT,
+    Relay, RelayCounters, RelayKey, RelayLimits, ShortCode, ShortCodeError,
 };
 pub use rng::Rng;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};

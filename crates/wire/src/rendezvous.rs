@@ -7,7 +7,7 @@
 //! answer (4):                       | nonce 64 | seen: port 16, address 128 | sealed 1352, or nothing |
 //! knock (5):                        nothing
 //! ```
-//! Kinds 6 to 10 are those of a [`mailbox`].
+//! Kinds 6 to 12 are those of a [`mailbox`] and of the relay for its ends.
 //!
 //! Two zero bytes begin neither a packet of MMSP/2 (spec 4.1) nor one of MMSP/1, which has no port 0.
 
@@ -45,6 +45,8 @@ const ASK_OF_SERVER: u8 = 7;
 const STATE: u8 = 8;
 const LEAVE: u8 = 9;
 const OBSERVE: u8 = 10;
+const BIND: u8 = 11;
+const BOUND: u8 = 12;
 
 /// Identifies a connection at the rendezvous server.
 pub type Token = [u8; 16];
@@ -106,6 +108,22 @@ pub enum Body<'a> {
         /// As in [`Ask`].
         cookie: Cookie,
     },
+    /// An end of a mailbox asks for a relay to the other end, for the address from which it asks.
+    Bind {
+        /// Returned in the answer.
+        nonce: u64,
+        /// As in [`Ask`].
+        cookie: Cookie,
+        /// The mailbox.
+        number: u32,
+    },
+    /// The answer to [`Bind`](Self::Bind).
+    Bound {
+        /// That of the request.
+        nonce: u64,
+        /// Whether packets from the address go to the other end.
+        is_bound: bool,
+    },
     /// Asks where the request comes from; an [`Answer`](Self::Answer) tells.
     Observe {
         /// Returned in the answer.
@@ -148,6 +166,8 @@ impl<'a> Message<'a> {
             STATE => Body::State(State::decode(&mut reader)?),
             LEAVE => Body::Leave { nonce: reader.u64()?, cookie: reader.array()? },
             OBSERVE => Body::Observe { nonce: reader.u64()? },
+            BIND => Body::Bind { nonce: reader.u64()?, cookie: reader.array()?, number: reader.u32()? },
+            BOUND => Body::Bound { nonce: reader.u64()?, is_bound: decode_bool(&mut reader)? },
             _ => return Err(reader.out_of_range(3, "kind", kind.into())),
         };
         let message = Self { token, body };
@@ -161,8 +181,8 @@ impl<'a> Message<'a> {
         match &self.body {
             Body::Request { .. } => REQUEST_LEN,
             Body::Ask(ask) => ask.length(),
-            Body::Leave { .. } | Body::Observe { .. } => SHORT_LEN,
-            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) => 0,
+            Body::Leave { .. } | Body::Observe { .. } | Body::Bind { .. } => SHORT_LEN,
+            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) | Body::Bound { .. } => 0,
         }
     }
 
@@ -192,6 +212,15 @@ impl<'a> Message<'a> {
             Body::Ask(ask) => ask.encode(w),
             Body::State(state) => state.encode(w),
             Body::Observe { nonce } => w.u64(nonce),
+            Body::Bind { nonce, cookie, number } => {
+                w.u64(nonce);
+                w.bytes(&cookie);
+                w.u32(number);
+            }
+            Body::Bound { nonce, is_bound } => {
+                w.u64(nonce);
+                w.u8(is_bound.into());
+            }
         }
         w.zeros(self.padded_len().saturating_sub(w.position() - begin));
     }
@@ -208,6 +237,8 @@ impl<'a> Message<'a> {
             Body::State(_) => STATE,
             Body::Leave { .. } => LEAVE,
             Body::Observe { .. } => OBSERVE,
+            Body::Bind { .. } => BIND,
+            Body::Bound { .. } => BOUND,
         }
     }
 }
@@ -217,6 +248,15 @@ fn decode_request<'a>(side: Side, reader: &mut Reader<'a>) -> Result<Body<'a>, D
     let cookie = reader.array()?;
     let sealed = take_sealed(reader)?;
     Ok(Body::Request { side, nonce, cookie, sealed })
+}
+
+fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    let offset = reader.offset();
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(reader.out_of_range(offset, "bound", other.into())),
+    }
 }
 
 fn take_sealed<'a>(reader: &mut Reader<'a>) -> Result<&'a Sealed, DecodeError> {

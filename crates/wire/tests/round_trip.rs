@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn any_datagram_of_a_rendezvous_comes_back(
         (token, nonce, cookie, seen) in (any::<[u8; 16]>(), any::<u64>(), any::<[u8; 16]>(), crate::common::any_address()),
-        (kind, fill) in (0..12_u8, any::<u8>()),
+        (kind, fill) in (0..14_u8, any::<u8>()),
         (number, posted, is_long) in (any::<u32>(), any::<u8>(), any::<bool>()),
     ) {
         let sealed = &[fill; rendezvous::SEALED_LEN];
@@ -95,6 +95,8 @@ proptest! {
             7 | 8 => Body::State(State { nonce, number, status, held: taken, posted, letter }),
             9 => Body::Leave { nonce, cookie },
             10 => Body::Observe { nonce },
+            11 => Body::Bind { nonce, cookie, number },
+            12 => Body::Bound { nonce, is_bound: is_long },
             _ => Body::Knock,
         };
         let message = Message { token, body };

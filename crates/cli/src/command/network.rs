@@ -215,10 +215,9 @@ pub async fn connect_by(
     options.connection.rendezvous = rendezvous(global).await?;
     let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
     let attempt = async {
-        let connecting = endpoint.connect_to(&hosts, trust, &client);
         let connected = match redeemed {
-            Some(redeemed) => redeemed.assist(&endpoint, connecting).await,
-            None => connecting.await,
+            Some(redeemed) => redeemed.connect(&endpoint, &hosts).await,
+            None => endpoint.connect_to(&hosts, trust, &client).await,
         };
         connected.map_err(|error| {
             let timed_out = matches!(error, ConnectError::Failed(ConnectionError::ConnectTimeout));

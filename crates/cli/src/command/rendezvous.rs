@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manyway::{RelayCounters, RelayLimits, RendezvousServer};
+use manyway::{ForwardLimits, RelayCounters, RendezvousServer};
 use manyway_terminal::{CommandError, json, note};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::error::of_listen;
 use super::signal::interrupted;
 use crate::args::{GlobalArgs, RendezvousArgs};
 use crate::output::opening::Opening;
-use crate::output::{address, count};
+use crate::output::{address, count, units};
 use crate::serving::notify::{Notice, tell};
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -19,10 +19,10 @@ use crate::serving::notify::{Notice, tell};
 /// # Errors
 /// If a port can not be bound, or standard output is closed.
 pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), CommandError> {
-    let mut server = RendezvousServer::bind(&arguments.listen, RelayLimits::default())
-        .map_err(|error| of_listen(&error))?;
+    let mut server =
+        RendezvousServer::bind(&arguments.listen, arguments.limits()).map_err(|error| of_listen(&error))?;
     let stop = interrupted();
-    announce(global, &server)?;
+    announce(global, arguments, &server)?;
     tell(Notice::Ready);
     let signal = tokio::select! {
         ended = server.run() => return Ok(ended?),
@@ -32,22 +32,36 @@ pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), 
     conclude(global, &server, signal.name())
 }
 
-fn announce(global: &GlobalArgs, server: &RendezvousServer) -> Result<(), CommandError> {
+fn announce(
+    global: &GlobalArgs,
+    arguments: &RendezvousArgs,
+    server: &RendezvousServer,
+) -> Result<(), CommandError> {
     let addresses = server.local_addresses();
     let listening: Vec<_> = addresses.iter().copied().map(address).collect();
     if global.json {
-        json::print(&json!({ "listening": listening }))?;
+        json::print(&json!({ "listening": listening, "relay": arguments.relay }))?;
     }
     let port = addresses.first().map_or(manyway::DEFAULT_PORT, SocketAddr::port);
-    opening(&listening, port, !global.cap_rules().is_empty()).print(global.quiet)
+    let relay = arguments.limits().forwarding;
+    opening(&listening, (port, relay), !global.cap_rules().is_empty()).print(global.quiet)
 }
 
-fn opening(listening: &[String], port: u16, has_caps: bool) -> Opening {
+fn opening(listening: &[String], (port, relay): (u16, Option<ForwardLimits>), has_caps: bool) -> Opening {
     Opening::default()
         .message_if_some(
             has_caps.then_some("warning: caps do not hold for a rendezvous server, which counts nothing"),
         )
         .message(format!("rendezvous on UDP {}", listening.join(", ")))
+        .message_if_some(relay.map(|limits| {
+            format!(
+                "relay for {} pairs, each at most {}, {} and {}",
+                limits.pairs,
+                units::volume(limits.bytes.get()),
+                limits.rate,
+                units::duration(limits.time)
+            )
+        }))
         .message(firewall_of(port, false, None))
         .message("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host")
 }
@@ -62,6 +76,9 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
             "retried": counters.retried,
             "refused": counters.refused,
             "evicted": counters.evicted,
+            "limited": counters.limited,
+            "forwarded": counters.forwarded,
+            "forwarded_bytes": counters.forwarded_bytes,
         }))?;
     }
     if !global.quiet {
@@ -71,8 +88,12 @@ fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Resul
 }
 
 fn ending(name: &str, connections: usize, counters: &RelayCounters) -> String {
+    let relayed = match counters.forwarded_bytes {
+        0 => String::new(),
+        bytes => format!(", {} relayed", units::size(bytes)),
+    };
     format!(
-        "{name}: {} known, {}, {} matched, {}",
+        "{name}: {} known, {}, {} matched, {}{relayed}",
         count(connections, "connection"),
         count(counters.answered, "query"),
         counters.matched,
@@ -90,8 +111,9 @@ mod tests {
         let listening = ["0.0.0.0:4455", "[::]:4455"].map(str::to_owned);
         let mut counters = RelayCounters::default();
         (counters.answered, counters.matched, counters.refused) = (312, 40, 1);
+        counters.forwarded_bytes = 1_234_567;
         for width in [80, 120] {
-            let screen = opening(&listening, 4455, true).screen(width);
+            let screen = opening(&listening, (4455, Some(ForwardLimits::default())), true).screen(width);
             let ending = message(&ending("SIGTERM", 21, &counters), width);
             insta::assert_snapshot!(format!("rendezvous_{width}"), format!("{screen}\n{ending}"));
         }

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway::{
-    CodeError, CodeFailure, Endpoint, HostPort, OfferedCode, RedeemedCode, ShortCode, ShortCodeError, Ticket,
-    Wire, redeem_code,
+    CodeError, CodeFailure, ConnectError, Connection, Endpoint, HostPort, OfferedCode, RedeemedCode,
+    ShortCode, ShortCodeError, Ticket, Wire, redeem_code,
 };
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::sync::Mutex;
 
 use super::names::unknown;
-use super::network::rendezvous;
 use super::signal::until_interrupted;
 use super::target::is_saved;
 use crate::args::GlobalArgs;
@@ -27,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Option<ShortCode>, CommandError> {
         Ok(code) => Ok(Some(code)),
         Err(error) => match &error {
             ShortCodeError::Word(word) => Err(unknown(&error, word, ShortCode::words())),
-            _ => Ok(None),
+            ShortCodeError::Shape | _ => Ok(None),
         },
     }
 }
@@ -45,34 +44,37 @@ impl Redeemed {
         &self.ticket
     }
 
-    /// Runs an attempt of that endpoint to connect, while the sender lets its packets in.
-    pub(super) async fn assist<T>(&self, endpoint: &Endpoint, attempt: impl Future<Output = T>) -> T {
-        let mut way = self.way.lock().await;
-        tokio::select! {
-            result = attempt => result,
-            () = way.assist(endpoint) => std::future::pending().await,
-        }
+    /// Connects to the sender, which lets the packets of this host in; over a relay, where there is no other way.
+    pub(super) async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        hosts: &[HostPort],
+    ) -> Result<Connection, ConnectError> {
+        self.way.lock().await.connect(endpoint, hosts).await
     }
 }
 
-/// Redeems a code.
+/// Redeems a code at these rendezvous servers.
 ///
 /// # Errors
 /// No rendezvous server is named, or there is no ticket: the text says why and what to do.
-pub(super) async fn redeem(global: &GlobalArgs, code: &ShortCode) -> Result<Redeemed, CommandError> {
+pub(super) async fn redeem(
+    global: &GlobalArgs,
+    code: &ShortCode,
+    servers: &[SocketAddr],
+) -> Result<Redeemed, CommandError> {
     if global.wire == Wire::Mmsp1 {
         return Err(CommandError::usage(
             "a code leads to a secret, which never goes over MMSP/1; leave out --wire mmsp1",
         ));
     }
-    let servers = rendezvous(global).await?;
     if servers.is_empty() {
         return Err(CommandError::usage(format!(
             "the code {}-… is kept by a rendezvous server: name the one of the sender by --rendezvous HOST",
             code.number()
         )));
     }
-    let redeemed = until_interrupted(async { Ok(redeem_code(code, &servers).await) }).await?;
+    let redeemed = until_interrupted(async { Ok(redeem_code(code, servers).await) }).await?;
     let way = redeemed.map_err(|error| not_redeemed(&error))?;
     Ok(Redeemed { ticket: way.ticket().clone(), way: Arc::new(Mutex::new(way)) })
 }
@@ -90,7 +92,12 @@ fn not_redeemed(error: &CodeError) -> CommandError {
         CodeFailure::Wrong => {
             (ExitCode::Authentication, "one attempt with a wrong word makes a code void: ask for a new one")
         }
-        _ => (ExitCode::Authentication, "ask for a new one, which `manyway send FILE` prints"),
+        CodeFailure::Full
+        | CodeFailure::Lost
+        | CodeFailure::Used
+        | CodeFailure::Expired
+        | CodeFailure::Abandoned
+        | _ => (ExitCode::Authentication, "ask for a new one, which `manyway send FILE` prints"),
     };
     CommandError::new(code, format!("{failure}; {next}"))
 }
@@ -146,7 +153,13 @@ fn void(failure: CodeFailure) -> CommandError {
         CodeFailure::Abandoned => {
             (ExitCode::Authentication, "the code was tried and not completed, so it is void".to_owned())
         }
-        _ => (ExitCode::Failed, failure.to_string()),
+        CodeFailure::NoAnswer
+        | CodeFailure::Full
+        | CodeFailure::Lost
+        | CodeFailure::Unknown
+        | CodeFailure::Used
+        | CodeFailure::Expired
+        | _ => (ExitCode::Failed, failure.to_string()),
     };
     CommandError::new(code, format!("{what}; nothing was sent: run the same command again for a new one"))
 }
@@ -167,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn a_code_without_a_rendezvous_server_says_what_is_missing() {
         let code = "7-guitar-island".parse().unwrap();
-        let error = redeem(&GlobalArgs::default(), &code).await.unwrap_err();
+        let error = redeem(&GlobalArgs::default(), &code, &[]).await.unwrap_err();
         assert_eq!(error.code, ExitCode::Usage);
         assert!(error.text.contains("--rendezvous HOST") && !error.text.contains("guitar"), "{error}");
     }

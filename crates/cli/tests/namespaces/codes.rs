@@ -63,12 +63,24 @@ impl Nats {
     }
 
     fn transfer(&self) {
-        make_file(&self.lab.there().join("big"), 2_000_000);
+        make_file(&self.lab.there().join("big"), 500_000);
         let (sender, code) = self.offer();
         self.lab.run_client(&["get", &code, "--rendezvous", MEET]).expect(0);
         sender.end().expect(0);
         assert_same_content(&self.lab.here().join("big"), &self.lab.there().join("big"));
     }
+}
+
+// spec 10.27
+#[test]
+fn where_one_nat_changes_ports_the_rendezvous_server_relays_if_it_may() {
+    let Some(nats) = Nats::start(["masquerade", "masquerade random"]) else { return };
+    let meeting = nats.rendezvous(&["--relay", "--json"]);
+    nats.transfer();
+    meeting.signal("INT");
+    let counted = meeting.end().expect(0).summary();
+    let relayed = counted["forwarded_bytes"].as_u64().unwrap();
+    assert!((500_000..700_000).contains(&relayed), "{counted}");
 }
 
 // spec 10.26

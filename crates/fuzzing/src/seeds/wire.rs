@@ -72,6 +72,8 @@ fn rendezvous() -> Vec<Seed> {
         ("state-letter", Body::State(state)),
         ("leave", Body::Leave { nonce: 1, cookie: [2; 16] }),
         ("observe", Body::Observe { nonce: 1 }),
+        ("bind", Body::Bind { nonce: 1, cookie: [2; 16], number: 7 }),
+        ("bound", Body::Bound { nonce: 1, is_bound: true }),
     ];
     let mut seeds: Vec<_> = bodies
         .into_iter()

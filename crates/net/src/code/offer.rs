@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::post::Post;
 use super::{CodeError, Observer, random};
 use crate::Clock;
-use crate::link::Command;
+use crate::link::{Command, Errand};
 use crate::ticket::{HostPort, Ticket};
 
 /// Time from one question where this end is seen to the next: before there is an answer, and later, which keeps the
@@ -20,6 +20,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(15);
 /// Knocks at the addresses of the other end, and the time between them: its packets may come before or after.
 const KNOCKS: u8 = 20;
 const BETWEEN_KNOCKS: Duration = Duration::from_millis(250);
+/// Time between questions for a relay.
+const BETWEEN_BINDS: Duration = Duration::from_secs(1);
 /// Time for which the other end may name addresses once it has the ticket.
 const AFTER_DELIVERY: Duration = Duration::from_secs(60);
 
@@ -48,6 +50,8 @@ pub struct OfferedCode {
     peer: (Vec<SocketAddr>, u8),
     ask_at: Instant,
     knock_at: Instant,
+    bind_at: Instant,
+    /// Set once the other end has the ticket.
     until: Option<Instant>,
 }
 
@@ -81,6 +85,7 @@ impl OfferedCode {
             peer: (Vec::new(), 0),
             ask_at: now,
             knock_at: now,
+            bind_at: now,
             until: None,
         })
     }
@@ -91,7 +96,7 @@ impl OfferedCode {
     }
 
     /// Gives the ticket to the end that has the code, and lets its packets in where a NAT before this endpoint keeps
-    /// strangers out. Returns a minute after the ticket was given; then the code has no use any more. Dropping the future
+    /// strangers out, directly and over a rendezvous server that relays. Returns a minute after the ticket was given; then the code has no use any more. Dropping the future
     /// loses nothing, it may be called again.
     ///
     /// # Errors
@@ -106,7 +111,7 @@ impl OfferedCode {
                         self.close().await;
                         return Err(failure);
                     }
-                    _ => {}
+                    CodeSenderEvent::Opened(_) | _ => {}
                 }
             }
             let now = Instant::now();
@@ -115,12 +120,14 @@ impl OfferedCode {
                 return Ok(());
             }
             self.do_errands(now);
-            let errand_at = if self.peer.1 > 0 { self.knock_at.min(self.ask_at) } else { self.ask_at };
+            let knock_at = (self.peer.1 > 0).then_some(self.knock_at);
+            let bind_at = self.until.map(|_| self.bind_at);
+            let errand_at = knock_at.into_iter().chain(bind_at).fold(self.ask_at, Instant::min);
             let Self { sender, post, observer, ticket, clock, .. } = self;
             tokio::select! {
                 () = post.turn(sender) => {}
-                seen = observer.changed() => {
-                    let ticket = ticket.with_hosts(seen.iter().copied().map(HostPort::from));
+                () = observer.changed() => {
+                    let ticket = ticket.with_hosts(observer.seen.iter().copied().map(HostPort::from));
                     sender.set_content(clock.now(), &ticket.to_bytes());
                 }
                 () = tokio::time::sleep_until(errand_at) => {}
@@ -150,11 +157,15 @@ impl OfferedCode {
             self.observer.ask();
             self.ask_at = now + if self.observer.seen.is_empty() { ASK_SOON } else { ASK_AGAIN };
         }
+        if self.until.is_some() && self.bind_at <= now {
+            self.observer.bind_relay(self.sender.relay_key());
+            self.bind_at = now + BETWEEN_BINDS;
+        }
         let (remotes, knocks) = &mut self.peer;
         if *knocks > 0 && self.knock_at <= now {
             *knocks -= 1;
             self.knock_at = now + BETWEEN_KNOCKS;
-            self.observer.send(Command::Knock { remotes: remotes.clone() });
+            self.observer.send(Errand::Knock { remotes: remotes.clone() });
         }
     }
 }

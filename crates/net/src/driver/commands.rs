@@ -95,8 +95,7 @@ impl Driver {
                     connection.revoke(now, &reason);
                 }
             }
-            Command::Observe { servers, answers } => self.observe(&servers, answers),
-            Command::Knock { remotes } => self.knock(&remotes),
+            Command::Rendezvous(errand) => self.run_errand(errand),
             Command::Shutdown { code, reason, until, reply } => {
                 self.start_closing(now, Closing::new(code, reason, until, Some(reply)));
             }

@@ -56,7 +56,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{FourTuple, Instant, PathState, Rng, Undelivered};
+use manyway_proto::{FourTuple, Instant, Observed, PathState, Rng, Undelivered};
 use tokio::sync::mpsc;
 use tokio::time::Instant as TokioInstant;
 
@@ -134,8 +134,8 @@ struct Driver {
     idle_turns: u32,
     usage: Usage,
     group: Group,
-    /// Where the application wants to hear at which addresses rendezvous servers see its sockets.
-    observed: Option<mpsc::Sender<SocketAddr>>,
+    /// Where the application wants to hear what rendezvous servers answer.
+    observed: Option<mpsc::Sender<Observed>>,
 }
 
 impl Driver {

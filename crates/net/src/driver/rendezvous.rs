@@ -3,29 +3,39 @@
 use std::net::SocketAddr;
 
 use manyway_proto::FourTuple;
-use tokio::sync::mpsc;
 
 use super::Driver;
+use crate::link::Errand;
 
-/// Most datagrams of one command.
+/// Most datagrams of one errand, or for one server.
 const MOST_DATAGRAMS: usize = 16;
 
 impl Driver {
-    /// Asks each server from each socket of its family where it sees that.
-    pub(super) fn observe(&mut self, servers: &[SocketAddr], answers: mpsc::Sender<SocketAddr>) {
-        self.observed = Some(answers);
-        for tuple in self.tuples(servers) {
-            self.endpoint.observe(tuple);
+    pub(super) fn run_errand(&mut self, errand: Errand) {
+        match errand {
+            Errand::Observe { servers, answers } => {
+                self.observed = Some(answers);
+                for tuple in self.tuples(&servers) {
+                    self.endpoint.observe(tuple);
+                }
+            }
+            Errand::BindRelay { servers, key, turn } => {
+                for server in servers {
+                    let tuples = self.tuples(&[server]);
+                    if let Some(tuple) = turn.checked_rem(tuples.len()).and_then(|at| tuples.get(at)) {
+                        self.endpoint.bind_relay(*tuple, key);
+                    }
+                }
+            }
+            Errand::Knock { remotes } => {
+                for tuple in self.tuples(&remotes) {
+                    self.endpoint.knock(tuple);
+                }
+            }
         }
     }
 
-    /// Sends a knock from each socket to each address of its family.
-    pub(super) fn knock(&mut self, remotes: &[SocketAddr]) {
-        for tuple in self.tuples(remotes) {
-            self.endpoint.knock(tuple);
-        }
-    }
-
+    /// Each remote address with each socket of its family.
     fn tuples(&self, remotes: &[SocketAddr]) -> Vec<FourTuple> {
         let locals = self.sockets.reachable();
         let tuples = remotes.iter().flat_map(|remote| {
@@ -37,10 +47,10 @@ impl Driver {
 
     /// Tells the application what the servers answered.
     pub(super) fn tell_observed(&mut self) {
-        while let Some(seen) = self.endpoint.poll_observed() {
+        while let Some(observed) = self.endpoint.poll_observed() {
             if let Some(answers) = &self.observed {
                 // It asks again for what it did not take.
-                let _ = answers.try_send(seen);
+                let _ = answers.try_send(observed);
             }
         }
     }

@@ -31,6 +31,7 @@ pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
 pub use handle::ConnectionHandle;
 pub use mmsp1::{AddressFilter, Mmsp1Server};
+pub use observer::Observed;
 pub use placement::{HandOver, Placer};
 pub(crate) use reset_token::ResetKey;
 pub use shard::Shard;
@@ -40,6 +41,7 @@ use crate::connection::Connection;
 use crate::event::Event;
 use crate::mmsp2::{Arrival, ArrivalRow, IdChange};
 use crate::path::InterfaceMtus;
+use crate::rendezvous::RelayKey;
 use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit, Undelivered};
 
 use admission::Admission;
@@ -258,11 +260,57 @@ impl Endpoint {
     fn handle_rendezvous(&mut self, now: Instant, tuple: FourTuple, datagram: &[u8]) {
         let Ok(message) = Message::decode(datagram) else { return };
         let found = ConnectionId::from_slice(&message.token).and_then(|id| self.find(&id));
-        let Some((handle, _)) = found else { return self.on_observed(&message) };
+        let Some((handle, _)) = found else { return self.on_observed(tuple, &message) };
         if let Some(connection) = self.slots.get_mut(handle) {
             connection.on_rendezvous(now, tuple.remote, &message.body);
         }
         self.touch(handle);
+    }
+
+    /// Takes an answer of a rendezvous server that belongs to no connection.
+    fn on_observed(&mut self, tuple: FourTuple, message: &Message<'_>) {
+        let nonce = self.rendezvous_nonce();
+        let Some(observer) = &mut self.observer else { return };
+        self.outbox.extend(observer.on_message(tuple.remote, message, nonce));
+    }
+
+    /// Asks the rendezvous server at the remote address where it sees the local one.
+    /// [`poll_observed`](Self::poll_observed) has the answer, if one comes.
+    pub fn observe(&mut self, tuple: FourTuple) {
+        let nonce = self.rendezvous_nonce();
+        let datagram = self.observer().observe(tuple, nonce);
+        self.outbox.push_back(datagram);
+    }
+
+    /// Asks the rendezvous server at the remote address to relay between the local one and the other end of a code.
+    /// [`poll_observed`](Self::poll_observed) tells if it does. To be repeated until then, and later unless packets go that
+    /// way.
+    pub fn bind_relay(&mut self, tuple: FourTuple, key: RelayKey) {
+        let nonce = self.rendezvous_nonce();
+        let datagram = self.observer().bind(tuple, key, nonce);
+        self.outbox.extend(datagram);
+    }
+
+    /// Sends a knock, which the peer ignores: it makes a NAT on the way accept packets from there (spec 10.26).
+    pub fn knock(&mut self, tuple: FourTuple) {
+        self.outbox.push_back(observer::knock(tuple));
+    }
+
+    /// The next answer of a rendezvous server. At most 64 wait.
+    pub fn poll_observed(&mut self) -> Option<Observed> {
+        self.observer.as_mut()?.poll()
+    }
+
+    fn observer(&mut self) -> &mut Observer {
+        let Self { observer, rng, .. } = self;
+        observer.get_or_insert_with(|| Box::new(Observer::new(rng)))
+    }
+
+    /// The answer has the nonce, so the system can tell whose it is.
+    fn rendezvous_nonce(&mut self) -> u64 {
+        let mut nonce = self.rng.next_u64().to_be_bytes();
+        self.config.shard.mark(&mut nonce);
+        u64::from_be_bytes(nonce)
     }
 
     /// The connection and path of an id.

@@ -256,7 +256,9 @@ impl RendezvousClient {
             | Body::Ask(_)
             | Body::State(_)
             | Body::Leave { .. }
-            | Body::Observe { .. } => Learnt::Nothing,
+            | Body::Observe { .. }
+            | Body::Bind { .. }
+            | Body::Bound { .. } => Learnt::Nothing,
         }
     }
 

@@ -7,9 +7,10 @@
 //! state (8): | nonce 64 | number 32 | status 8 | held 8 | posted 8 | letter 3200, or nothing
 //! leave (9): | nonce 64 | cookie 128 | padding to 64 bytes
 //! observe (10): | nonce 64 | padding to 64 bytes
+//! bind (11): | nonce 64 | cookie 128 | number 32 | padding to 64 bytes
+//! bound (12): | nonce 64 | 1 if bound, else 0
 //! ```
 
-use super::Cookie;
 use crate::decode_error::DecodeError;
 use crate::ids::Side;
 use crate::reader::Reader;
@@ -17,7 +18,7 @@ use crate::writer::Writer;
 
 /// Bytes of a letter.
 pub const LETTER_LEN: usize = 400;
-/// Bytes of an `ask` without a letter, of `leave` and of `observe`. No answer without a letter is longer.
+/// Bytes of an `ask` without a letter, of `leave`, `observe` and `bind`. No answer without a letter is longer.
 pub const SHORT_LEN: usize = 64;
 /// Bytes of an `ask` with a letter. No answer is longer.
 pub const LONG_LEN: usize = SHORT_LEN + LETTER_LEN;
@@ -33,7 +34,7 @@ pub struct Ask<'a> {
     /// Returned in the answer.
     pub nonce: u64,
     /// As the rendezvous server gave it; zeros in the first request.
-    pub cookie: Cookie,
+    pub cookie: [u8; 16],
     /// The mailbox; 0 for a new one.
     pub number: u32,
     /// Which of its letters the end leaves, counted from 1; 0 if none.

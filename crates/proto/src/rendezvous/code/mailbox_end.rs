@@ -7,6 +7,7 @@ use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, LONG_LEN, Letter, State
 use manyway_wire::rendezvous::{Body, Cookie, Message, Token};
 use manyway_wire::{Side, Writer};
 
+use super::RelayKey;
 use crate::{Instant, Rng};
 
 /// Time until an unanswered request is repeated, which doubles each time up to the longest (spec 10.23).
@@ -48,7 +49,8 @@ pub(super) struct MailboxEnd {
     held: u8,
     /// The newest letter of the other end that arrived.
     taken: u8,
-    wants_letter: bool,
+    /// The newest letter of the other end that the server has.
+    offered: u8,
     next_at: Option<Instant>,
     wait: Duration,
     /// Time between an answer and the next request.
@@ -91,7 +93,7 @@ impl MailboxEnd {
             posted: 0,
             held: 0,
             taken: 0,
-            wants_letter: false,
+            offered: 0,
             next_at: Some(now),
             wait: FIRST_WAIT,
             pace,
@@ -105,6 +107,11 @@ impl MailboxEnd {
     /// The number of the mailbox; 0 before a new one is open.
     pub(super) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// What shows the server that has the mailbox whose it is.
+    pub(super) fn relay_key(&self) -> RelayKey {
+        RelayKey { token: self.token, number: self.number }
     }
 
     /// How many letters this end has left.
@@ -212,9 +219,10 @@ impl MailboxEnd {
 
     fn ask(&self, nonce: u64, cookie: Cookie) -> Body<'_> {
         const NO_LETTER: &Letter = &[0; LETTER_LEN];
-        let own = self.own.as_deref().filter(|_| self.posted > self.held || self.wants_letter);
+        let wants_letter = self.offered > self.taken;
+        let own = self.own.as_deref().filter(|_| self.posted > self.held || wants_letter);
         // Only a long request gets a letter.
-        let letter = own.or(self.wants_letter.then_some(NO_LETTER));
+        let letter = own.or(if wants_letter { Some(NO_LETTER) } else { None });
         let Self { side, number, posted, taken, .. } = *self;
         Body::Ask(Ask { side, nonce, cookie, number, posted, taken, letter })
     }
@@ -258,9 +266,9 @@ impl MailboxEnd {
         if letter.is_some() {
             self.taken = state.posted;
         }
-        self.wants_letter = state.posted > self.taken;
+        self.offered = state.posted;
         self.next_at = Some(now + self.pace);
-        if self.wants_letter || self.held < self.posted {
+        if self.offered > self.taken || self.held < self.posted {
             self.repeat(now);
         }
         Heard::Open(letter.map(|letter| (state.posted, Box::new(*letter))))

@@ -14,12 +14,28 @@ mod tests;
 
 use std::fmt;
 
+use manyway_wire::rendezvous::Token;
+
 pub use receiver::{CodeReceiver, CodeReceiverEvent};
 pub use sender::{CodeSender, CodeSenderEvent};
 pub use short_code::{ShortCode, ShortCodeError};
 
 /// The most bytes that a code carries.
 pub const MAX_CONTENT: usize = pake::MAX_CONTENT;
+
+/// What an end of a code shows a rendezvous server, so that it relays for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RelayKey {
+    pub(crate) token: Token,
+    pub(crate) number: u32,
+}
+
+/// Without the token, which is a secret of the end and the server.
+impl fmt::Debug for RelayKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelayKey").field("number", &self.number).finish_non_exhaustive()
+    }
+}
 
 /// Why a code ended without its content being delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

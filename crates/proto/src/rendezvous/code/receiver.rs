@@ -10,7 +10,7 @@ use manyway_wire::{Side, Writer};
 
 use super::mailbox_end::{Heard, MailboxEnd};
 use super::pake::{Exchange, Keys};
-use super::{CodeFailure, ShortCode};
+use super::{CodeFailure, RelayKey, ShortCode};
 use crate::{Instant, Rng};
 
 /// Time that the other end has for each of its letters.
@@ -121,6 +121,12 @@ impl CodeReceiver {
         self.stage = Stage::Ended;
         self.end.pause();
         self.events.push_back(CodeReceiverEvent::Failed(failure));
+    }
+
+    /// With what the endpoint asks the rendezvous server to relay, once the content was delivered
+    /// ([`Endpoint::bind_relay`](crate::Endpoint::bind_relay)).
+    pub fn relay_key(&self) -> RelayKey {
+        self.end.relay_key()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) have something to do.

@@ -10,7 +10,7 @@ use manyway_wire::rendezvous::mailbox::{Letter, Status};
 
 use super::mailbox_end::{Heard, MailboxEnd};
 use super::pake::{Exchange, Keys, MAX_CONTENT};
-use super::{CodeFailure, ShortCode};
+use super::{CodeFailure, RelayKey, ShortCode};
 use crate::{Instant, Rng};
 
 /// Time after which an unused code is void (spec 10.22).
@@ -170,6 +170,12 @@ impl CodeSender {
     /// Whether nothing is to be sent any more.
     pub fn is_closed(&self) -> bool {
         self.end.has_left()
+    }
+
+    /// With what the endpoint asks the rendezvous server to relay, once the content was delivered
+    /// ([`Endpoint::bind_relay`](crate::Endpoint::bind_relay)).
+    pub fn relay_key(&self) -> RelayKey {
+        self.end.relay_key()
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) have something to do.

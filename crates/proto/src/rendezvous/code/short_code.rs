@@ -143,7 +143,9 @@ mod tests {
         for number in 1..=100 {
             let code = ShortCode::random(number, &mut rng);
             assert_eq!(code.to_string().parse(), Ok(code));
-            code.words.iter().zip(&mut occurred).for_each(|(word, occurred)| drop(occurred.insert(*word)));
+            for (word, occurred) in code.words.iter().zip(&mut occurred) {
+                occurred.insert(*word);
+            }
         }
         assert!(occurred.iter().all(|words| words.len() > 85), "{occurred:?}");
         assert!(!format!("{:?}", ShortCode::random(7, &mut rng)).contains('-'));

@@ -72,6 +72,37 @@ struct Told {
     failure: Option<CodeFailure>,
 }
 
+impl Told {
+    /// Notes the events of a sender; returns its code if it is new.
+    fn hear_sender(&mut self, now: Instant, end: &mut CodeSender) -> Option<ShortCode> {
+        let mut opened = None;
+        while let Some(event) = end.poll_event() {
+            match event {
+                CodeSenderEvent::Opened(code) => {
+                    opened = Some(code);
+                    assert!(end.set_content(now, CONTENT));
+                }
+                CodeSenderEvent::Delivered => self.delivered = true,
+                CodeSenderEvent::PeerAt(addresses) => self.peer_at = addresses,
+                CodeSenderEvent::Failed(failure) => self.failure = Some(failure),
+            }
+        }
+        opened
+    }
+
+    fn hear_receiver(&mut self, now: Instant, end: &mut CodeReceiver) {
+        while let Some(event) = end.poll_event() {
+            match event {
+                CodeReceiverEvent::Content(content) => {
+                    self.content = Some(content);
+                    end.set_addresses(now, &[address("203.0.113.2:7")]);
+                }
+                CodeReceiverEvent::Failed(failure) => self.failure = Some(failure),
+            }
+        }
+    }
+}
+
 /// How long each copy of a datagram takes; none if it is lost.
 type Fate = Box<dyn FnMut(&mut Rng) -> Vec<Duration>>;
 /// Changes an answer on its way to that address.
@@ -168,29 +199,10 @@ impl Scene {
         for (end, told) in self.ends.values_mut() {
             match end {
                 End::Sender(end) => {
-                    while let Some(event) = end.poll_event() {
-                        match event {
-                            CodeSenderEvent::Opened(code) => {
-                                self.code = Some(code);
-                                assert!(end.set_content(self.now, CONTENT));
-                            }
-                            CodeSenderEvent::Delivered => told.delivered = true,
-                            CodeSenderEvent::PeerAt(addresses) => told.peer_at = addresses,
-                            CodeSenderEvent::Failed(failure) => told.failure = Some(failure),
-                        }
-                    }
+                    let opened = told.hear_sender(self.now, end);
+                    self.code = opened.or(self.code);
                 }
-                End::Receiver(end) => {
-                    while let Some(event) = end.poll_event() {
-                        match event {
-                            CodeReceiverEvent::Content(content) => {
-                                told.content = Some(content);
-                                end.set_addresses(self.now, &[address("203.0.113.2:7")]);
-                            }
-                            CodeReceiverEvent::Failed(failure) => told.failure = Some(failure),
-                        }
-                    }
-                }
+                End::Receiver(end) => told.hear_receiver(self.now, end),
             }
         }
     }
@@ -455,15 +467,14 @@ fn a_server_that_changes_letters_ends_the_code_and_learns_nothing() {
 #[test]
 fn letters_that_are_sent_back_or_repeated_are_not_taken() {
     // The server answers an end with the end's own letter.
-    let own = std::rc::Rc::new(std::cell::RefCell::new(BTreeMap::<SocketAddr, Letter>::new()));
+    let own = std::cell::RefCell::new(BTreeMap::<SocketAddr, Letter>::new());
     let mut scene = Scene::new(101);
     let code = scene.code();
-    let kept = own.clone();
     scene.forge = forging(move |to, _, letter| {
         let others: Vec<_> =
-            kept.borrow().iter().filter(|(end, _)| **end != to).map(|(_, own)| *own).collect();
+            own.borrow().iter().filter(|(end, _)| **end != to).map(|(_, own)| *own).collect();
         // What was meant for the other end is this one's own.
-        kept.borrow_mut().insert(to, *letter);
+        own.borrow_mut().insert(to, *letter);
         if let Some(mirrored) = others.first() {
             *letter = *mirrored;
         }

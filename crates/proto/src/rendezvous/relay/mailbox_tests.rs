@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use manyway_units::{ByteCount, Rate};
 use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, Letter, State, Status};
 use manyway_wire::rendezvous::{Body, MAX_LEN, Message};
 use manyway_wire::{Side, Writer};
 
-use super::{Relay, RelayLimits};
+use super::{ForwardLimits, Relay, RelayLimits};
 use crate::{Instant, Rng};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
@@ -227,6 +228,103 @@ fn a_network_that_looks_for_codes_spoils_ten_and_one_more_in_six_seconds() {
     }
     assert!(spoilt <= 19, "{spoilt}");
     assert_eq!(crowd.join(3, 1, 100), Some(Status::Open), "another network is not barred");
+}
+
+/// Both ends of a code at a server that relays, and addresses of theirs.
+fn relaying(limits: ForwardLimits) -> (Crowd, [SocketAddr; 2]) {
+    let limits = RelayLimits { forwarding: Some(limits), ..RelayLimits::default() };
+    let relay = Relay::new(limits, &mut Rng::from_seed([6; 32]));
+    let mut crowd = Crowd { relay, now: START };
+    crowd.open(1, 1);
+    crowd.join(2, 2, 1);
+    (crowd, [host(1), host(2)])
+}
+
+impl Crowd {
+    fn bind(&mut self, from: SocketAddr, token: u64, number: u32) -> bool {
+        let cookie = self.cookie(from);
+        let answer = self.say(from, token, Body::Bind { nonce: 5, cookie, number }).unwrap();
+        let Body::Bound { nonce: 5, is_bound } = Message::decode(&answer).unwrap().body else { panic!() };
+        is_bound
+    }
+
+    fn forward(&mut self, from: SocketAddr, length: usize) -> Option<SocketAddr> {
+        self.relay.forward(self.now, from, &vec![0x40; length])
+    }
+}
+
+// spec 10.27
+#[test]
+fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
+    let (mut crowd, [owner, guest]) = relaying(ForwardLimits::default());
+    crowd.open(3, 3);
+    crowd.join(4, 4, 2);
+    assert!(!crowd.bind(guest, 2, 2), "of another mailbox");
+    assert!(crowd.bind(owner, 1, 1));
+    assert_eq!(crowd.forward(owner, 100), None, "the other end has not bound yet");
+    assert!(!crowd.bind(guest, 9, 1), "whoever has no mailbox");
+    let (cookie, number) = (crowd.cookie(owner), 1);
+    let answer = crowd.say(guest, 2, Body::Bind { nonce: 5, cookie, number }).unwrap();
+    assert!(
+        matches!(Message::decode(&answer).unwrap().body, Body::Retry { .. }),
+        "the cookie of another address"
+    );
+    assert!(crowd.bind(guest, 2, 1));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(guest, 100)), (Some(guest), Some(owner)));
+    assert_eq!(crowd.forward(host(4), 100), None);
+    assert_eq!(crowd.relay.forward(crowd.now, owner, &[0, 0, 1]), None, "a message to the server");
+    // The guest moves. Its mailbox may be gone by then.
+    crowd.leave(1, 1);
+    assert!(crowd.bind(host(5), 2, 1));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(guest, 100)), (Some(host(5)), None));
+    // The address becomes an end of another pair.
+    assert!(crowd.bind(host(5), 4, 2) && crowd.bind(host(3), 3, 2));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(host(5), 100)), (None, Some(host(3))));
+    // Over IPv6 only what comes over IPv6.
+    let v6 = "[2001:db8::1]:1".parse().unwrap();
+    assert!(crowd.bind(v6, 2, 1));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(v6, 100)), (None, None));
+    // An operator that does not want it.
+    let mut crowd = Crowd::new(10, 10);
+    crowd.open(1, 1);
+    crowd.join(2, 2, 1);
+    assert!(!crowd.bind(owner, 1, 1) && !crowd.bind(guest, 2, 1));
+    assert_eq!(crowd.forward(owner, 100), None);
+}
+
+// spec 10.28
+#[test]
+fn a_pair_has_its_bytes_its_rate_and_its_time() {
+    let mut limits = ForwardLimits::default();
+    (limits.pairs, limits.rate) = (1, Rate::from_bytes_per_second(1_000_000));
+    let (mut crowd, [owner, guest]) = relaying(limits);
+    assert!(crowd.bind(owner, 1, 1) && crowd.bind(guest, 2, 1));
+    let mut passed = 0;
+    for _ in 0..100 {
+        passed += (0..100).filter(|_| crowd.forward(owner, 1000).is_some()).count();
+        crowd.now += SECOND / 100;
+    }
+    assert!((1200..=1250).contains(&passed), "{passed}: a second, and a quarter at once");
+    crowd.open(3, 3);
+    crowd.join(4, 4, 2);
+    assert!(!crowd.bind(host(3), 3, 2), "one pair at a time");
+    // Data keeps an end; without any it is forgotten.
+    crowd.now += 58 * SECOND;
+    assert!(crowd.forward(owner, 1000).is_some());
+    crowd.now += 59 * SECOND;
+    assert_eq!((crowd.forward(owner, 1000), crowd.forward(guest, 1000)), (None, Some(owner)));
+    for _ in 0..80 {
+        crowd.now += 50 * SECOND;
+        crowd.forward(guest, 1000);
+        crowd.forward(owner, 1000);
+    }
+    assert_eq!((crowd.forward(owner, 1000), crowd.forward(guest, 1000)), (None, None), "an hour is over");
+    limits.bytes = ByteCount(2500);
+    let (mut crowd, [owner, guest]) = relaying(limits);
+    assert!(crowd.bind(owner, 1, 1) && crowd.bind(guest, 2, 1));
+    let passed = [owner, guest, owner].map(|from| crowd.forward(from, 1000).is_some());
+    assert_eq!(passed, [true, true, false]);
+    assert_eq!((crowd.relay.counters().forwarded, crowd.relay.counters().forwarded_bytes), (2, 2000));
 }
 
 // spec 10.25

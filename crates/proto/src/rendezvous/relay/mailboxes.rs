@@ -11,7 +11,7 @@ use manyway_wire::Side;
 use manyway_wire::rendezvous::Token;
 use manyway_wire::rendezvous::mailbox::{Ask, Letter, State, Status};
 
-use super::RelayLimits;
+use super::limits::RelayLimits;
 use crate::Instant;
 use crate::collections::buckets::Buckets;
 use crate::endpoint::Prefix;
@@ -142,6 +142,13 @@ impl Mailboxes {
         Some(nothing(nonce))
     }
 
+    /// The tokens of the guest and of the owner of an open mailbox with this number, if `token` is one of them.
+    pub(super) fn tokens(&self, token: Token, number: u32) -> Option<[Token; 2]> {
+        let mailbox = self.boxes.get(&number).filter(|mailbox| mailbox.is_open)?;
+        let tokens = [mailbox.guest?, mailbox.owner];
+        tokens.contains(&token).then_some(tokens)
+    }
+
     /// Counts a request of a network, unless it sends too many.
     fn admit(&mut self, now: Instant, from: SocketAddr) -> Option<Prefix> {
         let network = Prefix::of(from);
@@ -260,8 +267,9 @@ impl Mailboxes {
             now - mailbox.opened_at >= limits.mailbox_lifetime || now - mailbox.used_at >= SILENCE
         };
         let old = self.boxes.iter().filter(|(_, mailbox)| is_old(mailbox));
-        for number in old.map(|(number, _)| *number).collect::<Vec<_>>() {
-            self.remove(number);
+        let old: Vec<u32> = old.map(|(number, _)| *number).collect();
+        for number in &old {
+            self.remove(*number);
         }
     }
 }

@@ -6,14 +6,15 @@
 //! network with few tokens keeps them while there is space for that many networks.
 
 mod cookies;
+mod limits;
 #[cfg(test)]
 mod mailbox_tests;
 mod mailboxes;
+mod pairs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use manyway_wire::rendezvous::{Body, MAX_LEN, Message, Sealed, Token};
 use manyway_wire::{Side, Writer};
@@ -22,56 +23,9 @@ use crate::endpoint::Prefix;
 use crate::{Instant, Rng};
 
 use cookies::Cookies;
+pub use limits::{ForwardLimits, RelayCounters, RelayLimits};
 use mailboxes::Mailboxes;
-
-/// Limits of a [`Relay`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RelayLimits {
-    /// Connections, each about 600 bytes. Default 32 768, at least 1.
-    pub tokens: usize,
-    /// Connections that one network (/24 of IPv4, /56 of IPv6) registered. Default 4096, at least 1.
-    pub tokens_of_network: usize,
-    /// Lifetime after the last request of either end. Default 3 min.
-    pub lifetime: Duration,
-    /// Mailboxes, each about 1000 bytes. Default 4096, at least 1.
-    pub mailboxes: usize,
-    /// Mailboxes that one network opened. Default 64, at least 1.
-    pub mailboxes_of_network: usize,
-    /// Lifetime of a mailbox. Default 1 h.
-    pub mailbox_lifetime: Duration,
-}
-
-impl Default for RelayLimits {
-    fn default() -> Self {
-        Self {
-            tokens: 32_768,
-            tokens_of_network: 4096,
-            lifetime: Duration::from_secs(180),
-            mailboxes: 4096,
-            mailboxes_of_network: 64,
-            mailbox_lifetime: Duration::from_secs(3600),
-        }
-    }
-}
-
-/// Counters of a [`Relay`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct RelayCounters {
-    /// Requests answered.
-    pub answered: u64,
-    /// The part of them that returned addresses of the other end.
-    pub matched: u64,
-    /// Requests answered with a cookie.
-    pub retried: u64,
-    /// Datagrams that were no request.
-    pub refused: u64,
-    /// Connections forgotten for lack of space.
-    pub evicted: u64,
-    /// Requests about mailboxes that were dropped, since their network sent too many.
-    pub limited: u64,
-}
+use pairs::Pairs;
 
 /// The state of one connection.
 struct Entry {
@@ -107,6 +61,7 @@ pub struct Relay {
     by_size: BTreeSet<(usize, Prefix)>,
     turns: u64,
     mailboxes: Mailboxes,
+    pairs: Pairs,
     counters: RelayCounters,
 }
 
@@ -131,6 +86,7 @@ impl Relay {
             by_size: BTreeSet::new(),
             turns: 0,
             mailboxes: Mailboxes::default(),
+            pairs: Pairs::default(),
             counters: RelayCounters::default(),
         }
     }
@@ -143,6 +99,21 @@ impl Relay {
     /// Number of mailboxes, those included that were closed less than a minute ago.
     pub fn mailboxes(&self) -> usize {
         self.mailboxes.len()
+    }
+
+    /// Number of pairs of ends between which it relays.
+    pub fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Where a datagram of other contents goes, unchanged: to the other end of its sender, if both have asked for that
+    /// and are within the limits. Costs O(log pairs).
+    pub fn forward(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
+        let limits = self.limits.forwarding.as_ref().filter(|_| !Message::is_meant(datagram))?;
+        let to = self.pairs.forward(now, limits, from, datagram.len())?;
+        self.counters.forwarded += 1;
+        self.counters.forwarded_bytes += datagram.len() as u64;
+        Some(to)
     }
 
     /// The counters.
@@ -187,7 +158,14 @@ impl Relay {
                 self.mailboxes.leave(now, &self.limits, (token, from), nonce).map(Body::State)
             }
             Body::Observe { nonce } => Some(Body::Answer { nonce, seen: from, sealed: None }),
-            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) => {
+            Body::Bind { nonce, number, .. } => {
+                let tokens = self.mailboxes.tokens(token, number);
+                let limits = self.limits.forwarding.as_ref();
+                let is_bound =
+                    limits.is_some_and(|limits| self.pairs.bind(now, limits, (token, from), tokens));
+                Some(Body::Bound { nonce, is_bound })
+            }
+            Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) | Body::Bound { .. } => {
                 self.counters.refused += 1;
                 return false;
             }
@@ -203,16 +181,17 @@ impl Relay {
     /// The nonce of a request whose sender has not shown yet that it receives at this address.
     fn nonce_without_proof(&self, from: SocketAddr, body: &Body<'_>) -> Option<u64> {
         let (nonce, cookie) = match body {
-            Body::Request { nonce, cookie, .. } | Body::Leave { nonce, cookie } => (nonce, cookie),
+            Body::Request { nonce, cookie, .. }
+            | Body::Leave { nonce, cookie }
+            | Body::Bind { nonce, cookie, .. } => (nonce, cookie),
             Body::Ask(ask) => (&ask.nonce, &ask.cookie),
             // The answer to `Observe` tells nothing but the address, is shorter than the request and keeps nothing.
             Body::Observe { .. }
             | Body::Retry { .. }
             | Body::Answer { .. }
             | Body::Knock
-            | Body::State(_) => {
-                return None;
-            }
+            | Body::State(_)
+            | Body::Bound { .. } => return None,
         };
         (!self.cookies.is_of(from, cookie)).then_some(*nonce)
     }
