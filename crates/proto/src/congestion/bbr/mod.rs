@@ -43,7 +43,7 @@ use probe_rtt::{Dwell, RoundTrip};
 use slowdown::Slowdown;
 use startup::{FullPipe, RoundEnd};
 use undo::Undo;
-use variation::Variation;
+use variation::{Known, Variation};
 use window::Usage;
 
 use super::{
@@ -177,7 +177,7 @@ impl Bbr {
         if self.rounds.has_begun() {
             let mean = self.bandwidth.end_round(self.rounds.was_drained() && !sample.app_limited);
             self.notice_policer(sample, mean);
-            self.variation.end_round(sample.now, mean, self.datagram());
+            self.notice_variation(sample.now, mean);
         }
         self.bandwidth.on_ack(sample, self.purpose());
         self.observe_queue(sample);
@@ -197,9 +197,22 @@ impl Bbr {
         self.full_pipe.on_ack(sample, delay, product, end);
     }
 
+    /// Ends a round with its mean rate.
+    fn notice_variation(&mut self, now: Instant, mean: Rate) {
+        let known = if self.rounds.was_calm() {
+            Known::Cruise(self.bandwidth.get())
+        } else if self.state == State::ProbeBw(Phase::Up) {
+            Known::Probe(self.cycle.known())
+        } else {
+            Known::Unclear
+        };
+        self.variation.end_round(now, mean, known, self.datagram());
+    }
+
     fn observe_queue(&mut self, sample: &AckSample) {
         let has_queue = self.round_trip.queue(sample.latest_rtt) > self.round_trip.least_queue();
-        self.variation.on_ack(sample.bytes, !has_queue || sample.app_limited);
+        let is_probing = matches!(self.state, State::ProbeBw(_));
+        self.variation.on_ack(sample.bytes, !has_queue || !is_probing || sample.app_limited);
     }
 
     /// Whether cruise probes: nothing else shows what the path delivers now.

@@ -160,10 +160,7 @@ impl MaxBandwidth {
             return;
         }
         match purpose {
-            Purpose::Startup => {
-                self.current = self.current.max(rate);
-                self.round.add(rate);
-            }
+            Purpose::Startup => self.current = self.current.max(rate),
             Purpose::Search => {
                 self.found = self.found.max(rate);
                 self.round.add(rate);

@@ -225,8 +225,6 @@ impl Bbr {
     /// Ends a round with its mean rate. Lowers the bandwidth to the passing rate if losses without a queue last.
     pub(super) fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
         let Some(policer) = &mut self.policer else { return };
-        // Startup sends more than passes, whatever it loses.
-        let mean = if self.full_pipe.is_reached() { mean } else { Rate::ZERO };
         let passes = policer.end_round(sample, mean, self.rounds.was_calm());
         let is_steady = matches!(self.state, State::ProbeBw(_));
         if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {

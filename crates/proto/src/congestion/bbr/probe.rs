@@ -120,6 +120,11 @@ impl Cycle {
         Self { random: self.random, ..Self::new(0) }
     }
 
+    /// The known bandwidth at the start of the last probe.
+    pub(super) fn known(&self) -> Rate {
+        self.known
+    }
+
     pub(super) fn hears_probe(&self) -> bool {
         self.hears_probe
     }

@@ -21,11 +21,24 @@ impl Round {
     }
 }
 
-/// A path that has known [`KNOWN`] Mbit/s for a second.
-fn known() -> Bbr {
+/// In cruise for some rounds, without any sign so far.
+fn cruising() -> Bbr {
     let mut path = Path::new(mbit(KNOWN), RTT);
-    path.run(SECOND);
-    assert!(!path.bbr.variation.is_on());
+    path.run_to(|state| state == State::ProbeBw(Phase::Cruise));
+    path.run(RTT * 4);
+    let mut bbr = path.bbr;
+    bbr.bandwidth.lower(mbit(KNOWN));
+    assert_eq!(
+        (bbr.state, bbr.rounds.was_calm(), bbr.variation.is_on()),
+        (State::ProbeBw(Phase::Cruise), true, false)
+    );
+    bbr
+}
+
+/// In a bandwidth probe.
+fn probing() -> Bbr {
+    let mut path = Path::new(mbit(KNOWN), RTT);
+    path.run_to(|state| state == State::ProbeBw(Phase::Up));
     path.bbr
 }
 
@@ -42,49 +55,60 @@ fn feed(bbr: &mut Bbr, now: Instant, rounds: &[Round]) -> bool {
             };
             bbr.observe_queue(&sample);
         }
-        let datagram = bbr.datagram();
-        bbr.variation.end_round(now, mbit(round.megabits), datagram);
+        bbr.notice_variation(now, mbit(round.megabits));
     }
     bbr.variation.is_on()
 }
 
-/// Whether these rounds are a sign.
-fn is_sign(rounds: &[Round]) -> bool {
-    let mut bbr = known();
+/// Whether these rounds are a sign. The first of them ends a round that was not whole.
+fn is_sign(mut bbr: Bbr, rounds: &[Round]) -> bool {
     bbr.variation = Variation::default();
     feed(&mut bbr, Instant::from_nanos(0), rounds)
 }
 
 #[test]
-fn two_rates_of_the_path_in_a_row_that_differ_by_an_eighth_are_a_sign() {
-    for (usual, other) in [(50, 43), (50, 57)] {
-        let [usual, other, close] = [usual, other, if other > usual { 55 } else { 45 }].map(Round::at);
-        assert!(is_sign(&[usual, usual, other]), "{other:?}");
-        assert!(!is_sign(&[usual, usual, close]), "{close:?}");
-        assert!(!is_sign(&[usual, other]), "the first round follows one without a queue");
-    }
+fn a_second_round_with_a_queue_below_0_88_of_the_bandwidth_is_a_fall() {
+    let [low, usual] = [43, 45].map(Round::at);
+    assert!(is_sign(cruising(), &[usual, low]));
+    assert!(!is_sign(cruising(), &[low]), "the first round");
+    assert!(!is_sign(cruising(), &[usual, usual]));
+    assert!(!is_sign(probing(), &[usual, low]), "a probe shares the path with those of others");
 }
 
 #[test]
-fn a_round_that_the_path_does_not_limit_is_no_sign_and_neither_are_those_beside_it() {
-    let (low, usual) = (Round::at(30), Round::at(KNOWN));
+fn a_second_round_with_a_queue_above_1_12_of_the_bandwidth_before_the_probe_is_a_rise() {
+    let bbr = probing();
+    let known = bbr.cycle.known().bytes_per_second() / 125_000;
+    let [usual, high] = [known * 28 / 25 - 1, known * 28 / 25 + 1].map(Round::at);
+    assert!(is_sign(bbr.clone(), &[usual, high]));
+    assert!(!is_sign(bbr.clone(), &[high]), "the first round");
+    assert!(!is_sign(bbr, &[usual, usual]));
+    assert!(!is_sign(cruising(), &[usual, high]), "in cruise");
+}
+
+#[test]
+fn a_round_that_the_path_does_not_limit_is_no_sign() {
+    let low = Round::at(30);
     let of_application = Round { app_limited: true, ..low };
     let without_queue = Round { queue: MS, ..low };
     let short = Round { packets: 23, ..low };
-    assert!(is_sign(&[usual, usual, low]));
-    for lacking in [of_application, without_queue, short] {
-        assert!(!is_sign(&[usual, usual, lacking]), "{lacking:?}");
-        assert!(!is_sign(&[usual, usual, lacking, low]), "{lacking:?}");
+    assert!(is_sign(cruising(), &[low, low]));
+    for lacking in [of_application, without_queue] {
+        assert!(
+            !is_sign(cruising(), &[low, lacking]) && !is_sign(cruising(), &[lacking, low]),
+            "{lacking:?}"
+        );
     }
+    assert!(!is_sign(cruising(), &[low, short]));
 }
 
 #[test]
 fn the_rate_varies_for_ten_seconds_after_the_last_sign() {
     let at = |seconds| Instant::from_nanos(0) + SECOND * seconds;
     let (low, usual) = (Round::at(30), Round::at(KNOWN));
-    let mut bbr = known();
-    assert!(feed(&mut bbr, at(100), &[usual, usual, low]));
-    assert!(feed(&mut bbr, at(109), &[usual, usual]));
+    let mut bbr = cruising();
+    assert!(feed(&mut bbr, at(100), &[usual, low, low]));
+    assert!(feed(&mut bbr, at(109), &[usual, low]));
     assert!(feed(&mut bbr, at(119), &[usual]));
     assert!(!feed(&mut bbr, at(119) + MS, &[usual]));
 }
