@@ -179,7 +179,7 @@ class Mmsp1(Test):
 class Mmsp2(Test):
     def test_every_golden_block_has_its_fields(self):
         others = {"header_handshake", "header_initial", "header_short", "header_version_list", "parameters"}
-        others |= {"rendezvous_answer", "rendezvous_retry"}
+        others |= {"rendezvous_answer", "rendezvous_ask", "rendezvous_retry", "rendezvous_state"}
         files = {path.stem for path in GOLDEN.glob("*.hex") if not path.stem.startswith("mmsp1_")}
         self.assertEqual(files, set(expected.MMSP2) | others)
         for suite in (AES_128_GCM, CHACHA20_POLY1305):
@@ -387,6 +387,20 @@ class Rendezvous(Test):
         self.assertEqual(shown[0].all("mmsp_rendezvous.port"), ["4433"])
         self.assertEqual(shown[0].all("mmsp_rendezvous.address"), ["::ffff:192.0.2.7"])
         self.assertEqual(len(shown[1].all("mmsp_rendezvous.cookie")[0].split(":")), 16)
+
+    def test_those_of_a_mailbox_have_their_fields(self):
+        start = golden("rendezvous_ask")[:3]
+        # Observe, bind and bound, and an ask and a state with letters.
+        others = [start + bytes([kind]) + bytes(length - 4) for kind, length in [(10, 64), (11, 64), (12, 29), (6, 464), (8, 435)]]
+        frames = [golden("rendezvous_ask"), golden("rendezvous_state"), *others]
+        shown = self.shown([frame(data) for data in frames], "-o", "manyway.ports:4455")
+        kinds = [fields.all("mmsp_rendezvous.kind")[0] for fields in shown]
+        self.assertEqual(kinds, ["7", "8", "10", "11", "12", "6", "8"])
+        field = lambda at, name: shown[at].all(f"mmsp_rendezvous.{name}")
+        self.assertEqual([field(0, name) for name in ("number", "posted", "taken")], [["7"], ["1"], ["2"]])
+        self.assertEqual([field(1, name) for name in ("number", "status", "held", "posted")], [["7"], ["0"], ["1"], ["2"]])
+        self.assertEqual([len(field(at, "letter")[0].split(":")) for at in (5, 6)], [400, 400])
+        self.assertFalse(field(0, "letter") or field(1, "letter"))
 
 
 class OtherTraffic(Test):

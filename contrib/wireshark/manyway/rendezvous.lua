@@ -4,9 +4,19 @@ if ... == nil then return end -- Wireshark loads every file of its plugin folder
 
 local proto = Proto("mmsp_rendezvous", "Rendezvous of MMSP/2")
 
-local KINDS = { "request of a client", "request of a server", "retry", "answer", "knock" }
--- The lengths that each kind may have (rule 10.2).
-local LENGTHS = { { 256 }, { 256 }, { 44 }, { 46, 215 }, { 20 } }
+local KINDS = {
+    "request of a client", "request of a server", "retry", "answer", "knock",
+    "ask of the fetching end", "ask of the offering end", "state", "leave", "observe", "bind", "bound",
+}
+local REQUEST, ANSWER, KNOCK, ASK, ASK_OFFERING, STATE, BIND, BOUND = 2, 4, 5, 6, 7, 8, 11, 12
+-- The lengths that each kind may have (rules 10.2, 10.17, 10.25, 10.27).
+local LENGTHS = {
+    { 256 }, { 256 }, { 44 }, { 46, 215 }, { 20 },
+    { 64, 464 }, { 64, 464 }, { 35, 435 }, { 64 }, { 64 }, { 64 }, { 29 },
+}
+-- Without a cookie.
+local WITHOUT = { [4] = true, [5] = true, [8] = true, [10] = true, [12] = true }
+local STATUS = { [0] = "open", "gone", "taken", "full" }
 local HEADER = 20
 
 local f = {
@@ -19,6 +29,13 @@ local f = {
     address = ProtoField.ipv6("mmsp_rendezvous.address", "Seen: address"),
     sequence = ProtoField.uint64("mmsp_rendezvous.sequence", "Sequence of the list"),
     sealed = ProtoField.bytes("mmsp_rendezvous.sealed", "Sealed addresses"),
+    number = ProtoField.uint32("mmsp_rendezvous.number", "Number of the mailbox"),
+    status = ProtoField.uint8("mmsp_rendezvous.status", "Status", base.DEC, STATUS),
+    held = ProtoField.uint8("mmsp_rendezvous.held", "Held"),
+    posted = ProtoField.uint8("mmsp_rendezvous.posted", "Posted"),
+    taken = ProtoField.uint8("mmsp_rendezvous.taken", "Taken"),
+    letter = ProtoField.bytes("mmsp_rendezvous.letter", "Letter"),
+    bound = ProtoField.bool("mmsp_rendezvous.bound", "Bound"),
     padding = ProtoField.bytes("mmsp_rendezvous.padding", "Padding"),
 }
 proto.fields = f
@@ -44,14 +61,29 @@ local function dissect(tvb, pinfo, root)
     tree:add(f.version, tvb(2, 1))
     tree:add(f.kind, tvb(3, 1))
     tree:add(f.token, tvb(4, 16))
-    if kind < 5 then tree:add(f.nonce, tvb(20, 8)) end
-    if kind < 4 then tree:add(f.cookie, tvb(28, 16)) end
-    if kind < 3 then
+    if kind ~= KNOCK then tree:add(f.nonce, tvb(20, 8)) end
+    if not WITHOUT[kind] then tree:add(f.cookie, tvb(28, 16)) end
+    if kind <= REQUEST then
         tree:add(f.padding, tvb(sealed(tvb, tree, 44)))
-    elseif kind == 4 then
+    elseif kind == ANSWER then
         tree:add(f.port, tvb(28, 2))
         tree:add(f.address, tvb(30, 16))
         if tvb:len() > 46 then sealed(tvb, tree, 46) end
+    elseif kind == ASK or kind == ASK_OFFERING then
+        tree:add(f.number, tvb(44, 4))
+        tree:add(f.posted, tvb(48, 1))
+        tree:add(f.taken, tvb(49, 1))
+        if tvb:len() > 64 then tree:add(f.letter, tvb(50, 400)) end
+    elseif kind == STATE then
+        tree:add(f.number, tvb(28, 4))
+        tree:add(f.status, tvb(32, 1))
+        tree:add(f.held, tvb(33, 1))
+        tree:add(f.posted, tvb(34, 1))
+        if tvb:len() > 35 then tree:add(f.letter, tvb(35, 400)) end
+    elseif kind == BIND then
+        tree:add(f.number, tvb(44, 4))
+    elseif kind == BOUND then
+        tree:add(f.bound, tvb(28, 1))
     end
     pinfo.cols.protocol:set("MMSP rendezvous")
     pinfo.cols.info:set(KINDS[kind])
