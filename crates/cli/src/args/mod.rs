@@ -121,7 +121,7 @@ pub enum Command {
     Keys(KeysArgs),
     /// Show and change what was counted against caps of interfaces
     Caps(CapsArgs),
-    /// Run a rendezvous server for peers that change address at the same time
+    /// Run a rendezvous server, for short codes and for peers that both change address
     Rendezvous(RendezvousArgs),
     /// Show packets and blocks in words, from a capture or hex text
     Decode(DecodeArgs),
