@@ -189,9 +189,9 @@ impl Endpoint {
         Ok(Connection::new(link))
     }
 
-    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. Whoever has the
-    /// code gets the ticket, once, by [`redeem_code`](crate::redeem_code), and also the addresses at which those servers
-    /// see this endpoint. [`OfferedCode::run`] does the work.
+    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
+    /// has the code gets the ticket, once, by [`redeem_code`](crate::redeem_code), and also the addresses at which those
+    /// servers see this endpoint. [`OfferedCode::run`] does the work.
     ///
     /// # Errors
     /// No server answers within 4 s, or there is no room for another code.

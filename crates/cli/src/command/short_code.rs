@@ -102,8 +102,8 @@ fn not_redeemed(error: &CodeError) -> CommandError {
     CommandError::new(code, format!("{failure}; {next}"))
 }
 
-/// Opens a code for a ticket at the rendezvous servers of the options; `None` if none are named, or if they give none,
-/// which the user is told.
+/// Opens a code for a ticket at the rendezvous servers of the options; `None` if none are named. `None` with a note for
+/// the user if they open none.
 pub(super) async fn offer(
     global: &GlobalArgs,
     endpoint: &Endpoint,

@@ -62,7 +62,8 @@ pub struct CpuRow {
 
 /// Measures processor time per byte of each subject, in turn, and reports each measurement. Takes
 /// [`CpuOptions::duration`] and half a second for each. Needs root and `ip`; a subject that needs more than the machine
-/// has is left out, with a remark, and so is a program of others that fails. After a [`Stop`](crate::Stop) it returns the measurements until then.
+/// has is left out, with a remark, and so is a program of others that fails. After a [`Stop`](crate::Stop) it returns
+/// the measurements until then.
 ///
 /// # Errors
 /// The namespaces cannot be created, or an end fails; [`LabError::Interrupted`] if nothing was measured.

@@ -95,9 +95,9 @@ impl OfferedCode {
         &self.code
     }
 
-    /// Gives the ticket to the end that has the code, and lets its packets in where a NAT before this endpoint keeps
-    /// strangers out, directly and over a rendezvous server that relays. Returns a minute after the ticket was given; then the code has no use any more. Dropping the future
-    /// loses nothing, it may be called again.
+    /// Gives the ticket to the end that has the code. Then it lets the packets of that end in for a minute, directly
+    /// where a NAT before this endpoint keeps strangers out, and over a rendezvous server that relays, and returns.
+    /// Dropping the future loses nothing, it may be called again.
     ///
     /// # Errors
     /// Why the code is void.

@@ -22,41 +22,31 @@ pub(super) trait Machine {
     fn poll_timeout(&self) -> Option<Instant>;
 }
 
-impl Machine for CodeSender {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        Self::handle_datagram(self, now, from, datagram);
-    }
+/// Passes every call on to the method of the same name.
+macro_rules! machine {
+    ($end:ty) => {
+        impl Machine for $end {
+            fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+                Self::handle_datagram(self, now, from, datagram);
+            }
 
-    fn handle_timeout(&mut self, now: Instant) {
-        Self::handle_timeout(self, now);
-    }
+            fn handle_timeout(&mut self, now: Instant) {
+                Self::handle_timeout(self, now);
+            }
 
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        Self::poll_transmit(self, now, buffer)
-    }
+            fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
+                Self::poll_transmit(self, now, buffer)
+            }
 
-    fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
-    }
+            fn poll_timeout(&self) -> Option<Instant> {
+                Self::poll_timeout(self)
+            }
+        }
+    };
 }
 
-impl Machine for CodeReceiver {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        Self::handle_datagram(self, now, from, datagram);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        Self::handle_timeout(self, now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<SocketAddr> {
-        Self::poll_transmit(self, now, buffer)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
-    }
-}
+machine!(CodeSender);
+machine!(CodeReceiver);
 
 /// A socket for each family of the rendezvous servers.
 #[derive(Debug)]

@@ -269,9 +269,12 @@ impl Endpoint {
 
     /// Takes an answer of a rendezvous server that belongs to no connection.
     fn on_observed(&mut self, tuple: FourTuple, message: &Message<'_>) {
+        if self.observer.is_none() {
+            return;
+        }
         let nonce = self.rendezvous_nonce();
-        let Some(observer) = &mut self.observer else { return };
-        self.outbox.extend(observer.on_message(tuple.remote, message, nonce));
+        let datagram = self.observer().on_message(tuple.remote, message, nonce);
+        self.outbox.extend(datagram);
     }
 
     /// Asks the rendezvous server at the remote address where it sees the local one.

@@ -53,7 +53,7 @@ pub enum CodeFailure {
     Used,
     /// The other end has another code, so this one is void.
     Wrong,
-    /// Nobody used the code within an hour.
+    /// The code was not used within an hour.
     Expired,
     /// The other end stopped in the middle of the exchange, so the code is void.
     Abandoned,

@@ -139,7 +139,7 @@ impl CodeReceiver {
         self.end.deadline().into_iter().chain(until).min()
     }
 
-    /// Handles what is due.
+    /// Handles the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         if !matches!(self.stage, Stage::Asking(_) | Stage::Confirmed(_)) {
             return;

@@ -19,7 +19,7 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 const EXCHANGE: Duration = Duration::from_secs(60);
 /// Silence after which a rendezvous server is given up before the code exists.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Time between requests while nobody uses the code, and during the exchange.
+/// Time between requests while the code is unused, and during the exchange.
 const IDLE_PACE: Duration = Duration::from_secs(1);
 const EXCHANGE_PACE: Duration = Duration::from_millis(250);
 
@@ -82,8 +82,8 @@ impl CodeSender {
         Self { end, stage: Stage::Opening, content: Vec::new(), events: VecDeque::new(), rng }
     }
 
-    /// Sets what the other end gets, until it is [delivered](CodeSenderEvent::Delivered). Nobody can use the code before
-    /// the first call after [`Opened`](CodeSenderEvent::Opened). Returns false if it has more than
+    /// Sets what the other end gets, until it is [delivered](CodeSenderEvent::Delivered). The code cannot be used
+    /// before the first call after [`Opened`](CodeSenderEvent::Opened). Returns false if it has more than
     /// [`MAX_CONTENT`](super::MAX_CONTENT) bytes.
     pub fn set_content(&mut self, now: Instant, content: &[u8]) -> bool {
         if content.len() > MAX_CONTENT {
@@ -187,7 +187,7 @@ impl CodeSender {
         self.end.deadline().into_iter().chain(until).min()
     }
 
-    /// Handles what is due.
+    /// Handles the timers that have expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.stage {
             Stage::Opening if self.end.silence(now) >= PATIENCE => self.fail(now, CodeFailure::NoAnswer),
