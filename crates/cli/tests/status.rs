@@ -110,11 +110,28 @@ fn a_running_transfer_is_shown_at_both_ends_with_peers_paths_rates_and_files() {
 }
 
 #[test]
+fn a_command_that_does_not_answer_is_named() {
+    let (place, user) = (Place::new(), User::new());
+    let server = user.serve(&place, &[]);
+    server.running.suspend();
+    let socket = user.sockets().pop().unwrap();
+    let expected = format!("the command at {} does not answer", socket.display());
+    assert_eq!(user.run(&["status"]).split_whitespace().collect::<Vec<_>>().join(" "), expected);
+    let document: Value = serde_json::from_str(&user.run(&["status", "--json"])).unwrap();
+    assert_eq!(document, serde_json::json!({ "commands": [], "unanswered": [socket] }));
+    let mut primary = Command::new(MANYWAY);
+    primary.args(["paths", "--primary", "eth0"]);
+    Running::start(user.own(primary)).end().expect(1).says(&expected);
+    server.running.signal("CONT");
+    server.stop().expect(0);
+    assert_eq!(user.run(&["status"]), "no command of this user is running\n");
+}
+
+#[test]
 fn a_forward_and_a_proxy_are_listed_with_their_peer_and_its_paths() {
     let (place, user) = (Place::new(), User::new());
     let server = user.serve(&place, &["--egress"]);
-    let messages = server.running.messages();
-    let address = messages.split_once("on UDP ").unwrap().1.split_whitespace().next().unwrap();
+    let address = server.listening();
     for (verb, arguments) in
         [("forward", ["-L", "127.0.0.1:0:example.org:80"]), ("proxy", ["--listen", "127.0.0.1:0"])]
     {
@@ -128,11 +145,11 @@ fn a_forward_and_a_proxy_are_listed_with_their_peer_and_its_paths() {
         assert_eq!(command["pid"], running.id());
         let peers = command["peers"].as_array().unwrap();
         let path = &peers[0]["paths"][0];
-        assert_eq!((peers.len(), &path["remote"]), (1, &address.into()), "{command}");
+        assert_eq!((peers.len(), &path["remote"]), (1, &address.as_str().into()), "{command}");
         assert_eq!(path["local"], "127.0.0.1", "{command}");
         assert_eq!(user.commands("serve")[0]["peers"][0]["name"], "default");
         let text = user.run(&["status"]);
-        assert!(text.contains(verb) && text.contains(address), "{text}");
+        assert!(text.contains(verb) && text.contains(&address), "{text}");
         running.signal("TERM");
         running.end().expect(0);
         wait_until("the end of its connection", || {

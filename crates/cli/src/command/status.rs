@@ -41,14 +41,14 @@ pub async fn run(_global: &GlobalArgs, _arguments: &StatusArgs) -> Result<ExitCo
 #[cfg(unix)]
 mod on_unix {
     use manyway_terminal::screen::output_width;
-    use manyway_terminal::{Colour, CommandError, json, print_line};
+    use manyway_terminal::{Colour, CommandError, json, note, print_line, wrap_strictly};
     use serde_json::json;
     use tokio::time::MissedTickBehavior;
 
     use crate::args::{GlobalArgs, StatusArgs};
     use crate::output::live::Live;
-    use crate::output::tint::block;
-    use crate::status::reader::Reader;
+    use crate::output::tint::{Line, block};
+    use crate::status::reader::{Reader, Reading};
     use crate::status::{Document, prometheus, table};
 
     pub(super) async fn follow(
@@ -61,8 +61,8 @@ mod on_unix {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            let documents = reader.documents().await;
-            show(global, arguments, live, &documents)?;
+            let reading = reader.documents().await;
+            show(global, arguments, live, &reading)?;
             if !arguments.watch {
                 return Ok(());
             }
@@ -73,22 +73,37 @@ mod on_unix {
         global: &GlobalArgs,
         arguments: &StatusArgs,
         live: &mut Option<Live>,
-        documents: &[Document],
+        reading: &Reading<Document>,
     ) -> Result<(), CommandError> {
         if arguments.prometheus {
-            return print_line(prometheus::text(documents).trim_end());
+            reading.complaints().for_each(|complaint| note(&complaint));
+            return print_line(prometheus::text(&reading.said).trim_end());
         }
         if global.json {
-            json::print(&json!({ "commands": documents }))?;
+            json::print(&json!({ "commands": reading.said, "unanswered": reading.unanswered }))?;
             return Ok(());
         }
         match live {
-            Some(live) => live.draw("manyway status", |width| table::lines(documents, width))?,
+            Some(live) => live.draw("manyway status", |width| lines(reading, width))?,
             None => {
-                let text = block(&table::lines(documents, output_width()), Colour::of_output());
+                let text = block(&lines(reading, output_width()), Colour::of_output());
                 print_line(text.trim_end())?;
             }
         }
         Ok(())
+    }
+
+    fn lines(reading: &Reading<Document>, width: usize) -> Vec<Line> {
+        let mut lines = table::lines(&reading.said, width);
+        lines.extend(
+            reading
+                .complaints()
+                .flat_map(|text| wrap_strictly(&text, width))
+                .map(|text| Line::from(text.as_str())),
+        );
+        if lines.is_empty() {
+            lines.push(Line::from("no command of this user is running"));
+        }
+        lines
     }
 }

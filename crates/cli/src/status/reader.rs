@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
+use tokio::task::JoinSet;
 
 use super::control::{Answer, Request};
 use super::document::Document;
@@ -17,6 +18,22 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest line that is read.
 const LONGEST: u64 = 16 << 20;
 
+/// What the running commands say.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// Of each command that answered, by process ID.
+    pub said: Vec<T>,
+    /// The sockets of those that did not answer within three seconds. The process may be stopped or overloaded.
+    pub unanswered: Vec<PathBuf>,
+}
+
+impl<T> Reading<T> {
+    /// A sentence for each command that did not answer.
+    pub fn complaints(&self) -> impl Iterator<Item = String> {
+        self.unanswered.iter().map(|path| format!("the command at {} does not answer", path.display()))
+    }
+}
+
 /// The publishing commands, by their sockets.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -24,48 +41,68 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The current documents of all commands, by process ID. It takes half a second; a command that does not answer is
-    /// left out, and the socket of a killed one is removed.
-    pub async fn documents(&mut self) -> Vec<Document> {
-        let sockets = place::sockets();
-        self.streams.retain(|path, _| sockets.contains(path));
-        for path in sockets {
-            if self.streams.contains_key(&path) {
-                continue;
-            }
-            if let Some(stream) = connect(&path).await {
-                self.streams.insert(path, BufReader::new(stream));
+    /// The current documents of all commands. It takes half a second, or three if a command does not answer. The socket
+    /// of a killed one is removed.
+    pub async fn documents(&mut self) -> Reading<Document> {
+        let mut reading = Reading { said: Vec::new(), unanswered: Vec::new() };
+        let mut streams = std::mem::take(&mut self.streams);
+        let mut asked = JoinSet::new();
+        for path in place::sockets() {
+            let stream = streams.remove(&path);
+            asked.spawn(async move {
+                let answer = tokio::time::timeout(PATIENCE, document_at(&path, stream)).await;
+                (path, answer.unwrap_or_else(|elapsed| Err(elapsed.into())))
+            });
+        }
+        while let Some(Ok((path, answer))) = asked.join_next().await {
+            match answer {
+                Ok((stream, document)) => {
+                    reading.said.push(document);
+                    self.streams.insert(path, stream);
+                }
+                Err(error) if is_patience_over(&error) => reading.unanswered.push(path),
+                // It ended.
+                Err(_) => {}
             }
         }
-        let mut documents = Vec::new();
-        let mut ended = Vec::new();
-        for (path, stream) in &mut self.streams {
-            match tokio::time::timeout(PATIENCE, newest(stream)).await {
-                Ok(Ok(document)) => documents.push(document),
-                Ok(Err(_)) | Err(_) => ended.push(path.clone()),
-            }
-        }
-        for path in ended {
-            self.streams.remove(&path);
-        }
-        documents.sort_by_key(|document| document.pid);
-        documents
+        reading.unanswered.sort();
+        reading.said.sort_by_key(|document| document.pid);
+        reading
     }
 }
 
-/// Asks every running command, or the one with this process ID; a command that does not answer is left out.
-pub async fn ask(request: &Request, pid: Option<u32>) -> Vec<Answer> {
-    let mut answers = Vec::new();
+/// Asks every running command, or the one with this process ID.
+pub async fn ask(request: &Request, pid: Option<u32>) -> Reading<Answer> {
+    let mut reading = Reading { said: Vec::new(), unanswered: Vec::new() };
     for path in place::sockets() {
-        let asked = tokio::time::timeout(PATIENCE, ask_at(&path, request, pid)).await;
-        answers.extend(asked.ok().flatten());
+        match tokio::time::timeout(PATIENCE, ask_at(&path, request, pid)).await {
+            Ok(answer) => reading.said.extend(answer),
+            Err(_) => reading.unanswered.push(path),
+        }
     }
-    answers.sort_by_key(|answer| answer.pid);
-    answers
+    reading.said.sort_by_key(|answer| answer.pid);
+    reading
+}
+
+/// Over the time, or too many others ask it and get no answer either.
+fn is_patience_over(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+}
+
+async fn document_at(
+    path: &Path,
+    stream: Option<BufReader<UnixStream>>,
+) -> io::Result<(BufReader<UnixStream>, Document)> {
+    let mut stream = match stream {
+        Some(stream) => stream,
+        None => BufReader::new(connect(path).await?),
+    };
+    let document = newest(&mut stream).await?;
+    Ok((stream, document))
 }
 
 async fn ask_at(path: &Path, request: &Request, pid: Option<u32>) -> Option<Answer> {
-    let mut stream = BufReader::new(connect(path).await?);
+    let mut stream = BufReader::new(connect(path).await.ok()?);
     if let Some(pid) = pid {
         // The name of a socket says little: its process may be that of another namespace.
         let document: Document = serde_json::from_slice(&line(&mut stream).await.ok()?).ok()?;
@@ -84,16 +121,13 @@ async fn ask_at(path: &Path, request: &Request, pid: Option<u32>) -> Option<Answ
     }
 }
 
-async fn connect(path: &Path) -> Option<UnixStream> {
-    match UnixStream::connect(path).await {
-        Ok(stream) => Some(stream),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // No other command would remove it unless one starts.
-            let _ = std::fs::remove_file(path);
-            None
-        }
-        Err(_) => None,
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let connected = UnixStream::connect(path).await;
+    if connected.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+        // No other command would remove it unless one starts.
+        let _ = std::fs::remove_file(path);
     }
+    connected
 }
 
 /// The last of the waiting documents, or the next one.

@@ -13,9 +13,6 @@ use crate::output::units::{megabits, percent, size};
 /// Every command with its peers and paths, for a terminal of that width. Rates are those of the last two seconds, with
 /// headers and retransmissions; those of the paths add up to those of their peer.
 pub fn lines(documents: &[Document], width: usize) -> Vec<Line> {
-    if documents.is_empty() {
-        return vec![Line::from("no command of this user is running")];
-    }
     let mut lines = Vec::new();
     for document in documents {
         if !lines.is_empty() {

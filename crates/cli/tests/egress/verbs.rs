@@ -290,7 +290,7 @@ fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one()
     // The client does not know yet that its connection is lost.
     assert!(!running.messages().contains("connection lost"), "{}", running.messages());
     assert_eq!(ask(connected(&address), "after").unwrap(), "AFTER");
-    assert!(running.messages().contains("connected again"), "{}", running.messages());
+    running.wait_for("connected again");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use super::place::{Place, Side, address_of};
+use super::place::{Place, Side};
 use crate::common::program::{Running, Server};
 
 /// An authority of the test, as a file of the client's user.
@@ -49,7 +49,7 @@ fn serve(place: &Place, authority: &Authority, name: &str) -> Server {
 fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = serve(&place, &authority, "127.0.0.1");
-    let (address, trust) = (address_of(&server), authority.file(&place));
+    let (address, trust) = (server.listening(), authority.file(&place));
     place.client(&["-q", "--trust", &trust, "bench", "-n", "1", &address]).expect(0);
     assert!(!place.home(Side::Client).join("servers.toml").exists(), "no key had to be kept");
     place.client(&["-q", "bench", "-n", "1", &server.ticket]).expect(0);
@@ -73,7 +73,7 @@ fn a_server_is_known_by_its_certificate_and_its_tickets_work_all_the_same() {
 fn a_certificate_for_another_name_or_of_an_unknown_authority_is_refused() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = serve(&place, &authority, "server.example");
-    let address = address_of(&server);
+    let address = server.listening();
     let trust = authority.file(&place);
     place.client(&["--trust", &trust, "bench", "-n", "1", &address]).expect(3).says("127.0.0.1");
     let other = Authority::new().file(&place);
@@ -88,7 +88,7 @@ fn a_certificate_for_another_name_or_of_an_unknown_authority_is_refused() {
 fn a_server_without_a_certificate_is_refused_if_one_is_required() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = place.serve(&[]);
-    let (address, trust) = (address_of(&server), authority.file(&place));
+    let (address, trust) = (server.listening(), authority.file(&place));
     place.client(&["--trust", &trust, "bench", "-n", "1", &address]).expect(3).says("certificate");
 }
 
@@ -114,7 +114,7 @@ fn unusable_certificates_are_refused_at_the_start() {
 fn a_renewed_certificate_is_presented_without_a_restart() {
     let (place, authority) = (Place::new(), Authority::new());
     let server = serve(&place, &authority, "old.example");
-    let (address, trust) = (address_of(&server), authority.file(&place));
+    let (address, trust) = (server.listening(), authority.file(&place));
     let bench = ["-q", "--trust", &trust, "bench", "-n", "1", &address];
     place.client(&bench).expect(3);
     authority.issue(&place, "127.0.0.1", 2100);

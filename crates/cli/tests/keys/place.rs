@@ -99,14 +99,6 @@ impl Place {
     }
 }
 
-/// The listening address that a server prints.
-pub(crate) fn address_of(server: &Server) -> String {
-    server.running.wait_until("the address", || server.running.messages().contains("on UDP "));
-    let messages = server.running.messages();
-    let (_, rest) = messages.split_once("on UDP ").unwrap();
-    rest.split_whitespace().next().unwrap().to_owned()
-}
-
 /// The permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,6 +1,6 @@
 //! Known servers: by a name, by trust on first use, and when their key changes.
 
-use super::place::{Place, Side, address_of};
+use super::place::{Place, Side};
 
 /// A server that accepts the client's user, and its address.
 fn server(place: &Place) -> (crate::common::program::Server, String) {
@@ -8,7 +8,7 @@ fn server(place: &Place) -> (crate::common::program::Server, String) {
     let key = place.key(Side::Client);
     place.server_keys(&["add", "client", "laptop", &key]).expect(0);
     let server = place.serve(&[]);
-    let address = address_of(&server);
+    let address = server.listening();
     (server, address)
 }
 
@@ -76,7 +76,7 @@ fn a_server_has_a_name_by_its_ticket_or_by_its_key() {
 fn a_client_that_is_not_authorised_is_told_so() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let address = address_of(&server);
+    let address = server.listening();
     let refused = place.client(&["--trust-on-first-use", "bench", "-n", "1", &address]).expect(3);
     assert!(refused.err.contains("lets a key in"), "{}", refused.err);
     let again = place.client(&["bench", "-n", "1", "--json", &address]).expect(3).summary();

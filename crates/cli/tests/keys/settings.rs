@@ -16,11 +16,7 @@ fn settings_apply_to_a_server_and_a_client_and_the_command_line_takes_precedence
     );
     std::fs::write(home.join("config.toml"), text).unwrap();
     let server = crate::common::program::Server::start(place.command(Side::Server, &["serve"]));
-    assert!(
-        server.running.messages().contains("for reading on UDP 127.0.0.1:"),
-        "{}",
-        server.running.messages()
-    );
+    server.running.wait_for("for reading on UDP 127.0.0.1:");
 
     let own = place.home(Side::Client).join("config.toml");
     std::fs::create_dir_all(place.home(Side::Client)).unwrap();

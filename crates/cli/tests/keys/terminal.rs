@@ -1,6 +1,6 @@
 //! Questions to a user at a terminal.
 
-use super::place::{Place, Side, address_of};
+use super::place::{Place, Side};
 use crate::common::terminal::AtTerminal;
 
 fn start(place: &Place, arguments: &[&str]) -> AtTerminal {
@@ -21,7 +21,7 @@ fn the_key_of_an_unknown_server_is_shown_and_asked_about_once() {
     place.add_ticket("default", &[]);
     place.server_keys(&["add", "client", "laptop", &place.key(Side::Client)]).expect(0);
     let server = place.serve(&[]);
-    let address = address_of(&server);
+    let address = server.listening();
     let key = place.key(Side::Server);
     let bench = ["bench", "-n", "1", &address];
     for refusal in ["no\n", "\n", "y\n"] {
@@ -39,7 +39,7 @@ fn the_key_of_an_unknown_server_is_shown_and_asked_about_once() {
 fn ctrl_c_ends_the_question() {
     let place = Place::new();
     let server = place.serve(&[]);
-    let address = address_of(&server);
+    let address = server.listening();
     let asked = start(&place, &["bench", "-n", "1", &address]);
     let id = asked.id().to_string();
     assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());

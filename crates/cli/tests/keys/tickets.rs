@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::place::{Place, Side, address_of, mode};
+use super::place::{Place, Side, mode};
 use crate::common::program::{Running, names};
 
 #[test]
 fn the_ticket_of_a_server_survives_a_restart() {
     let place = Place::new();
     let first = place.serve(&[]);
-    let (ticket, address) = (first.ticket.clone(), address_of(&first));
+    let (ticket, address) = (first.ticket.clone(), first.listening());
     first.stop().expect(0);
     let second = place.serve_at(&address, &[]);
     assert_eq!(second.ticket, ticket);
@@ -34,7 +34,7 @@ fn an_ephemeral_server_stores_nothing() {
 fn a_restarted_server_ends_the_connections_of_the_killed_one() {
     let place = Place::new();
     let killed = place.serve(&["-v"]);
-    let (ticket, address) = (killed.ticket.clone(), address_of(&killed));
+    let (ticket, address) = (killed.ticket.clone(), killed.listening());
     let client = place.start(&["bench", "-b", "1M", "-t", "60", "-i", "100ms", &ticket]);
     killed
         .running

@@ -23,6 +23,9 @@ use crate::options::{EndpointOptions, check_ports};
 use crate::tcp::Camouflage;
 use crate::udp::BindError;
 
+/// Ports that are tried for one that is free for UDP and TCP.
+const PORTS_TRIED: usize = 16;
+
 /// What a server is started with.
 pub(super) struct Serving<'a> {
     pub(super) options: &'a EndpointOptions,
@@ -53,12 +56,17 @@ impl Serving<'_> {
             check_ports(listen_on).map_err(BindFailure::Config)?;
             self.sockets.use_one_port();
         }
-        let of_first =
-            self.first.map(|first| first.udp.iter().map(|local| local.address).collect::<Vec<_>>());
-        listen(self.sockets, of_first.as_ref().unwrap_or(listen_on)).map_err(BindFailure::Socket)?;
-        let listening = self.sockets.listening();
         // The first driver accepts TCP connections for all.
-        if self.first.is_none() && server.is_some() && carriers.choice != CarrierChoice::Udp {
+        let accepts_tcp = self.first.is_none() && server.is_some() && carriers.choice != CarrierChoice::Udp;
+        let mut listen_on = listen_on.clone();
+        if let Some(first) = self.first {
+            listen_on = first.udp.iter().map(|local| local.address).collect();
+        } else if accepts_tcp && mmsp1.is_none() {
+            listen_on.iter_mut().for_each(choose_port);
+        }
+        listen(self.sockets, &listen_on).map_err(BindFailure::Socket)?;
+        let listening = self.sockets.listening();
+        if accepts_tcp {
             accept_tcp(self.tcp, &listening, carriers.choice)?;
             if let Some(port) = carriers.listen_tls {
                 accept_tls(self.tcp, &listening, port)?;
@@ -91,6 +99,22 @@ impl Serving<'_> {
             Mmsp1Server { connection: Arc::new(connection), from: mmsp1.from.clone() }
         });
         Ok((config, advertise.is_empty()))
+    }
+}
+
+/// Replaces port 0 with one that is free for UDP and for TCP: the system alone chooses one that is free for UDP.
+fn choose_port(address: &mut SocketAddr) {
+    if address.port() != 0 {
+        return;
+    }
+    let wanted = *address;
+    let free = || {
+        let tcp = std::net::TcpListener::bind(wanted).ok()?;
+        let chosen = tcp.local_addr().ok()?;
+        std::net::UdpSocket::bind(chosen).ok().map(|_| chosen)
+    };
+    if let Some(chosen) = std::iter::repeat_with(free).take(PORTS_TRIED).flatten().next() {
+        *address = chosen;
     }
 }
 
@@ -168,6 +192,18 @@ pub(crate) fn is_missing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chosen_port_is_free_for_both_carriers() {
+        for _ in 0..64 {
+            let mut address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            choose_port(&mut address);
+            assert_ne!(address.port(), 0);
+        }
+        let mut given = SocketAddr::from((Ipv4Addr::LOCALHOST, 7));
+        choose_port(&mut given);
+        assert_eq!(given.port(), 7);
+    }
 
     #[tokio::test]
     async fn a_family_that_the_host_lacks_does_not_keep_a_server_from_the_other() {

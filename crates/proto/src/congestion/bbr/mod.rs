@@ -1,15 +1,15 @@
 //! BBRv3 (draft-ietf-ccwg-bbr): sends at the delivery rate of the path, instead of until it loses packets.
 //!
-//! The model of the path consists of its bandwidth ([`model`]), its round trip without a queue ([`probe_rtt`]), its
+//! The model of the path consists of its bandwidth ([`model`]), its round trip without a queue ([`round_trip`]), its
 //! ACK aggregation ([`aggregation`]), and its bounds without loss ([`bounds`]). Pacing rate and window follow from
 //! these. The phases that measure them are [`startup`], [`probe`] and [`probe_rtt`].
 //!
 //! Differences to the draft, each explained at its place:
 //! - Startup begins as slow start ([`window`]).
-//! - Losses have to exceed chance ([`losses`]), and count only behind a full queue ([`probe_rtt`]) or a policer,
+//! - Losses have to exceed chance ([`losses`]), and count only behind a full queue ([`round_trip`]) or a policer,
 //!   which is recognised by lasting losses ([`policer`]).
-//! - The delay of acknowledgements on the return path widens the window ([`probe_rtt`], spec 9.48).
-//! - A round trip near the smallest one makes draining the path unnecessary ([`probe_rtt`]).
+//! - The delay of acknowledgements on the return path widens the window ([`round_trip`], spec 9.48).
+//! - A round trip near the smallest one makes draining the path unnecessary ([`round_trip`]).
 //! - The controllers of several paths take turns ([`probe`], [`probe_rtt`]).
 //! - Once the pipe is full, the rate of a round is the mean of its samples ([`model`]).
 //! - A bandwidth probe that finds much more continues as Startup ([`probe`]).
@@ -19,15 +19,20 @@
 
 mod aggregation;
 mod bounds;
+mod cycle;
+mod full_pipe;
 mod losses;
 mod model;
 mod policer;
 mod probe;
 mod probe_rtt;
 mod random;
+mod round_trip;
 mod slowdown;
 mod startup;
+mod state;
 mod undo;
+mod usage;
 mod variation;
 mod window;
 
@@ -35,16 +40,17 @@ use std::time::Duration;
 
 use aggregation::Aggregation;
 use bounds::Bounds;
+use cycle::Cycle;
+use full_pipe::{FullPipe, RoundEnd};
 use losses::{Signals, is_excessive};
 use model::{MaxBandwidth, Purpose, Rounds};
 use policer::Policer;
-use probe::{Cycle, Phase};
-use probe_rtt::{Dwell, RoundTrip};
-use slowdown::Slowdown;
-use startup::{FullPipe, RoundEnd};
-use undo::Undo;
+use round_trip::RoundTrip;
+use slowdown::{RoundState, Slowdown};
+use state::{LossQueue, Phase, State};
+use undo::{Left, Undo};
+use usage::Usage;
 use variation::{Known, Variation};
-use window::Usage;
 
 use super::{
     AckSample, Activity, CongestionController, ControllerConfig, LossSample, LostPacketSample, SentSample,
@@ -76,61 +82,6 @@ pub struct Bbr {
     cycle: Cycle,
     undo: Undo,
     variation: Variation,
-}
-
-/// `BBR.state`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Doubles the rate each round trip.
-    Startup,
-    /// Drains the queue of Startup.
-    Drain { since_round: u64 },
-    /// Sends at the known rate, and probes for more bandwidth now and then.
-    ProbeBw(Phase),
-    /// Drains all queues to measure the round trip.
-    ProbeRtt(Dwell),
-}
-
-/// The state of the queue at the loss of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LossQueue {
-    /// Empty: the packet was lost on the link, or a policer dropped it.
-    Empty,
-    /// Not full: the packet was lost on the link, whatever this end sends.
-    Partial,
-    /// Full.
-    Full,
-}
-
-impl State {
-    /// `BBR.pacing_gain`, in percent.
-    fn pacing_gain(self) -> u64 {
-        match self {
-            Self::Startup => startup::PACING_GAIN,
-            Self::Drain { .. } => 50,
-            Self::ProbeBw(phase) => phase.pacing_gain(),
-            Self::ProbeRtt(_) => 100,
-        }
-    }
-
-    /// `BBR.cwnd_gain`, in percent.
-    fn window_gain(self) -> u64 {
-        match self {
-            Self::ProbeBw(Phase::Up) => 225,
-            Self::Startup
-            | Self::Drain { .. }
-            | Self::ProbeBw(Phase::Down | Phase::Cruise | Phase::Refill) => 200,
-            Self::ProbeRtt(_) => probe_rtt::WINDOW_GAIN,
-        }
-    }
-
-    /// Whether losses now are the price of probing for bandwidth.
-    fn is_accelerating(self) -> bool {
-        match self {
-            Self::Startup | Self::ProbeBw(Phase::Refill | Phase::Up) => true,
-            Self::Drain { .. } | Self::ProbeBw(Phase::Down | Phase::Cruise) | Self::ProbeRtt(_) => false,
-        }
-    }
 }
 
 impl Bbr {
@@ -207,6 +158,65 @@ impl Bbr {
             Known::Unclear
         };
         self.variation.end_round(now, mean, known, self.datagram());
+    }
+
+    /// Ends a round with its mean rate. Lowers the bandwidth to the passing rate if losses without a queue last.
+    fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
+        let Some(policer) = &mut self.policer else { return };
+        let passes = policer.end_round(sample, mean, self.rounds.was_calm());
+        let is_steady = matches!(self.state, State::ProbeBw(_));
+        if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {
+            self.bandwidth.lower(passes);
+        }
+    }
+
+    /// Lowers the bandwidth to the delivery rate, if that has been far below it for long.
+    fn notice_slowdown(&mut self, sample: &AckSample) {
+        self.slowdown.on_ack(sample.delivery_rate);
+        if !self.rounds.has_begun() {
+            return;
+        }
+        let round = self.rounds.count();
+        let is_steady = matches!(self.state, State::ProbeBw(_)) && self.bounds.rate == Rate::MAX;
+        let is_full = self.usage.is_window_full(round) && self.window >= self.product(100);
+        let state = RoundState {
+            now: sample.now,
+            round,
+            bandwidth: self.bandwidth.get(),
+            is_full: is_steady && is_full && !sample.app_limited,
+        };
+        let has_helped = self.round_trip.was_near_since(self.slowdown.lowered());
+        if let Some(rate) = self.slowdown.end_round(&state, has_helped) {
+            self.bandwidth.lower(rate);
+            self.bandwidth.note_fall();
+        }
+    }
+
+    /// `HandleSpuriousLossDetection`
+    fn undo_loss(&mut self) {
+        let Undo { window, bounds, left } = std::mem::take(&mut self.undo);
+        if window == ByteCount::ZERO {
+            return;
+        }
+        self.signals.forget_losses();
+        self.full_pipe.restart(Rate::ZERO);
+        self.bounds.restore(bounds);
+        let is_draining = matches!(self.state, State::ProbeRtt(_));
+        if is_draining {
+            self.kept_window = self.kept_window.max(window);
+        } else {
+            self.window = self.window.max(window);
+        }
+        match left {
+            Some(Left::Startup) if self.state != State::Startup => {
+                self.full_pipe.set_reached(false);
+                if !is_draining {
+                    self.state = State::Startup;
+                }
+            }
+            Some(Left::Up) if self.state != State::ProbeBw(Phase::Up) && !is_draining => self.begin_refill(),
+            Some(Left::Startup | Left::Up) | None => {}
+        }
     }
 
     fn observe_queue(&mut self, sample: &AckSample) {

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{AckSample, Bbr, State};
+use super::AckSample;
 use crate::{ByteCount, Instant, Rate};
 
 /// More than this part lost without a queue is much. If that lasts for this long and this many round trips, none of
@@ -129,7 +129,7 @@ impl Policer {
 
     /// Ends a round with its mean rate, or without one if it was application-limited. Returns the passing rate once
     /// losses show that more is sent.
-    fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
+    pub(super) fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
         let share = std::mem::replace(&mut self.round, LossShare::beginning_at(sample.delivered));
         self.lost_much = share.is_more_than(MUCH, sample.delivered);
         if mean == Rate::ZERO {
@@ -218,17 +218,5 @@ impl Trial {
             return Some((again, Some(rates.scaled(1, u64::from(TRIAL)))));
         }
         Some((Verdict::None, None))
-    }
-}
-
-impl Bbr {
-    /// Ends a round with its mean rate. Lowers the bandwidth to the passing rate if losses without a queue last.
-    pub(super) fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
-        let Some(policer) = &mut self.policer else { return };
-        let passes = policer.end_round(sample, mean, self.rounds.was_calm());
-        let is_steady = matches!(self.state, State::ProbeBw(_));
-        if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {
-            self.bandwidth.lower(passes);
-        }
     }
 }

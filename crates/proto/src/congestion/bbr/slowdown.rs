@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use super::{AckSample, Bbr, State};
 use crate::{Instant, Rate};
 
 /// Less than this part of the bandwidth is far below it.
@@ -41,34 +40,47 @@ struct Low {
     best: Rate,
 }
 
-impl Bbr {
-    /// Lowers the bandwidth to the delivery rate, if that has been far below it for long.
-    pub(super) fn notice_slowdown(&mut self, sample: &AckSample) {
-        self.slowdown.best = self.slowdown.best.max(sample.delivery_rate.unwrap_or_default());
-        if !self.rounds.has_begun() {
-            return;
+/// The sender and its path at the end of a round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RoundState {
+    pub(super) now: Instant,
+    /// Number of the round.
+    pub(super) round: u64,
+    pub(super) bandwidth: Rate,
+    /// Whether the sender filled its window and the path, without a bound from losses.
+    pub(super) is_full: bool,
+}
+
+impl Slowdown {
+    pub(super) fn on_ack(&mut self, delivery_rate: Option<Rate>) {
+        self.best = self.best.max(delivery_rate.unwrap_or_default());
+    }
+
+    /// When the bandwidth was last lowered.
+    pub(super) fn lowered(&self) -> Instant {
+        self.lowered
+    }
+
+    /// Ends a round. Returns the delivery rate if it has been far below the bandwidth for long, unless the last
+    /// lowering did not help.
+    pub(super) fn end_round(&mut self, state: &RoundState, has_helped: bool) -> Option<Rate> {
+        let RoundState { now, round, bandwidth, is_full } = *state;
+        let best = std::mem::take(&mut self.best);
+        if !is_full || best >= bandwidth.scaled(MUCH.0, MUCH.1) {
+            self.low = None;
+            return None;
         }
-        let round = self.rounds.count();
-        let best = std::mem::take(&mut self.slowdown.best);
-        let is_low = best < self.bandwidth.get().scaled(MUCH.0, MUCH.1);
-        let is_steady = matches!(self.state, State::ProbeBw(_)) && self.bounds.rate == Rate::MAX;
-        let is_full = self.usage.is_window_full(round) && self.window >= self.product(100);
-        if !is_low || !is_steady || !is_full || sample.app_limited {
-            self.slowdown.low = None;
-            return;
-        }
-        let Some(low) = &mut self.slowdown.low else {
+        let Some(low) = &mut self.low else {
             // The rates of the first round may still be in transition.
-            self.slowdown.low = Some(Low { since: sample.now, round, best: Rate::ZERO });
-            return;
+            self.low = Some(Low { since: now, round, best: Rate::ZERO });
+            return None;
         };
         low.best = low.best.max(best);
         let Low { since, round: first, best } = *low;
-        let helped = self.round_trip.was_near_since(self.slowdown.lowered);
-        if sample.now - since >= TIME && round - first >= ROUNDS && helped {
-            self.bandwidth.lower(best);
-            self.bandwidth.note_fall();
-            self.slowdown = Slowdown { lowered: sample.now, ..Slowdown::default() };
+        if now - since < TIME || round - first < ROUNDS || !has_helped {
+            return None;
         }
+        *self = Self { lowered: now, ..Self::default() };
+        Some(best)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{AckSample, Bbr, Phase, State, startup};
+use super::state::{Phase, STARTUP_GAIN, State};
+use super::{AckSample, Bbr};
 use crate::{ByteCount, Instant, Rate};
 
 /// `BBR.PacingMarginPercent`: the pacing rate is 0.5 % below the bandwidth, so that queues drain.
@@ -12,60 +13,8 @@ const LEAST: u64 = 4;
 /// A burst is what leaves in this time (`C.send_quantum`), at most [`BURST_MAX`].
 const BURST_TIME: Duration = Duration::from_millis(1);
 const BURST_MAX: ByteCount = ByteCount(65_536);
-
-/// How the sender uses its window.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Usage {
-    /// The initial window, and the bytes acknowledged since.
-    first_window: ByteCount,
-    acked: ByteCount,
-    /// Lower bound of the pacing rate until the bandwidth is known.
-    least_rate: Rate,
-    /// The last round trip in which the window was full; the first one is number 1.
-    full_in: u64,
-    /// `BBR.idle_restart`
-    is_restart: bool,
-    /// Neither a loss nor a round trip has shown a queue so far.
-    is_slow_start: bool,
-}
-
-impl Usage {
-    pub(super) fn new(window: ByteCount) -> Self {
-        Self {
-            first_window: window,
-            acked: ByteCount::ZERO,
-            least_rate: Rate::ZERO,
-            full_in: 0,
-            is_restart: false,
-            is_slow_start: true,
-        }
-    }
-
-    pub(super) fn window_was_full(&mut self, round: u64) {
-        self.full_in = round;
-    }
-
-    /// Whether the window was full in this round trip or the last one (`C.is_cwnd_limited`).
-    pub(super) fn is_window_full(&self, round: u64) -> bool {
-        self.full_in + 1 >= round
-    }
-
-    pub(super) fn end_slow_start(&mut self) {
-        self.is_slow_start = false;
-    }
-
-    pub(super) fn forget_least_rate(&mut self) {
-        self.least_rate = Rate::ZERO;
-    }
-
-    pub(super) fn is_restart(&self) -> bool {
-        self.is_restart
-    }
-
-    pub(super) fn end_restart(&mut self) {
-        self.is_restart = false;
-    }
-}
+/// In slow start a window leaves in half a round trip: two packets for each acknowledged one.
+const WINDOWS_PER_ROUND_TRIP: u64 = 2;
 
 impl Bbr {
     pub(super) fn datagram(&self) -> ByteCount {
@@ -82,12 +31,12 @@ impl Bbr {
         let (rate, wait) = (self.rate(), self.round_trip.wait_back());
         let waits = if self.state == State::Startup { percent } else { 100 };
         let span = |minimum| rate * minimum * percent / 100 + rate * wait * waits / 100;
-        self.round_trip.minimum().map_or(self.usage.first_window, span)
+        self.round_trip.minimum().map_or_else(|| self.usage.first_window(), span)
     }
 
     /// Bytes in flight that keep a path of this rate busy (`Inflight(bw, 1.0)`).
     pub(super) fn flight_for(&self, rate: Rate) -> ByteCount {
-        let product = self.round_trip.drained().map_or(self.usage.first_window, |rtt| rate * rtt);
+        let product = self.round_trip.drained().map_or_else(|| self.usage.first_window(), |rtt| rate * rtt);
         self.quantized(product)
     }
 
@@ -111,7 +60,7 @@ impl Bbr {
     fn modelled(&self, smoothed_rtt: Duration) -> Rate {
         let gain = match self.state {
             // After a pause the rate is that of the path at once, neither probing nor draining.
-            State::ProbeBw(_) if self.usage.is_restart => 100,
+            State::ProbeBw(_) if self.usage.is_restart() => 100,
             State::ProbeBw(Phase::Cruise) if self.probes_in_cruise() => Phase::Up.pacing_gain(),
             State::Startup | State::Drain { .. } | State::ProbeBw(_) | State::ProbeRtt(_) => {
                 self.state.pacing_gain()
@@ -121,9 +70,9 @@ impl Bbr {
         if self.full_pipe.is_reached() && rate > Rate::ZERO {
             return rate;
         }
-        let first =
-            if self.usage.least_rate == Rate::ZERO { self.first_rate(smoothed_rtt) } else { Rate::ZERO };
-        rate.max(self.usage.least_rate).max(first)
+        let least = self.usage.least_rate();
+        let first = if least == Rate::ZERO { self.first_rate(smoothed_rtt) } else { Rate::ZERO };
+        rate.max(least).max(first)
     }
 
     /// Whether Startup is still in slow start, where the window grows by all acknowledged bytes. The delivery rates
@@ -132,12 +81,12 @@ impl Bbr {
     pub(super) fn doubles(&self) -> bool {
         self.state == State::Startup
             && !self.full_pipe.is_reached()
-            && self.usage.is_slow_start
+            && self.usage.is_slow_start()
             && self.usage.is_window_full(self.rounds.count())
     }
 
     fn slow_start_rate(&self, smoothed_rtt: Duration) -> Rate {
-        let windows = if self.doubles() { startup::WINDOWS_PER_ROUND_TRIP } else { 0 };
+        let windows = if self.doubles() { WINDOWS_PER_ROUND_TRIP } else { 0 };
         self.window.per(smoothed_rtt).scaled(windows, 1)
     }
 
@@ -145,30 +94,30 @@ impl Bbr {
     pub(super) fn look_for_queue(&mut self, sample: &AckSample) {
         let times = (self.round_trip.without_wait_back(sample), self.round_trip.minimum());
         if let (Some(delay), Some(minimum)) = times {
-            self.usage.is_slow_start &= delay <= minimum + startup::rise(minimum);
+            self.usage.look_for_queue(delay, minimum);
         }
     }
 
     /// The rate before the first sample (`InitPacingRate`).
     fn first_rate(&self, smoothed_rtt: Duration) -> Rate {
-        self.usage.first_window.per(smoothed_rtt).scaled(startup::PACING_GAIN, 100)
+        self.usage.first_window().per(smoothed_rtt).scaled(STARTUP_GAIN, 100)
     }
 
     /// An acknowledgement arrived: until the bandwidth is known, the rate does not fall below the present one.
     pub(super) fn set_least_rate(&mut self, smoothed_rtt: Duration) {
         if !self.full_pipe.is_reached() {
-            self.usage.least_rate = self.modelled(smoothed_rtt);
+            self.usage.set_least_rate(self.modelled(smoothed_rtt));
         }
     }
 
     /// `SetCwnd`
     pub(super) fn set_window(&mut self, acked: ByteCount) {
-        self.usage.acked += acked;
+        self.usage.on_acked(acked);
         let most = self.product(self.state.window_gain()) + self.aggregation.extra();
         let most = self.quantized(most);
         if self.full_pipe.is_reached() {
             self.window = (self.window + acked).min(most);
-        } else if self.window < most || self.usage.acked < self.usage.first_window || self.doubles() {
+        } else if self.window < most || !self.usage.is_first_window_acked() || self.doubles() {
             self.window += acked;
         }
         let least = self.least_window();
@@ -192,7 +141,7 @@ impl Bbr {
 
     /// `HandleRestartFromIdle`
     pub(super) fn restart_from_idle(&mut self, now: Instant) {
-        self.usage.is_restart = true;
+        self.usage.begin_restart();
         self.aggregation.restart(now);
         self.leave_probe_rtt(now);
     }

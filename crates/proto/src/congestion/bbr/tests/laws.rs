@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::super::aggregation::Aggregation;
 use super::super::bounds::Bounds;
+use super::super::full_pipe::{FullPipe, RoundEnd};
 use super::super::losses::{flight_at_loss, is_excessive};
 use super::super::model::{MaxBandwidth, Purpose};
-use super::super::startup::{FullPipe, RoundEnd};
 use super::*;
 
 const SIZE: ByteCount = ByteCount(1200);
