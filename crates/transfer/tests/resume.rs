@@ -72,32 +72,32 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_thousand_small_files_only_changed_ones_are_sent_again() {
+async fn of_many_small_files_only_changed_ones_are_sent_again() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let tree = here.path().join("tree");
     std::fs::create_dir(&tree).unwrap();
-    for index in 0..2000_usize {
+    for index in 0..600_usize {
         std::fs::write(tree.join(format!("{index:04}")), vec![7; index % 4096]).unwrap();
     }
     let client = serve(there.path());
     let first = put(&client, vec![tree.clone()], quiet()).await.unwrap();
-    assert_eq!((first.verified, first.moved), (2001, first.bytes));
+    assert_eq!((first.verified, first.moved), (601, first.bytes));
     assert_same_tree(&tree, &there.path().join("tree"));
 
     // The same size and the same time: only the content differs.
-    let changed = tree.join("1000");
+    let changed = tree.join("0400");
     let time = changed.metadata().unwrap().modified().unwrap();
-    std::fs::write(&changed, vec![8; 1000]).unwrap();
+    std::fs::write(&changed, vec![8; 400]).unwrap();
     std::fs::File::options().write(true).open(&changed).unwrap().set_modified(time).unwrap();
-    std::fs::remove_file(there.path().join("tree/1500")).unwrap();
+    std::fs::remove_file(there.path().join("tree/0500")).unwrap();
     let second = put(&client, vec![tree.clone()], quiet()).await.unwrap();
-    assert_eq!((second.verified, second.moved), (2001, 2500));
-    assert_eq!(second.resumed, second.bytes - 2500);
+    assert_eq!((second.verified, second.moved), (601, 900));
+    assert_eq!(second.resumed, second.bytes - 900);
     assert_same_tree(&tree, &there.path().join("tree"));
 
     let back = TempDir::new().unwrap();
     let fetched = get(&client, Vec::new(), back.path().to_owned(), quiet()).await.unwrap();
-    assert_eq!((fetched.verified, fetched.moved), (2001, fetched.bytes));
+    assert_eq!((fetched.verified, fetched.moved), (601, fetched.bytes));
     assert_same_tree(&tree, &back.path().join("tree"));
 }
 
