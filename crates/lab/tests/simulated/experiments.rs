@@ -159,6 +159,11 @@ fn cmt_duplicates() {
 }
 
 #[test]
+fn multitcp_dent() {
+    review("multitcp-dent");
+}
+
+#[test]
 fn goff_fig3() {
     review("goff-fig3");
 }
