@@ -15,6 +15,7 @@ mod cmt_paths;
 mod definition;
 mod dent;
 mod findings;
+mod goff_eq6;
 mod goff_fig3;
 mod goff_fig4;
 mod goff_fig5;
@@ -42,7 +43,7 @@ pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
 /// Those of the documents, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 23] = [
+pub const EXPERIMENTS: [&Experiment; 24] = [
     &mmsp_setup::EXPERIMENT,
     &mmsp_table41::EXPERIMENT,
     &mmsp_table42::EXPERIMENT,
@@ -62,6 +63,7 @@ pub const EXPERIMENTS: [&Experiment; 23] = [
     &multitcp::FIGURE_85,
     &multitcp::FIGURE_86,
     &multitcp::FIGURE_87,
+    &goff_eq6::EXPERIMENT,
     &goff_fig3::EXPERIMENT,
     &goff_fig4::EXPERIMENT,
     &goff_fig5::SAME_ADDRESS,

@@ -164,6 +164,11 @@ fn multitcp_dent() {
 }
 
 #[test]
+fn goff_eq6() {
+    review("goff-eq6");
+}
+
+#[test]
 fn goff_fig3() {
     review("goff-fig3");
 }
