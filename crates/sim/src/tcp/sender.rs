@@ -5,8 +5,6 @@
 //! timeouts are those of RFC 6298. That is what Linux does. A TCP as of 2002 finds losses by repeated acknowledgements
 //! instead, see `duplicates`.
 
-mod duplicates;
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -14,9 +12,9 @@ use std::time::Duration;
 use manyway_proto::congestion::{AckSample, CongestionController, LossSample};
 use manyway_proto::{ByteCount, Instant};
 
+use super::duplicates::Duplicates;
 use super::prr::Reduction;
 use super::rtt::RoundTrip;
-use duplicates::Duplicates;
 
 /// So many segments that arrived early are taken for a loss before them, without waiting for reordering.
 const LOSS_SIGNS: usize = 3;
@@ -211,7 +209,7 @@ impl Sender {
             }
             Some(_) | None => self.controller.window().get().saturating_sub(self.in_flight),
         };
-        let is_urgent = self.duplicates.as_mut().is_some_and(|own| std::mem::take(&mut own.is_urgent));
+        let is_urgent = self.duplicates.as_mut().is_some_and(Duplicates::take_urgent);
         let fits = edge.saturating_sub(self.next);
         let fresh = match written.saturating_sub(self.next).min(self.segment) {
             fresh if fresh <= fits => fresh,
@@ -233,6 +231,44 @@ impl Sender {
         let (begin, length) = (*begin, last.length);
         self.send(now, begin, length);
         Some(begin..begin + length)
+    }
+
+    /// Takes an acknowledgement without data of bytes that were acknowledged before.
+    pub(crate) fn on_repeated_ack(&mut self, now: Instant) {
+        let Some(duplicates) = self.duplicates.as_mut().filter(|_| !self.segments.is_empty()) else { return };
+        if duplicates.on_repeated(self.acknowledged, self.next) && self.recovery.is_none() {
+            let sent_at = self.segments.values().next().map_or(now, |sent| sent.at);
+            self.reduce(now, sent_at, self.segment);
+            self.recovery = Some(Recovery { end: self.next, reduction: None, is_fast: true });
+            self.repeat_first();
+            self.set_timer(now);
+        }
+    }
+
+    /// Takes an acknowledgement of bytes that were not acknowledged before. Returns the bytes by which the congestion window
+    /// may grow.
+    fn on_progress(&mut self, bytes: u64, has_recovered: bool) -> u64 {
+        let is_fast = self.recovery.as_ref().is_some_and(|recovery| recovery.is_fast);
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_progress(bytes / self.segment.max(1), is_fast);
+        }
+        if is_fast {
+            self.repeat_first();
+        }
+        if has_recovered || is_fast { 0 } else { bytes }
+    }
+
+    /// Sends the first segment again, at once.
+    fn repeat_first(&mut self) {
+        let Some(sent) = self.segments.values_mut().next() else { return };
+        if sent.state == State::InFlight {
+            sent.state = State::Lost;
+            self.lost += 1;
+            self.in_flight -= sent.length;
+        }
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.hurry();
+        }
     }
 
     /// Fires the timers that are due.
@@ -465,7 +501,7 @@ impl Sender {
 
     fn timeout(&self) -> Duration {
         let timeout = self.times.timeout(self.timeouts);
-        if self.duplicates.is_some() { timeout.max(duplicates::LEAST_TIMEOUT) } else { timeout }
+        if self.duplicates.is_some() { timeout.max(Duplicates::LEAST_TIMEOUT) } else { timeout }
     }
 
     fn set_timer(&mut self, now: Instant) {
@@ -488,3 +524,6 @@ impl Sender {
         lost.next().map(|(begin, sent)| (*begin, sent.length))
     }
 }
+
+#[cfg(test)]
+mod tests;
