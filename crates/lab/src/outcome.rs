@@ -61,8 +61,11 @@ pub struct RouteTotals {
 pub struct Delivery {
     /// Most bytes that waited at a receiver for earlier ones.
     pub most_held: ByteCount,
-    /// Time from the first sending of a byte until it and all before it had arrived, of one byte in 16 KiB.
+    /// Time from the first sending of a byte until it and all before it had arrived, of one byte in 16 KiB, in the order of
+    /// their arrival.
     pub delays: Vec<Duration>,
+    /// Bytes that both receivers discarded, since they had arrived before.
+    pub discarded: ByteCount,
 }
 
 /// Processor time.

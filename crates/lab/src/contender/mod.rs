@@ -97,6 +97,10 @@ pub enum PathDetection {
     Fast,
 }
 
+/// The name of TCP as of 2002 among the congestion controls of TCP in virtual time: Reno that finds losses by three
+/// repeated acknowledgements. No system has it.
+pub(crate) const RENO_2002: &str = "reno_2002";
+
 /// Gives a connection over MMSP/1 the settings of its thesis, with this detection, and keeps what was added to `config`.
 ///
 /// # Errors

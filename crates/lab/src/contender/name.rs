@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
+use manyway_units::text;
 
 use super::error::NameError;
 use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run and \
      tunnel, each with :flows=N,program=NAME (own, iperf3 or curl), external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
@@ -110,10 +112,11 @@ impl ManywaySettings {
         self.over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
         let is_advanced = settings.split(',').any(|setting| setting == "algorithm=advanced");
         let has_target = settings.split(',').any(|setting| setting.starts_with("target="));
+        let interval = interval_of(settings)?;
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=tcp, connections=N, target=RATE, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=tcp, connections=N, target=RATE, interval=TIME, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -144,13 +147,17 @@ impl ManywaySettings {
                     let wrong = || NameError(format!("connections must be 1 to 16, not {value:?}"));
                     self.connections = Some(number.ok_or_else(wrong)?);
                 }
-                "target" => self.target = Some(Target { is_advanced, ..value.parse().map_err(unknown)? }),
+                "target" => {
+                    self.target = Some(Target { is_advanced, interval, ..value.parse().map_err(unknown)? });
+                }
                 "algorithm" if value.parse::<RateAlgorithm>().is_ok() && has_target => {}
                 "algorithm" => {
                     return Err(NameError(
                         "algorithm must be basic or advanced, and is for a target=RATE".to_owned(),
                     ));
                 }
+                "interval" if has_target => {}
+                "interval" => return Err(NameError("interval is for a target=RATE".to_owned())),
                 "congestion" if self.over_tcp => self.congestion = Some(system_name(value)?),
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
@@ -166,11 +173,16 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are wire, detection, carrier, connections, target, algorithm, scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, detection, carrier, connections, target, interval, algorithm, scheduler, congestion and pairs"
                     )));
                 }
             }
         }
+        self.check(settings)
+    }
+
+    /// Refuses settings that do not go together.
+    fn check(&self, settings: &str) -> Result<(), NameError> {
         if self.over_tcp && self.wire == Wire::Mmsp1 {
             return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier=tcp".to_owned()));
         }
@@ -181,7 +193,7 @@ impl ManywaySettings {
             return Err(NameError("MMSP/1 has no target rate: leave out wire=mmsp1 or target".to_owned()));
         }
         if let Some(target) = &self.target {
-            target.setting(self.connections).map_err(unknown)?;
+            target.setting(self.connections).map_err(|error| NameError(error.to_string()))?;
         }
         Ok(())
     }
@@ -200,6 +212,7 @@ impl fmt::Display for ManywaySettings {
         let connections = self.connections.map(|number| number.to_string());
         let target = self.target.map(|target| target.to_string());
         let algorithm = self.target.filter(|target| target.is_advanced).map(|_| "advanced".to_owned());
+        let interval = self.target.and_then(|target| target.interval).map(whole_units);
         let carrier = self.over_tcp.then(|| "tcp".to_owned());
         let settings = [
             ("wire", &wire),
@@ -207,6 +220,7 @@ impl fmt::Display for ManywaySettings {
             ("carrier", &carrier),
             ("connections", &connections),
             ("target", &target),
+            ("interval", &interval),
             ("algorithm", &algorithm),
             ("scheduler", &self.scheduler),
             ("congestion", &self.congestion),
@@ -256,6 +270,22 @@ fn unknown_program(name: &str, externals: &[ExternalProgram]) -> NameError {
     ))
 }
 
+/// The time between two adjustments of a target.
+fn interval_of(settings: &str) -> Result<Option<Duration>, NameError> {
+    let interval = settings.split(',').find_map(|setting| setting.strip_prefix("interval="));
+    let interval = interval.map(text::parse_duration).transpose();
+    interval.map_err(|error| NameError(format!("interval {error}")))
+}
+
+/// A time in the largest unit of which it is a whole number.
+fn whole_units(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
+    let (unit, name) = unit.unwrap_or((1, "ns"));
+    format!("{}{name}", nanos / unit)
+}
+
 /// `NAME@N` for the Nth route, counted from 1.
 fn with_route(text: &str, otherwise: RouteChoice) -> Result<(&str, RouteChoice), NameError> {
     let Some((name, number)) = text.split_once('@') else { return Ok((text, otherwise)) };
@@ -298,6 +328,8 @@ mod tests {
             "manyway@2:wire=mmsp1,scheduler=earliest",
             "manyway:carrier=tcp,connections=5,target=800k",
             "manyway:target=2M",
+            "manyway:target=2M,interval=500ms",
+            "manyway:target=2M,interval=90s,scheduler=min-rtt",
             "manyway:carrier=tcp,connections=8,target=1600k,algorithm=advanced,scheduler=round-robin",
             "tcp-cubic",
             "tcp-bbr@1",
@@ -336,11 +368,14 @@ mod tests {
             ("manyway:detection=fast", "add wire=mmsp1"),
             (
                 "manyway:speed=high",
-                "wire, detection, carrier, connections, target, algorithm, scheduler, congestion and pairs",
+                "wire, detection, carrier, connections, target, interval, algorithm, scheduler, congestion and pairs",
             ),
             ("manyway:connections=17", "1 to 16"),
             ("manyway:target=fast", "such as 800k"),
             ("manyway:target=1", "rate"),
+            ("manyway:interval=1s", "target=RATE"),
+            ("manyway:target=1M,interval=soon", "interval"),
+            ("manyway:target=1M,interval=1ms", "too short"),
             ("manyway:algorithm=advanced", "target=RATE"),
             ("manyway:target=1M,algorithm=best", "basic or advanced"),
             ("manyway:wire=mmsp1,target=1M", "leave out"),

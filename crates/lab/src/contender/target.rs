@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use manyway_proto::{ConfigError, Rate, RateAlgorithm, TargetRate};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,8 @@ pub struct Target {
     pub bits_per_second: u64,
     /// Whether the number of TCP connections varies.
     pub is_advanced: bool,
+    /// Time between two adjustments; `None` is the default of the receiver.
+    pub interval: Option<Duration>,
 }
 
 impl Target {
@@ -23,6 +26,7 @@ impl Target {
     pub fn setting(&self, connections: Option<u8>) -> Result<TargetRate, ConfigError> {
         let mut setting = TargetRate::new(Rate::from_bits_per_second(self.bits_per_second));
         setting.algorithm = if self.is_advanced { RateAlgorithm::Advanced } else { RateAlgorithm::Basic };
+        setting.interval = self.interval;
         setting.connections = connections.unwrap_or(setting.connections);
         setting.validate().map(|()| setting)
     }
@@ -42,7 +46,7 @@ impl FromStr for Target {
         let bits = number.and_then(|number| number.parse::<u64>().ok()?.checked_mul(unit));
         let reason = || format!("must be bits a second, such as 800k or 2M, not {text:?}");
         let bits_per_second = bits.ok_or_else(|| ConfigError { field: "target", reason: reason() })?;
-        Ok(Self { bits_per_second, is_advanced: false })
+        Ok(Self { bits_per_second, is_advanced: false, interval: None })
     }
 }
 

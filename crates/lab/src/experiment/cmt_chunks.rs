@@ -1,6 +1,6 @@
 //! CMT, table 1 and figures 5.4 and 5.5: throughput over the size of the chunks, and over their number.
 
-use super::cmt_paths::{FILE, links, megabytes, transfer};
+use super::cmt_paths::{FILE, delay, discarded, held, jitter, links, megabytes, transfer};
 use super::definition::everywhere;
 use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, Row, Unit};
 
@@ -45,6 +45,16 @@ const BOTH: Experiment = Experiment {
         Column { head: "round-robin", quantity: megabytes(&ROOM), unit: Unit::Megabytes },
         Column { head: "default", quantity: megabytes(&OURS), unit: Unit::Megabytes },
         Column { head: "of the sum", quantity: OF_SUM, unit: Unit::Share },
+        held("held: in turn", IN_TURN),
+        held("weighted", WEIGHTED),
+        held("default", "manyway"),
+        delay("delay p95: in turn", IN_TURN),
+        delay("weighted", WEIGHTED),
+        delay("default", "manyway"),
+        jitter("jitter: in turn", IN_TURN),
+        jitter("weighted", WEIGHTED),
+        jitter("default", "manyway"),
+        discarded("discarded: default", "manyway"),
         Column { head: "TCP on each MB/s", quantity: megabytes(&POSSIBLE), unit: Unit::Megabytes },
     ],
     claims: &[
@@ -80,7 +90,7 @@ const BOTH: Experiment = Experiment {
 
 /// Equal numbers on each path, as the document's round robin does.
 const IN_TURN: &str = "manyway:scheduler=weighted=1:1:1";
-/// The document's 1:1:2 for its two modems and Ethernet; paths are numbered from Ethernet on here.
+/// The document's 1:1:2 for its two modems and Ethernet. Paths are numbered as they come up: Ethernet, which is nearest, first.
 const WEIGHTED: &str = "manyway:scheduler=weighted=2:1:1";
 /// In turn too, but past paths without available cwnd.
 const SKIPPING: &str = "manyway:scheduler=round-robin";
@@ -100,8 +110,7 @@ const fn goodput(name: &'static str) -> Quantity {
 
 const CHOSEN: &str = "one connection in the place of 15, chunks are what the application hands over; in \
 turn is weighted=1:1:1, which like the document's round robin sends the same on each path, while our round-robin goes \
-past paths that are full; weighted is 2:1:1 with Ethernet first; links: Ethernet of 20 Mbit/s and 5 ms, two modems of \
-10 Mbit/s and 30 ms behind one cell of 19 Mbit/s, so compare proportions";
+past paths that are full; weighted is 2:1:1 with Ethernet first, which answers first; links as in cmt-table2";
 
 fn row(value: f64, (chunk, in_turn, weighted): (f64, f64, f64)) -> Row {
     // The document uses kB/s.

@@ -22,7 +22,7 @@ pub struct Experiment {
     pub rows: fn() -> Vec<Row>,
     /// The scenario of a row's values, as TOML.
     pub template: fn(&[f64]) -> String,
-    /// The contenders everywhere. Without any the experiment runs on real sockets alone.
+    /// The contenders everywhere; `{0}` in a name stands for the first value of the row. Without any the experiment runs on real sockets alone.
     pub contenders: &'static [&'static str],
     /// The additional contenders on real sockets.
     pub kernel: &'static [&'static str],
@@ -63,6 +63,8 @@ pub enum Unit {
     Megabits,
     /// A rate in 10⁶ bytes a second, or 10⁶ bytes.
     Megabytes,
+    /// 10³ bytes.
+    Kilobytes,
     /// A time in seconds.
     Seconds,
     /// A share of one, in percent.

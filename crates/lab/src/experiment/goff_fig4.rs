@@ -11,11 +11,11 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             time-outs would ruin a striped connection",
     chosen: "no delay but 1 ms, queues of 50 packets, the default of the document's dummynet; a minute for each point, \
              below 1 Mbit/s as long as 60 Mbit take (10 min as in the document at 0.1); the sum is what each path brings \
-             alone",
+             alone; static is the document's own way, packets in the ratio of the bandwidths",
     values: &["ratio", "total Mbit/s"],
     rows,
     template,
-    contenders: &["manyway"],
+    contenders: &["manyway", STATIC],
     kernel: &["tcp-cubic@1", "possible-cubic", "mptcp-cubic"],
     alone: Alone::Runs,
     columns: &[
@@ -25,6 +25,12 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Column { head: "of the faster", quantity: OF_FASTER, unit: Unit::Share },
         Column { head: "of the sum", quantity: OF_SUM, unit: Unit::Share },
         Column { head: "of the links", quantity: Quantity::Ratio(&OURS, &TOTAL), unit: Unit::Share },
+        Column { head: "static", quantity: goodput(STATIC), unit: Unit::Megabits },
+        Column {
+            head: "of the sum",
+            quantity: Quantity::Ratio(&goodput(STATIC), &Quantity::Alone),
+            unit: Unit::Share,
+        },
         Column { head: "TCP, the faster", quantity: goodput("tcp-cubic@1"), unit: Unit::Megabits },
         Column { head: "TCP on each", quantity: goodput("possible-cubic"), unit: Unit::Megabits },
         Column { head: "multipath TCP", quantity: goodput("mptcp-cubic"), unit: Unit::Megabits },
@@ -44,6 +50,13 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             unit: Unit::Share,
             applies: everywhere,
         },
+        Claim {
+            what: "in the static ratio against the faster one alone",
+            quantity: Quantity::Ratio(&goodput(STATIC), &Quantity::BestAlone),
+            bound: Bound::AtLeast(1.0),
+            unit: Unit::Share,
+            applies: everywhere,
+        },
     ],
     curves: Some(Curves {
         over: 1,
@@ -51,6 +64,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         series: &[
             ("links", TOTAL),
             ("both links", OURS),
+            ("in the static ratio", goodput(STATIC)),
             ("high bandwidth link only", Quantity::BestAlone),
             ("TCP on the faster link", goodput("tcp-cubic@1")),
             ("multipath TCP", goodput("mptcp-cubic")),
@@ -58,6 +72,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     }),
 };
 
+/// Bytes in the ratio of the bandwidths, which is the first value of the row.
+const STATIC: &str = "manyway:scheduler=weighted={0}:1";
 const OURS: Quantity = goodput("manyway");
 const OF_FASTER: Quantity = Quantity::Ratio(&OURS, &Quantity::BestAlone);
 const OF_SUM: Quantity = Quantity::Ratio(&OURS, &Quantity::Alone);
@@ -85,6 +101,6 @@ fn template(values: &[f64]) -> String {
 }
 
 /// A link of so many bits a second.
-pub(super) fn link(name: &str, rate: f64) -> String {
+fn link(name: &str, rate: f64) -> String {
     format!("[links.{name}]\nrate = '{rate}bit'\nrtt = '1ms'\nqueue = '75kB'\n")
 }

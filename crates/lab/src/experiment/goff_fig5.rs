@@ -1,4 +1,5 @@
-//! Goff and Phatak, figure 5: one of two paths comes and goes, in (b) with another address each time.
+//! Goff and Phatak, figure 5: one of two paths comes and goes, in (b) with another address each time; and that address
+//! also without the path going down before.
 
 use super::definition::everywhere;
 use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
@@ -7,15 +8,20 @@ pub(super) static SAME_ADDRESS: Experiment = Experiment {
     name: "goff-fig5a",
     title: "two paths of 112 kbit/s, one down for the last third of each cycle",
     source: "Goff-Phatak IV, figure 5(a)",
-    template: |_| scenario(false),
+    rows: || cycles(&[]),
+    template: |_| scenario(GOES_DOWN, |_| String::new()),
     ..BOTH
 };
 
 pub(super) static OTHER_ADDRESS: Experiment = Experiment {
     name: "goff-fig5b",
-    title: "the same, and the path returns with another address each time",
+    title: "the same, and the path returns with another address each time, or has one while it is up",
     source: "Goff-Phatak IV, figure 5(b)",
-    template: |_| scenario(true),
+    values: &["goes down"],
+    rows: || [cycles(&[GOES_DOWN]), moves(&[STAYS_UP])].concat(),
+    template: |values| {
+        scenario(*values.first().unwrap_or(&GOES_DOWN), |number| format!("to = '10.9.9.{number}'\n"))
+    },
     ..BOTH
 };
 
@@ -28,7 +34,7 @@ const BOTH: Experiment = Experiment {
              more, to see the last return; no delay but 1 ms, queues of 50 packets; rates are those of the second half of \
              each time",
     values: &[],
-    rows,
+    rows: Vec::new,
     template: |_| String::new(),
     contenders: &["manyway", "manyway@1"],
     // The lab announces no later address to multipath TCP.
@@ -40,7 +46,7 @@ const BOTH: Experiment = Experiment {
         Column { head: "Mbit/s", quantity: OURS, unit: Unit::Megabits },
         Column { head: "over the steady one", quantity: ours(Measure::Route(0)), unit: Unit::Megabits },
         Column { head: "over the other", quantity: ours(Measure::Route(1)), unit: Unit::Megabits },
-        Column { head: "gap", quantity: ours(Measure::Silence), unit: Unit::Seconds },
+        Column { head: "gap", quantity: ours(Measure::SilenceOf(0)), unit: Unit::Seconds },
         Column { head: "used after", quantity: ours(Measure::UsedAgain), unit: Unit::Seconds },
         Column { head: "full after", quantity: ours(Measure::Recovery), unit: Unit::Seconds },
     ],
@@ -65,6 +71,7 @@ const BOTH: Experiment = Experiment {
 
 const UP: &str = "both are up";
 const DOWN: &str = "one is down";
+const MOVED: &str = "another address";
 
 const OURS: Quantity = ours(Measure::Goodput);
 const SHARE: Quantity = Quantity::Document(0);
@@ -80,28 +87,51 @@ const DURATION: f64 = 726.0;
 const CYCLE: f64 = 198.0;
 const FAILS: f64 = CYCLE * 2.0 / 3.0;
 
-fn rows() -> Vec<Row> {
-    let phase = |name, from: f64, to: f64, share| {
-        Row::new([], [share]).quick().during(name, from / DURATION, to / DURATION)
-    };
-    let cycle =
-        |begin: f64| [phase(UP, begin, begin + FAILS, 1.0), phase(DOWN, begin + FAILS, begin + CYCLE, 0.5)];
-    let cycles = [0.0, 1.0, 2.0].into_iter().flat_map(|number| cycle(number * CYCLE));
-    cycles.chain([phase(UP, 3.0 * CYCLE, DURATION, 1.0)]).collect()
+/// Whether the path goes down before it has another address.
+const GOES_DOWN: f64 = 1.0;
+const STAYS_UP: f64 = 0.0;
+
+fn phase(values: &[f64], name: &'static str, (from, to): (f64, f64), share: f64) -> Row {
+    Row::new(values, [share]).quick().during(name, from / DURATION, to / DURATION)
 }
 
-fn scenario(moves: bool) -> String {
+/// One of the paths is down in the last third of each cycle.
+fn cycles(values: &[f64]) -> Vec<Row> {
+    let cycle = |begin: f64| {
+        let (fails, returns) = (begin + FAILS, begin + CYCLE);
+        [phase(values, UP, (begin, fails), 1.0), phase(values, DOWN, (fails, returns), 0.5)]
+    };
+    let cycles = [0.0, 1.0, 2.0].into_iter().flat_map(|number| cycle(number * CYCLE));
+    cycles.chain([phase(values, UP, (3.0 * CYCLE, DURATION), 1.0)]).collect()
+}
+
+/// The address changes at the end of each cycle.
+fn moves(values: &[f64]) -> Vec<Row> {
+    let ends = [0.0, CYCLE, 2.0 * CYCLE, 3.0 * CYCLE, DURATION];
+    let names = ["the first address", MOVED, MOVED, MOVED];
+    let spans = ends.iter().copied().zip(ends.iter().skip(1).copied());
+    spans.zip(names).map(|(span, name)| phase(values, name, span, 1.0)).collect()
+}
+
+/// With what an event needs for another address at the end of a cycle, by its number; without that it keeps its own.
+fn scenario(goes_down: f64, moves: impl Fn(u32) -> String) -> String {
     let mut text = format!("duration = '{DURATION}s'\n");
     for link in ["steady", "shaky"] {
         text += &format!("[links.{link}]\nrate = '112kbit'\nrtt = '1ms'\nqueue = '75kB'\n");
     }
     for number in 1..=3 {
         let returns = f64::from(number) * CYCLE;
-        text += &format!("[[events]]\nat = '{}s'\ndown = 'shaky'\n", returns - CYCLE + FAILS);
-        if moves {
-            text += &format!("[[events]]\nat = '{returns}s'\naddress = 'shaky'\nto = '10.9.9.{number}'\n");
+        let mut event = |at: f64, what: &str| text += &format!("[[events]]\nat = '{at}s'\n{what}\n");
+        if goes_down > STAYS_UP {
+            event(returns - CYCLE + FAILS, "down = 'shaky'");
         }
-        text += &format!("[[events]]\nat = '{returns}s'\nup = 'shaky'\n");
+        let to = moves(number);
+        if !to.is_empty() {
+            event(returns, &format!("address = 'shaky'\n{to}"));
+        }
+        if goes_down > STAYS_UP {
+            event(returns, "up = 'shaky'");
+        }
     }
     text
 }

@@ -13,7 +13,9 @@ mod cmt_chunks;
 mod cmt_duplicates;
 mod cmt_paths;
 mod definition;
+mod dent;
 mod findings;
+mod goff_eq6;
 mod goff_fig3;
 mod goff_fig4;
 mod goff_fig5;
@@ -23,6 +25,7 @@ mod mmsp_setup;
 mod mmsp_table41;
 mod mmsp_table42;
 mod multitcp;
+mod multitcp_dent;
 mod plan;
 mod programs_death;
 mod programs_tcp;
@@ -40,7 +43,7 @@ pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
 /// Those of the documents, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 22] = [
+pub const EXPERIMENTS: [&Experiment; 24] = [
     &mmsp_setup::EXPERIMENT,
     &mmsp_table41::EXPERIMENT,
     &mmsp_table42::EXPERIMENT,
@@ -53,12 +56,14 @@ pub const EXPERIMENTS: [&Experiment; 22] = [
     &cmt_chunks::BY_NUMBER,
     &cmt_paths::EXPERIMENT,
     &cmt_duplicates::EXPERIMENT,
+    &multitcp_dent::EXPERIMENT,
     &multitcp::FIGURE_82,
     &multitcp::FIGURE_83,
     &multitcp::FIGURE_84,
     &multitcp::FIGURE_85,
     &multitcp::FIGURE_86,
     &multitcp::FIGURE_87,
+    &goff_eq6::EXPERIMENT,
     &goff_fig3::EXPERIMENT,
     &goff_fig4::EXPERIMENT,
     &goff_fig5::SAME_ADDRESS,

@@ -50,8 +50,8 @@ impl Experiment {
         "experiments"
     }
 
-    fn contenders(&self, scenario: &Scenario, timing: Timing) -> Result<Vec<Contender>, LabError> {
-        let mut names: Vec<String> = self.contenders.iter().map(|name| (*name).to_owned()).collect();
+    fn contenders(&self, row: &Row, scenario: &Scenario, timing: Timing) -> Result<Vec<Contender>, LabError> {
+        let mut names: Vec<String> = self.contenders.iter().map(|name| row.filled(name)).collect();
         if self.alone == Alone::Runs {
             names.extend((1..=scenario.routes.len()).map(|number| format!("manyway@{number}")));
         }
@@ -75,7 +75,7 @@ pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<P
         if cases.iter().any(|case| case.scenario.name == scenario.name) {
             continue;
         }
-        let contenders = experiment.contenders(&scenario, timing)?;
+        let contenders = experiment.contenders(&row, &scenario, timing)?;
         let duration = match extent {
             Extent::Full => scenario.duration,
             Extent::Quick => (scenario.duration / QUICK).max(Plan::SHORTEST.min(scenario.duration)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use manyway_transfer::Playback;
 
 use super::Row;
+use super::dent::dent;
 use crate::campaign::{Case, Results, Run, Standing};
 use crate::measures::{Recovery, count, counted, megabits, of_entry, silence_of};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
@@ -17,7 +18,7 @@ pub enum Quantity {
     Value(usize),
     /// A number of the document, by its index in [`Row::document`].
     Document(usize),
-    /// A result of a contender, by its name.
+    /// A result of a contender, by its name, in which `{0}` stands for the first value of the row.
     Ours(&'static str, Measure),
     /// The sum of Manyway's results over each route alone, in Mbit/s. Routes that share a link cannot all have what
     /// they have alone: the sum is reduced in the proportion in which the links carry less.
@@ -32,6 +33,8 @@ pub enum Quantity {
     Scaled(&'static Self, f64),
     /// Relative to the same of the first row.
     Relative(&'static Self),
+    /// The same of the row before.
+    Before(&'static Self),
 }
 
 /// Which figure of a contender's run is used.
@@ -65,8 +68,24 @@ pub enum Measure {
     MessageMedian,
     /// 99th percentile of the latency of messages in seconds.
     MessageP99,
+    /// The most bytes that waited at a receiver for earlier ones, in 10³ bytes: what resequencing needs. In virtual time alone.
+    Held,
+    /// 95th percentile of the delay of bytes in seconds, from the first sending until they and all before have arrived, or
+    /// of the latency of messages. Of bytes in virtual time alone.
+    DelayP95,
+    /// By how much the delays of one and the next differ on average, in the order of arrival: of one byte in 16 KiB, in
+    /// virtual time alone, or of messages. In seconds.
+    Jitter,
+    /// Bytes that receivers discarded since they had arrived before, in 10³ bytes. In virtual time alone.
+    Discarded,
     /// What all routes delivered to the receiver over what the best one did: how many copies arrived.
     Copies,
+    /// How many copies of messages came after the first one, by [`Self::Copies`].
+    DiscardedMessages,
+    /// The dent that the last event makes in the throughput of all routes: how much less they delivered than at the
+    /// steady rate before and after it, in whole IP packets and 10³ bytes. Steady are a tenth of the run before the event,
+    /// and one that begins a tenth after it.
+    Dent,
     /// How often a film of so many bits a second stops that plays while it arrives.
     Stops(u64),
 }
@@ -88,7 +107,7 @@ impl Quantity {
         match self {
             Self::Value(which) => row.values.get(*which).copied(),
             Self::Document(which) => row.document.get(*which).copied().filter(|number| number.is_finite()),
-            Self::Ours(name, measure) => place.measure(*case, name, *measure, row),
+            Self::Ours(name, measure) => place.measure(*case, &row.filled(name), *measure, row),
             Self::Alone => place.alone(*case).map(|(sum, _)| sum),
             Self::BestAlone => place.alone(*case).map(|(_, best)| best),
             Self::Ratio(one, other) => {
@@ -97,6 +116,7 @@ impl Quantity {
             }
             Self::Product(one, other) => Some(one.of(place)? * other.of(place)?),
             Self::Scaled(other, factor) => Some(other.of(place)? * factor),
+            Self::Before(other) => other.of(Place { row: place.row.checked_sub(1)?, ..place }),
             Self::Relative(other) => {
                 let first = other.of(Place { row: 0, ..place }).filter(|first| *first > 0.0)?;
                 Some(other.of(place)? / first)
@@ -165,24 +185,20 @@ impl Place<'_> {
             }
             Measure::MessageMedian => run.measures.messages.map(|messages| seconds(messages.median)),
             Measure::MessageP99 => run.measures.messages.map(|messages| seconds(messages.p99)),
-            Measure::Copies => {
+            Measure::Held => Some(count(run.measures.delivery?.most_held.get()) / 1e3),
+            Measure::DelayP95 => percentile(delays(run.course.as_ref()?)?),
+            Measure::Jitter => jitter(delays(run.course.as_ref()?)?),
+            Measure::Discarded => Some(count(run.course.as_ref()?.delivery.as_ref()?.discarded.get()) / 1e3),
+            Measure::Copies => copies(scenario, run),
+            Measure::DiscardedMessages => {
+                Some(count(run.measures.messages?.arrived) * (copies(scenario, run)? - 1.0))
+            }
+            Measure::Dent => {
                 let (receiver, outcome) = received(scenario, run)?;
-                let carried = || outcome.routes.iter().map(|route| towards(receiver, route).total().get());
-                let most = carried().max().filter(|most| *most > 0)?;
-                Some(count(carried().sum()) / count(most))
+                let routes: Vec<_> = outcome.routes.iter().map(|route| towards(receiver, route)).collect();
+                Some(dent(&routes, scenario.events.last()?.at, scenario.duration / 10) / 1e3)
             }
-            Measure::Stops(bits_per_second) => {
-                let flows = counted(scenario, run.course.as_ref()?);
-                let flow = flows.first()?.flow;
-                let mut playback = Playback::new(bits_per_second);
-                let mut until = Duration::ZERO;
-                for bytes in flow.arrivals.bins() {
-                    until += Arrivals::BIN;
-                    playback.on_bytes(until, *bytes);
-                }
-                playback.on_bytes(scenario.duration, 0);
-                Some(f64::from(playback.stops()))
-            }
+            Measure::Stops(bits_per_second) => stops(scenario, run, bits_per_second),
         }
     }
 
@@ -207,6 +223,50 @@ impl Place<'_> {
         let share = nominal(&|_| true) / unshared;
         Some((each.iter().sum::<f64>() * share, each.iter().copied().fold(0.0, f64::max)))
     }
+}
+
+/// What all routes delivered over what the best one did.
+fn copies(scenario: &Scenario, run: &Run) -> Option<f64> {
+    let (receiver, outcome) = received(scenario, run)?;
+    let carried = || outcome.routes.iter().map(|route| towards(receiver, route).total().get());
+    let most = carried().max().filter(|most| *most > 0)?;
+    Some(count(carried().sum()) / count(most))
+}
+
+/// How often a film stops.
+fn stops(scenario: &Scenario, run: &Run, bits_per_second: u64) -> Option<f64> {
+    let flows = counted(scenario, run.course.as_ref()?);
+    let flow = flows.first()?.flow;
+    let mut playback = Playback::new(bits_per_second);
+    let mut until = Duration::ZERO;
+    for bytes in flow.arrivals.bins() {
+        until += Arrivals::BIN;
+        playback.on_bytes(until, *bytes);
+    }
+    playback.on_bytes(scenario.duration, 0);
+    Some(f64::from(playback.stops()))
+}
+
+/// The 95th percentile, in seconds.
+fn percentile(delays: &[Duration]) -> Option<f64> {
+    let mut delays = delays.to_vec();
+    delays.sort_unstable();
+    let place = (delays.len() * 95).div_ceil(100).checked_sub(1)?;
+    Some(delays.get(place)?.as_secs_f64())
+}
+
+/// The mean difference of one and the next, in seconds.
+fn jitter(delays: &[Duration]) -> Option<f64> {
+    let pairs = delays.iter().zip(delays.iter().skip(1));
+    let sum: Duration = pairs.map(|(one, next)| one.abs_diff(*next)).sum();
+    let number = u32::try_from(delays.len()).ok()?.checked_sub(1).filter(|number| *number > 0)?;
+    Some((sum / number).as_secs_f64())
+}
+
+/// The latencies of the first flow of messages, or the delays of bytes.
+fn delays(outcome: &Outcome) -> Option<&[Duration]> {
+    let messages = outcome.flows.iter().find_map(|flow| flow.latencies.as_deref());
+    messages.or_else(|| outcome.delivery.as_ref().map(|delivery| delivery.delays.as_slice()))
 }
 
 /// The receiver, and the course of the run.
@@ -247,4 +307,16 @@ fn at(recoveries: &[Recovery], moment: Duration) -> Option<&Recovery> {
 /// Seconds; infinite if it never happened.
 fn seconds(time: Option<Duration>) -> f64 {
     time.map_or(f64::INFINITY, |time| time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_is_the_mean_difference_of_neighbours() {
+        let delays = [10, 30, 20, 20].map(Duration::from_millis);
+        assert_eq!(jitter(&delays), Some(0.01));
+        assert_eq!((percentile(&delays), jitter(&delays[..1]), percentile(&[])), (Some(0.03), None, None));
+    }
 }

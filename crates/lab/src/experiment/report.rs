@@ -132,6 +132,7 @@ fn number(unit: Unit, value: f64) -> String {
         Unit::Megabits if value < 1.0 => format!("{value:.4}"),
         Unit::Megabits => format!("{value:.2}"),
         Unit::Megabytes => format!("{value:.2}"),
+        Unit::Kilobytes => format!("{value:.1} kB"),
         Unit::Seconds if value < 1.0 => format!("{:.0} ms", value * 1e3),
         Unit::Seconds => format!("{value:.2} s"),
         Unit::Share => format!("{:.1} %", value * 100.0),

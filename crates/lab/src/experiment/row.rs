@@ -28,6 +28,11 @@ impl Row {
         Self { values: values.into(), phase: None, document: document.into(), extent: Extent::Full }
     }
 
+    /// The name of a contender in this row: `{0}` stands for the first value.
+    pub fn filled(&self, name: &str) -> String {
+        self.values.first().map_or_else(|| name.to_owned(), |value| name.replace("{0}", &value.to_string()))
+    }
+
     /// The same, also run in a quick extent.
     #[must_use]
     pub fn quick(self) -> Self {

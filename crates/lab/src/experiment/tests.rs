@@ -14,7 +14,9 @@ fn named(quantity: &Quantity, found: &mut Vec<&'static str>) {
             named(one, found);
             named(other, found);
         }
-        Quantity::Scaled(other, _) | Quantity::Relative(other) => named(other, found),
+        Quantity::Scaled(other, _) | Quantity::Relative(other) | Quantity::Before(other) => {
+            named(other, found);
+        }
     }
 }
 
@@ -52,10 +54,13 @@ fn every_compared_contender_runs() {
         let plan = plan(experiment, Extent::Full, Timing::Real).unwrap();
         let mut names = Vec::new();
         quantities(experiment).for_each(|quantity| named(quantity, &mut names));
-        for case in &plan.cases {
+        for row in (experiment.rows)() {
+            let name = experiment.scenario(&row).unwrap().name;
+            let case = plan.cases.iter().find(|case| case.scenario.name == name).unwrap();
             let run: Vec<String> = case.contenders.iter().map(ToString::to_string).collect();
             for name in &names {
-                assert!(run.iter().any(|other| other == name), "{}: {name} is not in {run:?}", case.label());
+                let name = row.filled(name);
+                assert!(run.contains(&name), "{}: {name} is not in {run:?}", case.label());
             }
             for (place, name) in run.iter().enumerate() {
                 assert!(!run[..place].contains(name), "{}: {name} runs twice", case.label());

@@ -158,6 +158,8 @@ fn loss(model: &LossModel) -> Option<String> {
         LossModel::Random(share) => {
             (*share > Probability::NEVER).then(|| format!("{} lost", percent(*share)))
         }
+        LossModel::Next { count: 1, .. } => Some("the next packet lost".to_owned()),
+        LossModel::Next { count, .. } => Some(format!("the next {count} packets lost")),
         LossModel::GilbertElliott(_) => Some("lost in bursts".to_owned()),
         LossModel::Scripted(_) | _ => Some("lost by a script".to_owned()),
     }

@@ -185,7 +185,7 @@ fn nominal(link: &Link, direction: Direction) -> u64 {
     way(link, direction).rate.nominal().bytes_per_second()
 }
 
-/// The long-term share of packets that a loss model drops; a script counts as none.
+/// The long-term share of packets that a loss model drops; a script and a number of packets count as none.
 fn loss_share(loss: &LossModel) -> Probability {
     match loss {
         LossModel::Random(share) => *share,
@@ -196,6 +196,6 @@ fn loss_share(loss: &LossModel) -> Probability {
             Probability::from_billionths(mean.unwrap_or(good))
         }
         // The enum is non-exhaustive; an unknown model counts as none, too.
-        LossModel::None | LossModel::Scripted(_) | _ => Probability::NEVER,
+        LossModel::None | LossModel::Scripted(_) | LossModel::Next { .. } | _ => Probability::NEVER,
     }
 }

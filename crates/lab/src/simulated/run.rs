@@ -246,8 +246,17 @@ impl Run {
         Ok(())
     }
 
-    fn outcome(self, scenario: &Scenario, failure: Option<String>) -> Outcome {
+    fn outcome(mut self, scenario: &Scenario, failure: Option<String>) -> Outcome {
         let end = self.now();
+        let discarded = SIDES.into_iter().filter_map(|side| {
+            let connection = self.stage.peer(side)?.connection()?;
+            Some(connection.statistics().duplicate_bytes_received)
+        });
+        let delivery = Delivery {
+            most_held: self.watch.most_held(),
+            delays: self.watch.delays(),
+            discarded: discarded.sum(),
+        };
         let streams = if self.streams.is_empty() { flow::streams(scenario, end) } else { self.streams };
         let must_arrive = scenario.ending != Ending::OnTime;
         let shortage = |stream: &Stream| stream.shortage(must_arrive);
@@ -256,7 +265,7 @@ impl Run {
             flows: streams.into_iter().map(|stream| stream.into_flow(end)).collect(),
             routes: self.stage.totals().into_iter().take(scenario.routes.len()).collect(),
             cross: self.cross.into_arrivals(),
-            delivery: Some(Delivery { most_held: self.watch.most_held(), delays: self.watch.delays() }),
+            delivery: Some(delivery),
             cpu: None,
             ended: if self.ended.iter().all(Option::is_some) {
                 self.ended.into_iter().flatten().collect()

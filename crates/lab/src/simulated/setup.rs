@@ -4,7 +4,7 @@ use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm, TargetRate};
 use manyway_sim::TcpCongestion;
 
 use crate::LabError;
-use crate::contender::{ManywaySettings, Wire, thesis};
+use crate::contender::{ManywaySettings, RENO_2002, Wire, thesis};
 
 /// The settings of both ends of a run.
 #[derive(Debug, Clone)]
@@ -68,8 +68,9 @@ fn congestion_of_tcp(name: Option<&str>) -> Result<TcpCongestion, LabError> {
     match name {
         None | Some("cubic") => Ok(TcpCongestion::Cubic),
         Some("reno" | "new-reno") => Ok(TcpCongestion::Reno),
+        Some(RENO_2002) => Ok(TcpCongestion::Reno2002),
         Some(name) => Err(LabError::Unsupported(format!(
-            "TCP in virtual time has the congestion controls cubic and reno, not {name}"
+            "TCP in virtual time has the congestion controls cubic, reno and {RENO_2002}, not {name}"
         ))),
     }
 }

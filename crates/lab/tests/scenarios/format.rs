@@ -286,3 +286,12 @@ fn an_interface_for_others_makes_a_route_that_no_contender_has() {
     assert_eq!(scenario.any_route(1).unwrap().links, [0, 2]);
     assert_eq!(scenario.any_route(2), None);
 }
+
+#[test]
+fn an_event_loses_the_next_packets_of_a_size() {
+    let text = "[links.a]\nrate = '1M'\n[[events]]\nat = '1s'\nset = 'a'\nloss = { next = 2, from = 1000 }\n";
+    let scenario = parse(text).unwrap();
+    let lost = Setting::Loss(LossModel::Next { count: 2, from: 1000 });
+    let changes = scenario.events.iter().map(|event| &event.change);
+    assert!(changes.eq([&Change::Set { link: 0, direction: Direction::Both, setting: lost }]));
+}

@@ -159,6 +159,16 @@ fn cmt_duplicates() {
 }
 
 #[test]
+fn multitcp_dent() {
+    review("multitcp-dent");
+}
+
+#[test]
+fn goff_eq6() {
+    review("goff-eq6");
+}
+
+#[test]
 fn goff_fig3() {
     review("goff-fig3");
 }

@@ -19,6 +19,13 @@ pub enum LossModel {
     GilbertElliott(GilbertElliott),
     /// The packets with these numbers are lost; the first packet that leaves the queue has number 0.
     Scripted(Vec<Range<u64>>),
+    /// The next packets of at least a size are lost, so many, and no other.
+    Next {
+        /// How many.
+        count: u64,
+        /// Bytes of the smallest that is lost, without the overhead of the link.
+        from: u32,
+    },
 }
 
 /// The four probabilities of a Gilbert-Elliott link.
@@ -61,6 +68,8 @@ pub(super) struct Loss {
     condition: Condition,
     /// Number of the next packet.
     next: u64,
+    /// Packets lost since the model was set.
+    lost: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,17 +80,18 @@ enum Condition {
 
 impl Loss {
     pub(super) fn new(model: LossModel) -> Self {
-        Self { model, condition: Condition::Good, next: 0 }
+        Self { model, condition: Condition::Good, next: 0, lost: 0 }
     }
 
     /// Changes the model; packet numbers of a script continue.
     pub(super) fn set(&mut self, model: LossModel) {
         self.model = model;
         self.condition = Condition::Good;
+        self.lost = 0;
     }
 
-    /// Decides about the next packet.
-    pub(super) fn loses(&mut self, rng: &mut Rng) -> bool {
+    /// Decides about the next packet, of so many bytes.
+    pub(super) fn loses(&mut self, rng: &mut Rng, size: u32) -> bool {
         let number = self.next;
         self.next += 1;
         match &self.model {
@@ -101,6 +111,11 @@ impl Loss {
                 }
             }
             LossModel::Scripted(ranges) => ranges.iter().any(|range| range.contains(&number)),
+            LossModel::Next { count, from } => {
+                let is_lost = self.lost < *count && size >= *from;
+                self.lost += u64::from(is_lost);
+                is_lost
+            }
         }
     }
 }
@@ -117,7 +132,7 @@ mod tests {
     fn pattern(model: LossModel, seed: u8, packets: usize) -> Vec<bool> {
         let mut rng = Rng::from_seed([seed; 32]);
         let mut loss = Loss::new(model);
-        (0..packets).map(|_| loss.loses(&mut rng)).collect()
+        (0..packets).map(|_| loss.loses(&mut rng, 100)).collect()
     }
 
     fn share(pattern: &[bool]) -> f64 {
@@ -154,6 +169,20 @@ mod tests {
         let lost = pattern(LossModel::Scripted(vec![2..4, 7..8]), 1, 10);
         let numbers: Vec<_> = (0..10).filter(|number| lost[*number]).collect();
         assert_eq!(numbers, [2, 3, 7]);
+    }
+
+    #[test]
+    fn the_next_packets_of_a_size_are_lost_each_time_that_it_is_set() {
+        let mut rng = Rng::from_seed([1; 32]);
+        let mut loss = Loss::new(LossModel::None);
+        let mut lost = Vec::new();
+        for (number, size) in (0..10).zip([40, 1000].into_iter().cycle()) {
+            if [2, 7].contains(&number) {
+                loss.set(LossModel::Next { count: 2, from: 1000 });
+            }
+            lost.extend(loss.loses(&mut rng, size).then_some(number));
+        }
+        assert_eq!(lost, [3, 5, 7, 9]);
     }
 
     #[test]

@@ -320,7 +320,7 @@ impl<P: Parcel> Link<P> {
 
     /// The last bit has left: the medium decides.
     fn depart(&mut self, departure: Instant, mut entry: Entry<P>) {
-        if self.medium.loss.loses(&mut self.rng) {
+        if self.medium.loss.loses(&mut self.rng, entry.size) {
             self.counters.drop(DropCause::Loss, entry.size);
             self.counters.release(entry.size);
             return;

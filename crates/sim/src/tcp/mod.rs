@@ -1,12 +1,13 @@
 //! A model of TCP over the links of a [`Network`](crate::Network), and TCP as a carrier of paths.
 //!
-//! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt`, `prr` and `cubic`;
+//! * `sender`, `receiver`: the two halves of a connection, which know byte numbers only, with `rtt`, `prr`, `duplicates` and `cubic`;
 //! * `segment`: what they say to each other;
 //! * `socket`: both halves with the data of a path;
 //! * `dialling`: which connections a client has that uses TCP alone.
 
 mod cubic;
 mod dialling;
+mod duplicates;
 mod prr;
 mod receiver;
 mod rtt;

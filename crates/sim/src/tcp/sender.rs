@@ -2,7 +2,8 @@
 //!
 //! Congestion control is any controller of the protocol, or Linux's CUBIC. Losses are found by RACK with a tail loss probe (RFC
 //! 8985) from selective acknowledgements (RFC 2018), the window shrinks by proportional rate reduction (RFC 6937), and
-//! timeouts are those of RFC 6298. That is what Linux does.
+//! timeouts are those of RFC 6298. That is what Linux does. A TCP as of 2002 finds losses by repeated acknowledgements
+//! instead, see `duplicates`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use manyway_proto::congestion::{AckSample, CongestionController, LossSample};
 use manyway_proto::{ByteCount, Instant};
 
+use super::duplicates::Duplicates;
 use super::prr::Reduction;
 use super::rtt::RoundTrip;
 
@@ -42,8 +44,10 @@ enum State {
 #[derive(Debug)]
 struct Recovery {
     end: u64,
-    /// `None` after a timeout.
+    /// `None` after a timeout, and without selective acknowledgements.
     reduction: Option<Reduction>,
+    /// Whether it is fast recovery without selective acknowledgements.
+    is_fast: bool,
 }
 
 /// What the timer means.
@@ -103,6 +107,8 @@ pub(crate) struct Sender {
     timeouts: u32,
     is_probing: bool,
     round: Round,
+    /// In place of selective acknowledgements.
+    duplicates: Option<Duplicates>,
 }
 
 /// The most that was in flight, of this round trip and the one before.
@@ -151,7 +157,14 @@ impl Sender {
             timeouts: 0,
             is_probing: false,
             round: Round::default(),
+            duplicates: None,
         }
+    }
+
+    /// Finds losses by repeated acknowledgements alone.
+    pub(crate) fn without_selective_acks(mut self) -> Self {
+        self.duplicates = Some(Duplicates::default());
+        self
     }
 
     /// Every byte before this one is acknowledged.
@@ -188,10 +201,15 @@ impl Sender {
     /// The next segment to send; `written` is the end of the data that there is, and `edge` that of the receive window.
     pub(crate) fn poll(&mut self, now: Instant, written: u64, edge: u64) -> Option<Range<u64>> {
         let is_probing = std::mem::take(&mut self.is_probing);
+        let gone = self.duplicates.as_ref().map_or(0, |duplicates| duplicates.bytes(self.segment));
         let room = match &self.recovery {
             Some(Recovery { reduction: Some(reduction), .. }) => reduction.allowance(),
+            Some(Recovery { is_fast: true, .. }) => {
+                self.controller.window().get().saturating_sub(self.in_flight.saturating_sub(gone))
+            }
             Some(_) | None => self.controller.window().get().saturating_sub(self.in_flight),
         };
+        let is_urgent = self.duplicates.as_mut().is_some_and(Duplicates::take_urgent);
         let fits = edge.saturating_sub(self.next);
         let fresh = match written.saturating_sub(self.next).min(self.segment) {
             fresh if fresh <= fits => fresh,
@@ -199,7 +217,7 @@ impl Sender {
             _ if self.segments.is_empty() => fits,
             _ => 0,
         };
-        if let Some((begin, length)) = self.first_lost().filter(|(_, length)| *length <= room) {
+        if let Some((begin, length)) = self.first_lost().filter(|(_, length)| is_urgent || *length <= room) {
             self.send(now, begin, length);
             return Some(begin..begin + length);
         }
@@ -215,6 +233,44 @@ impl Sender {
         Some(begin..begin + length)
     }
 
+    /// Takes an acknowledgement without data of bytes that were acknowledged before.
+    pub(crate) fn on_repeated_ack(&mut self, now: Instant) {
+        let Some(duplicates) = self.duplicates.as_mut().filter(|_| !self.segments.is_empty()) else { return };
+        if duplicates.on_repeated(self.acknowledged, self.next) && self.recovery.is_none() {
+            let sent_at = self.segments.values().next().map_or(now, |sent| sent.at);
+            self.reduce(now, sent_at, self.segment);
+            self.recovery = Some(Recovery { end: self.next, reduction: None, is_fast: true });
+            self.repeat_first();
+            self.set_timer(now);
+        }
+    }
+
+    /// Takes an acknowledgement of bytes that were not acknowledged before. Returns the bytes by which the congestion window
+    /// may grow.
+    fn on_progress(&mut self, bytes: u64, has_recovered: bool) -> u64 {
+        let is_fast = self.recovery.as_ref().is_some_and(|recovery| recovery.is_fast);
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_progress(bytes / self.segment.max(1), is_fast);
+        }
+        if is_fast {
+            self.repeat_first();
+        }
+        if has_recovered || is_fast { 0 } else { bytes }
+    }
+
+    /// Sends the first segment again, at once.
+    fn repeat_first(&mut self) {
+        let Some(sent) = self.segments.values_mut().next() else { return };
+        if sent.state == State::InFlight {
+            sent.state = State::Lost;
+            self.lost += 1;
+            self.in_flight -= sent.length;
+        }
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.hurry();
+        }
+    }
+
     /// Fires the timers that are due.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         if self.late_at.is_some_and(|at| at <= now) {
@@ -224,7 +280,7 @@ impl Sender {
         match self.timer.filter(|(_, at)| *at <= now) {
             Some((Timer::Probe, _)) => {
                 self.is_probing = true;
-                self.timer = Some((Timer::Retransmission, now + self.times.timeout(0)));
+                self.timer = Some((Timer::Retransmission, now + self.timeout()));
             }
             Some((Timer::Retransmission, _)) => self.on_retransmission_timeout(now),
             None => {}
@@ -238,7 +294,8 @@ impl Sender {
         }
         let before = self.in_flight;
         let has_advanced = ack > self.acknowledged;
-        let delivered = self.take_delivered(ack, early);
+        let uses_early = self.duplicates.is_none();
+        let delivered = self.take_delivered(ack, early.filter(|_| uses_early));
         let has_recovered = self.recovery.take_if(|recovery| ack >= recovery.end).is_some();
         let Some(newest) = delivered.newest else {
             if has_advanced {
@@ -251,20 +308,35 @@ impl Sender {
         if !newest.is_repeated {
             self.times.on_sample(rtt);
         }
+        let growth = if uses_early {
+            self.find_losses_before(now, (newest, rtt), before);
+            let progress = if has_advanced { self.segment } else { 0 };
+            self.on_delivered((delivered.bytes, progress), has_recovered)
+        } else {
+            self.on_progress(delivered.bytes, has_recovered)
+        };
+        self.report(now, (delivered.bytes, growth), newest, rtt);
+        self.set_timer(now);
+    }
+
+    /// Takes what arrived for a sign of losses before it; `flight` was in flight before.
+    fn find_losses_before(&mut self, now: Instant, (newest, rtt): (Sent, Duration), flight: u64) {
         // An acknowledgement that comes too soon after a repetition is that of the original.
         let is_plausible = !newest.is_repeated || self.times.minimum.is_none_or(|minimum| rtt >= minimum);
         if is_plausible && self.newest.is_none_or(|(number, _)| number < newest.number) {
             self.newest = Some((newest.number, rtt));
         }
-        self.find_losses(now, before);
-        let progress = if has_advanced { self.segment } else { 0 };
-        let mut growth = if has_recovered { 0 } else { delivered.bytes };
+        self.find_losses(now, flight);
+    }
+
+    /// Takes bytes that were delivered, with a segment more if all up to a higher byte is acknowledged. Returns the bytes by
+    /// which the congestion window may grow.
+    fn on_delivered(&mut self, (bytes, progress): (u64, u64), has_recovered: bool) -> u64 {
         if let Some(reduction) = self.recovery.as_mut().and_then(|recovery| recovery.reduction.as_mut()) {
-            reduction.on_ack(delivered.bytes, self.in_flight, progress);
-            growth = 0;
+            reduction.on_ack(bytes, self.in_flight, progress);
+            return 0;
         }
-        self.report(now, (delivered.bytes, growth), newest, rtt);
-        self.set_timer(now);
+        if has_recovered { 0 } else { bytes }
     }
 
     /// Reports an acknowledgement to the congestion control.
@@ -275,7 +347,7 @@ impl Sender {
         sample.bytes = ByteCount(bytes);
         sample.bytes_outside_recovery = ByteCount(growth);
         sample.in_flight = ByteCount(self.in_flight);
-        sample.pipe = ByteCount(self.round.most.max(self.round.before));
+        sample.pipe = self.used_window();
         let is_told = !newest.is_repeated && self.slow_start == SlowStart::WatchesDelay;
         sample.latest_rtt = is_told.then_some(rtt);
         sample.smoothed_rtt = self.times.smoothed.unwrap_or(rtt);
@@ -284,6 +356,15 @@ impl Sender {
         sample.largest_acked = newest.number;
         sample.next_packet_number = self.transmissions;
         self.controller.on_ack(&sample, &[]);
+    }
+
+    /// The part of the congestion window that was in flight of late, as far as it permits growth. In slow start a window
+    /// grows up to twice what was in flight. Later it grows only if it was full, so that it does not exceed the receive
+    /// window: Linux's `tcp_is_cwnd_limited`.
+    fn used_window(&self) -> ByteCount {
+        let most = self.round.most.max(self.round.before);
+        let was_full = most + self.segment > self.controller.window().get();
+        if was_full || self.controller.is_in_slow_start() { ByteCount(most) } else { ByteCount::ZERO }
     }
 
     /// Removes what is acknowledged and marks what arrived early.
@@ -347,7 +428,7 @@ impl Sender {
             self.reduce(now, at, bytes);
             let target = self.controller.window().get();
             let reduction = Reduction::new(target, flight, self.segment);
-            self.recovery = Some(Recovery { end: self.next, reduction: Some(reduction) });
+            self.recovery = Some(Recovery { end: self.next, reduction: Some(reduction), is_fast: false });
             self.set_timer(now);
         }
     }
@@ -370,8 +451,11 @@ impl Sender {
         self.newest = None;
         self.late_at = None;
         self.timeouts += 1;
-        self.recovery = Some(Recovery { end: self.next, reduction: None });
-        self.timer = Some((Timer::Retransmission, now + self.times.timeout(self.timeouts)));
+        self.recovery = Some(Recovery { end: self.next, reduction: None, is_fast: false });
+        if let Some(duplicates) = &mut self.duplicates {
+            duplicates.on_timeout(self.next);
+        }
+        self.timer = Some((Timer::Retransmission, now + self.timeout()));
     }
 
     /// Reports a congestion event.
@@ -415,12 +499,19 @@ impl Sender {
         }
     }
 
+    fn timeout(&self) -> Duration {
+        let timeout = self.times.timeout(self.timeouts);
+        if self.duplicates.is_some() { timeout.max(Duplicates::LEAST_TIMEOUT) } else { timeout }
+    }
+
     fn set_timer(&mut self, now: Instant) {
         let is_calm = self.recovery.is_none() && self.arrived == 0;
         self.timer = match self.segments.len() {
             0 => None,
-            count if is_calm => Some((Timer::Probe, now + self.times.probe_timeout(count == 1))),
-            _ => Some((Timer::Retransmission, now + self.times.timeout(self.timeouts))),
+            count if is_calm && self.duplicates.is_none() => {
+                Some((Timer::Probe, now + self.times.probe_timeout(count == 1)))
+            }
+            _ => Some((Timer::Retransmission, now + self.timeout())),
         };
     }
 
@@ -433,3 +524,6 @@ impl Sender {
         lost.next().map(|(begin, sent)| (*begin, sent.length))
     }
 }
+
+#[cfg(test)]
+mod tests;

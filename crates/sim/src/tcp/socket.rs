@@ -36,13 +36,24 @@ pub enum TcpCongestion {
     Reno,
     /// CUBIC (RFC 9438), as Linux has it.
     Cubic,
+    /// Reno as of 2002: losses by three repeated acknowledgements (RFC 2581, RFC 2582), no selective ones.
+    Reno2002,
 }
 
 impl TcpCongestion {
+    fn sender(self) -> Sender {
+        let slow_start = match self {
+            Self::Reno | Self::Reno2002 => SlowStart::UntilLoss,
+            Self::Cubic => SlowStart::WatchesDelay,
+        };
+        let sender = Sender::new(self.controller(), slow_start, usize::from(SEGMENT));
+        if self == Self::Reno2002 { sender.without_selective_acks() } else { sender }
+    }
+
     fn controller(self) -> Box<dyn CongestionController> {
         let config = ControllerConfig::new(SEGMENT);
         match self {
-            Self::Reno => Box::new(NewReno::new(&config)),
+            Self::Reno | Self::Reno2002 => Box::new(NewReno::new(&config)),
             Self::Cubic => Box::new(LinuxCubic::new(&config)),
         }
     }
@@ -73,14 +84,10 @@ pub(super) struct Socket {
 
 impl Socket {
     pub(super) fn new(now: Instant, tuple: FourTuple, congestion: TcpCongestion) -> Self {
-        let slow_start = match congestion {
-            TcpCongestion::Reno => SlowStart::UntilLoss,
-            TcpCongestion::Cubic => SlowStart::WatchesDelay,
-        };
         Self {
             tuple,
             buffer: VecDeque::new(),
-            sender: Sender::new(congestion.controller(), slow_start, usize::from(SEGMENT)),
+            sender: congestion.sender(),
             receiver: Receiver::default(),
             early: BTreeMap::new(),
             records: Records::default(),
@@ -201,7 +208,13 @@ impl Socket {
         match header.kind {
             Kind::Reset => self.life = Life::Closed,
             Kind::Open => {}
-            Kind::Ack => self.on_ack(now, header, rest),
+            Kind::Ack => {
+                let is_repeated = header.ack == self.sender.acknowledged();
+                self.on_ack(now, header, rest);
+                if is_repeated {
+                    self.sender.on_repeated_ack(now);
+                }
+            }
             Kind::Data => {
                 self.on_ack(now, header, &[]);
                 let before = self.receiver.received();

@@ -217,7 +217,14 @@ fn loss(value: &Value<'_>) -> Result<LossModel, LabError> {
             share => LossModel::Random(share),
         });
     }
-    let table = value.table(&["share", "burst", "to_bad", "to_good", "good", "bad"])?;
+    let table = value.table(&["next", "from", "share", "burst", "to_bad", "to_good", "good", "bad"])?;
+    if let Some(next) = table.get("next") {
+        for name in ["share", "burst", "to_bad", "to_good", "good", "bad"] {
+            table.not_both("next", name)?;
+        }
+        let from = table.read("from", |value| value.integer(0..=65_535_u32))?.unwrap_or(0);
+        return Ok(LossModel::Next { count: next.integer(1..=10_000_u64)?, from });
+    }
     if let Some(share) = table.get("share") {
         for name in ["to_bad", "to_good", "good", "bad"] {
             table.not_both("share", name)?;
@@ -231,9 +238,9 @@ fn loss(value: &Value<'_>) -> Result<LossModel, LabError> {
     }
     let part = |name: &str| table.read(name, Value::share);
     let (Some(to_bad), Some(to_good)) = (part("to_bad")?, part("to_good")?) else {
-        return Err(
-            table.error("give share and burst, or to_bad and to_good (with good and bad, the losses then)")
-        );
+        return Err(table.error(
+            "give next, or share and burst, or to_bad and to_good (with good and bad, the losses then)",
+        ));
     };
     Ok(LossModel::GilbertElliott(GilbertElliott {
         to_bad,
