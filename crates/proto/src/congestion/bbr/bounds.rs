@@ -36,6 +36,11 @@ impl Bounds {
         *self = Self { flight: self.flight, ..Self::UNLIMITED };
     }
 
+    /// Whether losses since the last bandwidth probe bound the model.
+    pub(super) fn has_recent(&self) -> bool {
+        self.rate < Rate::MAX || self.recent_flight < ByteCount::MAX
+    }
+
     /// A flight lost too much; at least β of `target`, the intended bytes in flight, remains.
     pub(super) fn limit_flight(&mut self, flight: ByteCount, target: ByteCount) {
         self.flight = flight.max(scaled(target, BETA));

@@ -31,6 +31,8 @@ impl Bbr {
                     self.state = State::ProbeBw(Phase::Cruise);
                 }
             }
+            // The queue in which packets were lost is gone, and the path may deliver more than then.
+            Phase::Cruise if self.probes_in_cruise() && self.bounds.has_recent() => self.begin_refill(),
             Phase::Cruise => {}
             Phase::Refill if self.rounds.has_begun() => self.begin_up(sample),
             Phase::Refill => {}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::{DRAINED_GAIN, Dwell, Phase, State};
+use super::state::{DRAINED_GAIN, Dwell, Phase, State, VARYING_DRAINED_GAIN};
 use super::{AckSample, Activity, Bbr, Subflow};
 use crate::{ByteCount, Instant};
 
@@ -29,6 +29,10 @@ impl Bbr {
         } else if dwell.until.is_some() && self.rounds.has_begun() {
             dwell.has_seen_round = true;
         }
+        // The smallest round trip was measured again: no other flow keeps a queue that all would have to drain together.
+        if dwell.until.is_some() && self.round_trip.due_since().is_none() {
+            dwell = Dwell { until: Some(sample.now), has_seen_round: true };
+        }
         self.state = State::ProbeRtt(dwell);
         if dwell.has_seen_round {
             self.leave_probe_rtt(sample.now);
@@ -47,7 +51,7 @@ impl Bbr {
     /// `CheckProbeRTTDone`
     pub(super) fn leave_probe_rtt(&mut self, now: Instant) {
         let State::ProbeRtt(Dwell { until: Some(until), .. }) = self.state else { return };
-        if now <= until {
+        if now < until {
             return;
         }
         self.round_trip.on_drained(now);
@@ -62,8 +66,10 @@ impl Bbr {
         }
     }
 
-    /// The window of ProbeRTT (`ProbeRTTCwnd`).
+    /// The window of ProbeRTT (`ProbeRTTCwnd`). A path that varies drains whenever its rate rises, and is drained more
+    /// often, because its round trips differ: so less is given up for it.
     pub(super) fn drained_window(&self) -> ByteCount {
-        self.product(DRAINED_GAIN).max(self.least_window())
+        let gain = if self.variation.is_on() { VARYING_DRAINED_GAIN } else { DRAINED_GAIN };
+        self.product(gain).max(self.least_window())
     }
 }

@@ -6,6 +6,8 @@ use crate::Instant;
 pub(super) const STARTUP_GAIN: u64 = 277;
 /// `BBR.ProbeRTTCwndGain` = 0.5, in percent.
 pub(super) const DRAINED_GAIN: u64 = 50;
+/// The same while the rate of the path varies.
+pub(super) const VARYING_DRAINED_GAIN: u64 = 85;
 
 /// `BBR.state`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +44,14 @@ impl State {
         }
     }
 
-    /// `BBR.cwnd_gain`, in percent.
+    /// `BBR.cwnd_gain`, in percent; in ProbeRTT a smaller window applies.
     pub(super) fn window_gain(self) -> u64 {
         match self {
             Self::ProbeBw(Phase::Up) => 225,
             Self::Startup
             | Self::Drain { .. }
-            | Self::ProbeBw(Phase::Down | Phase::Cruise | Phase::Refill) => 200,
-            Self::ProbeRtt(_) => DRAINED_GAIN,
+            | Self::ProbeBw(Phase::Down | Phase::Cruise | Phase::Refill)
+            | Self::ProbeRtt(_) => 200,
         }
     }
 

@@ -259,6 +259,17 @@ fn the_path_is_drained_when_the_smallest_rtt_was_not_measured_for_five_seconds()
 }
 
 #[test]
+fn draining_ends_as_soon_as_the_smallest_rtt_is_measured() {
+    let mut path = probing();
+    path.round_trip = RTT * 3 / 2;
+    path.run_to(is_drained);
+    path.round_trip = RTT;
+    let lasted = path.run_to(is(Phase::Cruise));
+    assert!(lasted <= RTT * 4, "{lasted:?}");
+    assert!(path.run(SECOND) >= 95);
+}
+
+#[test]
 fn the_queue_of_the_first_flight_is_not_mistaken_for_the_route() {
     // A packet takes 86 ms.
     let mut path = Path::new(Rate::from_bytes_per_second(14_000), MS * 10);

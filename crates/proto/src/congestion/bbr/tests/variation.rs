@@ -141,8 +141,8 @@ fn a_slow_path_of_few_packets_does_not_vary_whatever_its_rate() {
     }
 }
 
-#[test]
-fn cruise_probes_a_varying_path_where_no_queue_stands() {
+/// A path whose rate varies, at the beginning of the phase cruise.
+fn varying() -> Path {
     let mut path = Path::new(mbit(50), RTT);
     path.run_to(|state| state == State::ProbeBw(Phase::Cruise));
     for change in 0..20 {
@@ -151,6 +151,37 @@ fn cruise_probes_a_varying_path_where_no_queue_stands() {
     }
     assert!(path.bbr.variation.is_on());
     path.run_to(|state| state == State::ProbeBw(Phase::Cruise));
+    path
+}
+
+#[test]
+fn cruise_on_a_varying_path_forgets_losses_when_no_queue_stands() {
+    let path = varying();
+    let minimum = path.bbr.round_trip.minimum().unwrap();
+    let after = |queue, bound| {
+        let mut bbr = path.bbr.clone();
+        bbr.bounds = Bounds { rate: bound, ..Bounds::UNLIMITED };
+        let sample = AckSample { now: path.now, latest_rtt: Some(minimum + queue), ..laws::sample() };
+        bbr.round_trip.on_ack(&sample, false);
+        bbr.update_cycle(&sample, &[]);
+        bbr.state
+    };
+    assert_eq!(after(MS, mbit(20)), State::ProbeBw(Phase::Refill));
+    assert_eq!(after(MS * 3, mbit(20)), State::ProbeBw(Phase::Cruise), "a queue stands");
+    assert_eq!(after(MS, Rate::MAX), State::ProbeBw(Phase::Cruise), "no loss");
+}
+
+#[test]
+fn a_varying_path_is_drained_less() {
+    let mut bbr = varying().bbr;
+    assert_eq!(bbr.drained_window(), bbr.product(85));
+    bbr.variation = Variation::default();
+    assert_eq!(bbr.drained_window(), bbr.product(50));
+}
+
+#[test]
+fn cruise_probes_a_varying_path_where_no_queue_stands() {
+    let mut path = varying();
     let mut gain = |queue| {
         let minimum = path.bbr.round_trip.minimum().unwrap();
         path.bbr.round_trip.on_ack(&AckSample { latest_rtt: Some(minimum + queue), ..laws::sample() }, false);
