@@ -70,15 +70,18 @@ impl Drop for Listener {
 async fn listen(listener: UnixListener, state: WeakState) {
     let mut readers = JoinSet::new();
     loop {
+        // More readers wait until one of these has gone.
+        if readers.len() >= MOST {
+            readers.join_next().await;
+            continue;
+        }
         let Ok((stream, _)) = listener.accept().await else {
             // Too many files are open, which may pass.
             tokio::time::sleep(EVERY).await;
             continue;
         };
         while readers.try_join_next().is_some() {}
-        if readers.len() < MOST {
-            readers.spawn(tell(stream, state.clone()));
-        }
+        readers.spawn(tell(stream, state.clone()));
     }
 }
 
@@ -86,19 +89,16 @@ async fn listen(listener: UnixListener, state: WeakState) {
 async fn tell(stream: UnixStream, state: WeakState) {
     let (receive, mut send) = stream.into_split();
     let mut requests = BufReader::new(receive.take(LONGEST)).lines();
-    let mut is_asking = true;
     let mut rates = Rates::default();
     let mut tick = tokio::time::interval(EVERY);
     let mut is_first = true;
     loop {
         let request = tokio::select! {
             _ = tick.tick() => None,
-            line = requests.next_line(), if is_asking => match line {
+            line = requests.next_line() => match line {
                 Ok(Some(line)) => Some(line),
-                Ok(None) | Err(_) => {
-                    is_asking = false;
-                    continue;
-                }
+                // It has gone, as a command that only looks whether this one lives.
+                Ok(None) | Err(_) => return,
             },
         };
         let Some(state) = state.upgrade() else { return };
@@ -127,7 +127,26 @@ async fn tell(stream: UnixStream, state: WeakState) {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use super::super::state::SharedState;
     use super::*;
+
+    #[tokio::test]
+    async fn commands_that_only_connect_keep_no_reader_out() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("send-1.sock");
+        let state = SharedState::default();
+        let task = tokio::spawn(listen(bind(&path).unwrap(), state.downgrade()));
+        let mut open = Vec::new();
+        for _ in 0..3 * MOST {
+            drop(UnixStream::connect(&path).await.unwrap());
+            open.push(UnixStream::connect(&path).await.unwrap());
+        }
+        let last = UnixStream::connect(&path).await.unwrap();
+        open.clear();
+        let document = BufReader::new(last).lines().next_line().await.unwrap();
+        assert!(document.is_some_and(|line| line.contains("\"peers\"")));
+        task.abort();
+    }
 
     fn clean_until(is_over: &AtomicBool, directory: &Path) {
         while !is_over.load(Ordering::Relaxed) {
