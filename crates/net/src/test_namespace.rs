@@ -63,7 +63,7 @@ fn run_inside(name: &str) -> Result<(), String> {
     if err.contains("setting the network namespace") || err.contains("mount of /sys failed") {
         return Err(err.into_owned());
     }
-    // Indented, so that nobody takes its lines for those of this run.
+    // Lines at the margin of a log belong to the tests of the outer run.
     let said = || format!("{out}\n{err}").lines().map(|line| format!("    {line}\n")).collect::<String>();
     assert!(output.status.success(), "inside the namespace:\n{}", said());
     assert!(out.contains("1 passed"), "no test is called {name}:\n{out}");

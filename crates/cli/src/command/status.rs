@@ -76,11 +76,11 @@ mod on_unix {
         reading: &Reading<Document>,
     ) -> Result<(), CommandError> {
         if arguments.prometheus {
-            reading.complaints().for_each(|complaint| note(&complaint));
-            return print_line(prometheus::text(&reading.said).trim_end());
+            reading.warnings().for_each(|warning| note(&warning));
+            return print_line(prometheus::text(&reading.answers).trim_end());
         }
         if global.json {
-            json::print(&json!({ "commands": reading.said, "unanswered": reading.unanswered }))?;
+            json::print(&json!({ "commands": reading.answers, "unanswered": reading.unanswered }))?;
             return Ok(());
         }
         match live {
@@ -94,10 +94,10 @@ mod on_unix {
     }
 
     fn lines(reading: &Reading<Document>, width: usize) -> Vec<Line> {
-        let mut lines = table::lines(&reading.said, width);
+        let mut lines = table::lines(&reading.answers, width);
         lines.extend(
             reading
-                .complaints()
+                .warnings()
                 .flat_map(|text| wrap_strictly(&text, width))
                 .map(|text| Line::from(text.as_str())),
         );

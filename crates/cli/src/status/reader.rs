@@ -18,18 +18,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest line that is read.
 const LONGEST: u64 = 16 << 20;
 
-/// What the running commands say.
+/// The answers of the running commands.
 #[derive(Debug)]
 pub struct Reading<T> {
     /// Of each command that answered, by process ID.
-    pub said: Vec<T>,
+    pub answers: Vec<T>,
     /// The sockets of those that did not answer within three seconds. The process may be stopped or overloaded.
     pub unanswered: Vec<PathBuf>,
 }
 
 impl<T> Reading<T> {
     /// A sentence for each command that did not answer.
-    pub fn complaints(&self) -> impl Iterator<Item = String> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.unanswered.iter().map(|path| format!("the command at {} does not answer", path.display()))
     }
 }
@@ -44,7 +44,7 @@ impl Reader {
     /// The current documents of all commands. It takes half a second, or three if a command does not answer. The socket
     /// of a killed one is removed.
     pub async fn documents(&mut self) -> Reading<Document> {
-        let mut reading = Reading { said: Vec::new(), unanswered: Vec::new() };
+        let mut reading = Reading { answers: Vec::new(), unanswered: Vec::new() };
         let mut streams = std::mem::take(&mut self.streams);
         let mut asked = JoinSet::new();
         for path in place::sockets() {
@@ -57,35 +57,35 @@ impl Reader {
         while let Some(Ok((path, answer))) = asked.join_next().await {
             match answer {
                 Ok((stream, document)) => {
-                    reading.said.push(document);
+                    reading.answers.push(document);
                     self.streams.insert(path, stream);
                 }
-                Err(error) if is_patience_over(&error) => reading.unanswered.push(path),
+                Err(error) if is_unanswered(&error) => reading.unanswered.push(path),
                 // It ended.
                 Err(_) => {}
             }
         }
         reading.unanswered.sort();
-        reading.said.sort_by_key(|document| document.pid);
+        reading.answers.sort_by_key(|document| document.pid);
         reading
     }
 }
 
 /// Asks every running command, or the one with this process ID.
 pub async fn ask(request: &Request, pid: Option<u32>) -> Reading<Answer> {
-    let mut reading = Reading { said: Vec::new(), unanswered: Vec::new() };
+    let mut reading = Reading { answers: Vec::new(), unanswered: Vec::new() };
     for path in place::sockets() {
         match tokio::time::timeout(PATIENCE, ask_at(&path, request, pid)).await {
-            Ok(answer) => reading.said.extend(answer),
+            Ok(answer) => reading.answers.extend(answer),
             Err(_) => reading.unanswered.push(path),
         }
     }
-    reading.said.sort_by_key(|answer| answer.pid);
+    reading.answers.sort_by_key(|answer| answer.pid);
     reading
 }
 
-/// Over the time, or too many others ask it and get no answer either.
-fn is_patience_over(error: &io::Error) -> bool {
+/// Whether the time was over, or the backlog of the socket is full.
+fn is_unanswered(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 

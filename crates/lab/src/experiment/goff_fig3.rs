@@ -9,7 +9,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     source: "Goff-Phatak II, figure 3",
     found: "below the faster path alone: the slower one drags the connection down",
     chosen: "striped 0: two paths, of which TCP has the faster one and manyway both; striped 1: one path, whose packets \
-             are dealt out among the two links 4 to 1 below whoever sends; the slower link has a round trip of 1 ms as the \
+             the network deals out to the two links, 4 to 1; the slower link has a round trip of 1 ms as the \
              faster one, or of 200 ms beside 20; otherwise links as in goff-fig4; today's TCP bears reordering that the document's \
              did not: TCP as of 2002 is a model in virtual time, which knows losses by three repeated acknowledgements alone, \
              below the records of manyway",

@@ -18,8 +18,9 @@ use crate::status::{Answer, Outcome, Request, reader};
 #[cfg(unix)]
 pub(super) async fn run(global: &GlobalArgs, place: &str, pid: Option<u32>) -> Result<(), CommandError> {
     let reading = reader::ask(&Request { primary: place.to_owned() }, pid).await;
-    let rows =
-        || reading.said.iter().flat_map(|answer| answer.answer.iter().map(move |outcome| (answer, outcome)));
+    let rows = || {
+        reading.answers.iter().flat_map(|answer| answer.answer.iter().map(move |outcome| (answer, outcome)))
+    };
     let json: Vec<_> = rows().map(|(answer, outcome)| row_json(answer, outcome)).collect();
     let document = json!({ "primary": place, "connections": json });
     if rows().any(|(_, outcome)| outcome.path.is_some()) {
@@ -35,7 +36,7 @@ pub(super) async fn run(global: &GlobalArgs, place: &str, pid: Option<u32>) -> R
     let reason = |(answer, outcome): (&Answer, &Outcome)| {
         format!("{}: {}", name(answer, outcome), outcome.error.as_deref().unwrap_or("nothing changed"))
     };
-    let mut reasons: Vec<_> = rows().map(reason).chain(reading.complaints()).collect();
+    let mut reasons: Vec<_> = rows().map(reason).chain(reading.warnings()).collect();
     if reasons.is_empty() {
         let text = "no connection of a running command was found; `manyway status` shows what runs";
         reasons.push(text.to_owned());

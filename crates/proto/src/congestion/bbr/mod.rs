@@ -14,7 +14,9 @@
 //! - Once the pipe is full, the rate of a round is the mean of its samples ([`model`]).
 //! - A bandwidth probe that finds much more continues as Startup ([`probe`]).
 //! - A slowdown of the path is accepted sooner ([`slowdown`]).
-//! - While the rate of the path varies, cruise probes whenever no queue stands ([`variation`]).
+//! - While the rate of the path varies, cruise probes whenever no queue stands ([`variation`]), and forgets losses
+//!   ([`probe`]); ProbeRTT drains less ([`probe_rtt`]).
+//! - ProbeRTT ends as soon as the smallest round trip is measured again ([`probe_rtt`]).
 //! - A CE mark counts as a round of excessive loss.
 
 mod aggregation;
