@@ -127,7 +127,7 @@ test:
 nightly:
     #!/usr/bin/env bash
     set -euo pipefail
-    export MANYWAY_NIGHTLY=1
+    export MANYWAY_NIGHTLY=1 PROPTEST_CASES=1024
     cargo test --workspace --no-fail-fast
     MANYWAY_SEEDS=10000 cargo test --workspace --test all -- --nocapture random_operations::every
 

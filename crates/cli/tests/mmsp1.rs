@@ -5,7 +5,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::place::Place;
-use crate::common::program::{Finished, Running, assert_same_content, make_file, names, wait_until};
+use crate::common::program::{Finished, Running, as_user, assert_same_content, make_file, names, wait_until};
 
 /// A server over MMSP/1, and a client that names the wire.
 struct Clear {
@@ -19,7 +19,7 @@ impl Clear {
     fn start(who: &[&str]) -> Self {
         let (place, home) = (Place::new(), TempDir::new().unwrap());
         let mut command = place.serving(&[&["--listen", "127.0.0.1:0", "--wire", "mmsp1"], who].concat());
-        command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+        as_user(&mut command, home.path());
         let server = Running::start(command);
         wait_until("the address of the server", || server.printed().contains("127.0.0.1:"));
         let host = server.printed().trim().to_owned();
@@ -28,7 +28,7 @@ impl Clear {
 
     fn start_client(&self, arguments: &[&str]) -> Running {
         let mut command = self.place.command(&[&["--wire", "mmsp1"], arguments].concat());
-        command.env("MANYWAY_HOME", self.home.path()).env("XDG_RUNTIME_DIR", self.home.path());
+        as_user(&mut command, self.home.path());
         Running::start(command)
     }
 
@@ -85,7 +85,7 @@ fn status_names_the_wire() {
     let pinging = clear.start_client(&["ping", "-i", "100ms", &clear.host]);
     let peers = || {
         let mut command = clear.place.command(&["status", "--json"]);
-        command.env("MANYWAY_HOME", clear.home.path()).env("XDG_RUNTIME_DIR", clear.home.path());
+        as_user(&mut command, clear.home.path());
         let document = Running::start(command).end().expect(0).summary();
         let commands = document["commands"].as_array().unwrap().clone();
         commands
@@ -105,8 +105,7 @@ fn paths_changes_the_primary_of_what_runs_and_says_why_it_can_not() {
     let clear = Clear::start(&["--from", "127.0.0.1"]);
     let change = |interface: &str, more: &[&str]| {
         let mut command = clear.place.command(&[&["paths", "--primary", interface], more].concat());
-        command.env("MANYWAY_HOME", clear.home.path()).env("XDG_RUNTIME_DIR", clear.home.path());
-        command.env("TMPDIR", clear.home.path());
+        as_user(&mut command, clear.home.path());
         Running::start(command).end()
     };
     change("lo", &[]).expect(1).says("no connection");

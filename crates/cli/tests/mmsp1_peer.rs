@@ -31,7 +31,8 @@ fn peer(arguments: &[&str]) -> Running {
     Running::start(command)
 }
 
-/// Checks the peer's summary: complete, nothing against the specification, and both paths verified.
+/// Checks the peer's summary: complete, nothing against the specification, and both paths verified, unless the peer
+/// dropped all that came over one: the transfer may end before the next attempt.
 fn check(peer: Running, connections: usize) -> Vec<Value> {
     let document: Value = serde_json::from_str(&peer.end().expect(0).out).unwrap();
     let all = document["connections"].as_array().unwrap().clone();
@@ -43,7 +44,11 @@ fn check(peer: Running, connections: usize) -> Vec<Value> {
             "{document}"
         );
         let paths = connection["paths"].as_array().unwrap();
-        assert!(paths.len() == 2 && paths.iter().all(|path| path["verified"] == true), "{document}");
+        assert_eq!(paths.len(), 2, "{document}");
+        for path in paths {
+            let is_dropped = path["packets_received"] == 0 && path["packets_dropped_here"] != 0;
+            assert!(path["verified"] == true || is_dropped, "{document}");
+        }
     }
     assert!(document["packets"]["packets_dropped_here"].as_u64().unwrap() > 0, "{document}");
     all

@@ -6,13 +6,13 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::place::Place;
-use crate::common::program::{MANYWAY, Server, make_file};
+use crate::common::program::{MANYWAY, Server, as_user, make_file};
 use crate::common::pty::AtScreen;
 
 /// A program of the client at a terminal.
 fn at_screen(place: &Place, home: &TempDir, arguments: &[&str]) -> AtScreen {
     let mut command = place.command(arguments);
-    command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    as_user(&mut command, home.path());
     AtScreen::start(&command, 80)
 }
 
@@ -61,14 +61,11 @@ fn a_terminated_live_screen_restores_the_terminal() {
 
 /// A server, and a ticket of it with a rate of half a megabyte a second.
 fn slow_server(place: &Place, home: &TempDir) -> (Server, String) {
-    let own = |command: &mut Command| {
-        command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
-    };
     let mut serving = place.serving(&["--listen", "127.0.0.1:0"]);
-    own(&mut serving);
+    as_user(&mut serving, home.path());
     let server = Server::start(serving);
     let mut keys = Command::new(MANYWAY);
-    own(keys.args(["keys", "add", "ticket", "slow", "--max-rate", "4M"]));
+    as_user(keys.args(["keys", "add", "ticket", "slow", "--max-rate", "4M"]), home.path());
     let made = keys.output().unwrap();
     let text = String::from_utf8(made.stdout).unwrap();
     let ticket = text.lines().find(|line| line.starts_with("mw1")).unwrap().to_owned();
@@ -108,7 +105,7 @@ fn a_transfer_shows_its_rate_and_ctrl_c_leaves_a_summary_instead_of_a_bar() {
 fn messages_break_at_spaces_and_tickets_and_commands_do_not() {
     let (place, home) = (Place::new(), TempDir::new().unwrap());
     let mut command = place.serving(&["--listen", "127.0.0.1:0"]);
-    command.env("MANYWAY_HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
+    as_user(&mut command, home.path());
     let mut serving = AtScreen::start(&command, 50);
     serving.wait_until("the banner", |text| text.contains("On the other side"));
     let written = serving.written();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::place::Place;
-use crate::common::program::{MANYWAY, Running, Server, make_file, wait_until};
+use crate::common::program::{MANYWAY, Running, Server, as_user, make_file, wait_until};
 
 /// A user with a runtime directory and keys of its own.
 struct User(TempDir);
@@ -20,9 +20,7 @@ impl User {
     }
 
     fn own(&self, mut command: Command) -> Command {
-        command.env("MANYWAY_HOME", self.0.path()).env("XDG_RUNTIME_DIR", self.0.path());
-        // Commands of other users and tests are excluded.
-        command.env("TMPDIR", self.0.path());
+        as_user(&mut command, self.0.path());
         command
     }
 

@@ -49,13 +49,18 @@ pub(crate) fn have(programs: &[(&str, &str)]) -> bool {
     true
 }
 
+/// Gives the command the surroundings of a user of its own: keys, and the place where `manyway status` finds commands.
+pub(crate) fn as_user<'a>(command: &'a mut Command, home: &Path) -> &'a mut Command {
+    command.env("MANYWAY_HOME", home).env("XDG_RUNTIME_DIR", home).env("TMPDIR", home)
+}
+
 impl Running {
-    /// Starts `command`, which is `manyway`, perhaps in a wrapper. Unless it names a directory of keys, it gets new
-    /// ones.
+    /// Starts `command`, which is `manyway`, perhaps in a wrapper. Unless it names a directory of keys, it runs as
+    /// a new user.
     pub(crate) fn start(mut command: Command) -> Self {
         let home = TempDir::new().unwrap();
         if !command.get_envs().any(|(name, _)| name == "MANYWAY_HOME") {
-            command.env("MANYWAY_HOME", home.path());
+            as_user(&mut command, home.path());
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.env_remove("MANYWAY_LOG").spawn().unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::lab::{Family, Lab};
-use crate::common::program::{MANYWAY, Running};
+use crate::common::program::{MANYWAY, Running, as_user};
 
 /// More than probes and retransmissions take while the other path carries the data.
 const LITTLE: u64 = MUCH / 3;
@@ -36,7 +36,7 @@ impl Place {
     }
 
     fn at_home(&self, mut command: Command) -> Command {
-        command.env("MANYWAY_HOME", self.home.path()).env("XDG_RUNTIME_DIR", self.home.path());
+        as_user(&mut command, self.home.path());
         command
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// Creates the namespaces of a pair of hosts, client first, with only a loopback device.
+    /// Creates the namespaces of a pair of hosts, client first, with only a loopback device, which is down.
     pub(super) fn pair() -> Result<[Self; 2], LabError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -45,9 +45,7 @@ impl Namespace {
 
     fn add(name: String) -> Result<Self, LabError> {
         ip(&["netns", "add", &name])?;
-        let namespace = Self { name };
-        ip(&["-n", &namespace.name, "link", "set", "lo", "up"])?;
-        Ok(namespace)
+        Ok(Self { name })
     }
 
     pub(super) fn name(&self) -> &str {

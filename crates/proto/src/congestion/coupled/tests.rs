@@ -67,7 +67,7 @@ fn paths_with_bottlenecks_of_their_own_are_not_in_the_group() {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "windows are small and positive")]
 fn equilibrium(rtts: &[u64], loss: f64, law: fn(Group<'_>) -> i64, cut: fn(Group<'_>) -> u64) -> Vec<f64> {
     let mut windows = vec![20.0; rtts.len()];
-    for _ in 0..40_000 {
+    for _ in 0..20_000 {
         let scaled = |(window, rtt): (&f64, &u64)| ((window * 1e6) as u64, *rtt, 1_000_000);
         let paths: Vec<Figures> = windows.iter().zip(rtts).map(scaled).collect();
         let (gains, cuts) = (parts(each(&paths, law)), each(&paths, cut));
