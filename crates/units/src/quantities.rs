@@ -44,11 +44,9 @@ impl ByteCount {
     /// The rate that delivers this many bytes in `time`; the largest rate if `time` is zero.
     #[inline]
     pub fn per(self, time: Duration) -> Rate {
-        let nanos = time.as_nanos();
-        if nanos == 0 {
-            return Rate::MAX;
-        }
-        Rate(u64::try_from(u128::from(self.0) * 1_000_000_000 / nanos).unwrap_or(u64::MAX))
+        // Within centuries no part of a second counts.
+        let exact = |nanos| product_by(self.0, NANOS_PER_SECOND, nanos);
+        Rate(u64::try_from(time.as_nanos()).map_or_else(|_| self.0 / time.as_secs(), exact))
     }
 }
 
@@ -103,9 +101,7 @@ impl Div<Rate> for ByteCount {
     type Output = Duration;
     #[inline]
     fn div(self, rate: Rate) -> Duration {
-        let exact =
-            Duration::from_secs(1).as_nanos().saturating_mul(self.0.into()).checked_div(rate.0.into());
-        Duration::from_nanos(exact.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(u64::MAX))
+        Duration::from_nanos(product_by(self.0, NANOS_PER_SECOND, rate.0))
     }
 }
 
@@ -120,6 +116,19 @@ impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} B", self.0)
     }
+}
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// `a` × `b` ÷ `divisor`, rounded down; the largest number if the result is larger, or the divisor is zero.
+#[inline]
+fn product_by(a: u64, b: u64, divisor: u64) -> u64 {
+    if let Some(product) = a.checked_mul(b) {
+        return product.checked_div(divisor).unwrap_or(u64::MAX);
+    }
+    // A division of 128 bits takes several times as long as one of 64.
+    let exact = (u128::from(a) * u128::from(b)).checked_div(divisor.into());
+    exact.and_then(|exact| u64::try_from(exact).ok()).unwrap_or(u64::MAX)
 }
 
 /// A rate in bytes a second.
@@ -159,13 +168,7 @@ impl Rate {
     /// The rate times `numerator / denominator`, without intermediate overflow.
     #[inline]
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
-        let product = u128::from(self.0) * u128::from(numerator);
-        Self(
-            product
-                .checked_div(u128::from(denominator))
-                .and_then(|r| u64::try_from(r).ok())
-                .unwrap_or(u64::MAX),
-        )
+        Self(product_by(self.0, numerator, denominator))
     }
 }
 
@@ -181,8 +184,10 @@ impl Mul<Duration> for Rate {
     type Output = ByteCount;
     #[inline]
     fn mul(self, time: Duration) -> ByteCount {
-        let bytes = u128::from(self.0) * time.as_nanos() / 1_000_000_000;
-        ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
+        // Within centuries no part of a second counts.
+        let exact = |nanos| product_by(self.0, nanos, NANOS_PER_SECOND);
+        let coarse = || self.0.saturating_mul(time.as_secs());
+        ByteCount(u64::try_from(time.as_nanos()).map_or_else(|_| coarse(), exact))
     }
 }
 
@@ -205,5 +210,32 @@ impl fmt::Display for Rate {
         };
         let tenths = bits / (unit / 10);
         write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_exact_whether_they_fit_in_64_bits_or_not() {
+        let values = [0, 1, 7, 999_999_999, 12_500_000_000, u64::from(u32::MAX), u64::MAX / 2, u64::MAX];
+        for (a, b, divisor) in values
+            .iter()
+            .flat_map(|a| values.iter().flat_map(move |b| values.map(|divisor| (*a, *b, divisor))))
+        {
+            let exact = (u128::from(a) * u128::from(b)).checked_div(divisor.into());
+            let exact = exact.map_or(u64::MAX, |exact| u64::try_from(exact).unwrap_or(u64::MAX));
+            assert_eq!(product_by(a, b, divisor), exact, "{a} × {b} ÷ {divisor}");
+        }
+    }
+
+    #[test]
+    fn the_longest_duration_gives_no_overflow() {
+        let (rate, years) = (Rate::from_bytes_per_second(1), Duration::MAX.as_secs());
+        assert_eq!(rate * Duration::MAX, ByteCount(years));
+        assert_eq!(ByteCount(years).per(Duration::MAX), rate);
+        assert_eq!(ByteCount(1).per(Duration::ZERO), Rate::MAX);
+        assert_eq!(ByteCount(1) / Rate::ZERO, Duration::from_nanos(u64::MAX));
     }
 }

@@ -55,12 +55,12 @@ pub(crate) fn as_user<'a>(command: &'a mut Command, home: &Path) -> &'a mut Comm
 }
 
 impl Running {
-    /// Starts `command`, which is `manyway`, perhaps in a wrapper. Unless it names a directory of keys, it runs as
-    /// a new user.
+    /// Starts `command`, which is `manyway`, perhaps in a wrapper. Unless it names a directory of keys, it gets new
+    /// ones.
     pub(crate) fn start(mut command: Command) -> Self {
         let home = TempDir::new().unwrap();
         if !command.get_envs().any(|(name, _)| name == "MANYWAY_HOME") {
-            as_user(&mut command, home.path());
+            command.env("MANYWAY_HOME", home.path());
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.env_remove("MANYWAY_LOG").spawn().unwrap();

@@ -52,7 +52,7 @@ fn edges(arrived: &[Arrived], begun: std::time::Instant) -> Vec<i128> {
 
 #[test]
 fn a_rate_changes_during_the_run_and_the_figures_show_it() {
-    let Some(bench) = Bench::alone(&single(&LinkConfig::new(mbit(4), 5 * MS).with_queue_time(200 * MS)))
+    let Some(bench) = Bench::shared(&single(&LinkConfig::new(mbit(4), 5 * MS).with_queue_time(200 * MS)))
     else {
         return;
     };

@@ -27,9 +27,9 @@ pub(crate) struct Bench {
 
 /// The permission to use the machine.
 pub(crate) enum Turn {
-    /// Exclusive: the test measures time, or looks at the hosts of others.
+    /// Exclusive: the test measures parts of a millisecond, or looks at the hosts of others.
     Alone(#[expect(dead_code, reason = "held until the test ends")] RwLockWriteGuard<'static, ()>),
-    /// Shared with others of its kind: the test counts packets.
+    /// Shared with others of its kind: the test counts packets, or compares times of many milliseconds.
     Shared(#[expect(dead_code, reason = "held until the test ends")] RwLockReadGuard<'static, ()>),
 }
 
@@ -55,12 +55,12 @@ fn can_make_hosts() -> bool {
 }
 
 impl Bench {
-    /// Starts the emulator alone on the machine, so that times can be measured.
+    /// Starts the emulator alone on the machine.
     pub(crate) fn alone(scenario: &Scenario) -> Option<Self> {
         Turn::alone().map(|turn| Self::start(scenario, turn))
     }
 
-    /// Starts the emulator beside others, so that packets can be counted.
+    /// Starts the emulator beside others.
     pub(crate) fn shared(scenario: &Scenario) -> Option<Self> {
         Turn::shared().map(|turn| Self::start(scenario, turn))
     }

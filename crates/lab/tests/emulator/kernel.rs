@@ -15,7 +15,7 @@ const AMOUNT: usize = 4_000_000;
 #[test]
 fn tcp_fills_a_link() {
     let config = LinkConfig::new(mbit(20), 10 * MS);
-    let Some(bench) = Bench::alone(&single(&config)) else { return };
+    let Some(bench) = Bench::shared(&single(&config)) else { return };
     // 1448 of 1500 bytes are payload, and slow start takes some round trips.
     let share = measured(
         |share| *share > 0.85 && *share < 1448.0 / 1500.0 + 0.01,

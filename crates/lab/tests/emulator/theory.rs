@@ -66,10 +66,9 @@ fn a_core_carries_a_gigabit() {
 }
 
 fn holds(property: Property) {
-    // The rest count packets, which other tests disturb little.
-    let measures_time =
-        [Property::Delay, Property::Queue, Property::Jitter, Property::Codel, Property::Speed];
-    let turn = if measures_time.contains(&property) { Turn::alone } else { Turn::shared };
+    // Other tests disturb the rest little, which counts packets or compares times of many milliseconds.
+    let needs_machine = [Property::Delay, Property::Queue, Property::Speed].contains(&property);
+    let turn = if needs_machine { Turn::alone } else { Turn::shared };
     judged(property, turn, |rows| rows.iter().all(Row::holds));
 }
 

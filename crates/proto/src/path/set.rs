@@ -1,6 +1,5 @@
 //! All paths of a connection, by ascending id.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use manyway_wire::PathId;
@@ -18,7 +17,7 @@ use super::{Path, PathState, Role};
 pub(crate) struct PathSet {
     paths: Vec<Path>,
     /// The paths, those that are not open yet included, on which the wire has a name for the peer.
-    reachable: BTreeSet<PathId>,
+    reachable: SmallVec<[PathId; 8]>,
     retired: RangeSet,
     bottlenecks: SharedBottlenecks,
 }
@@ -164,10 +163,9 @@ impl PathSet {
 
     /// Sets whether the wire format has a connection ID of the peer for a path.
     pub(crate) fn set_reachable(&mut self, path: PathId, reachable: bool) {
+        self.reachable.retain(|other| *other != path);
         if reachable {
-            self.reachable.insert(path);
-        } else {
-            self.reachable.remove(&path);
+            self.reachable.push(path);
         }
     }
 

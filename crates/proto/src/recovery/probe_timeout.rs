@@ -91,7 +91,7 @@ impl ProbeTimer {
     }
 
     fn round_trip(rtt: &RttEstimator) -> Duration {
-        rtt.smoothed() + (rtt.variation() * 4).max(VARIATION_MIN)
+        rtt.with_variation(VARIATION_MIN)
     }
 
     /// PTO probes elicit an immediate acknowledgement, so their timeout needs no allowance for its delay.

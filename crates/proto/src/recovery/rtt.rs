@@ -52,6 +52,12 @@ impl RttEstimator {
         Duration::from_nanos(self.variation)
     }
 
+    /// The average and four times the variation, or `least` if that is longer than these four: what hardly any packet
+    /// exceeds (RFC 9002, section 6.2.1).
+    pub(crate) fn with_variation(&self, least: Duration) -> Duration {
+        Duration::from_nanos(self.smoothed + (self.variation * 4).max(nanos(least)))
+    }
+
     /// The smallest sample; the average while there is none.
     pub(crate) fn minimum(&self) -> Duration {
         self.minimum.map_or_else(|| self.smoothed(), |minimum| Duration::from_nanos(minimum.get()))
