@@ -8,6 +8,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
+use manyway_sim::skipped::skip_optional;
+
 use crate::common::place::Place;
 use crate::common::program::{
     MANYWAY, PATIENCE, Running, Server, assert_same_content, make_file, names, wait_until,
@@ -201,7 +203,7 @@ fn an_unwritable_directory_has_a_plain_message() {
         .arg(place.there());
     let probe = Command::new("setpriv").args(nobody).arg("--version").output();
     if !probe.as_ref().is_ok_and(|output| output.status.success()) {
-        println!("skipped: no other user can run the program: {probe:?}");
+        skip_optional(format!("no other user can run the program: {probe:?}"));
         return;
     }
     std::fs::set_permissions(place.there().parent().unwrap(), std::fs::Permissions::from_mode(0o755))

@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use manyway_sim::skipped::skip;
+
 use crate::common::command::{PROGRAM, err, json, lab, out};
 
 #[test]
@@ -224,7 +226,7 @@ fn without_root_the_lab_points_to_the_simulator() {
             command.args(nobody).arg(program.path().join("manyway-lab"));
         }
         let Ok(output) = command.args(arguments).output() else {
-            println!("skipped: there is no setpriv");
+            skip("there is no setpriv");
             return;
         };
         let text = err(&output);

@@ -8,3 +8,9 @@ mod lab_agents;
 mod lab_cross;
 mod lab_flows;
 mod lab_links;
+
+/// Tests begin in the order of their names.
+#[test]
+fn zz_tests_that_were_skipped_are_counted() {
+    manyway_sim::skipped::tell_skipped();
+}

@@ -14,3 +14,9 @@ mod streams;
 mod tcp;
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod threads;
+
+/// Tests begin in the order of their names.
+#[test]
+fn zz_tests_that_were_skipped_are_counted() {
+    manyway_sim::skipped::tell_skipped();
+}

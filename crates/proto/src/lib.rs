@@ -116,12 +116,14 @@ mod names;
 pub mod observe;
 mod packet;
 mod path;
+mod prefix;
 mod records;
 mod recovery;
 mod rendezvous;
 mod repeat;
 mod rng;
 pub mod scheduler;
+mod shard;
 mod stream;
 mod target;
 mod time;
@@ -131,13 +133,13 @@ pub mod toy;
 mod wire;
 
 pub use class::Class;
-pub use config::{ConfigError, ConnectionConfig, StreamConfig, StreamConfigError};
+pub use config::{ConfigError, ConnectionConfig, Detection, KeyLimits, StreamConfig, StreamConfigError};
 pub use connection::{Connection, ConnectionStatistics};
 pub use endpoint::{
     AddressFilter, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, HandOver,
-    Mmsp1Server, Observed, Placer, ServerConfig, Shard,
+    Mmsp1Server, Observed, Placer, ServerConfig,
 };
-pub use engine::{AddressPair, Detection, LinkNews, PairUse, PathStatistics};
+pub use engine::{AddressPair, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
 pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
@@ -146,7 +148,6 @@ pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
-pub use mmsp2::protection::KeyLimits;
 pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
 pub use packet::encryption_level::EncryptionLevel;
 pub use path::{
@@ -160,6 +161,7 @@ pub use rendezvous::{
     Relay, RelayCounters, RelayKey, RelayLimits, ShortCode, ShortCodeError,
 };
 pub use rng::Rng;
+pub use shard::Shard;
 pub use stream::{ReadOutcome, StreamEvent, WriteError};
 pub use target::{RateAlgorithm, TargetRate, TargetReport};
 pub use time::Instant;

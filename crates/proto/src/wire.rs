@@ -6,10 +6,10 @@
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
+use crate::engine::packet::Built;
 use crate::engine::{Carry, Engine, Probing};
 use crate::mmsp1::Mmsp1;
 use crate::mmsp2::{self, Mmsp2};
-use crate::packet::built::Built;
 use crate::packet::content::SentContent;
 use crate::scheduler::{NextUp, ReadyStream};
 use crate::stream::backlog::Backlog;

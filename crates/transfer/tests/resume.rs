@@ -1,6 +1,6 @@
 //! The cost of an interruption: no verified data is sent again, and no wrong data gets a name.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail")]
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{MemorySession, breakable, pair};
+use manyway_sim::skipped::{skip, skip_optional};
 use manyway_transfer::{
     Feed, NoProgress, Progress, ProgressEvent, PutItem, PutPlan, Reason, RelativePath, Server, ServerConfig,
     TransferError, get, put,
@@ -191,7 +192,7 @@ async fn a_sparse_file_stays_sparse_and_only_its_data_is_sent() {
         sparse.write_all_at(b"data!", place).unwrap();
     }
     if sparse.metadata().unwrap().blocks() > 1000 {
-        println!("skipped: the file system knows no holes");
+        skip_optional("the file system knows no holes");
         return;
     }
     let client = serve(there.path());
@@ -421,11 +422,11 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(Self(place.to_owned())),
             Ok(output) => {
-                println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+                skip(String::from_utf8_lossy(&output.stderr));
                 None
             }
             Err(error) => {
-                println!("skipped: {error}");
+                skip(error);
                 None
             }
         }

@@ -54,6 +54,9 @@ const USERS_OF_PATHS: [&str; 5] = [
     "crates/proto/src/toy/",
 ];
 
+/// The parts of a path that others use by their methods.
+const PARTS: [&str; 7] = ["addresses", "back_pressure", "mtu", "prober", "receiving", "recovery", "silence"];
+
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
@@ -84,12 +87,18 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
-/// Whether a line assigns to `path.FIELD`.
+/// Whether a line assigns to `path.FIELD`, or replaces a part of a path as a whole.
 fn writes_a_field_of_a_path(code: &str) -> bool {
-    let Some(rest) = code.trim_start().strip_prefix("path.") else { return false };
-    let field = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-    let after = rest.get(field..).unwrap_or_default();
-    [" = ", " += ", " -= ", " |= "].iter().any(|assignment| after.starts_with(assignment))
+    let assigns = |after: &str| [" = ", " += ", " -= ", " |= "].iter().any(|sign| after.starts_with(sign));
+    let is_replaced = ["mem::replace(", "mem::swap(", "mem::take("].iter().any(|call| code.contains(call));
+    code.match_indices('.').any(|(dot, _)| {
+        let (owner, rest) = (code.get(..dot).unwrap_or_default(), code.get(dot + 1..).unwrap_or_default());
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let (field, after) = rest.split_at(end);
+        let is_path = words(owner).last() == Some("path");
+        let is_part = PARTS.contains(&field) && words(owner).last() != Some("self");
+        (is_path || is_part) && (assigns(after) || is_replaced && is_part && !after.starts_with(['.', '(']))
+    })
 }
 
 #[cfg(test)]
@@ -122,6 +131,11 @@ mod tests {
         for (path, text, findings) in [
             ("crates/proto/src/engine/health.rs", "    path.role = Role::Backup;", 1),
             ("crates/proto/src/engine/health.rs", "    path.owed -= 1;", 1),
+            ("crates/proto/src/engine/health.rs", "    found.mtu = MtuSearch::default();", 1),
+            ("crates/proto/src/engine/health.rs", "    let old = mem::replace(&mut path.recovery, new);", 1),
+            ("crates/proto/src/engine/health.rs", "    if it { self.paths.get_mut(id)?.silence = new; }", 1),
+            ("crates/proto/src/engine/health.rs", "    let old = mem::take(path.recovery.lost());", 0),
+            ("crates/proto/src/engine/health.rs", "    self.addresses = addresses;", 0),
             ("crates/proto/src/engine/health.rs", "    path.set_role(Role::Backup);", 0),
             ("crates/proto/src/engine/health.rs", "    if path.id == id {", 0),
             ("crates/proto/src/path/mod.rs", "    path.role = Role::Backup;", 0),

@@ -12,7 +12,10 @@ mod machine_paths;
 mod named_tests;
 mod packaging;
 mod path_words;
+mod product;
+mod ranks;
 mod shape;
+mod skips;
 mod structure;
 mod walks;
 mod wires;
@@ -30,7 +33,9 @@ pub use finding::Finding;
 pub fn run(root: &Path) -> io::Result<Vec<Finding>> {
     let files = files::tracked(root)?;
     let mut findings = check_files(&files);
-    findings.extend(licences::check(&licences::metadata(root)?));
+    let metadata = licences::metadata(root)?;
+    findings.extend(licences::check(&metadata));
+    findings.extend(product::check(&metadata));
     Ok(findings)
 }
 
@@ -49,6 +54,7 @@ fn check_files(files: &[SourceFile]) -> Vec<Finding> {
         machine_paths::check,
         named_tests::check,
         packaging::check,
+        skips::check,
     ]
     .iter()
     .flat_map(|check| check(files))

@@ -1,7 +1,7 @@
-//! Types stay below a size, and no files import each other in a circle.
+//! Types stay below a size, no files import each other in a circle, and none imports a higher layer.
 
-use super::Finding;
 use super::files::SourceFile;
+use super::{Finding, ranks};
 use crate::shape::circles::{Circle, circles};
 use crate::shape::tree::Tree;
 use crate::shape::types::{ImplLines, impl_lines};
@@ -14,6 +14,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
         Ok(tree) => {
             let mut findings = check_types(&impl_lines(&tree));
             findings.extend(check_circles(&circles(&tree)));
+            findings.extend(ranks::check(&tree));
             findings
         }
         Err(error) => {

@@ -6,7 +6,7 @@
 
 pub(crate) mod circles;
 mod figures;
-mod imports;
+pub(crate) mod imports;
 mod modules;
 mod options;
 mod parts;

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use manyway_sim::skipped::skip;
+
 use super::MB;
 use crate::common::lab::{Family, Lab};
 use crate::common::program::{MANYWAY, Running, Server, assert_same_content, make_file, names, wait_until};
@@ -63,7 +65,7 @@ fn a_directory_that_can_not_be_written_is_told_plainly() {
 fn a_directory_that_can_not_be_read_fails_alone() {
     let Some(lab) = Lab::start(1, Family::V4) else { return };
     if Command::new("setpriv").arg("--version").output().is_err() {
-        println!("skipped: there is no setpriv");
+        skip("there is no setpriv");
         return;
     }
     let server = lab.serve(&[]);

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use manyway_sim::skipped::skip_optional;
+
 use crate::common::lab::{Family, Lab};
 use crate::common::program::Running;
 use crate::common::web::Web;
@@ -92,7 +94,7 @@ fn fill((lab, senders): &(Lab, Senders), counts: [usize; 2]) {
 fn a_film_plays_without_a_stop_over_two_links_where_one_tcp_connection_stops_on_the_full_one() {
     // Not required: it draws in a hundred packages.
     if let Err(error) = Command::new("ffmpeg").arg("-version").output() {
-        println!("skipped: ffmpeg: {error}");
+        skip_optional(format!("ffmpeg: {error}"));
         return;
     }
     // A busy machine may hold up any of the programs.

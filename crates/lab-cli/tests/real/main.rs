@@ -25,6 +25,7 @@ use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
 use manyway_sim::link::{LinkConfig, RateModel};
 use manyway_sim::nightly::few_or_many;
+use manyway_sim::skipped::{skip, skip_optional, tell_skipped};
 
 use turn::{AT_ONCE, Turn};
 
@@ -300,7 +301,7 @@ fn programs_are_contenders_by_address_and_port() {
     for (tool, commands) in tools.into_iter().take(few_or_many(1, tools.len())) {
         if !Command::new("sh").args(["-c", &format!("command -v {tool}")]).output().unwrap().status.success()
         {
-            println!("skipped: there is no {tool}");
+            skip_optional(format!("there is no {tool}"));
             continue;
         }
         for direction in [Direction::Up, Direction::Down] {
@@ -401,8 +402,7 @@ impl Lab {
         match Real::new(program()) {
             Ok(real) => Some(Self { real, _turn: turn }),
             Err(reason) => {
-                assert!(std::env::var_os("MANYWAY_REQUIRE_NAMESPACES").is_none(), "{reason}");
-                println!("skipped: {reason}");
+                skip(reason);
                 None
             }
         }
@@ -416,11 +416,11 @@ impl Lab {
         }
     }
 
-    /// As [`Self::run`], or prints which program is missing.
+    /// As [`Self::run`], or counts the test as skipped for a missing program.
     #[track_caller]
     fn run_if_built(&mut self, scenario: &Scenario, contender: &str) -> Option<Outcome> {
         if let Err(reason) = self.real.supports(&contender.parse().unwrap()) {
-            println!("skipped: {reason}");
+            skip_optional(reason);
             return None;
         }
         Some(self.run(scenario, contender))
@@ -547,4 +547,10 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
         assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Tests begin in the order of their names.
+#[test]
+fn zz_tests_that_were_skipped_are_counted() {
+    tell_skipped();
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use manyway_lab::scenario::Side;
 use manyway_sim::link::LinkConfig;
+use manyway_sim::skipped::skip_optional;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::common::{Bench, MS, mbit, measured, side_by_side, single};
@@ -30,7 +31,7 @@ fn tcp_fills_a_link() {
 #[test]
 fn mptcp_uses_both_links() {
     if !std::path::Path::new("/proc/sys/net/mptcp/enabled").exists() {
-        println!("skipped: this system has no MPTCP");
+        skip_optional("this system has no MPTCP");
         return;
     }
     let config = LinkConfig::new(mbit(10), 10 * MS);

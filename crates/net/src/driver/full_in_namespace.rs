@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit};
+use manyway_sim::skipped::skip;
 
 use super::sizes_in_namespace::{Ends, run};
 use super::sockets::{Sent, Sockets};
@@ -24,7 +25,7 @@ fn slow_and_fast() -> Option<There> {
     let slow = "qdisc add dev mwhere1 root tbf rate 4mbit burst 20kb limit 10mb";
     let tc = std::process::Command::new("tc").args(slow.split(' ')).output().unwrap();
     if !tc.status.success() {
-        println!("skipped: tc {slow}: {}", String::from_utf8_lossy(&tc.stderr));
+        skip(format!("tc {slow}: {}", String::from_utf8_lossy(&tc.stderr)));
         return None;
     }
     Some(there)

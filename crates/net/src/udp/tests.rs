@@ -3,6 +3,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit, Undelivered};
+use manyway_sim::skipped::skip_optional;
 
 use super::*;
 
@@ -313,7 +314,7 @@ fn ready<T>(result: io::Result<T>) -> Option<T> {
 fn has_ipv6() -> bool {
     let there = std::net::UdpSocket::bind((IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), 0)).is_ok();
     if !there {
-        println!("skipped: this host has no IPv6 loopback");
+        skip_optional("this host has no IPv6 loopback");
     }
     there
 }

@@ -1,4 +1,5 @@
 use manyway_proto::{Ecn, FourTuple, LocalAddress, Transmit};
+use manyway_sim::skipped::skip;
 
 use super::*;
 use crate::test_namespace::{in_namespace, ip};
@@ -35,7 +36,7 @@ fn a_full_socket_would_block_and_becomes_writable_again() {
             let slow = "qdisc add dev mwa root tbf rate 20mbit burst 20kb limit 1mb";
             let tc = std::process::Command::new("tc").args(slow.split(' ')).output().unwrap();
             if !tc.status.success() {
-                println!("skipped: tc {slow}: {}", String::from_utf8_lossy(&tc.stderr));
+                skip(format!("tc {slow}: {}", String::from_utf8_lossy(&tc.stderr)));
                 return;
             }
             let payload = vec![7; 12_000];

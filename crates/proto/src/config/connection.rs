@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use manyway_wire::mmsp2::Parameters;
 
+use super::{Detection, KeyLimits, StreamConfig};
 use crate::congestion::{self, Controllers, Factory as ControllerFactory};
-use crate::engine::Detection;
 use crate::observe::Observers;
-use crate::path::{BASE_DATAGRAM, LARGEST_DATAGRAM, PairMode};
+use crate::packet::BASE_DATAGRAM;
+use crate::path::{LARGEST_DATAGRAM, PairMode};
 use crate::scheduler::{Scheduler, SchedulerFactory, Schedulers};
-use crate::{KeyLimits, StreamConfig};
 
 /// Settings of a connection; [`ConnectionConfig::default`] is what most programs want.
 ///

@@ -17,6 +17,7 @@ pub mod coupled;
 mod cubic;
 mod cubic_curve;
 mod fixed;
+pub(crate) mod one_way;
 mod registry;
 mod reno;
 mod samples;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use manyway_wire::{ConnectionId, PathId, Side};
 
 use super::demux::Route;
-use super::{ConnectError, ConnectionHandle, Endpoint, ResetKey};
+use super::{ConnectError, ConnectionHandle, Endpoint};
 use crate::connection::Connection;
 use crate::fuzzing::SharedKeys;
+use crate::mmsp2::reset_token::ResetKey;
 use crate::mmsp2::tls::{Handshake, NewKeys};
 use crate::mmsp2::{Start, own_parameters};
 use crate::path::manager::PathManager;

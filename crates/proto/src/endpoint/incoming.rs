@@ -6,7 +6,7 @@ use manyway_wire::mmsp2::{HeaderForm, LongKind, VERSION};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::Endpoint;
-use super::admission::{Answer, Prefix};
+use super::admission::Answer;
 use super::cookie::{CookieFacts, CookieKeys};
 use super::demux::Route;
 use super::placement::Origin;
@@ -17,6 +17,7 @@ use crate::engine::single;
 use crate::mmsp2::stateless::{self, FIRST_FLIGHT, FirstIds, FirstPacket};
 use crate::mmsp2::tls::Handshake;
 use crate::mmsp2::{Arrival, FIRST_KEPT_NUMBER, Start, own_parameters};
+use crate::prefix::Prefix;
 use crate::{ConnectionError, FourTuple, Instant, Side};
 
 /// Most answers that wait for the socket.
@@ -261,9 +262,10 @@ fn must_return_info(tuple: &FourTuple, first: &FirstPacket) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::KeyLimits;
     use crate::endpoint::{ClientConfig, ServerConfig};
     use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
-    use crate::mmsp2::protection::{KeyLimits, Protector};
+    use crate::mmsp2::protection::Protector;
     use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, Ecn, EndpointConfig, LocalAddress, LocalCandidate, Role};
 

@@ -13,8 +13,6 @@ mod mmsp1;
 mod observer;
 mod placement;
 mod recent;
-pub(crate) mod reset_token;
-mod shard;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -27,22 +25,20 @@ use manyway_wire::mmsp2::{HeaderForm, short_destination};
 use manyway_wire::rendezvous::Message;
 use manyway_wire::{ConnectionId, PathId};
 
-pub(crate) use admission::Prefix;
 pub use connect::{ClientConfig, ConnectError};
 pub use handle::ConnectionHandle;
 pub use mmsp1::{AddressFilter, Mmsp1Server};
 pub use observer::Observed;
 pub use placement::{HandOver, Placer};
-pub(crate) use reset_token::ResetKey;
-pub use shard::Shard;
 
 use crate::collections::timer_heap::TimerHeap;
 use crate::connection::Connection;
 use crate::event::Event;
+use crate::mmsp2::reset_token::ResetKey;
 use crate::mmsp2::{Arrival, ArrivalRow, IdChange};
 use crate::path::InterfaceMtus;
 use crate::rendezvous::RelayKey;
-use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Transmit, Undelivered};
+use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Shard, Transmit, Undelivered};
 
 use admission::Admission;
 use cookie::CookieKeys;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use manyway_wire::ConnectionId;
 
 use super::recent::Recent;
-use super::shard::Shard;
 use crate::mmsp2::Arrival;
+use crate::shard::Shard;
 use crate::{Ecn, FourTuple, Instant};
 
 /// Most datagrams that wait until the driver passes them on; more are lost, and repeated by their senders.

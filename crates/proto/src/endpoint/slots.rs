@@ -1,9 +1,10 @@
 //! Connections in slots with a generation: the handle of an ended connection finds nothing.
 
-use super::admission::{HalfOpenId, Prefix};
+use super::admission::HalfOpenId;
 use super::handle::ConnectionHandle;
 use crate::Instant;
 use crate::connection::Connection;
+use crate::prefix::Prefix;
 
 #[derive(Debug)]
 struct Entry {
@@ -161,8 +162,8 @@ mod tests {
 
     use super::{ConnectionHandle, Slots};
     use crate::connection::Connection;
-    use crate::endpoint::ResetKey;
     use crate::mmsp2::Start;
+    use crate::mmsp2::reset_token::ResetKey;
     use crate::mmsp2::tls::testing;
     use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
 

@@ -6,8 +6,8 @@ use super::Engine;
 use super::carry::{Carry, Load, single};
 use super::output::Transmitter;
 use super::probing::Probing;
+use crate::engine::packet::Built;
 use crate::observe::Fact;
-use crate::packet::built::Built;
 use crate::recovery::PacketKind;
 use crate::{Ecn, FourTuple, Instant, Transmit};
 

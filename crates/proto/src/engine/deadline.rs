@@ -2,12 +2,12 @@
 
 use manyway_wire::PathId;
 
-use super::{Detection, Engine};
-use crate::Instant;
+use super::Engine;
 use crate::path::{Path, PathReason, PathState};
 use crate::recovery::TimeoutKind;
 use crate::time::Earliest;
 use crate::wire::Wire;
+use crate::{Detection, Instant};
 
 /// When something has to happen next, as engine and wire stand now.
 #[derive(Clone, Copy)]

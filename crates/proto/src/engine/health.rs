@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use super::Engine;
 use super::costs::report_of;
 use super::notices::Notice;
 use super::selection::is_deprecated;
 use super::settle::Portion;
-use super::{Detection, Engine};
-use crate::Instant;
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathResponse, PathState};
+use crate::{Detection, Instant};
 
 /// Consecutive probe timeouts that kill a path without another beside it.
 const LONE_TIMEOUTS: u32 = 3;

@@ -21,6 +21,7 @@ mod links;
 
 pub(crate) mod notices;
 mod output;
+pub(crate) mod packet;
 mod pairs;
 mod paths;
 mod persist;
@@ -50,7 +51,6 @@ pub(crate) use built::record_probe;
 pub(crate) use carry::{Carry, Load, single};
 pub(crate) use costs::{report_of, set_terms, tell_cost};
 pub(crate) use expiry::report_closed;
-pub use features::Detection;
 pub(crate) use features::Features;
 pub(crate) use input::forget_packets;
 pub use links::LinkNews;
@@ -68,9 +68,10 @@ pub(crate) use unreachable::on_unreachable;
 
 use crate::congestion::{self, ControllerConfig};
 use crate::observe::{Fact, ObservedPacket, Observer};
+use crate::packet::BASE_DATAGRAM;
 use crate::packet::ack_policy::AckPolicy;
 use crate::path::manager::PathManager;
-use crate::path::{BASE_DATAGRAM, InterfaceMtus, Path, PathSet};
+use crate::path::{InterfaceMtus, Path, PathSet};
 use crate::recovery::{Outcome, PathRecovery, RecoveryConfig};
 use crate::{ConfigError, ConnectionConfig, FourTuple, Instant, Rng, Side};
 

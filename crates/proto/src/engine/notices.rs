@@ -28,7 +28,7 @@ pub(crate) enum Notice {
         tell: bool,
     },
     /// Data on a path, or a report of a router, make it likely that it failed; only a path challenge may tell
-    /// ([`Detection::Probes`](super::Detection::Probes)).
+    /// ([`Detection::Probes`](crate::Detection::Probes)).
     Overdue(PathId),
     /// No path works any more (true), or one works again (false).
     Pathless(bool),

@@ -5,7 +5,8 @@ use manyway_wire::PathId;
 use super::carry::{Carry, Load, single};
 use super::probing::next_probing;
 use super::{Engine, Side};
-use crate::path::{BASE_DATAGRAM, Path, PathState};
+use crate::packet::BASE_DATAGRAM;
+use crate::path::{Path, PathState};
 use crate::wire::Wire;
 use crate::{ByteCount, Ecn, Instant, Transmit};
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
+use super::Engine;
 use super::notices::Notice;
-use super::{Detection, Engine};
-use crate::Instant;
 use crate::path::PathReason;
+use crate::{Detection, Instant};
 
 /// After such a suspicion a path ignores further reports for this long.
 const REST: Duration = Duration::from_secs(5);

@@ -7,10 +7,11 @@ use super::Mmsp2;
 use super::output::write_ack;
 use super::state::DueClose;
 use crate::EncryptionLevel;
+use crate::engine::packet::Built;
 use crate::engine::{Engine, single};
 use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
-use crate::packet::built::Built;
-use crate::path::{BASE_DATAGRAM, Path};
+use crate::packet::BASE_DATAGRAM;
+use crate::path::Path;
 use crate::recovery::PacketKind;
 use crate::{Instant, Side, Transmit};
 

@@ -187,8 +187,8 @@ mod tests {
     use manyway_wire::ConnectionId;
 
     use super::is_from_server;
-    use crate::endpoint::ResetKey;
     use crate::mmsp2::own_parameters;
+    use crate::mmsp2::reset_token::ResetKey;
     use crate::{ConnectionConfig, Shard};
 
     #[test]

@@ -8,7 +8,7 @@ use manyway_wire::{ConnectionId, PathId, Writer};
 
 use std::sync::Arc;
 
-use crate::endpoint::ResetKey;
+use crate::mmsp2::reset_token::ResetKey;
 use crate::packet::content::{Contents, SentContent};
 use crate::{Rng, Shard, Violation};
 

@@ -11,9 +11,10 @@ use crate::EncryptionLevel;
 use crate::engine::{Engine, Heard};
 use crate::mmsp2::protection::{Incoming, OpenError};
 use crate::observe::{Direction, Fact, ObservedPacket, PacketContent};
+use crate::packet::BASE_DATAGRAM;
 use crate::packet::ack_policy::Demand;
 use crate::packet::replay::ReplayWindow;
-use crate::path::{BASE_DATAGRAM, Receiving};
+use crate::path::Receiving;
 use crate::{Ecn, FourTuple, Instant, Side, Violation};
 
 /// Properties of a packet while its blocks are read.

@@ -22,6 +22,7 @@ pub(crate) mod packet_builder;
 pub(crate) mod protection;
 mod rates;
 mod rendezvous;
+pub(crate) mod reset_token;
 mod row;
 mod start;
 mod state;

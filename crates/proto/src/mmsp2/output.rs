@@ -7,12 +7,13 @@ use smallvec::SmallVec;
 
 use super::Mmsp2;
 use crate::Instant;
+use crate::engine::packet::Built;
 use crate::engine::{Carry, Engine, Load, Probing};
 use crate::io::EcnCounts;
 use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
-use crate::packet::built::Built;
+use crate::packet::BASE_DATAGRAM;
 use crate::packet::content::{Contents, SentContent};
-use crate::path::{BASE_DATAGRAM, Receiving};
+use crate::path::Receiving;
 use crate::recovery::PacketKind;
 
 impl Mmsp2 {

@@ -4,8 +4,8 @@ use manyway_wire::mmsp2::{LengthField, LongHeader, LongKind, Padding, packet_num
 use manyway_wire::{ConnectionId, PathId, Writer};
 
 use crate::EncryptionLevel;
+use crate::engine::packet::Built;
 use crate::mmsp2::protection::{Outgoing, Protector};
-use crate::packet::built::Built;
 use crate::packet::content::Contents;
 use crate::recovery::PacketKind;
 

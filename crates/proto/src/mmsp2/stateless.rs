@@ -5,8 +5,9 @@ use manyway_wire::{ConnectionId, PathId, Side, Writer};
 
 use super::Arrival;
 use crate::EncryptionLevel;
+use crate::KeyLimits;
 use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
-use crate::mmsp2::protection::{Incoming, KeyLimits, Protector};
+use crate::mmsp2::protection::{Incoming, Protector};
 use crate::packet::replay::ReplayWindow;
 
 /// Least size of datagrams that start a handshake (spec 7.7), and the most bytes of an answer to one.

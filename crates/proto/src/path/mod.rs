@@ -38,7 +38,7 @@ use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
 pub use manager::LocalCandidate;
-pub(crate) use mtu::{BASE as BASE_DATAGRAM, LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
+pub(crate) use mtu::{LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
 pub(crate) use probe::{PathResponse, Prober};

@@ -12,10 +12,9 @@
 
 use std::time::Duration;
 
+use crate::packet::BASE_DATAGRAM as BASE;
 use crate::{Carrier, FourTuple, Instant, Rate};
 
-/// The size that every path must carry (spec 6.33).
-pub(crate) const BASE: u16 = 1200;
 /// The largest payload in use: that of a loopback interface, rounded down. It fits segmentation offload.
 pub(crate) const LARGEST: u16 = 65_000;
 /// The search ends when the smallest failing size is this close to the largest working one.

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::one_way_difference;
 use super::rtt::RttEstimator;
 use crate::collections::windowed_filter::WindowedMax;
+use crate::congestion::one_way::difference as one_way_difference;
 use crate::{ByteCount, Instant, Rate};
 
 /// The maximum filter covers at least this long.

@@ -1,7 +1,7 @@
 //! Detects paths that drop only large packets: the black hole of RFC 8899, section 4.3, as distinct from congestion
 //! and outages.
 
-use crate::path::BASE_DATAGRAM;
+use crate::packet::BASE_DATAGRAM;
 
 /// Counts consecutive losses of large packets on a path that carries small ones.
 ///

@@ -13,7 +13,6 @@ mod loss;
 mod loss_rate;
 mod lost_packets;
 mod off_path;
-mod one_way;
 mod outcome;
 mod pacer;
 mod persistent;
@@ -37,12 +36,12 @@ pub(crate) use delivery_rate::DeliveryRate;
 #[cfg(test)]
 pub(crate) use delivery_rate::{DeliverySnapshot, PeerTime};
 pub use ecn::{EcnFailure, EcnState};
-pub(crate) use one_way::{OneWay, OneWayDelay, difference as one_way_difference};
 pub(crate) use outcome::{Allowance, LostNote, Outcome, ReceivedAck, TimeoutKind};
 pub(crate) use rtt::RttEstimator;
 pub(crate) use sent_packets::{PacketKind, SentPacket};
 pub use stream::CarrierFigures;
 
+use crate::congestion::one_way::{OneWay, OneWayDelay};
 use crate::congestion::shared_bottleneck::DelayHistory;
 use crate::congestion::{CongestionController, ControllerConfig, SentSample, Subflow};
 use crate::{ByteCount, Carrier, Ecn, Instant, Rate, Rng};

@@ -10,9 +10,9 @@ use super::row::{AROUND_DATA, DATA, Row};
 
 use crate::EncryptionLevel;
 use crate::engine::notices::{Fates, Notice};
+use crate::engine::packet::Built;
 use crate::engine::{Carry, Engine, Heard, Load, Probing};
 use crate::packet::ack_policy::Demand;
-use crate::packet::built::Built;
 use crate::packet::content::{Contents, SentContent};
 use crate::recovery::{PacketKind, ReceivedAck};
 use crate::{ByteCount, Ecn, FourTuple, Instant, Side, Transmit};
@@ -212,7 +212,7 @@ impl Toy {
     ) -> Option<Built> {
         let path = engine.paths.get_mut(id)?;
         let number = path.recovery.take_packet_number();
-        let mut writer = Writer::new(buffer, usize::from(crate::path::BASE_DATAGRAM));
+        let mut writer = Writer::new(buffer, usize::from(crate::packet::BASE_DATAGRAM));
         write_header(&mut writer, id, number);
         for (kind, nonce) in [(ANSWER, probing.answer), (CHALLENGE, probing.challenge)] {
             if let Some(nonce) = nonce {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::AckSample;
 use crate::Instant;
-use crate::recovery::one_way_difference;
+use crate::congestion::one_way::difference as one_way_difference;
 
 /// `BBR.MinRTTFilterLen`: the smallest round trip of this time counts.
 const MEMORY: Duration = Duration::from_secs(10);

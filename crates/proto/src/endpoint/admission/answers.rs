@@ -2,8 +2,8 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
-use super::Prefix;
 use crate::Instant;
+use crate::prefix::Prefix;
 
 /// INFOs per second that every network gets, whatever the others do (spec 7.12).
 const INFOS_FOR_EACH: u16 = 10;

@@ -1,19 +1,18 @@
 //! Limits on half-open connections, and on answers to unknown senders.
 
 mod answers;
-mod prefix;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) use answers::Answer;
-pub(crate) use prefix::Prefix;
 
 use self::answers::Answers;
 use super::handle::ConnectionHandle;
 use super::recent::Recent;
 use crate::Instant;
 use crate::collections::buckets::Buckets;
+use crate::prefix::Prefix;
 
 /// With this many half-open connections, a server keeps no state for a client with an unvalidated address.
 const UNDER_LOAD: usize = 64;

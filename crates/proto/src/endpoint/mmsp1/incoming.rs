@@ -12,9 +12,10 @@ use super::answers::{self, Asked};
 use super::info::InfoError;
 use super::{Client, Live, Mmsp1Endpoint};
 use crate::connection::Connection;
-use crate::endpoint::admission::{Answer, Prefix};
+use crate::endpoint::admission::Answer;
 use crate::endpoint::{ConnectionHandle, Endpoint};
 use crate::mmsp1::{Mmsp1, Named, PacketArrival, opening};
+use crate::prefix::Prefix;
 use crate::{ConnectionConfig, ConnectionError, FourTuple, Instant, Side};
 
 impl Endpoint {

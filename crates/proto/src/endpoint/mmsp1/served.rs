@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::endpoint::ConnectionHandle;
-use crate::endpoint::admission::Prefix;
+use crate::prefix::Prefix;
 
 /// Most connections of one network.
 const MOST_OF_A_NETWORK: usize = 256;

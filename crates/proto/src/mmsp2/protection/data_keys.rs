@@ -8,8 +8,8 @@ use rustls::quic::{HeaderProtectionKey, Keys, PacketKey, PacketKeySet, Secrets};
 
 use super::job::SealKey;
 use super::phase::Phase;
-use super::usage::KeyLimits;
 use crate::Instant;
+use crate::KeyLimits;
 
 /// Keys are updated, and old ones discarded, only after this many probe timeouts (RFC 9001, section 6.5).
 const WAIT_IN_PTOS: u32 = 3;

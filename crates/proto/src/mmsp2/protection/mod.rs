@@ -29,9 +29,8 @@ use self::data_keys::DataKeys;
 use self::job::{SealJob, SealKey};
 pub(crate) use self::open::{Incoming, OpenError};
 pub(crate) use self::seal::Outgoing;
-pub use self::usage::KeyLimits;
 use self::usage::Usage;
-use crate::{EncryptionLevel, Instant};
+use crate::{EncryptionLevel, Instant, KeyLimits};
 
 /// Owns the keys of all levels of one connection.
 pub(crate) struct Protector {

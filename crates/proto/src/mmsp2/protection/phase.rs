@@ -5,8 +5,9 @@ use std::time::Duration;
 use manyway_wire::PathId;
 use smallvec::SmallVec;
 
-use super::usage::{KeyLimits, Usage};
+use super::usage::Usage;
 use crate::Instant;
+use crate::KeyLimits;
 
 /// One key phase.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use manyway_wire::PathId;
 
 use super::Protector;
 use super::job::{NUMBER_ROOM, SealError, SealJob, SealKey};
-use crate::EncryptionLevel;
+use crate::{EncryptionLevel, KeyLimits};
 
 const LONG_FORM: u8 = 0x80;
 const KEY_PHASE: u8 = 0x04;
@@ -89,10 +89,7 @@ impl Protector {
     }
 }
 
-fn take_key(
-    level: Option<&mut super::LevelKeys>,
-    limits: &super::KeyLimits,
-) -> Result<Arc<SealKey>, SealError> {
+fn take_key(level: Option<&mut super::LevelKeys>, limits: &KeyLimits) -> Result<Arc<SealKey>, SealError> {
     let level = level.ok_or(SealError::NoKeys)?;
     if level.usage.is_exhausted(level.local.confidentiality_limit(), limits) {
         return Err(SealError::KeyExhausted);

@@ -252,7 +252,7 @@ fn failed(failure: CodeFailure) -> Told {
     Told { failure: Some(failure), ..Told::default() }
 }
 
-// spec 10.19, 10.20, 10.21
+// spec 10.19, 10.20, 10.21, 10.33
 #[test]
 fn the_end_with_the_code_gets_the_content_and_names_its_addresses() {
     let mut scene = Scene::new(1);
@@ -401,7 +401,7 @@ fn lost_repeated_and_reordered_datagrams_only_delay() {
     }
 }
 
-// spec 10.23
+// spec 10.35
 #[test]
 fn a_server_that_does_not_answer_is_given_up() {
     let mut scene = Scene::new(9);
@@ -463,7 +463,7 @@ fn a_server_that_changes_letters_ends_the_code_and_learns_nothing() {
     }
 }
 
-// spec 10.20
+// spec 10.32
 #[test]
 fn letters_that_are_sent_back_or_repeated_are_not_taken() {
     // The server answers an end with the end's own letter.

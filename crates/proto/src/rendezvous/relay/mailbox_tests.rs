@@ -99,7 +99,7 @@ impl Crowd {
     }
 }
 
-// spec 10.19
+// spec 10.29, 10.30
 #[test]
 fn each_end_gets_the_newest_letter_of_the_other_once() {
     let mut crowd = Crowd::new(10, 10);
@@ -122,7 +122,7 @@ fn each_end_gets_the_newest_letter_of_the_other_once() {
     assert_eq!((answer.posted, answer.letter), (2, None));
 }
 
-// spec 10.19
+// spec 10.31
 #[test]
 fn numbers_are_the_smallest_and_come_again_a_minute_after_their_end() {
     let mut crowd = Crowd::new(10, 10);
@@ -195,7 +195,7 @@ fn a_network_has_its_share_of_mailboxes_and_a_flood_displaces_its_own() {
     }
 }
 
-// spec 10.24
+// spec 10.37
 #[test]
 fn a_network_that_asks_too_often_is_not_answered_and_others_are() {
     let mut crowd = Crowd::new(10, 10);
@@ -211,7 +211,7 @@ fn a_network_that_asks_too_often_is_not_answered_and_others_are() {
     assert_eq!(answered, 125);
 }
 
-// spec 10.24
+// spec 10.37
 #[test]
 fn a_network_that_looks_for_codes_spoils_ten_and_one_more_in_six_seconds() {
     let mut crowd = Crowd::new(200, 100);
@@ -253,7 +253,7 @@ impl Crowd {
     }
 }
 
-// spec 10.27
+// spec 10.27, 10.34
 #[test]
 fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
     let (mut crowd, [owner, guest]) = relaying(ForwardLimits::default());

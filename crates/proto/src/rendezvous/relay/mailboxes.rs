@@ -14,9 +14,9 @@ use manyway_wire::rendezvous::mailbox::{Ask, Letter, State, Status};
 use super::limits::RelayLimits;
 use crate::Instant;
 use crate::collections::buckets::Buckets;
-use crate::endpoint::Prefix;
+use crate::prefix::Prefix;
 
-/// Requests that a network may send at once, and time for one more (spec 10.24).
+/// Requests that a network may send at once, and time for one more (spec 10.37).
 const REQUESTS: u32 = 256;
 const ONE_REQUEST_FOR: Duration = Duration::from_millis(8);
 /// Mailboxes in which a network may take the guest's place at once, or look for one, and time for one more. So it cannot

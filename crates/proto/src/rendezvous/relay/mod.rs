@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use manyway_wire::rendezvous::{Body, MAX_LEN, Message, Sealed, Token};
 use manyway_wire::{Side, Writer};
 
-use crate::endpoint::Prefix;
+use crate::prefix::Prefix;
 use crate::{Instant, Rng};
 
 use cookies::Cookies;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use super::super::random::Random;
 use super::*;
-use crate::recovery::{DeliveryRate, DeliverySnapshot, OneWay, PeerTime, RttEstimator};
+use crate::congestion::one_way::OneWay;
+use crate::recovery::{DeliveryRate, DeliverySnapshot, PeerTime, RttEstimator};
 
 const SIZE: u64 = 1200;
 /// Packets behind a gap that reveal it.

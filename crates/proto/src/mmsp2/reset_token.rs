@@ -6,7 +6,7 @@ use std::fmt;
 use manyway_wire::ConnectionId;
 use ring::hmac;
 
-use super::shard::Shard;
+use crate::shard::Shard;
 
 /// Length of a reset token in bytes.
 pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
