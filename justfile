@@ -130,6 +130,8 @@ nightly:
     export MANYWAY_NIGHTLY=1 PROPTEST_CASES=1024
     cargo test --workspace --no-fail-fast
     MANYWAY_SEEDS=10000 cargo test --workspace --test all -- --nocapture random_operations::every
+    # The binary that is given away: static, below 15 MB, and its package can be installed.
+    just deb
 
 # Shows what Manyway does: three emulated links, one of them cut and restored.
 demo *ARGUMENTS:
