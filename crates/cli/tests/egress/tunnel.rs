@@ -2,6 +2,7 @@
 
 mod kill_switch;
 mod lan;
+mod stack;
 
 use crate::common::lab::{Family, Lab, Namespace};
 use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
@@ -137,9 +138,11 @@ fn settings_that_would_make_a_tunnel_fail_in_silence_are_named() {
     refused.says("strict reverse-path filtering is on: sysctl -w net.ipv4.conf.va");
     client.set("ipv4/conf/all/rp_filter", "2");
     client.nft(
-        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; }\n}",
+        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; \
+         iifname manyway-tun meta l4proto tcp drop; }\n}",
     );
-    machine.start_tunnel(&[]).end().expect(1).says("the addresses ::1 and fd6d:77c4:19a2::1 (see");
+    let refused = machine.start_tunnel(&[]).end().expect(1);
+    refused.says("the addresses ::1 and fd6d:77c4:19a2::1 (see").says("or from and to manyway-tun");
     assert_eq!(machine.rules(), 0);
 }
 
