@@ -74,11 +74,11 @@ enum Entry {
 }
 
 impl Stack {
-    /// A stack for packets of at most `mtu` bytes, which gives its own to `send`. That must not wait; what it drops is sent
-    /// again.
+    /// A stack for packets of at most `mtu` bytes, 1280 or more, which gives its own to `send`. That must not wait; what it
+    /// drops is sent again.
     pub fn new(mtu: u16, send: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         let (queue, attempts) = mpsc::channel(BACKLOG);
-        let output = Arc::new(Output::new(send));
+        let (mtu, output) = (mtu.max(LEAST_MTU), Arc::new(Output::new(send)));
         let shared = Shared { mtu, output, connections: Mutex::default(), timers: Mutex::default() };
         Self { shared: Arc::new(shared), attempts: Mutex::new(attempts), queue }
     }
@@ -234,6 +234,8 @@ impl fmt::Debug for Attempt {
     }
 }
 
+/// That of IPv6.
+const LEAST_MTU: u16 = 1280;
 /// Connections at the same time, and those of them with much room.
 const MOST: usize = 2048;
 const FEW: usize = 128;

@@ -4,6 +4,8 @@ mod kill_switch;
 mod lan;
 mod stack;
 
+use std::time::{Duration, Instant};
+
 use crate::common::lab::{Family, Lab, Namespace};
 use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
 use crate::egress::hosts::{HOST, serve_web, web_hash};
@@ -127,6 +129,38 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     next.signal("INT");
     next.end().expect(0);
     assert_eq!(machine.rules(), 0);
+}
+
+// The connection lasts for a minute without a network, which no setting changes; longer is the same.
+#[test]
+fn when_a_network_comes_back_after_longer_than_a_connection_lasts_programs_are_served_within_two_seconds() {
+    let Some(machine) = Machine::start() else { return };
+    let tunnel = machine.tunnel();
+    let client = &machine.0.lab.client;
+    client.ip("link set va1 down");
+    client.ip("link set va2 down");
+    std::thread::sleep(Duration::from_secs(20));
+    tunnel.wait_for("no working path to the peer for too long; connecting again");
+    // The pauses between attempts have grown to four seconds.
+    std::thread::sleep(Duration::from_secs(6));
+    client.ip("link set va1 up");
+    let start = Instant::now();
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+// As a machine that was suspended, but for the clock of the tunnel, which goes on.
+#[test]
+fn a_tunnel_that_was_stopped_for_longer_than_the_idle_timeout_serves_programs_within_two_seconds() {
+    let Some(machine) = Machine::start() else { return };
+    let tunnel = machine.tunnel();
+    assert!(machine.downloads());
+    tunnel.suspend();
+    std::thread::sleep(Duration::from_secs(32));
+    tunnel.signal("CONT");
+    let start = Instant::now();
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -9,10 +9,10 @@ use crate::egress::run::Scene;
 /// An address of the server's host.
 const HOST_V6: &str = "fd00:9::1";
 /// Drops what is redirected to a listener on loopback.
-const WALL: &str = "table inet wall {\nchain i { type filter hook input priority 0; \
+pub(super) const WALL: &str = "table inet wall {\nchain i { type filter hook input priority 0; \
     ip daddr 127.0.0.1 tcp dport > 0 drop; ip6 daddr ::1 tcp dport > 0 drop; }\n}";
 /// What the tunnel says then.
-const NOTE: &str = "The tunnel ends TCP itself";
+pub(super) const NOTE: &str = "The tunnel ends TCP itself";
 
 /// A machine, and services at the server's side.
 fn start() -> Option<(Machine, Running)> {
