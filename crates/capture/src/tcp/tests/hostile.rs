@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 use super::super::{Connection, Stack};
 use super::program::opening;
+use crate::packet::Packet;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -142,7 +143,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_taken(packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 0..10)) {
-        let stack = Stack::new(1500, |_| {});
+        let stack = Stack::new(1500, |answer| assert!(Packet::parse(answer).is_ok()));
         for packet in packets {
             stack.receive(&packet);
             // The same with the headers of a TCP packet before it.
