@@ -48,6 +48,8 @@ mod site;
 #[cfg(target_os = "linux")]
 mod stage;
 #[cfg(target_os = "linux")]
+mod tcp;
+#[cfg(target_os = "linux")]
 mod tun;
 #[cfg(target_os = "linux")]
 mod tunnel;
@@ -73,6 +75,8 @@ pub use self::prepared::{Captured, Prepared};
 pub use self::site::{Site, SiteConfig};
 #[cfg(target_os = "linux")]
 pub use self::stage::enter_stage;
+#[cfg(target_os = "linux")]
+pub use self::tcp::{Attempt, Connection, Stack};
 #[cfg(target_os = "linux")]
 pub use self::tun::Tun;
 #[cfg(target_os = "linux")]

@@ -97,14 +97,40 @@ impl Tunnel {
     /// The kernel refuses a route or rule. What was done is taken back when the tunnel is dropped.
     pub fn take_over(&mut self) -> Result<(), TunnelError> {
         self.remove_rules();
-        let names = self.config.resolves_names.then_some((RESOLVER, RESOLVER_V6));
-        let lans = self.config.lans.iter().cloned().zip(self.lan_ports.iter().copied()).collect();
-        let more = Redirection { name_servers: names, lans };
-        let redirected = redirect_while_open(self.device, self.port, &more);
-        self.owner = Some(redirected.map_err(failed(
-            "TCP cannot be redirected by nftables (Linux 5.12 with NAT is needed, and no other table inet manyway)",
-        ))?);
         self.restore().map(drop).map_err(failed("a route or rule cannot be set"))
+    }
+
+    /// Passes TCP connections and queries for names to the listeners and to [`RESOLVER`], before they become packets of
+    /// the device. To be called before [`Tunnel::take_over`].
+    ///
+    /// # Errors
+    /// The kernel refuses: then TCP comes out of the device as packets, and queries go where the machine sends them.
+    pub fn redirect(&mut self) -> Result<(), TunnelError> {
+        self.redirect_tcp_to(Some(self.port)).map_err(failed(
+            "TCP cannot be redirected by nftables (Linux 5.12 with NAT is needed, and no other table inet manyway)",
+        ))
+    }
+
+    /// As [`Tunnel::redirect`], for queries for names alone, if the settings want it; ends the redirection of TCP, which
+    /// comes out of the device as packets from now on.
+    ///
+    /// # Errors
+    /// As [`Tunnel::redirect`].
+    pub fn redirect_names(&mut self) -> Result<(), TunnelError> {
+        if !self.config.resolves_names {
+            self.owner = None;
+            return Ok(());
+        }
+        self.redirect_tcp_to(None).map_err(failed("queries for names cannot be redirected by nftables"))
+    }
+
+    fn redirect_tcp_to(&mut self, port: Option<u16>) -> io::Result<()> {
+        // The table goes with its owner.
+        self.owner = None;
+        let name_servers = self.config.resolves_names.then_some((RESOLVER, RESOLVER_V6));
+        let lans = self.config.lans.iter().cloned().zip(self.lan_ports.iter().copied()).collect();
+        self.owner = Some(redirect_while_open(self.device, &Redirection { port, name_servers, lans })?);
+        Ok(())
     }
 
     /// Puts back what others removed since: addresses, routes and rules, as network managers do when they reload. Returns

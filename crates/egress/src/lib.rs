@@ -49,7 +49,7 @@ pub use site::{
     Assignment, Filter, Header, Hub, HubConfig, HubError, Joined, Joining, Member, PacketReceiver,
     PacketSender, Port, SiteLog, Tally, Verdict, join,
 };
-pub use tcp::{relay_tcp, reset_when_closed};
+pub use tcp::{LocalConnection, relay_connection, relay_tcp, reset_when_closed};
 pub use treatment::Treatment;
 
 #[doc(hidden)]

@@ -6,6 +6,8 @@ const REASONS: [Unreachable; 3] = [Unreachable::Port, Unreachable::Prohibited, U
 
 /// Parses a packet, and answers it in every way.
 pub fn run(data: &[u8]) {
+    #[cfg(target_os = "linux")]
+    manyway_capture::Stack::new(1500, |answer| assert!(Packet::parse(answer).is_ok())).receive(data);
     let mut answers = Vec::new();
     match Packet::parse(data) {
         Ok(Packet::Datagram(datagram)) => {

@@ -33,44 +33,52 @@ pub(crate) fn redirect(device: u32, port: u16) -> io::Result<()> {
     commit(&open()?, table(TABLE, 0, &[sent(vec![tcp_to(device, port)])]))
 }
 
-/// What is redirected beside the TCP of this host that would leave by a device.
+/// What a tunnel redirects of a machine.
 #[derive(Debug)]
 pub(crate) struct Redirection {
-    /// Whither DNS queries over UDP go that leave this host; those over TCP go to the ports. Without name servers they are
-    /// not touched.
+    /// The port for TCP that would leave by the device. Without it TCP leaves, also that of LANs.
+    pub(crate) port: Option<u16>,
+    /// Whither DNS queries go that leave this host; those over TCP go to the ports, if there are some. Without name servers
+    /// they are not touched.
     pub(crate) name_servers: Option<(Ipv4Addr, Ipv6Addr)>,
     /// Devices behind which hosts are, and the port for their connections: what they send to another host, and what this
     /// one would send by the device.
     pub(crate) lans: Vec<(String, u16)>,
 }
 
-/// As [`redirect`], and more. Packets with [`TUNNEL_MARK`] are left alone.
-///
-/// The rules go when the result is dropped, also when this process is killed.
-pub(crate) fn redirect_while_open(device: u32, port: u16, more: &Redirection) -> io::Result<Netlink> {
-    let netlink = open()?;
-    let mut output = vec![all([is_marked(TUNNEL_MARK), accept()])];
-    if let Some(servers) = more.name_servers {
-        output.extend(queries(&does_not_leave_by(LOOPBACK), servers, port));
+impl Redirection {
+    fn chains(&self, device: u32) -> Vec<Chain> {
+        let mut output = vec![all([is_marked(TUNNEL_MARK), accept()])];
+        if let Some(servers) = self.name_servers {
+            output.extend(queries(&does_not_leave_by(LOOPBACK), servers, self.port));
+        }
+        output.extend(self.port.map(|port| tcp_to(device, port)));
+        let mut chains = vec![sent(output)];
+        if !self.lans.is_empty() {
+            let rules = self.lans.iter().flat_map(|(lan, port)| self.of_lan(lan, device, *port)).collect();
+            chains.push(Chain { name: ARRIVING, hook: Some(Hook::ARRIVING), rules });
+        }
+        chains
     }
-    output.push(tcp_to(device, port));
-    let mut chains = vec![sent(output)];
-    if !more.lans.is_empty() {
-        let rules = more.lans.iter().flat_map(|(lan, port)| of_lan(lan, device, *port, more.name_servers));
-        chains.push(Chain { name: ARRIVING, hook: Some(Hook::ARRIVING), rules: rules.collect() });
+
+    fn of_lan(&self, lan: &str, device: u32, port: u16) -> Vec<Rule> {
+        let (arrives, port) = (arrives_by_name(lan), self.port.map(|_| port));
+        let mut rules = Vec::new();
+        if let Some(servers) = self.name_servers {
+            rules.extend(queries(&all([arrives.clone(), is_for_another_host()]), servers, port));
+        }
+        rules.extend(port.map(|port| all([arrives, is_tcp(), route_leads_to(device), redirect_to(port)])));
+        rules
     }
-    commit(&netlink, table(TABLE, OWNED, &chains))?;
-    Ok(netlink)
 }
 
-fn of_lan(lan: &str, device: u32, port: u16, name_servers: Option<(Ipv4Addr, Ipv6Addr)>) -> Vec<Rule> {
-    let arrives = arrives_by_name(lan);
-    let mut rules = Vec::new();
-    if let Some(servers) = name_servers {
-        rules.extend(queries(&all([arrives.clone(), is_for_another_host()]), servers, port));
-    }
-    rules.push(all([arrives, is_tcp(), route_leads_to(device), redirect_to(port)]));
-    rules
+/// Redirects what would leave by a device. Packets with [`TUNNEL_MARK`] are left alone.
+///
+/// The rules go when the result is dropped, also when this process is killed.
+pub(crate) fn redirect_while_open(device: u32, what: &Redirection) -> io::Result<Netlink> {
+    let netlink = open()?;
+    commit(&netlink, table(TABLE, OWNED, &what.chains(device)))?;
+    Ok(netlink)
 }
 
 fn sent(rules: Vec<Rule>) -> Chain {
@@ -82,14 +90,15 @@ fn tcp_to(device: u32, port: u16) -> Rule {
     all([leaves_by(device), is_tcp(), redirect_to(port)])
 }
 
-/// Queries for names to other name servers.
-fn queries(condition: &Rule, (v4, v6): (Ipv4Addr, Ipv6Addr), port: u16) -> [Rule; 3] {
-    let udp = |family, address: &[u8]| {
-        all([condition.clone(), is_of(family), is_udp_query(), translate_to(family, address)])
+/// Queries for names to other name servers; those over TCP go to a port of this host, if there is one.
+fn queries(condition: &Rule, (v4, v6): (Ipv4Addr, Ipv6Addr), port: Option<u16>) -> Vec<Rule> {
+    let to = |family, address: &[u8], query: Rule| {
+        all([condition.clone(), is_of(family), query, translate_to(family, address)])
     };
-    [
-        udp(V4, &v4.octets()),
-        udp(V6, &v6.octets()),
-        all([condition.clone(), is_tcp_query(), redirect_to(port)]),
-    ]
+    let mut rules = vec![to(V4, &v4.octets(), is_udp_query()), to(V6, &v6.octets(), is_udp_query())];
+    match port {
+        Some(port) => rules.push(all([condition.clone(), is_tcp_query(), redirect_to(port)])),
+        None => rules.extend([to(V4, &v4.octets(), is_tcp_query()), to(V6, &v6.octets(), is_tcp_query())]),
+    }
+    rules
 }

@@ -8,7 +8,7 @@ use super::ip::Ends;
 
 /// The sum over a message, and where the protocol has it over the pseudo header, too. 0 for a message whose checksum
 /// is right.
-pub(super) fn over(pseudo_header: Option<(Ends, u8)>, message: &[u8]) -> u16 {
+pub(crate) fn over(pseudo_header: Option<(Ends, u8)>, message: &[u8]) -> u16 {
     let mut sum = Sum16BitWords::new();
     if let Some((ends, protocol)) = pseudo_header {
         for address in [ends.0, ends.1] {

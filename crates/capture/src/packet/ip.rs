@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use etherparse::{IpNumber, IpSlice};
 
 /// The hop limit of packets that are composed here.
-pub(super) const HOP_LIMIT: u8 = 64;
+pub(crate) const HOP_LIMIT: u8 = 64;
 
 /// Why a packet is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Invalid {
 pub struct Uncomposable;
 
 /// Source and destination.
-pub(super) type Ends = (IpAddr, IpAddr);
+pub(crate) type Ends = (IpAddr, IpAddr);
 
 /// The addresses, the protocol above IP, and its bytes.
 pub(super) fn parse(packet: &[u8]) -> Result<(Ends, IpNumber, &[u8]), Invalid> {
@@ -54,7 +54,7 @@ pub fn dscp(packet: &[u8]) -> Option<u8> {
 }
 
 /// Whether the kernel accepts an answer from and to such an address: it is one of a single host, and not of loopback.
-pub(super) fn is_of_a_host(address: IpAddr) -> bool {
+pub(crate) fn is_of_a_host(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(address.is_multicast() || address.is_unspecified() || address.is_loopback() || is_broadcast)
 }

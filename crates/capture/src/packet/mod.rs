@@ -28,8 +28,10 @@ use std::net::IpAddr;
 
 use etherparse::IpNumber;
 
+pub(crate) use self::checksum::over as checksum;
 pub use self::datagram::Datagram;
 pub use self::echo::Echo;
+pub(crate) use self::ip::{HOP_LIMIT, is_of_a_host};
 pub use self::ip::{Invalid, Uncomposable, dscp};
 pub use self::segment::clamp_segment_size;
 pub use self::unreachable::Unreachable;

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use manyway::Endpoint;
+use manyway::interfaces::InterfaceWatcher;
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::hello;
 use tokio::sync::watch;
@@ -103,15 +104,17 @@ impl Bond {
     }
 
     async fn again(&self) -> Result<(Endpoint, NetSession), CommandError> {
+        let mut watcher = InterfaceWatcher::new()?;
         let mut pause = FIRST_PAUSE;
         loop {
             match attempt(&self.global, &self.server, self.purpose).await {
-                Err(error) if !is_final(&error) => {
-                    tracing::info!(reason = %error, "not connected");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+                Err(error) if !is_final(&error) => tracing::info!(reason = %error, "not connected"),
                 result => return result,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                // A network may have come back.
+                _ = watcher.changed() => pause = FIRST_PAUSE,
             }
         }
     }

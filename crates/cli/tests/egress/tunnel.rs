@@ -2,6 +2,9 @@
 
 mod kill_switch;
 mod lan;
+mod stack;
+
+use std::time::{Duration, Instant};
 
 use crate::common::lab::{Family, Lab, Namespace};
 use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
@@ -128,6 +131,38 @@ fn routes_that_another_program_removes_are_set_again_and_a_killed_tunnel_leaves_
     assert_eq!(machine.rules(), 0);
 }
 
+// The connection lasts for a minute without a network, which no setting changes; longer is the same.
+#[test]
+fn when_a_network_comes_back_after_longer_than_a_connection_lasts_programs_are_served_within_two_seconds() {
+    let Some(machine) = Machine::start() else { return };
+    let tunnel = machine.tunnel();
+    let client = &machine.0.lab.client;
+    client.ip("link set va1 down");
+    client.ip("link set va2 down");
+    std::thread::sleep(Duration::from_secs(20));
+    tunnel.wait_for("no working path to the peer for too long; connecting again");
+    // The pauses between attempts have grown to four seconds.
+    std::thread::sleep(Duration::from_secs(6));
+    client.ip("link set va1 up");
+    let start = Instant::now();
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+// As a machine that was suspended, but for the clock of the tunnel, which goes on.
+#[test]
+fn a_tunnel_that_was_stopped_for_longer_than_the_idle_timeout_serves_programs_within_two_seconds() {
+    let Some(machine) = Machine::start() else { return };
+    let tunnel = machine.tunnel();
+    assert!(machine.downloads());
+    tunnel.suspend();
+    std::thread::sleep(Duration::from_secs(32));
+    tunnel.signal("CONT");
+    let start = Instant::now();
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
 #[test]
 fn settings_that_would_make_a_tunnel_fail_in_silence_are_named() {
     let Some(machine) = Machine::start() else { return };
@@ -137,9 +172,11 @@ fn settings_that_would_make_a_tunnel_fail_in_silence_are_named() {
     refused.says("strict reverse-path filtering is on: sysctl -w net.ipv4.conf.va");
     client.set("ipv4/conf/all/rp_filter", "2");
     client.nft(
-        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; }\n}",
+        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; \
+         iifname manyway-tun meta l4proto tcp drop; }\n}",
     );
-    machine.start_tunnel(&[]).end().expect(1).says("the addresses ::1 and fd6d:77c4:19a2::1 (see");
+    let refused = machine.start_tunnel(&[]).end().expect(1);
+    refused.says("the addresses ::1 and fd6d:77c4:19a2::1 (see").says("or from and to manyway-tun");
     assert_eq!(machine.rules(), 0);
 }
 

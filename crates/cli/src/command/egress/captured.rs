@@ -1,38 +1,101 @@
 //! What a command or a machine sends, over the bond: TCP, UDP, with it DNS, and ICMP.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use manyway_capture::packet::{Datagram, Echo, Packet, Uncomposable, Unreachable, dscp};
-use manyway_capture::{RESOLVER, RESOLVER_V6, Tun};
-use manyway_egress::{Destination, FlowKind, Host, Reason};
+use manyway_capture::{Attempt, Connection, RESOLVER, RESOLVER_V6, Stack, Tun};
+use manyway_egress::{Destination, EgressError, FlowKind, Host, LocalConnection, Reason};
+use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
 
 use super::bond::EgressBond;
 use super::flows::{FlowSink, Flows, Outgoing};
-use super::listening::{carry, reset};
+use super::listening::{carry, carry_connection, reset};
 
-/// Carries a TCP connection to its end. One whose destination refuses is reset: the kernel has accepted it already.
-pub(super) async fn relay(bond: Arc<EgressBond>, socket: TcpStream, destination: SocketAddr) {
-    let Some(destination) = known(destination) else { return reset(socket) };
-    match bond.connect(&destination).await {
-        Ok(opened) => carry(socket, opened).await,
-        Err(_) => reset(socket),
+/// A TCP connection that a program opens.
+pub(super) enum Incoming {
+    /// The kernel has accepted it already.
+    Accepted(TcpStream, SocketAddr),
+    /// Nothing was answered yet.
+    Asked(Attempt),
+}
+
+impl Incoming {
+    /// Where the program connects to.
+    pub(super) fn destination(&self) -> SocketAddr {
+        match self {
+            Self::Accepted(_, destination) => *destination,
+            Self::Asked(attempt) => attempt.destination(),
+        }
+    }
+
+    /// Refuses it, as far as it was not accepted: that is reset.
+    pub(super) fn refuse(self, why: Unreachable) {
+        match self {
+            Self::Accepted(socket, _) => reset(socket),
+            Self::Asked(attempt) => attempt.refuse(why),
+        }
     }
 }
 
-/// Serves the packets of a device, and never ends: datagrams and echo requests go over the bond.
-pub(super) async fn datagrams(tun: &Arc<Tun>, bond: &Arc<EgressBond>) -> Infallible {
+/// A connection that ends in this process.
+struct Ended(Connection);
+
+impl LocalConnection for Ended {
+    fn poll_read(&self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_read(context, buffer)
+    }
+
+    fn poll_write(&self, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_write(context, data)
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        self.0.finish();
+        Ok(())
+    }
+
+    fn until_reset(&self) -> impl Future<Output = io::Error> + Send {
+        self.0.until_reset()
+    }
+
+    fn reset(&self) {
+        self.0.reset();
+    }
+}
+
+/// Carries a TCP connection to its end.
+pub(super) async fn relay(bond: Arc<EgressBond>, incoming: Incoming, destination: SocketAddr) {
+    let Some(destination) = known(destination) else { return incoming.refuse(Unreachable::Prohibited) };
+    match (bond.connect(&destination).await, incoming) {
+        (Ok(opened), Incoming::Accepted(socket, _)) => carry(socket, opened).await,
+        (Ok(opened), Incoming::Asked(attempt)) => carry_connection(Ended(attempt.accept()), opened).await,
+        (Err(EgressError::Refused(refusal)), incoming) if refusal.reason != Reason::Other => {
+            incoming.refuse(unreachable(refusal.reason));
+        }
+        (Err(_), incoming) => incoming.refuse(Unreachable::Host),
+    }
+}
+
+/// Serves the packets of a device, and never ends: datagrams and echo requests go over the bond, and TCP to a stack.
+pub(super) async fn packets(tun: &Arc<Tun>, bond: &Arc<EgressBond>, stack: Option<&Stack>) -> Infallible {
     let flows = |kind| Flows::new(Arc::clone(bond), kind, TunSink { tun: Arc::clone(tun), kind });
-    let Err(error) = pass_all(tun, &flows(FlowKind::Udp), &flows(FlowKind::Echo)).await;
+    let Err(error) = pass_all(tun, (&flows(FlowKind::Udp), &flows(FlowKind::Echo)), stack).await;
     tracing::warn!(reason = %error, "the TUN device is gone");
     std::future::pending().await
 }
 
-async fn pass_all(tun: &Tun, datagrams: &Flows, echoes: &Flows) -> io::Result<Infallible> {
+async fn pass_all(
+    tun: &Tun,
+    (datagrams, echoes): (&Flows, &Flows),
+    stack: Option<&Stack>,
+) -> io::Result<Infallible> {
     let mut buffer = vec![0; tun.mtu().into()];
     loop {
         let length = tun.receive(&mut buffer).await?;
@@ -50,6 +113,11 @@ async fn pass_all(tun: &Tun, datagrams: &Flows, echoes: &Flows) -> io::Result<In
                     let payload = [&sequence.to_be_bytes(), payload].concat().into();
                     let program = SocketAddr::new(source, identifier);
                     echoes.pass(program, Outgoing { destination, payload, dscp: None });
+                }
+            }
+            Ok(Packet::Other(TCP)) => {
+                if let Some(stack) = stack {
+                    stack.receive(packet);
                 }
             }
             Ok(_) | Err(_) => {}
@@ -141,3 +209,6 @@ fn address_of(destination: &Destination, program: SocketAddr) -> Option<SocketAd
     };
     Some(SocketAddr::new(ip, destination.port()))
 }
+
+/// The number of TCP in IP packets.
+const TCP: u8 = 6;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::{ReceiveStream, SendStream};
-use manyway_egress::{Quota, relay_tcp, reset_when_closed};
+#[cfg(target_os = "linux")]
+use manyway_egress::{LocalConnection, relay_connection};
+use manyway_egress::{Quota, RelayError, Volume, relay_tcp, reset_when_closed};
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -134,7 +136,17 @@ pub(super) async fn carry(socket: TcpStream, opened: Connected) {
 
 /// Carries a connection over a stream to its end.
 pub(super) async fn carry_stream(socket: TcpStream, stream: (SendStream, ReceiveStream)) {
-    match relay_tcp(socket, stream, &Quota::unlimited()).await {
+    log(&relay_tcp(socket, stream, &Quota::unlimited()).await);
+}
+
+/// As [`carry`], for a connection that is no socket.
+#[cfg(target_os = "linux")]
+pub(super) async fn carry_connection(connection: impl LocalConnection, opened: Connected) {
+    log(&relay_connection(connection, (opened.send, opened.receive), &Quota::unlimited()).await);
+}
+
+fn log(ended: &Result<Volume, RelayError>) {
+    match ended {
         Ok(volume) => {
             tracing::debug!(sent = volume.sent, received = volume.received, "a program's connection ended");
         }

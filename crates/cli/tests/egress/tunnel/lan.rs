@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use super::Machine;
+use super::stack::{NOTE, WALL};
 use crate::common::lab::{Family, Hole, Lab, Namespace};
 use crate::common::program::{Running, have, wait_until};
 use crate::egress::hosts::{HOST, WEB, serve_web, web_hash};
@@ -102,6 +103,20 @@ fn hosts_behind_the_machine_reach_the_servers_side_by_tcp_udp_and_names_and_keep
     assert!(!machine.downloads_by(host, &Scene::url(SIZE)));
     lab.run_client(&["tunnel", "--clear"]).expect(0);
     assert!(machine.downloads_by(host, &Scene::url(SIZE)));
+}
+
+#[test]
+fn hosts_behind_a_machine_whose_firewall_drops_redirected_connections_reach_the_servers_side() {
+    let Some(gateway) = Gateway::start() else { return };
+    let Gateway { machine, host, .. } = &gateway;
+    gateway.forward("ipv4/ip_forward");
+    gateway.forward("ipv6/conf/all/forwarding");
+    machine.0.lab.client.nft(WALL);
+    let tunnel = machine.tunnel_with(&["--lan", "lan0"]);
+    assert!(tunnel.messages().contains(NOTE), "{}", tunnel.messages());
+    assert!(machine.downloads_by(host, &format!("http://web.test:{WEB}/{SIZE}")), "{}", tunnel.messages());
+    let asked = host.command("python3").args(["-c", ASK, HOST, HOST_V6]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&asked.stdout), "HELLO HELLO 3000\nHELLO HELLO 1200\n");
 }
 
 /// Answers in capitals over TCP and UDP at port 7 of each address; a datagram with a number gets as many bytes.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::super::super::direction::Direction;
 use super::super::super::signal::{leave_signals_to_command, until_interrupted};
 use super::super::bond::EgressBond;
-use super::super::captured::{datagrams, relay};
+use super::super::captured::{Incoming, packets, relay};
 use super::super::listening::{MOST, PAUSE};
 use super::signals::Signals;
 use crate::args::{GlobalArgs, RunArgs};
@@ -62,7 +62,7 @@ async fn serve(
     let Captured { mut command, connections, tun } = captured;
     let tun = Arc::new(tun);
     let mut relays = JoinSet::new();
-    let rest = datagrams(&tun, bond);
+    let rest = packets(&tun, bond, None);
     let kept = keep(bond);
     tokio::pin!(rest, kept);
     let status = loop {
@@ -71,7 +71,7 @@ async fn serve(
             signal = signals.next() => signals.pass_on(signal, &command),
             accepted = connections.accept(), if relays.len() < MOST => match accepted {
                 Ok((socket, destination)) => {
-                    relays.spawn(relay(Arc::clone(bond), socket, destination));
+                    relays.spawn(relay(Arc::clone(bond), Incoming::Accepted(socket, destination), destination));
                 }
                 Err(error) => {
                     tracing::warn!(reason = %error, "accept failed");
@@ -86,7 +86,7 @@ async fn serve(
     let _ = tokio::time::timeout(LAST_DATA, async {
         // Connections that the command has begun, but that were not taken yet.
         while let Ok(Ok((socket, destination))) = tokio::time::timeout(NO_MORE, connections.accept()).await {
-            relays.spawn(relay(Arc::clone(bond), socket, destination));
+            relays.spawn(relay(Arc::clone(bond), Incoming::Accepted(socket, destination), destination));
         }
         while relays.join_next().await.is_some() {}
     })

@@ -17,11 +17,12 @@ use tokio::time::interval;
 use super::super::super::direction::Direction;
 use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::bond::EgressBond;
-use super::super::captured::{datagrams, relay};
+use super::super::captured::{packets, relay};
 use super::super::listening::PAUSE;
 use super::super::sites::client::{Site, alone};
-use super::checks::{check_redirection, check_reverse_path};
+use super::checks::check_reverse_path;
 use super::guard::{Guard, clear};
+use super::tcp::TcpEnd;
 use crate::args::{DnsSource, GlobalArgs, TunnelArgs};
 use crate::output::opening::Opening;
 use crate::serving::notify::{Notice, tell};
@@ -59,7 +60,7 @@ async fn tunnel(
     let bond = Arc::new(EgressBond::start(global, server).await?);
     let served = match join(arguments, &bond).await {
         Ok(site) => {
-            let devices = (&connections, Arc::new(tun), site);
+            let devices = (connections, Arc::new(tun), site);
             serve(global, arguments, (&mut tunnel, guard), devices, &bond).await
         }
         Err(error) => Err(error),
@@ -109,16 +110,12 @@ async fn serve(
     global: &GlobalArgs,
     arguments: &TunnelArgs,
     (tunnel, guard): (&mut Tunnel, &mut Option<Guard>),
-    (connections, tun, site): (&Connections, Arc<Tun>, Option<Site>),
+    (connections, tun, site): (Connections, Arc<Tun>, Option<Site>),
     bond: &Arc<EgressBond>,
 ) -> Result<Signal, CommandError> {
-    until_interrupted(async {
+    let tcp = until_interrupted(async {
         check_reverse_path(global, bond).await?;
-        tunnel.take_over().map_err(CommandError::failed)?;
-        for probe in tunnel.probes() {
-            check_redirection(connections, probe).await?;
-        }
-        Ok(())
+        TcpEnd::take_over(tunnel, connections, &tun, bond).await
     })
     .await?;
     if guard.is_none() {
@@ -128,14 +125,15 @@ async fn serve(
     announce(global, arguments, site.as_ref())?;
     let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
-    let (rest, kept, stop) = (datagrams(&tun, bond), bond.bond().keep(), interrupted());
+    let (rest, kept, stop) = (packets(&tun, bond, tcp.stack()), bond.bond().keep(), interrupted());
     let sites = between_sites(site, bond);
     tokio::pin!(rest, kept, stop, sites);
     loop {
         tokio::select! {
-            accepted = connections.accept(), if relays.len() < MOST => match accepted {
-                Ok((socket, destination)) => {
-                    relays.spawn(relay(Arc::clone(bond), socket, of_program(arguments, destination)));
+            accepted = tcp.accept(), if relays.len() < MOST => match accepted {
+                Ok(incoming) => {
+                    let destination = of_program(arguments, incoming.destination());
+                    relays.spawn(relay(Arc::clone(bond), incoming, destination));
                 }
                 Err(error) => {
                     tracing::warn!(reason = %error, "accept failed");

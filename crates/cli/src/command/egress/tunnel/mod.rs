@@ -6,6 +6,8 @@ mod checks;
 mod guard;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod tcp;
 
 use manyway_terminal::{CommandError, ExitCode};
 
