@@ -97,6 +97,7 @@ fn scenario(config: &LinkConfig) -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        starts_down: false,
     };
     let link =
         Link { name: "link".into(), up: config.clone(), down: config.clone(), checksum: Checksum::Repaired };

@@ -16,7 +16,7 @@ use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::{PathDetection, Target, Wire};
-use crate::outcome::Arrivals;
+use crate::outcome::{Arrivals, Control};
 
 /// The task of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -246,6 +246,8 @@ pub(crate) enum Word {
     Ready {
         /// Remarks for the reader of the figures.
         remarks: Vec<String>,
+        /// How long that took.
+        took: Duration,
     },
     /// The results.
     Report(Report),
@@ -268,6 +270,8 @@ pub(crate) struct Report {
     pub(crate) cpu: Duration,
     /// When it gave the connection up, from the start of the traffic, if that was expected.
     pub(crate) ended: Option<Duration>,
+    /// What it did to hold target rates.
+    pub(crate) control: Vec<Control>,
     /// The first failure.
     pub(crate) failure: Option<String>,
 }

@@ -74,6 +74,7 @@ const BOTH: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 0,
         unit: "throughput, MB/s",

@@ -70,6 +70,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -69,6 +69,7 @@ const BOTH: Experiment = Experiment {
             applies: |row| row.values == [UNIFORM, 40.0],
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 1,
         unit: "throughput, Mbit/s",

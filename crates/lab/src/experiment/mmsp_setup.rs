@@ -42,6 +42,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         full("the second wireless one up", Quantity::Scaled(&up(2), 10.0 / WIRELESS), has_both),
         full("and down", Quantity::Scaled(&down(2), 10.0 / WIRELESS), has_both),
     ],
+    traces: &[],
     curves: None,
 };
 

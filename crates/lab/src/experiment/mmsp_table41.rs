@@ -92,6 +92,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         ends("MMSP/2 has ended at the client", two(Measure::GivenUp(Side::Client))),
         ends("and at the server", two(Measure::GivenUp(Side::Server))),
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -63,6 +63,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: super::definition::everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::definition::everywhere;
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Trace, Unit};
 
 /// Figure 8.2.
 pub(super) static FIGURE_82: Experiment = Experiment {
@@ -32,6 +32,7 @@ pub(super) static FIGURE_83: Experiment = Experiment {
 const DUMB_BELL: Experiment = Experiment {
     chosen: CHOSEN,
     contenders: &[ONE, TWO, FIVE, ADVANCED, UDP],
+    traces: &[Trace::Control(&[ONE, TWO, FIVE, ADVANCED, UDP])],
     columns: &[
         document("document: 1", 0),
         document("2", 1),
@@ -68,6 +69,7 @@ pub(super) static FIGURE_84: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-84.toml")),
     contenders: &[ONE_480, FOUR_480, EIGHT_480],
+    traces: &[Trace::Control(&[ONE_480, FOUR_480, EIGHT_480])],
     columns: &[
         document("document: 1", 0),
         document("4", 1),
@@ -101,6 +103,7 @@ pub(super) static FIGURE_85: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-85.toml")),
     contenders: &[ONE, ADVANCED, FIVE],
+    traces: &[Trace::Control(&[ONE, ADVANCED, FIVE])],
     columns: &[
         document("document: 1", 0),
         document("advanced", 1),
@@ -132,6 +135,7 @@ pub(super) static FIGURE_86: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-86.toml")),
     contenders: &[ONE_1600, ADVANCED_1600, FIVE_1600],
+    traces: &[Trace::Control(&[ONE_1600, ADVANCED_1600, FIVE_1600])],
     columns: &[
         document("document: 1", 0),
         document("advanced", 1),
@@ -160,6 +164,7 @@ pub(super) static FIGURE_87: Experiment = Experiment {
     rows: || vec![Row::new([], [12.0, 1.0, 1.0, 1.0, 0.0, 0.0]).quick()],
     template: |_| wanted(include_str!("../../scenarios/multitcp-87.toml")),
     contenders: &[VIDEO_1, VIDEO_2, VIDEO_3, VIDEO_4, VIDEO_5, VIDEO_ADVANCED],
+    traces: &[Trace::Control(&[VIDEO_1, VIDEO_5, VIDEO_ADVANCED])],
     columns: &[
         stops_there("document: 1", 0),
         stops_there("2", 1),
@@ -207,6 +212,7 @@ const PLAIN: Experiment = Experiment {
     alone: Alone::Not,
     columns: &[],
     claims: &[],
+    traces: &[],
     curves: None,
 };
 

@@ -42,6 +42,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -86,6 +86,14 @@ pub enum Measure {
     /// steady rate before and after it, in whole IP packets and 10³ bytes. Steady are a tenth of the run before the event,
     /// and one that begins a tenth after it.
     Dent,
+    /// Seconds until every path of set-up carried data.
+    SetUpTime,
+    /// IP packets of set-up that arrived at either end.
+    SetUpPackets,
+    /// Their bytes, in 10³ bytes.
+    SetUpBytes,
+    /// Memory in which the client keeps its measurements of address pairs, in 10³ bytes. In virtual time alone.
+    PairMemory,
     /// How often a film of so many bits a second stops that plays while it arrives.
     Stops(u64),
 }
@@ -198,6 +206,10 @@ impl Place<'_> {
                 let routes: Vec<_> = outcome.routes.iter().map(|route| towards(receiver, route)).collect();
                 Some(dent(&routes, scenario.events.last()?.at, scenario.duration / 10) / 1e3)
             }
+            Measure::SetUpTime => Some(run.course.as_ref()?.set_up?.took.as_secs_f64()),
+            Measure::SetUpPackets => Some(count(run.course.as_ref()?.set_up?.packets)),
+            Measure::SetUpBytes => Some(count(run.course.as_ref()?.set_up?.bytes.get()) / 1e3),
+            Measure::PairMemory => Some(count(run.course.as_ref()?.set_up?.memory?.get()) / 1e3),
             Measure::Stops(bits_per_second) => stops(scenario, run, bits_per_second),
         }
     }

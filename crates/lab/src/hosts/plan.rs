@@ -80,7 +80,9 @@ impl Plan {
         for address in &wired.addresses {
             lines += &enter(address, name, interface);
         }
-        lines += &format!("link set dev {name} up\n");
+        if wired.is_up {
+            lines += &format!("link set dev {name} up\n");
+        }
         lines += &self.routes(side, interface)?;
         Ok(lines)
     }
@@ -216,7 +218,7 @@ impl Wired {
             mtu: interface.mtu,
             addresses,
             outer: interface.nat.map(|nat| nat.outer),
-            is_up: true,
+            is_up: !interface.starts_down,
         }
     }
 

@@ -110,9 +110,7 @@ impl<'a> Plan<'a> {
 
     fn carrier(&self, contender: &Contender, side: Side) -> CarrierSpec {
         match contender {
-            Contender::Manyway(settings) => {
-                CarrierSpec::Manyway(self.manyway(settings, self.groups(contender).len()))
-            }
+            Contender::Manyway(settings) => CarrierSpec::Manyway(self.manyway(settings)),
             Contender::Tcp { congestion, .. } => self.tcp(congestion, None),
             Contender::Possible { congestion } => {
                 self.tcp(congestion.as_deref().unwrap_or_else(|| self.possible()), None)
@@ -127,7 +125,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn manyway(&self, settings: &ManywaySettings, paths: usize) -> ManywaySpec {
+    fn manyway(&self, settings: &ManywaySettings) -> ManywaySpec {
+        let at_start = self.scenario.at_start(&self.routes);
+        let paths = self.scenario.groups(&at_start, settings.pairs.unwrap_or_default()).len();
         let is_whole = settings.routes == RouteChoice::All;
         let is_plain = |interface: &Interface| interface.cost == 0 && !interface.is_for_others;
         let is_free = self.scenario.client.iter().all(is_plain);
@@ -138,7 +138,7 @@ impl<'a> Plan<'a> {
             Some(format!("{},cost={}", interface.name, interface.cost))
         });
         let mut remotes: Vec<IpAddr> = Vec::new();
-        for pair in &self.pairs {
+        for (_, pair) in self.routes.iter().zip(&self.pairs).filter(|(route, _)| at_start.contains(route)) {
             if !remotes.contains(&pair.server) {
                 remotes.push(pair.server);
             }
@@ -233,7 +233,12 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
     let count = scenario.routes.len();
     match choice {
         RouteChoice::All => {
-            Ok(std::iter::once(best).chain((0..count).filter(|route| *route != best)).collect())
+            let mut routes: Vec<usize> =
+                std::iter::once(best).chain((0..count).filter(|route| *route != best)).collect();
+            // A connection that begins over the first can not begin over one that comes later.
+            let at_start = scenario.at_start(&routes);
+            routes.sort_by_key(|route| !at_start.contains(route));
+            Ok(routes)
         }
         RouteChoice::Best => Ok(vec![best]),
         RouteChoice::Only(place) if place < count => Ok(vec![place]),

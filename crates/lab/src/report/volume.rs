@@ -50,6 +50,14 @@ impl World {
             Self::Sockets => "on sockets",
         }
     }
+
+    /// In names of files.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Sockets => "sockets",
+        }
+    }
 }
 
 impl Chapter {
@@ -66,7 +74,10 @@ impl Chapter {
     pub fn add(&mut self, world: World, findings: &Findings<'_>) -> Result<Option<bool>, LabError> {
         let mut pictures = report::pictures(findings)?;
         if pictures.is_empty() {
-            pictures = first_case(findings.results, world)?;
+            pictures = first_case(findings.results)?;
+        }
+        for picture in &mut pictures {
+            picture.file = format!("{}-{}", world.prefix(), picture.file);
         }
         let holds = findings.hold();
         self.parts.push(Part { world, holds, text: report::text(findings), pictures });
@@ -86,13 +97,9 @@ impl Chapter {
 }
 
 /// The figures over time of the first scenario, for an experiment whose figure is one of these.
-fn first_case(results: &Results, world: World) -> Result<Vec<Picture>, LabError> {
+fn first_case(results: &Results) -> Result<Vec<Picture>, LabError> {
     let figures = html::figures(results)?.into_iter().filter(|figure| figure.case == 0);
-    let prefix = match world {
-        World::Virtual => "virtual",
-        World::Sockets => "sockets",
-    };
-    Ok(figures.map(|figure| Picture { file: format!("{prefix}-{}", figure.file), svg: figure.svg }).collect())
+    Ok(figures.map(|figure| Picture { file: figure.file, svg: figure.svg }).collect())
 }
 
 /// The experiments and what became of them, as rows of text.

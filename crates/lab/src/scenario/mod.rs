@@ -125,6 +125,8 @@ pub struct Interface {
     pub cost: u8,
     /// Whether only cross traffic uses it. Default no.
     pub is_for_others: bool,
+    /// Whether it is down until an event brings it up. Default no.
+    pub starts_down: bool,
 }
 
 /// Both directions of a link.

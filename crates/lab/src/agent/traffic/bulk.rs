@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::shared::Shared;
 use crate::agent::document::Load;
 use crate::agent::lane::Writing;
+use crate::agent::shared::Shared;
 
 /// What all lanes of an exchange together may still send.
 #[derive(Debug)]

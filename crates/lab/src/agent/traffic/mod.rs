@@ -2,7 +2,6 @@
 
 mod bulk;
 mod message;
-mod shared;
 
 use std::io;
 use std::time::Duration;
@@ -13,9 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use super::clock;
 use super::document::{Assignment, Exchange, Load, Received, Report};
 use super::lane::{Lane, Reading, Writing};
+use super::shared::Shared;
 use bulk::Budget;
 use message::Reader;
-use shared::Shared;
 
 /// The traffic of an agent while it runs.
 pub(crate) struct Traffic {
@@ -75,6 +74,11 @@ impl Traffic {
             result = result.and(ended);
         }
         result
+    }
+
+    /// When the traffic began.
+    pub(crate) const fn begin(&self) -> Instant {
+        self.times.begin
     }
 
     /// Time since the traffic began.

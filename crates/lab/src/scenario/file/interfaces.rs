@@ -112,6 +112,7 @@ impl<'a> Host<'a> {
             nat: None,
             cost: 0,
             is_for_others: false,
+            starts_down: false,
         };
         self.interfaces.push((interface, None));
         Ok(place)
@@ -124,7 +125,7 @@ fn describe(
     (side, place): (Side, usize),
     value: &Value<'_>,
 ) -> Result<(), LabError> {
-    let table = value.table(&["addresses", "mtu", "nat", "cost", "others"])?;
+    let table = value.table(&["addresses", "mtu", "nat", "cost", "others", "down"])?;
     if let Some(list) = table.get("addresses") {
         let addresses = list.list()?;
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
@@ -134,6 +135,7 @@ fn describe(
     }
     interface.mtu = table.read("mtu", mtu)?.unwrap_or(MTU);
     interface.is_for_others = table.read("others", Value::boolean)?.unwrap_or(false);
+    interface.starts_down = table.read("down", Value::boolean)?.unwrap_or(false);
     if let Some(value) = table.get("cost") {
         if side == Side::Server {
             return Err(value.error("what an interface costs is known at the client alone"));
