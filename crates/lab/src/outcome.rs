@@ -16,7 +16,8 @@ pub struct Outcome {
     /// What arrived of each entry of the scenario's traffic of others, in that order: payload, each flow as a parallel
     /// connection.
     pub cross: Vec<Arrivals>,
-    /// Delivery to the receiving applications; `None` on real sockets, where it is not observable.
+    /// Delivery to the receiving applications; `None` on real sockets, where it is not observable but in a program that puts
+    /// bytes into order itself.
     pub delivery: Option<Delivery>,
     /// Processor time of the process at each end, user and system. What the system does for a host on the arrival of a
     /// packet is accounted to no process: most of TCP, nothing of a protocol in user space.

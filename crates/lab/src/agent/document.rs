@@ -16,6 +16,7 @@ use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::{PathDetection, Target, Wire};
+use crate::dealing::Dealing;
 use crate::outcome::{Arrivals, Control};
 
 /// The task of an agent.
@@ -27,6 +28,8 @@ pub(crate) struct Assignment {
     pub(crate) carrier: CarrierSpec,
     /// The exchanges, in the order of the scenario.
     pub(crate) exchanges: Vec<Exchange>,
+    /// How the first exchange is dealt out to its lanes in chunks, if it is.
+    pub(crate) dealing: Option<Dealing>,
     /// Duration of traffic without an end of its own.
     pub(crate) duration: Duration,
     /// When everything ends, relative to the start, including data in flight.
@@ -284,4 +287,6 @@ pub(crate) struct Received {
     pub(crate) latencies: Vec<u64>,
     /// Messages that arrived after a later one.
     pub(crate) overtaken: u64,
+    /// The most bytes that a program held which puts them into order itself.
+    pub(crate) most_held: Option<u64>,
 }

@@ -9,11 +9,13 @@ use super::through;
 use crate::agent::document::{
     Assignment, CarrierSpec, Exchange, ExternalSpec, Load, ManywaySpec, Multipath, Pair, TcpSpec,
 };
-use crate::contender::{Contender, ManywaySettings, RouteChoice};
+use crate::contender::{Chunks, Contender, ManywaySettings, RouteChoice};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::scenario::{Change, Ending, Interface, Scenario, Traffic};
 
+/// The congestion control of the program of CMT, that of most systems.
+const CUBIC: &str = "cubic";
 /// Time for data in flight after the end.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
@@ -50,6 +52,7 @@ impl<'a> Plan<'a> {
             | Contender::Possible { .. }
             | Contender::Mptcp { .. }
             | Contender::Through(_)
+            | Contender::Chunks(_)
             | Contender::External(_) => self.routes.iter().map(|route| vec![*route]).collect(),
         }
     }
@@ -102,6 +105,10 @@ impl<'a> Plan<'a> {
             end: side.into(),
             carrier: self.carrier(contender, side),
             exchanges: self.exchanges(),
+            dealing: match contender {
+                Contender::Chunks(chunks) => chunks.dealing(self.scenario),
+                _ => None,
+            },
             duration: self.scenario.duration,
             end_at: limit + giving_up.unwrap_or(GRACE),
             seed,
@@ -116,6 +123,7 @@ impl<'a> Plan<'a> {
                 self.tcp(congestion.as_deref().unwrap_or_else(|| self.possible()), None)
             }
             Contender::Mptcp { congestion } => self.tcp(congestion, Some(self.multipath(side))),
+            Contender::Chunks(chunks) => self.chunks(chunks),
             Contender::Through(through) => CarrierSpec::Sockets(through::sockets(through)),
             Contender::External(program) => CarrierSpec::External(ExternalSpec {
                 sender: program.sender.clone(),
@@ -169,6 +177,12 @@ impl<'a> Plan<'a> {
         let count = if multipath.is_some() { 1 } else { self.pairs.len() };
         let pairs = self.pairs.iter().take(count).copied().collect();
         CarrierSpec::Tcp(TcpSpec { congestion: congestion.to_owned(), pairs, multipath })
+    }
+
+    /// Several connections of each route, one route after the other.
+    fn chunks(&self, chunks: &Chunks) -> CarrierSpec {
+        let pairs = self.pairs.iter().flat_map(|pair| std::iter::repeat_n(*pair, chunks.connections.into()));
+        CarrierSpec::Tcp(TcpSpec { congestion: CUBIC.to_owned(), pairs: pairs.collect(), multipath: None })
     }
 
     fn multipath(&self, side: Side) -> Multipath {
@@ -229,6 +243,11 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
         | Contender::Mptcp { .. }
         | Contender::Through(_)
         | Contender::External(_) => RouteChoice::All,
+        // Its shares are those of the routes in the order of the scenario.
+        Contender::Chunks(chunks) => {
+            let all = chunks.dealing(scenario).map(|_| (0..scenario.routes.len()).collect());
+            return all.ok_or_else(|| LabError::Unsupported(Chunks::UNFIT.to_owned()));
+        }
     };
     let count = scenario.routes.len();
     match choice {

@@ -11,7 +11,7 @@ use super::session::{End, name};
 use crate::agent::document::{self, Exchange, Load, Report};
 use crate::contender::Contender;
 use crate::emulator::{EmulatorReport, InterfaceReport, Lateness, Snapshot};
-use crate::outcome::{CpuTime, Flow, Outcome, RouteTotals, SetUp};
+use crate::outcome::{CpuTime, Delivery, Flow, Outcome, RouteTotals, SetUp};
 
 /// Makes the outcome of a run beside which others ran, or none; `before` are the figures of the links when the traffic began.
 pub(super) fn assemble(
@@ -23,6 +23,8 @@ pub(super) fn assemble(
 ) -> Outcome {
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
+    let received = [&end.client, &end.server].into_iter().flatten().flat_map(|report| &report.received);
+    let most_held = received.flatten().filter_map(|received| received.most_held).max();
     let is_partial = plan.may_stay_partial();
     let ended: Vec<Duration> =
         [&end.client, &end.server].into_iter().flatten().filter_map(|report| report.ended).collect();
@@ -55,7 +57,8 @@ pub(super) fn assemble(
         flows,
         routes: links.routes.iter().take(plan.routes()).cloned().collect(),
         cross: cross.arrivals.clone(),
-        delivery: None,
+        delivery: most_held
+            .map(|most_held| Delivery { most_held: ByteCount(most_held), ..Delivery::default() }),
         control,
         set_up: before.filter(|_| others == 0).map(|before| set_up(before, end.took)),
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),

@@ -190,24 +190,36 @@ impl Stage {
     /// Adds both ends of every flow of others; time 0 is `begin`.
     pub(super) fn add_cross_traffic(&mut self, scenario: &Scenario, begin: Instant) {
         for traffic in &scenario.cross_traffic {
-            let Some([near, far]) = self.ends(scenario, traffic.route) else { continue };
             let flow = CrossFlow {
                 kind: traffic.kind,
                 packet: traffic.packet,
                 start: begin + traffic.at,
                 end: begin + traffic.end(scenario.limit()),
+                bytes: None,
             };
-            let (up, down) = match traffic.direction {
-                Direction::Up | Direction::Both => (Part::Send, Part::Receive),
-                Direction::Down => (Part::Receive, Part::Send),
-            };
-            // The client connects; the server learns its address behind a NAT, too.
-            let ends = [(Side::Client, up, near, Some(far.address.ip())), (Side::Server, down, far, None)];
-            for (side, part, local, peer) in ends {
-                let host = self.host(side);
-                if let Some(node) = self.world.node_mut(host) {
-                    (0..traffic.count).for_each(|_| node.add(flow, part, local, peer));
-                }
+            let route = (traffic.route, traffic.direction);
+            (0..traffic.count).for_each(|_| self.add_flow(scenario, route, flow));
+        }
+    }
+
+    /// Adds both ends of a flow over a route.
+    pub(super) fn add_flow(
+        &mut self,
+        scenario: &Scenario,
+        (route, direction): (usize, Direction),
+        flow: CrossFlow,
+    ) {
+        let Some([near, far]) = self.ends(scenario, route) else { return };
+        // The client connects; the server learns its address behind a NAT, too.
+        let (up, down) = match direction {
+            Direction::Up | Direction::Both => (Part::Send, Part::Receive),
+            Direction::Down => (Part::Receive, Part::Send),
+        };
+        let ends = [(Side::Client, up, near, Some(far.address.ip())), (Side::Server, down, far, None)];
+        for (side, part, local, peer) in ends {
+            let host = self.host(side);
+            if let Some(node) = self.world.node_mut(host) {
+                node.add(flow, part, local, peer);
             }
         }
     }
