@@ -97,6 +97,7 @@ fn scenario(config: &LinkConfig) -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
         starts_down: false,
     };
     let link =

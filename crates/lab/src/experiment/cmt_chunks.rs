@@ -25,7 +25,7 @@ pub(super) static BY_NUMBER: Experiment = Experiment {
 const BOTH: Experiment = Experiment {
     name: "",
     title: "",
-    source: "CMT 4.4 and 5.2, table 1, figures 5.4 and 5.5",
+    source: "CMT 4.4 and 5.2, table 1, figures 5.4 and 5.5, page 37",
     found: "weighted up to 1.3 times as fast as in turn with large chunks (4.4 against 3.4 MB/s), alike with small ones, \
             which its program was slow to send",
     chosen: CHOSEN,

@@ -10,7 +10,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// One line for people.
     pub title: &'static str,
-    /// Document and place in it.
+    /// Document and place in it, with the page where its copy tells that.
     pub source: &'static str,
     /// The document's result, as a sentence; empty without a document.
     pub found: &'static str,

@@ -40,7 +40,7 @@ mod trace;
 
 pub use definition::{Alone, Bound, Claim, Column, Curves, Experiment, Trace, Unit};
 pub use findings::{Finding, Findings};
-pub use plan::plan;
+pub use plan::{plan, thin};
 pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 

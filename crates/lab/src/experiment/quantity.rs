@@ -109,6 +109,20 @@ pub(super) struct Place<'a> {
 }
 
 impl Quantity {
+    /// The contenders whose results it takes, in order; of those over each route alone the first.
+    pub(super) fn contenders(&self, found: &mut Vec<&'static str>) {
+        match self {
+            Self::Value(_) | Self::Document(_) => {}
+            Self::Ours(name, _) => found.push(name),
+            Self::Alone | Self::BestAlone => found.push("manyway@1"),
+            Self::Ratio(one, other) | Self::Product(one, other) => {
+                one.contenders(found);
+                other.contenders(found);
+            }
+            Self::Scaled(other, _) | Self::Relative(other) | Self::Before(other) => other.contenders(found),
+        }
+    }
+
     /// Its value in a repetition of a row; infinite if it never happened, `None` if it was not measured.
     pub(super) fn of(&self, place: Place<'_>) -> Option<f64> {
         let (row, case) = place.rows.get(place.row)?;

@@ -21,7 +21,13 @@ pub fn text(findings: &Findings<'_>) -> String {
     if !experiment.chosen.is_empty() {
         let _ = writeln!(text, "here: {}", experiment.chosen);
     }
-    let _ = write!(text, "\n{}\n{}", grid(findings), verdicts(findings));
+    text.push('\n');
+    text + &result(findings)
+}
+
+/// The table, the claims that do not hold, and remarks.
+pub fn result(findings: &Findings<'_>) -> String {
+    let mut text = format!("{}\n{}", grid(findings), verdicts(findings));
     for line in remarks(findings.results) {
         let _ = writeln!(text, "{line}");
     }

@@ -2,7 +2,7 @@
 
 use manyway_chart::{BytesPlot, BytesSeries, Curve, CurvePlot, FigureError};
 
-use super::{Findings, Trace};
+use super::{Column, Findings, Quantity, Trace};
 use crate::campaign::Case;
 use crate::error::LabError;
 use crate::measures::{count, counted};
@@ -87,11 +87,12 @@ fn control(
         if curves.is_empty() {
             continue;
         }
+        let theirs = if what == RATE { documents(findings, case) } else { Vec::new() };
         let plot = CurvePlot {
             title: format!("{}: {what}", case.label()),
             horizontal: "time (s)".to_owned(),
             vertical: unit.to_owned(),
-            curves,
+            curves: curves.into_iter().chain(theirs).collect(),
         };
         let file = format!("{}-{}", file_name(&case.label()), file_name(what));
         pictures.push(Picture { file, svg: plot.to_svg()? });
@@ -99,11 +100,31 @@ fn control(
     Ok(pictures)
 }
 
+/// The document's rates in the phases of a scenario, as far as it tells them.
+fn documents(findings: &Findings<'_>, case: &Case) -> Vec<Curve> {
+    let duration = case.scenario.duration.as_secs_f64();
+    let of_column = |column: &Column| {
+        let Quantity::Document(place) = column.quantity else { return None };
+        let points = findings.rows().filter_map(|row| {
+            let phase = row.phase?;
+            let rate = row.document.get(place).filter(|rate| rate.is_finite())?;
+            // Megabits in the table, kilobits in the figure.
+            Some([phase.from, phase.to].map(|share| (share * duration, rate * 1e3)))
+        });
+        let name = format!("document: {}", column.head.trim_start_matches("document: "));
+        Some(Curve { name, points: points.flatten().collect() })
+    };
+    let curves = findings.experiment.columns.iter().filter_map(of_column);
+    curves.filter(|curve| !curve.points.is_empty()).collect()
+}
+
+const RATE: &str = "rate";
+
 /// A panel: what it shows, its unit, and the number of a step.
 type Panel = (&'static str, &'static str, fn(&Control) -> f64);
 
 const PANELS: [Panel; 3] = [
-    ("rate", "rate (kbit/s)", |step| count(step.rate) / 1e3),
+    (RATE, "rate (kbit/s)", |step| count(step.rate) / 1e3),
     ("window sum", "sum of all receive windows (kB)", |step| count(step.window) / 1e3),
     ("connections", "number of connections", |step| f64::from(step.connections)),
 ];

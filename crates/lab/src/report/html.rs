@@ -250,11 +250,21 @@ pub(super) fn grid(page: &mut String, grid: &Grid) {
 }
 
 fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a Figure>) {
-    let scenario = &case.scenario;
-    let _ =
-        writeln!(page, "<section>\n<h2>{}</h2>\n<p>{}</p>", escape(&case.label()), escape(&scenario.title));
+    let _ = writeln!(
+        page,
+        "<section>\n<h2>{}</h2>\n<p>{}</p>",
+        escape(&case.label()),
+        escape(&case.scenario.title)
+    );
+    let source = ("Source", case.scenario.source.clone());
+    list(page, &[vec![source], properties(&case.scenario)].concat());
+    figures.for_each(|figure| draw_into(page, &figure.svg));
+    page.push_str("</section>\n");
+}
+
+/// The settings of a scenario.
+pub(super) fn properties(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
-        ("Source", scenario.source.clone()),
         ("Duration", text::duration(scenario.duration)),
         ("Traffic", scenario.traffic.iter().map(describe::traffic).collect::<Vec<_>>().join("; ")),
     ];
@@ -272,9 +282,7 @@ fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a
     if scenario.events.len() > MOST_EVENTS {
         pairs.push(("Event", format!("… and {} more", scenario.events.len() - MOST_EVENTS)));
     }
-    list(page, &pairs);
-    figures.for_each(|figure| draw_into(page, &figure.svg));
-    page.push_str("</section>\n");
+    pairs
 }
 
 /// The opening of the report.
@@ -324,8 +332,10 @@ th, td { padding: .2rem .7rem; text-align: left; white-space: nowrap; border-bot
 pre { overflow-x: auto; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+.panel { display: grid; grid-template-columns: minmax(14rem, 1fr) 2fr; gap: 1rem; align-items: start; }
 figure { margin: 1rem 0; background: #fff; } svg { max-width: 100%; height: auto; display: block; }
 @media print { body { max-width: none; margin: 0; } section { break-before: page; } figure { break-inside: avoid; } }
+@media (max-width: 50rem) { .panel { display: block; } }
 ";
 
 #[cfg(test)]

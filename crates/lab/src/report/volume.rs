@@ -20,6 +20,10 @@ pub struct Chapter {
     name: &'static str,
     title: &'static str,
     source: &'static str,
+    found: &'static str,
+    chosen: &'static str,
+    /// Those of the first scenario.
+    settings: Vec<(&'static str, String)>,
     parts: Vec<Part>,
 }
 
@@ -63,8 +67,8 @@ impl World {
 impl Chapter {
     /// An experiment that has not run yet.
     pub fn new(experiment: &Experiment) -> Self {
-        let (name, title, source) = (experiment.name, experiment.title, experiment.source);
-        Self { name, title, source, parts: Vec::new() }
+        let Experiment { name, title, source, found, chosen, .. } = *experiment;
+        Self { name, title, source, found, chosen, settings: Vec::new(), parts: Vec::new() }
     }
 
     /// Adds results; returns whether the claims hold.
@@ -79,8 +83,11 @@ impl Chapter {
         for picture in &mut pictures {
             picture.file = format!("{}-{}", world.prefix(), picture.file);
         }
+        if let Some(case) = findings.results.plan.cases.first().filter(|_| self.settings.is_empty()) {
+            self.settings = html::properties(&case.scenario);
+        }
         let holds = findings.hold();
-        self.parts.push(Part { world, holds, text: report::text(findings), pictures });
+        self.parts.push(Part { world, holds, text: report::result(findings), pictures });
         Ok(holds)
     }
 
@@ -148,15 +155,29 @@ fn page(chapters: &[Chapter], origin: &Origin) -> String {
     let rows = verdicts(chapters).into_iter().map(|row| row.to_vec()).collect();
     grid(&mut page, &Grid { columns, rows });
     for chapter in chapters {
-        let (name, title) = (escape(chapter.name), escape(chapter.title));
-        let _ = writeln!(page, "<section>\n<h2>{name}</h2>\n<p>{title}. {}</p>", escape(chapter.source));
-        for part in &chapter.parts {
-            let _ =
-                writeln!(page, "<h3>{}</h3>\n<pre>{}</pre>", escape(part.world.name()), escape(&part.text));
-            part.pictures.iter().for_each(|picture| draw_into(&mut page, &picture.svg));
-        }
-        page.push_str("</section>\n");
+        panel(&mut page, chapter);
     }
     html::end(&mut page);
     page
+}
+
+/// An experiment: what the document says beside our figures and verdicts, and the settings.
+fn panel(page: &mut String, chapter: &Chapter) {
+    let (name, title) = (escape(chapter.name), escape(chapter.title));
+    let _ = writeln!(page, "<section>\n<h2>{name}</h2>\n<p>{title}</p>\n<div class=\"panel\">\n<div>");
+    let _ = writeln!(page, "<h3>The document</h3>\n<p>{}</p>", escape(chapter.source));
+    let _ = writeln!(page, "<p>{}</p>\n</div>\n<div>", escape(chapter.found));
+    for part in &chapter.parts {
+        let (world, verdict) = (part.world.name(), chapter.verdict(part.world));
+        let _ = writeln!(page, "<h3>Here {world}: {verdict}</h3>");
+        part.pictures.iter().for_each(|picture| draw_into(page, &picture.svg));
+    }
+    page.push_str("</div>\n</div>\n");
+    for part in &chapter.parts {
+        let _ = writeln!(page, "<h3>Numbers {}</h3>\n<pre>{}</pre>", part.world.name(), escape(&part.text));
+    }
+    page.push_str("<h3>Settings</h3>\n");
+    let _ = writeln!(page, "<p>{}</p>", escape(chapter.chosen));
+    list(page, &chapter.settings);
+    page.push_str("</section>\n");
 }

@@ -86,8 +86,10 @@ impl Stage {
             }
         };
         let congestion = setup.tcp.map(|tcp| tcp.congestion).unwrap_or_default();
+        let packet = scenario.client.iter().chain(&scenario.server).filter_map(|one| one.tcp_packet).min();
         let [client, server] = [client, server].map(|peer| {
             let peer = TcpPeer::new(peer).with_congestion(congestion);
+            let peer = if let Some(packet) = packet { peer.with_packets(packet) } else { peer };
             world.add_node(CrossHost::new(peer))
         });
         let now = world.now();

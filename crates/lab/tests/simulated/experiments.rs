@@ -233,7 +233,7 @@ fn cmt_fig55() {
             .collect::<Vec<_>>()
     };
     assert_eq!(numbers(0), [3.300_384, 0.041_81], "from few large chunks to many small ones");
-    assert!(numbers(3).iter().all(|rate| *rate > 0.5), "{:?}", numbers(3));
+    assert!(numbers(6).iter().all(|rate| *rate > 0.5), "{:?}", numbers(6));
     assert_eq!(findings.broken(), 0);
 }
 
