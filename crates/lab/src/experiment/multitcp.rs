@@ -218,7 +218,7 @@ const PLAIN: Experiment = Experiment {
 
 const CHOSEN: &str = "the source is a stored film, so it can send at any rate. The interval of control is eight round \
 trips (the document's are 300 ms and six), the guard 2 % of the rate or 7000 bytes a second, whichever is more. Reno everywhere; packets of \
-1000 bytes for others, and in multitcp-fig82 and -fig83 for the video over TCP; queues and a jitter of 1 ms, without which all flows keep in \
+1000 bytes for others, and in multitcp-fig82 and -fig83 for the video over TCP; queues and a jitter of 1 ms, in these of 5 ms, without which all flows keep in \
 step, are ours";
 
 const CHOSEN_86: &str = "the source is a stored film. One connection has no socket buffer for 480 kbit/s only, as that of the \

@@ -105,9 +105,10 @@ impl<'a> Plan<'a> {
             end: side.into(),
             carrier: self.carrier(contender, side),
             exchanges: self.exchanges(),
-            dealing: match contender {
-                Contender::Chunks(chunks) => chunks.dealing(self.scenario),
-                _ => None,
+            dealing: if let Contender::Chunks(chunks) = contender {
+                chunks.dealing(self.scenario)
+            } else {
+                None
             },
             duration: self.scenario.duration,
             end_at: limit + giving_up.unwrap_or(GRACE),

@@ -255,9 +255,9 @@ impl Run {
         for side in SIDES {
             let Some(peer) = self.stage.peer(side) else { continue };
             let events = peer.peer().events().iter().filter(|(at, _)| *at >= self.begin);
-            control.extend(events.filter_map(|(at, event)| match event {
-                Event::TargetRate(report) => Some(Control::new(*at - self.begin, report)),
-                _ => None,
+            control.extend(events.filter_map(|(at, event)| {
+                let Event::TargetRate(report) = event else { return None };
+                Some(Control::new(*at - self.begin, report))
             }));
         }
         control
