@@ -108,6 +108,11 @@ impl Worlds {
     }
 }
 
+/// Whether plans have to fit into a part of the time: quick ones in virtual time take little and have what they need.
+fn is_bounded(extent: Extent, timing: Timing) -> bool {
+    extent == Extent::Full || timing == Timing::Real
+}
+
 /// The plan of an experiment, with the repetitions and the length that the user wants.
 fn planned(
     arguments: &SeriesArgs,
@@ -169,7 +174,7 @@ fn run_all<'a>(
     let plan = |experiment, timing| planned(arguments, extent, experiment, timing);
     let mut rest = Rest::new(arguments);
     for (experiment, _) in &chapters {
-        for timing in &timings {
+        for timing in timings.iter().filter(|timing| is_bounded(extent, **timing)) {
             rest.expect(plan(experiment, *timing)?.estimate());
         }
     }
@@ -177,10 +182,9 @@ fn run_all<'a>(
     for (experiment, chapter) in &mut chapters {
         for (world, timing, runner) in worlds.runners() {
             let mut plan = plan(experiment, timing)?;
-            let share = rest.share(plan.estimate());
-            let is_thinned = extent == Extent::Quick && timing == Timing::Real;
+            let share = if is_bounded(extent, timing) { rest.share(plan.estimate()) } else { None };
             let left_out = match share {
-                Some(share) if is_thinned => experiment::thin(experiment, &mut plan, share),
+                Some(share) if extent == Extent::Quick => experiment::thin(experiment, &mut plan, share),
                 share => {
                     plan.budget = share;
                     None

@@ -92,7 +92,7 @@ pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<P
         seed: 1,
         timing,
         budget: None,
-        repeats_disturbed: true,
+        repeats_disturbed: extent == Extent::Full,
         // Phases and routes are looked up in it.
         course: Course::Kept,
     })
