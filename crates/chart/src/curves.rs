@@ -79,8 +79,10 @@ impl CurvePlot {
         for (curve, DashedStyle { style, dash, gap }) in self.curves.iter().zip(dashed()) {
             let places: Vec<(f64, f64)> =
                 curve.points.iter().map(|(x, y)| (across.place(*x), upward.place(*y))).collect();
-            let marks = places.iter().map(|place| Circle::new(*place, 3, style.filled()));
-            chart.draw_series(marks)?;
+            if places.len() <= MOST_MARKED {
+                let marks = places.iter().map(|place| Circle::new(*place, 3, style.filled()));
+                chart.draw_series(marks)?;
+            }
             chart.draw_series(DashedLineSeries::new(places, dash, gap, style))?.label(&curve.name).legend(
                 move |(x, y)| {
                     plotters::element::DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style)
@@ -98,6 +100,9 @@ impl CurvePlot {
         Ok(())
     }
 }
+
+/// The points of a curve with more are not marked.
+const MOST_MARKED: usize = 60;
 
 /// The scale of an axis.
 #[derive(Debug, Clone, Copy)]

@@ -23,9 +23,10 @@ pub mod campaign;
 pub mod contender;
 #[cfg(target_os = "linux")]
 pub mod cpu;
+pub mod dealing;
 #[cfg(target_os = "linux")]
 pub mod emulator;
-pub mod error;
+mod error;
 pub mod experiment;
 #[cfg(target_os = "linux")]
 pub mod flows;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, Rate};
+use manyway_proto::{ByteCount, Rate, TargetReport};
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ pub struct Outcome {
     /// What arrived of each entry of the scenario's traffic of others, in that order: payload, each flow as a parallel
     /// connection.
     pub cross: Vec<Arrivals>,
-    /// Delivery to the receiving applications; `None` on real sockets, where it is not observable.
+    /// Delivery to the receiving applications; `None` on real sockets, where it is not observable but in a program that puts
+    /// bytes into order itself.
     pub delivery: Option<Delivery>,
     /// Processor time of the process at each end, user and system. What the system does for a host on the arrival of a
     /// packet is accounted to no process: most of TCP, nothing of a protocol in user space.
@@ -24,6 +25,10 @@ pub struct Outcome {
     /// When each end of the connection gave it up, from the start of the traffic, the client first; empty where that is
     /// not expected, or not observable.
     pub ended: Vec<Duration>,
+    /// What receivers did to hold target rates, in the order of time.
+    pub control: Vec<Control>,
+    /// What set-up took; `None` where several contenders run at the same time.
+    pub set_up: Option<SetUp>,
     /// Why the contender failed.
     pub failure: Option<String>,
     /// Remarks for the reader of the figures, such as a subflow without data or a disturbed machine.
@@ -66,6 +71,44 @@ pub struct Delivery {
     pub delays: Vec<Duration>,
     /// Bytes that both receivers discarded, since they had arrived before.
     pub discarded: ByteCount,
+}
+
+/// A step of a receiver towards its target rate, once in each interval of its control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// When, from the start of the traffic.
+    pub at: Duration,
+    /// The moving average of the rate of payload, in bits a second.
+    pub rate: u64,
+    /// The sum of all receive windows in bytes.
+    pub window: u64,
+    /// Wanted TCP connections on each interface that uses TCP.
+    pub connections: u8,
+}
+
+impl Control {
+    /// A report of a receiver at a time from the start of the traffic.
+    pub fn new(at: Duration, report: &TargetReport) -> Self {
+        Self {
+            at,
+            rate: report.mean.bits_per_second(),
+            window: report.window.get(),
+            connections: report.connections,
+        }
+    }
+}
+
+/// What set-up took: the handshake, the choice of address pairs, and the paths over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetUp {
+    /// Time until every expected path carried data; on real sockets with the first words over each stream.
+    pub took: Duration,
+    /// IP packets that arrived at either end until then.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: ByteCount,
+    /// Memory in which the client keeps its measurements of address pairs; in virtual time alone.
+    pub memory: Option<ByteCount>,
 }
 
 /// Processor time.
@@ -219,6 +262,16 @@ impl Arrivals {
     /// Times without a byte, in order.
     pub fn silences(&self) -> &[Silence] {
         &self.silences
+    }
+
+    /// The bytes of several in each [`Self::BIN`].
+    pub(crate) fn summed<'a>(several: impl Iterator<Item = &'a Self>) -> Vec<u64> {
+        let mut sum: Vec<u64> = Vec::new();
+        for bins in several.map(Self::bins) {
+            sum.resize(sum.len().max(bins.len()), 0);
+            sum.iter_mut().zip(bins).for_each(|(sum, bytes)| *sum += bytes);
+        }
+        sum
     }
 
     /// The mean rate between two moments, both rounded down to whole bins.

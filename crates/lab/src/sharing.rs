@@ -110,6 +110,8 @@ mod tests {
             flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0, overtaken: 0 }],
             routes: Vec::new(),
             delivery: None,
+            control: Vec::new(),
+            set_up: None,
             cpu: None,
             cross: Vec::new(),
             ended: Vec::new(),

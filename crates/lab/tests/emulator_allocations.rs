@@ -97,6 +97,8 @@ fn scenario(config: &LinkConfig) -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
+        starts_down: false,
     };
     let link =
         Link { name: "link".into(), up: config.clone(), down: config.clone(), checksum: Checksum::Repaired };

@@ -38,7 +38,7 @@ impl Hosts {
     /// Adds a flow from the first host, or from the second.
     fn add(&mut self, kind: CrossKind, from: usize, (start, end): (Duration, Duration)) {
         let now = self.world.now();
-        let flow = CrossFlow { kind, packet: 1500, start: now + start, end: now + end };
+        let flow = CrossFlow { kind, packet: 1500, start: now + start, end: now + end, bytes: None };
         for place in [0, 1] {
             let part = if place == from { Part::Send } else { Part::Receive };
             let address: IpAddr = ADDRESSES[place].into();

@@ -30,10 +30,10 @@ pub struct SeriesArgs {
     /// Make every run this long; events move with it
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
     pub duration: Option<Duration>,
-    /// Some points of each, in a tenth of the time
+    /// Some points of each, in a tenth of the time, within 19 minutes
     #[arg(long)]
     pub quick: bool,
-    /// Keep to this time for all together: fewer repetitions, then shorter runs
+    /// Keep to this time for all together: fewer repetitions, then shorter runs; with --quick fewer runs on sockets
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
     /// Write one page with all of them into this directory, also after Ctrl-C

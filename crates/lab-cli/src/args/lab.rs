@@ -208,6 +208,8 @@ Contenders:
   manyway@2         over the second route alone; so does tcp-CC@2
   possible          TCP on every route at once; possible-CC chooses how
   mptcp-CC          the system's multipath TCP
+  chunks            a file in chunks over several TCP connections of each route;
+                    settings go behind a colon: chunks:connections=N,shares=1/2/1
   run, tunnel,      a program that this verb of `manyway` carries; settings go behind
   forward, proxy    a colon: run:flows=N,program=NAME (own, iperf3 or curl)
   external:NAME     a program given by --external

@@ -1,9 +1,9 @@
 //! `manyway-lab experiments`: the experiments of all documents, one after the other, and one page of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use manyway_chart::{Align, Table};
-use manyway_lab::campaign::{End, Timing};
+use manyway_lab::campaign::{End, Plan, Timing};
 use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, PROGRAMS, report as words};
 use manyway_lab::report::{self, Chapter, HEADS, World};
 use manyway_lab::simulated::Simulated;
@@ -108,33 +108,91 @@ impl Worlds {
     }
 }
 
+/// Whether plans have to fit into a part of the time: quick ones in virtual time take little and have what they need.
+fn is_bounded(extent: Extent, timing: Timing) -> bool {
+    extent == Extent::Full || timing == Timing::Real
+}
+
+/// The plan of an experiment, with the repetitions and the length that the user wants.
+fn planned(
+    arguments: &SeriesArgs,
+    extent: Extent,
+    experiment: &Experiment,
+    timing: Timing,
+) -> Result<Plan, CommandError> {
+    let mut plan = experiment::plan(experiment, extent, timing).map_err(of_lab)?;
+    plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
+    if let Some(duration) = arguments.duration {
+        for case in &mut plan.cases {
+            case.scenario = case.scenario.clone().with_duration(duration);
+        }
+    }
+    Ok(plan)
+}
+
+/// The time that is left for plans which were not run yet: each has a part of it in proportion to what it would take.
+struct Rest {
+    begun: Instant,
+    budget: Option<Duration>,
+    expected: Duration,
+}
+
+impl Rest {
+    fn new(arguments: &SeriesArgs) -> Self {
+        let budget = arguments.budget.or_else(|| arguments.quick.then_some(QUICK));
+        Self { begun: Instant::now(), budget, expected: Duration::ZERO }
+    }
+
+    /// A plan is to be run that takes this time.
+    fn expect(&mut self, time: Duration) {
+        self.expected += time;
+    }
+
+    /// The part of the next plan, which would take this time.
+    fn share(&mut self, time: Duration) -> Option<Duration> {
+        let left = self.budget?.saturating_sub(self.begun.elapsed());
+        let part = time.as_secs_f64() / self.expected.as_secs_f64().max(1e-3);
+        self.expected = self.expected.saturating_sub(time);
+        Some(left.mul_f64(part.clamp(0.0, 1.0)))
+    }
+}
+
+/// Time of quick runs of everything.
+const QUICK: Duration = Duration::from_secs(19 * 60);
+
 /// Runs each experiment in each world, and prints it.
 fn run_all<'a>(
     global: &GlobalArgs,
     arguments: &SeriesArgs,
     worlds: &mut Worlds,
-    chapters: impl ExactSizeIterator<Item = (&'a &'static Experiment, &'a mut Chapter)>,
+    chapters: impl Iterator<Item = (&'a &'static Experiment, &'a mut Chapter)>,
 ) -> Result<ExitCode, CommandError> {
     let extent = if arguments.quick { Extent::Quick } else { Extent::Full };
-    let (begun, stop) = (Instant::now(), worlds.stop.clone());
-    let mut left = u32::try_from(chapters.len()).unwrap_or(u32::MAX);
+    let stop = worlds.stop.clone();
+    let mut chapters: Vec<_> = chapters.collect();
+    let timings: Vec<Timing> = worlds.runners().iter().map(|(_, timing, _)| *timing).collect();
+    let plan = |experiment, timing| planned(arguments, extent, experiment, timing);
+    let mut rest = Rest::new(arguments);
+    for (experiment, _) in &chapters {
+        for timing in timings.iter().filter(|timing| is_bounded(extent, **timing)) {
+            rest.expect(plan(experiment, *timing)?.estimate());
+        }
+    }
     let mut code = ExitCode::Ok;
-    for (experiment, chapter) in chapters {
-        let share = arguments.budget.map(|all| all.saturating_sub(begun.elapsed()) / left.max(1));
-        left = left.saturating_sub(1);
-        let runners = worlds.runners();
-        let count = u32::try_from(runners.len()).unwrap_or(1).max(1);
-        for (world, timing, runner) in runners {
-            let mut plan = experiment::plan(experiment, extent, timing).map_err(of_lab)?;
-            plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
-            plan.budget = share.map(|share| share / count);
-            if let Some(duration) = arguments.duration {
-                for case in &mut plan.cases {
-                    case.scenario = case.scenario.clone().with_duration(duration);
+    for (experiment, chapter) in &mut chapters {
+        for (world, timing, runner) in worlds.runners() {
+            let mut plan = plan(experiment, timing)?;
+            let share = if is_bounded(extent, timing) { rest.share(plan.estimate()) } else { None };
+            let left_out = match share {
+                Some(share) if extent == Extent::Quick => experiment::thin(experiment, &mut plan, share),
+                share => {
+                    plan.budget = share;
+                    None
                 }
-            }
-            let (results, printed) = conduct(global, plan, runner, &stop);
+            };
+            let (mut results, printed) = conduct(global, plan, runner, &stop);
             printed?;
+            results.notes.splice(0..0, left_out);
             let findings = Findings::new(experiment, extent, &results);
             let holds = chapter.add(world, &findings).map_err(of_lab)?;
             let document = || json!({ "mode": world.name(), "experiment": words::document(&findings) });

@@ -476,6 +476,8 @@ fn scenario(client: &[&str], server: &[&str], direction: Direction) -> Scenario 
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
+        starts_down: false,
     };
     let mut config = LinkConfig::new(Rate::from_bits_per_second(20_000_000), Duration::from_millis(10));
     config.overhead = 0;

@@ -16,7 +16,8 @@ use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::contender::{PathDetection, Target, Wire};
-use crate::outcome::Arrivals;
+use crate::dealing::Dealing;
+use crate::outcome::{Arrivals, Control};
 
 /// The task of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub(crate) struct Assignment {
     pub(crate) carrier: CarrierSpec,
     /// The exchanges, in the order of the scenario.
     pub(crate) exchanges: Vec<Exchange>,
+    /// How the first exchange is dealt out to its lanes in chunks, if it is.
+    pub(crate) dealing: Option<Dealing>,
     /// Duration of traffic without an end of its own.
     pub(crate) duration: Duration,
     /// When everything ends, relative to the start, including data in flight.
@@ -246,6 +249,8 @@ pub(crate) enum Word {
     Ready {
         /// Remarks for the reader of the figures.
         remarks: Vec<String>,
+        /// How long that took.
+        took: Duration,
     },
     /// The results.
     Report(Report),
@@ -268,6 +273,8 @@ pub(crate) struct Report {
     pub(crate) cpu: Duration,
     /// When it gave the connection up, from the start of the traffic, if that was expected.
     pub(crate) ended: Option<Duration>,
+    /// What it did to hold target rates.
+    pub(crate) control: Vec<Control>,
     /// The first failure.
     pub(crate) failure: Option<String>,
 }
@@ -280,4 +287,6 @@ pub(crate) struct Received {
     pub(crate) latencies: Vec<u64>,
     /// Messages that arrived after a later one.
     pub(crate) overtaken: u64,
+    /// The most bytes that a program held which puts them into order itself.
+    pub(crate) most_held: Option<u64>,
 }

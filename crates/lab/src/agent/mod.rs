@@ -8,6 +8,7 @@ mod carrier;
 pub(crate) mod clock;
 pub(crate) mod document;
 mod lane;
+mod shared;
 mod traffic;
 
 use std::io::{self, Write as _};
@@ -17,7 +18,7 @@ use manyway::ConnectionConfig;
 use nix::sys::resource::UsageWho;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use carrier::Carrier;
 use document::{Assignment, CarrierSpec, Order, Report, Word};
@@ -76,13 +77,14 @@ impl Agent {
         carrier.listening(&self.assignment).await?;
         tell(&Word::Listening { port })?;
         let Some(Order::Connect { port }) = self.orders.recv().await else { return Ok(()) };
+        let start = Instant::now();
         let connecting = timeout(SET_UP, carrier.connect(&self.assignment, port));
         let lanes = tokio::select! {
             lanes = connecting => lanes.map_err(|_| format!("not connected after {} s", SET_UP.as_secs()))??,
             _ = self.orders.recv() => return Ok(()),
         };
         let remarks = carrier.settle().await;
-        tell(&Word::Ready { remarks })?;
+        tell(&Word::Ready { remarks, took: start.elapsed() })?;
         let Some(Order::Begin { at }) = self.orders.recv().await else { return Ok(()) };
         // Sockets stay open until the other end has reported, too.
         let mut traffic = Traffic::start(&self.assignment, lanes, at);
@@ -116,6 +118,7 @@ impl Agent {
             }
             result => result,
         };
+        report.control = carrier.control(traffic.begin());
         let failure = carrier.end().await;
         report.cpu = clock::processor_time(who).saturating_sub(before);
         report.failure = failure.or_else(|| result.err());

@@ -188,6 +188,7 @@ pub(super) fn expected_of(timing: Timing, case: &Case, contender: &Contender) ->
         | Contender::Possible { .. }
         | Contender::Mptcp { .. }
         | Contender::Through(_)
+        | Contender::Chunks(_)
         | Contender::External(_) => once,
     }
 }

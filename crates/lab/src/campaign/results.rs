@@ -138,6 +138,14 @@ impl Results {
         self.spread(case, self.place(case, name)?, |measures| Some(measures.megabits()))
     }
 
+    /// The run of a contender in a case, by name, whose goodput is nearest to the median.
+    pub fn middle(&self, case: usize, name: &str) -> Option<&Run> {
+        let median = self.goodput(case, name)?.median;
+        let distance = |run: &&Run| (run.measures.megabits() - median).abs();
+        let runs = self.of(case, self.place(case, name)?);
+        runs.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
     /// The names of all contenders, in the order of their first appearance in the plan.
     pub fn contenders(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();

@@ -258,6 +258,8 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
         }],
         routes: scenario.routes.iter().map(route).collect(),
         delivery: None,
+        control: Vec::new(),
+        set_up: None,
         cpu: Some(CpuTime { client: Duration::from_millis(500), server: Duration::from_millis(250) }),
         cross: Vec::new(),
         ended: Vec::new(),

@@ -1,5 +1,6 @@
 //! The contenders.
 
+mod chunks;
 mod error;
 mod name;
 mod target;
@@ -8,6 +9,7 @@ mod through;
 use manyway_proto::{ConfigError, ConnectionConfig, Detection, PairMode};
 use serde::{Deserialize, Serialize};
 
+pub use chunks::Chunks;
 pub use error::NameError;
 pub use name::POSSIBLE_NAMES;
 pub use target::Target;
@@ -36,6 +38,8 @@ pub enum Contender {
         /// Congestion control of its subflows.
         congestion: String,
     },
+    /// A program that deals chunks out to independent TCP connections.
+    Chunks(Chunks),
     /// A program over a verb of the `manyway` command.
     Through(Through),
     /// Another program.

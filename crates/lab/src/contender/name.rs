@@ -8,12 +8,14 @@ use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 use manyway_units::text;
 
 use super::error::NameError;
-use super::{Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire};
+use super::{
+    Chunks, Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire,
+};
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
 pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run and \
-     tunnel, each with :flows=N,program=NAME (own, iperf3 or curl), external:NAME; \
+     tunnel, each with :flows=N,program=NAME (own, iperf3 or curl), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
 impl Contender {
@@ -57,6 +59,9 @@ impl Contender {
             let (congestion, route) = with_route(rest, RouteChoice::Best)?;
             return Ok(Self::Tcp { congestion: system_name(congestion)?, route });
         }
+        if Chunks::is_meant(name) {
+            return name.parse().map(Self::Chunks);
+        }
         if Through::is_meant(name) {
             return name.parse().map(Self::Through);
         }
@@ -98,6 +103,7 @@ impl fmt::Display for Contender {
             Self::Possible { congestion: None } => f.write_str("possible"),
             Self::Possible { congestion: Some(congestion) } => write!(f, "possible-{congestion}"),
             Self::Mptcp { congestion } => write!(f, "mptcp-{congestion}"),
+            Self::Chunks(chunks) => chunks.fmt(f),
             Self::Through(through) => through.fmt(f),
             Self::External(program) => write!(f, "external:{}", program.name),
         }
@@ -278,7 +284,7 @@ fn interval_of(settings: &str) -> Result<Option<Duration>, NameError> {
 }
 
 /// A time in the largest unit of which it is a whole number.
-fn whole_units(time: Duration) -> String {
+pub(super) fn whole_units(time: Duration) -> String {
     let nanos = time.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let unit = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
@@ -339,6 +345,8 @@ mod tests {
             "mptcp-bbr",
             "run",
             "tunnel:flows=16",
+            "chunks",
+            "chunks:connections=2,shares=1/2/1,search=57ns,file=104857600",
             "proxy:program=curl",
             "forward:flows=4,program=iperf3",
         ] {
@@ -392,6 +400,11 @@ mod tests {
             ("run:wire=mmsp1", "flows=N or program=NAME"),
             ("proxy:program=iperf3", "knows no proxy"),
             ("tunnel:program=curl,flows=2", "one flow"),
+            ("chunks:connections=0", "1 to 16"),
+            ("chunks:shares=1:2", "1/2/1"),
+            ("chunks:search=long", "search"),
+            ("chunks:file=0", "bytes"),
+            ("chunks:speed=1", "connections=N"),
             ("runner", "manyway-best"),
             ("external:iperf", "--external"),
         ] {

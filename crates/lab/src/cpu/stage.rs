@@ -141,6 +141,7 @@ impl Stage {
             end: side.into(),
             carrier,
             exchanges: vec![Exchange { up: true, down: false, load }],
+            dealing: None,
             duration: self.duration,
             end_at: self.duration + GRACE,
             seed: 0,

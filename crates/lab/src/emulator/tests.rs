@@ -293,6 +293,8 @@ fn shared(first: LinkConfig, last: LinkConfig) -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
+        starts_down: false,
     };
     let link = |name: &str, config: &LinkConfig| Link {
         name: name.into(),

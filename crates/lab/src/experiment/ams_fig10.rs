@@ -1,7 +1,7 @@
 //! AMS, figure 10: a new address during a transfer, then the death of the first path.
 
 use super::definition::{AMS, everywhere};
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Trace, Unit};
 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "ams-fig10",
@@ -72,6 +72,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: |row| row.phase.is_some_and(|phase| phase.name == BOTH),
         },
     ],
+    traces: &[Trace::Sequence("manyway"), Trace::Sequence(AMS)],
     curves: None,
 };
 
@@ -87,15 +88,15 @@ const fn ours(measure: Measure) -> Quantity {
     Quantity::Ours("manyway", measure)
 }
 
-/// The second interface of the receiver exists during the handshake, but its later address is one that the sender does
-/// not know.
 const TEMPLATE: &str = "\
 duration = '90s'
 
 [client.a]
 [client.b]
 [server.c]
+
 [server.d]
+down = true
 
 [links.first]
 client = 'a'
@@ -110,15 +111,6 @@ server = 'd'
 rate = '1Mbit'
 delay = '10ms'
 queue = '75kB'
-
-[[events]]
-at = '0s'
-down = 'server.d'
-
-[[events]]
-at = '30s'
-address = 'server.d'
-to = '10.9.9.9'
 
 [[events]]
 at = '30s'

@@ -34,6 +34,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         unit: Unit::Share,
         applies: everywhere,
     }],
+    traces: &[],
     curves: Some(Curves {
         over: 0,
         unit: "throughput, Mbit/s",

@@ -7,7 +7,7 @@ use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Uni
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "cmt-duplicates",
     title: "every packet on each of three paths",
-    source: "CMT 4.2.2 and 5.1.1, figure 5.2",
+    source: "CMT 4.2.2 and 5.1.1, figure 5.2, page 35",
     found: "only the copy that arrives first is used, the others are dropped",
     chosen: "messages of 1000 bytes, 100 a second, by the scheduler redundant, without loss and with 2 % of the packets \
              lost on each path; links as in cmt-table2, of which Ethernet is the fastest; copies is what all paths \
@@ -70,6 +70,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -6,7 +6,7 @@ use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, 
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "cmt-table2",
     title: "100 MB over a modem, a modem and Ethernet, and both modems and Ethernet",
-    source: "CMT 5.1.2, table 2 and figure 5.3",
+    source: "CMT 5.1.2, table 2 and figure 5.3, page 36",
     found: "2.40, 4.12 and 4.21 MB/s: much more with Ethernet, little more with the second modem",
     chosen: LINKS,
     values: &["paths"],
@@ -58,6 +58,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 0,
         unit: "throughput, MB/s",

@@ -10,7 +10,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// One line for people.
     pub title: &'static str,
-    /// Document and place in it.
+    /// Document and place in it, with the page where its copy tells that.
     pub source: &'static str,
     /// The document's result, as a sentence; empty without a document.
     pub found: &'static str,
@@ -34,6 +34,8 @@ pub struct Experiment {
     pub claims: &'static [Claim],
     /// The curves to draw, if the figure of the document is not one over time.
     pub curves: Option<Curves>,
+    /// The figures over time to draw, if those of every report are not the document's.
+    pub traces: &'static [Trace],
 }
 
 /// Whether Manyway also runs over each route alone.
@@ -113,6 +115,16 @@ pub struct Curves {
 /// AMS as its document has it: TCP connections with Reno, striped by the share of each window in use, no address in two
 /// of them.
 pub(super) const AMS: &str = "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint";
+
+/// A figure over time.
+#[derive(Debug, Clone, Copy)]
+pub enum Trace {
+    /// The sequence numbers of a contender in each scenario: the bytes of each flow, and of the whole.
+    Sequence(&'static str),
+    /// How the receivers of these contenders hold their target rates: the rate, the sum of all receive windows, and the
+    /// number of connections.
+    Control(&'static [&'static str]),
+}
 
 /// Of every row.
 pub(super) const fn everywhere(_: &Row) -> bool {

@@ -46,6 +46,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: |row| is_striped(row) && row.values.first() != Some(&1.0),
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 2,
         unit: "throughput, Mbit/s",

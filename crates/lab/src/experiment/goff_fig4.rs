@@ -58,6 +58,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 1,
         unit: "throughput, Mbit/s",

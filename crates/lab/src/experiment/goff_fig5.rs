@@ -66,6 +66,7 @@ const BOTH: Experiment = Experiment {
             applies: |row| row.phase.is_some_and(|phase| phase.from > 0.0 && phase.name == UP),
         },
     ],
+    traces: &[],
     curves: None,
 };
 

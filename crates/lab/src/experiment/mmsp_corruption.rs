@@ -6,7 +6,7 @@ use super::{Alone, Bound, Claim, Column, Curves, Experiment, Measure, Quantity, 
 pub(super) static WIRED: Experiment = Experiment {
     name: "mmsp-fig41",
     title: "100 MB with corrupted data, wired primary",
-    source: "MMSP thesis 4.2, figure 4.1",
+    source: "MMSP thesis 4.2, figure 4.1, page 56",
     found: "TCP falls much faster than MMSP; with 80 % of the data corrupted MMSP is twice as fast",
     template: |values| scenario([Kind::Wired, Kind::Wireless, Kind::Wireless], values),
     ..BOTH
@@ -15,7 +15,7 @@ pub(super) static WIRED: Experiment = Experiment {
 pub(super) static WIRELESS: Experiment = Experiment {
     name: "mmsp-fig42",
     title: "100 MB with corrupted data, wireless primary",
-    source: "MMSP thesis 4.2, figure 4.2",
+    source: "MMSP thesis 4.2, figure 4.2, page 57",
     found: "TCP falls as before; MMSP, which repeats over the wired link, \"is not affected too much\"",
     template: |values| scenario([Kind::Wireless, Kind::Wired, Kind::Wireless], values),
     ..BOTH
@@ -69,6 +69,7 @@ const BOTH: Experiment = Experiment {
             applies: |row| row.values == [UNIFORM, 40.0],
         },
     ],
+    traces: &[],
     curves: Some(Curves {
         over: 1,
         unit: "throughput, Mbit/s",

@@ -9,7 +9,7 @@ use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Uni
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "mmsp-setup",
     title: "set-up over one, two and three paths, full duplex",
-    source: "MMSP thesis 4 and 4.1",
+    source: "MMSP thesis 4 and 4.1, page 52",
     found: "a connection is set up via one, two and three paths; both hosts send (Table 2.1: full duplex)",
     chosen: SCALED,
     values: &["paths"],
@@ -42,6 +42,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         full("the second wireless one up", Quantity::Scaled(&up(2), 10.0 / WIRELESS), has_both),
         full("and down", Quantity::Scaled(&down(2), 10.0 / WIRELESS), has_both),
     ],
+    traces: &[],
     curves: None,
 };
 

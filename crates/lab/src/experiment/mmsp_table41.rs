@@ -8,7 +8,7 @@ use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Uni
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "mmsp-table41",
     title: "six cases of lost paths over three interfaces a side",
-    source: "MMSP thesis 4.1, table 4.1",
+    source: "MMSP thesis 4.1, table 4.1, page 53",
     found: "connected in the first five cases, the data on an idle path while the primary is away and on the \
             primary after; in the sixth, after timers at both hosts, the connection is closed",
     chosen: "links of a tenth of the rates of mmsp-table42; silent cuts, as of a router's port; phases of 50 s; \
@@ -92,6 +92,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         ends("MMSP/2 has ended at the client", two(Measure::GivenUp(Side::Client))),
         ends("and at the server", two(Measure::GivenUp(Side::Server))),
     ],
+    traces: &[],
     curves: None,
 };
 

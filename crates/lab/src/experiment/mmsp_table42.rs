@@ -6,7 +6,7 @@ use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Uni
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "mmsp-table42",
     title: "throughput over one to three links",
-    source: "MMSP thesis 4.2, table 4.2",
+    source: "MMSP thesis 4.2, table 4.2, page 54",
     found: "171 and 18 Mbit/s over one link, 172 as soon as others are added to the wired one, 21 over two \
             wireless ones (\"improved by 36%\" against 18; that is 17 %)",
     chosen: CHOSEN,
@@ -63,6 +63,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: super::definition::everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -9,6 +9,7 @@
 mod ams_fig10;
 mod ams_fig12;
 mod ams_fig9;
+mod ams_race;
 mod cmt_chunks;
 mod cmt_duplicates;
 mod cmt_paths;
@@ -35,15 +36,16 @@ pub mod report;
 mod row;
 #[cfg(test)]
 mod tests;
+mod trace;
 
-pub use definition::{Alone, Bound, Claim, Column, Curves, Experiment, Unit};
+pub use definition::{Alone, Bound, Claim, Column, Curves, Experiment, Trace, Unit};
 pub use findings::{Finding, Findings};
-pub use plan::plan;
+pub use plan::{plan, thin};
 pub use quantity::{Measure, Quantity};
 pub use row::{Extent, Phase, Row};
 
 /// Those of the documents, in the order of lists.
-pub const EXPERIMENTS: [&Experiment; 24] = [
+pub const EXPERIMENTS: [&Experiment; 25] = [
     &mmsp_setup::EXPERIMENT,
     &mmsp_table41::EXPERIMENT,
     &mmsp_table42::EXPERIMENT,
@@ -52,6 +54,7 @@ pub const EXPERIMENTS: [&Experiment; 24] = [
     &ams_fig9::EXPERIMENT,
     &ams_fig10::EXPERIMENT,
     &ams_fig12::EXPERIMENT,
+    &ams_race::EXPERIMENT,
     &cmt_chunks::BY_SIZE,
     &cmt_chunks::BY_NUMBER,
     &cmt_paths::EXPERIMENT,

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use super::definition::everywhere;
-use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Unit};
+use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Trace, Unit};
 
 /// Figure 8.2.
 pub(super) static FIGURE_82: Experiment = Experiment {
     name: "multitcp-fig82",
     title: "800 kbit/s wanted beside bursts of UDP, then 15 and 20 TCP flows of others; 6 Mbit/s, 80 ms",
-    source: "MultiTCP 8.1.1, figures 8.1 and 8.2",
+    source: "MultiTCP 8.1.1, figures 8.1 and 8.2, pages 46 and 47",
     found: "one connection falls to about 600 kbit/s beside UDP, two to 730, five hold about 800; beside 15 TCP flows 350, 700 \
             and 800 (the text has the first two the other way round); beside 20 only five hold it",
     rows: || dumb_bell([[0.6, 0.73, 0.8], [0.35, 0.7, 0.8], [NONE, NONE, 0.8]]),
@@ -22,7 +22,7 @@ pub(super) static FIGURE_82: Experiment = Experiment {
 pub(super) static FIGURE_83: Experiment = Experiment {
     name: "multitcp-fig83",
     title: "the same, where the round trip of the traffic of others is longer; 6 Mbit/s, 80 and 120 ms",
-    source: "MultiTCP 8.1.1, figure 8.3",
+    source: "MultiTCP 8.1.1, figure 8.3, page 49",
     found: "as in figure 8.2, but two connections nearly hold 800 kbit/s beside 15 TCP flows",
     rows: || dumb_bell([[NONE; 3], [NONE, 0.8, 0.8], [NONE, NONE, 0.8]]),
     template: |_| wanted(include_str!("../../scenarios/multitcp-83.toml")),
@@ -32,6 +32,7 @@ pub(super) static FIGURE_83: Experiment = Experiment {
 const DUMB_BELL: Experiment = Experiment {
     chosen: CHOSEN,
     contenders: &[ONE, TWO, FIVE, ADVANCED, UDP],
+    traces: &[Trace::Control(&[ONE, TWO, FIVE, ADVANCED, UDP])],
     columns: &[
         document("document: 1", 0),
         document("2", 1),
@@ -56,7 +57,7 @@ const DUMB_BELL: Experiment = Experiment {
 pub(super) static FIGURE_84: Experiment = Experiment {
     name: "multitcp-fig84",
     title: "480 kbit/s wanted beside two, then four FTP downloads of others; 0.8 Mbit/s, 80 ms (links estimated)",
-    source: "MultiTCP 8.1.2, figure 8.4; the links are estimates",
+    source: "MultiTCP 8.1.2, figure 8.4, page 51; the links are estimates",
     found: "one connection falls from 480 kbit/s to 280; four hold 480 beside two downloads and get 400 beside four; eight hold it",
     chosen: CHOSEN,
     rows: || {
@@ -68,6 +69,7 @@ pub(super) static FIGURE_84: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-84.toml")),
     contenders: &[ONE_480, FOUR_480, EIGHT_480],
+    traces: &[Trace::Control(&[ONE_480, FOUR_480, EIGHT_480])],
     columns: &[
         document("document: 1", 0),
         document("4", 1),
@@ -89,7 +91,7 @@ pub(super) static FIGURE_84: Experiment = Experiment {
 pub(super) static FIGURE_85: Experiment = Experiment {
     name: "multitcp-fig85",
     title: "800 kbit/s wanted beside 6, then 15 FTP downloads of others; 11.5 Mbit/s, 60 ms (links estimated)",
-    source: "MultiTCP 8.2.1, figure 8.5; the links are estimates",
+    source: "MultiTCP 8.2.1, figure 8.5, page 53; the links are estimates",
     found: "one connection falls from 800 kbit/s to 720; the advanced algorithm holds 800 with two of at most five",
     chosen: CHOSEN,
     rows: || {
@@ -101,6 +103,7 @@ pub(super) static FIGURE_85: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-85.toml")),
     contenders: &[ONE, ADVANCED, FIVE],
+    traces: &[Trace::Control(&[ONE, ADVANCED, FIVE])],
     columns: &[
         document("document: 1", 0),
         document("advanced", 1),
@@ -119,7 +122,7 @@ pub(super) static FIGURE_85: Experiment = Experiment {
 pub(super) static FIGURE_86: Experiment = Experiment {
     name: "multitcp-fig86",
     title: "1.6 Mbit/s wanted beside four, then eight FTP downloads of others; 6 Mbit/s, 80 ms (links estimated)",
-    source: "MultiTCP 8.2.1, figure 8.6; the links are estimates",
+    source: "MultiTCP 8.2.1, figure 8.6, page 55; the links are estimates",
     found: "one connection has 480 kbit/s by its socket buffer and 400 beside downloads; the advanced algorithm holds 1.6 Mbit/s with \
             fewer than five",
     chosen: CHOSEN_86,
@@ -132,6 +135,7 @@ pub(super) static FIGURE_86: Experiment = Experiment {
     },
     template: |_| wanted(include_str!("../../scenarios/multitcp-86.toml")),
     contenders: &[ONE_1600, ADVANCED_1600, FIVE_1600],
+    traces: &[Trace::Control(&[ONE_1600, ADVANCED_1600, FIVE_1600])],
     columns: &[
         document("document: 1", 0),
         document("advanced", 1),
@@ -154,12 +158,13 @@ pub(super) static FIGURE_86: Experiment = Experiment {
 pub(super) static FIGURE_87: Experiment = Experiment {
     name: "multitcp-fig87",
     title: "how often a video of 720 kbit/s stops in 200 s beside ten TCP flows of others; 6 Mbit/s, 80 ms (links estimated)",
-    source: "MultiTCP 8.3, figure 8.7; the links are estimates",
+    source: "MultiTCP 8.3, figure 8.7, page 57; the links are estimates",
     found: "12 stops over one connection, one over two, three and four, none over five and by the advanced algorithm",
     chosen: CHOSEN_87,
     rows: || vec![Row::new([], [12.0, 1.0, 1.0, 1.0, 0.0, 0.0]).quick()],
     template: |_| wanted(include_str!("../../scenarios/multitcp-87.toml")),
     contenders: &[VIDEO_1, VIDEO_2, VIDEO_3, VIDEO_4, VIDEO_5, VIDEO_ADVANCED],
+    traces: &[Trace::Control(&[VIDEO_1, VIDEO_5, VIDEO_ADVANCED])],
     columns: &[
         stops_there("document: 1", 0),
         stops_there("2", 1),
@@ -207,12 +212,13 @@ const PLAIN: Experiment = Experiment {
     alone: Alone::Not,
     columns: &[],
     claims: &[],
+    traces: &[],
     curves: None,
 };
 
 const CHOSEN: &str = "the source is a stored film, so it can send at any rate. The interval of control is eight round \
 trips (the document's are 300 ms and six), the guard 2 % of the rate or 7000 bytes a second, whichever is more. Reno everywhere; packets of \
-1000 bytes for others, and as large as the system makes them here; queues and a jitter of 1 ms, without which all flows keep in \
+1000 bytes for others, and in multitcp-fig82 and -fig83 for the video over TCP; queues and a jitter of 1 ms, in these of 5 ms, without which all flows keep in \
 step, are ours";
 
 const CHOSEN_86: &str = "the source is a stored film. One connection has no socket buffer for 480 kbit/s only, as that of the \

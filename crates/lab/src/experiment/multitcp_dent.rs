@@ -6,7 +6,7 @@ use super::{Alone, Bound, Claim, Column, Experiment, Measure, Quantity, Row, Uni
 pub(super) static EXPERIMENT: Experiment = Experiment {
     name: "multitcp-dent",
     title: "one packet lost in one, and in each of two, TCP connections that together have a window of 40 and 80 packets",
-    source: "MultiTCP 6.1, equations 6.1 to 6.4 and figure 6.2",
+    source: "MultiTCP 6.1, equations 6.1 to 6.4 and figure 6.2, page 29",
     found: "W²·MTU/8 bytes are missing after a loss over one connection, a quarter of that over two of which one loses, half of it \
             if both do; equation 6.4 leaves out the 8",
     chosen: "4.47 Mbit/s wanted, which takes W packets in flight; packets of 1452 bytes; each connection has an address and \
@@ -42,6 +42,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: everywhere,
         },
     ],
+    traces: &[],
     curves: None,
 };
 

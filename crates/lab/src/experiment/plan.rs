@@ -1,5 +1,9 @@
 //! The campaign of an experiment.
 
+use std::time::Duration;
+
+use manyway_units::text;
+
 use super::{Alone, Experiment, Extent, Row};
 use crate::LabError;
 use crate::campaign::{Case, Course, Plan, Timing, Way};
@@ -88,10 +92,37 @@ pub fn plan(experiment: &Experiment, extent: Extent, timing: Timing) -> Result<P
         seed: 1,
         timing,
         budget: None,
-        repeats_disturbed: true,
+        repeats_disturbed: extent == Extent::Full,
         // Phases and routes are looked up in it.
         course: Course::Kept,
     })
+}
+
+/// Leaves runs of a quick plan out until it fits into a time: rows but the first and the last, then the first, then
+/// contenders, those that no claim names first. What is left has this time as its budget, which shortens it if need be.
+/// Returns a sentence if something was left out.
+pub fn thin(experiment: &Experiment, plan: &mut Plan, time: Duration) -> Option<String> {
+    let all = plan.runs();
+    while plan.cases.len() > 1 && plan.estimate() > time {
+        let middle = (plan.cases.len() - 1) / 2;
+        plan.cases.remove(middle);
+    }
+    let mut named = Vec::new();
+    experiment.claims.iter().for_each(|claim| claim.quantity.contenders(&mut named));
+    let rank = |who: &Contender| {
+        let name = who.to_string();
+        named.iter().position(|one| *one == name).unwrap_or(usize::MAX)
+    };
+    while plan.estimate() > time {
+        let case = plan.cases.iter_mut().max_by_key(|case| case.contenders.len());
+        let Some(case) = case.filter(|case| case.contenders.len() > 1) else { break };
+        let least =
+            case.contenders.iter().enumerate().max_by_key(|(_, who)| rank(who)).map(|(place, _)| place);
+        least.into_iter().for_each(|place| drop(case.contenders.remove(place)));
+    }
+    plan.budget = Some(time);
+    let kept = plan.runs();
+    (kept < all).then(|| format!("{kept} runs instead of {all}, to fit into {}", text::duration(time)))
 }
 
 /// Divisor of the time.

@@ -53,6 +53,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         short("silence of the session, run", silence("run", 2)),
         short("silence of the session, tunnel", silence("tunnel", 2)),
     ],
+    traces: &[],
     curves: None,
 };
 

@@ -122,6 +122,7 @@ const BOTH: Experiment = Experiment {
     alone: Alone::Not,
     columns: &[],
     claims: &[],
+    traces: &[],
     curves: None,
 };
 

@@ -37,6 +37,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         ordered("overtaken by run", overtaken("run")),
         ordered("overtaken by tunnel", overtaken("tunnel")),
     ],
+    traces: &[],
     curves: None,
 };
 

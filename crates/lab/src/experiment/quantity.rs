@@ -86,6 +86,14 @@ pub enum Measure {
     /// steady rate before and after it, in whole IP packets and 10³ bytes. Steady are a tenth of the run before the event,
     /// and one that begins a tenth after it.
     Dent,
+    /// Seconds until every path of set-up carried data.
+    SetUpTime,
+    /// IP packets of set-up that arrived at either end.
+    SetUpPackets,
+    /// Their bytes, in 10³ bytes.
+    SetUpBytes,
+    /// Memory in which the client keeps its measurements of address pairs, in 10³ bytes. In virtual time alone.
+    PairMemory,
     /// How often a film of so many bits a second stops that plays while it arrives.
     Stops(u64),
 }
@@ -101,6 +109,20 @@ pub(super) struct Place<'a> {
 }
 
 impl Quantity {
+    /// The contenders whose results it takes, in order; of those over each route alone the first.
+    pub(super) fn contenders(&self, found: &mut Vec<&'static str>) {
+        match self {
+            Self::Value(_) | Self::Document(_) => {}
+            Self::Ours(name, _) => found.push(name),
+            Self::Alone | Self::BestAlone => found.push("manyway@1"),
+            Self::Ratio(one, other) | Self::Product(one, other) => {
+                one.contenders(found);
+                other.contenders(found);
+            }
+            Self::Scaled(other, _) | Self::Relative(other) | Self::Before(other) => other.contenders(found),
+        }
+    }
+
     /// Its value in a repetition of a row; infinite if it never happened, `None` if it was not measured.
     pub(super) fn of(&self, place: Place<'_>) -> Option<f64> {
         let (row, case) = place.rows.get(place.row)?;
@@ -198,6 +220,10 @@ impl Place<'_> {
                 let routes: Vec<_> = outcome.routes.iter().map(|route| towards(receiver, route)).collect();
                 Some(dent(&routes, scenario.events.last()?.at, scenario.duration / 10) / 1e3)
             }
+            Measure::SetUpTime => Some(run.course.as_ref()?.set_up?.took.as_secs_f64()),
+            Measure::SetUpPackets => Some(count(run.course.as_ref()?.set_up?.packets)),
+            Measure::SetUpBytes => Some(count(run.course.as_ref()?.set_up?.bytes.get()) / 1e3),
+            Measure::PairMemory => Some(count(run.course.as_ref()?.set_up?.memory?.get()) / 1e3),
             Measure::Stops(bits_per_second) => stops(scenario, run, bits_per_second),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use manyway_chart::{Align, Curve, CurvePlot, Table};
 use serde_json::{Map, Value, json};
 
-use super::{Bound, Curves, Finding, Findings, Phase, Quantity, Row, Unit};
+use super::{Bound, Curves, Finding, Findings, Phase, Quantity, Row, Unit, trace};
 use crate::error::LabError;
 use crate::gates::Judgement;
 use crate::measures::Spread;
@@ -21,7 +21,13 @@ pub fn text(findings: &Findings<'_>) -> String {
     if !experiment.chosen.is_empty() {
         let _ = writeln!(text, "here: {}", experiment.chosen);
     }
-    let _ = write!(text, "\n{}\n{}", grid(findings), verdicts(findings));
+    text.push('\n');
+    text + &result(findings)
+}
+
+/// The table, the claims that do not hold, and remarks.
+pub fn result(findings: &Findings<'_>) -> String {
+    let mut text = format!("{}\n{}", grid(findings), verdicts(findings));
     for line in remarks(findings.results) {
         let _ = writeln!(text, "{line}");
     }
@@ -188,13 +194,22 @@ pub fn document(findings: &Findings<'_>) -> Value {
     })
 }
 
-/// The document's figure: one for each value before that on the horizontal axis. If there is none, the curves over time
-/// that every report has are the figure.
+/// The document's figures: over a value, one for each value before that, and over time. If there is none, the curves over
+/// time that every report has are the figure.
 ///
 /// # Errors
 /// The drawing library fails.
 pub fn pictures(findings: &Findings<'_>) -> Result<Vec<Picture>, LabError> {
-    let Some(curves) = &findings.experiment.curves else { return Ok(Vec::new()) };
+    let mut pictures =
+        findings.experiment.curves.as_ref().map_or(Ok(Vec::new()), |curves| over(findings, curves))?;
+    for trace in findings.experiment.traces {
+        pictures.extend(trace::draw(findings, trace)?);
+    }
+    Ok(pictures)
+}
+
+/// The figures over a value.
+fn over(findings: &Findings<'_>, curves: &Curves) -> Result<Vec<Picture>, LabError> {
     let mut groups: Vec<Vec<f64>> = Vec::new();
     for row in findings.rows() {
         let before: Vec<f64> = row.values.iter().take(curves.over).copied().collect();

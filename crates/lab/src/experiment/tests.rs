@@ -1,24 +1,10 @@
 //! The data of all experiments.
 
+use std::time::Duration;
+
 use super::*;
 use crate::campaign::{Course, Timing};
 use crate::scenario::Library;
-
-/// Every contender that a number is drawn from.
-fn named(quantity: &Quantity, found: &mut Vec<&'static str>) {
-    match quantity {
-        Quantity::Value(_) | Quantity::Document(_) => {}
-        Quantity::Ours(name, _) => found.push(name),
-        Quantity::Alone | Quantity::BestAlone => found.push("manyway@1"),
-        Quantity::Ratio(one, other) | Quantity::Product(one, other) => {
-            named(one, found);
-            named(other, found);
-        }
-        Quantity::Scaled(other, _) | Quantity::Relative(other) | Quantity::Before(other) => {
-            named(other, found);
-        }
-    }
-}
 
 fn quantities(experiment: &'static Experiment) -> impl Iterator<Item = &'static Quantity> {
     let columns = experiment.columns.iter().map(|column| &column.quantity);
@@ -49,11 +35,34 @@ fn every_experiment_can_be_planned_in_full_and_quickly() {
 }
 
 #[test]
+fn a_plan_is_thinned_to_its_time_and_keeps_what_claims_name() {
+    for experiment in all() {
+        let whole = plan(experiment, Extent::Quick, Timing::Real).unwrap();
+        let time = whole.estimate() / 5;
+        let mut thinned = whole.clone();
+        let sentence = thin(experiment, &mut thinned, time);
+        thinned.fit(&|_| true);
+        let name = experiment.name;
+        assert_eq!(sentence.is_some(), whole.runs() > 1, "{name}");
+        // A run takes 7 s at least.
+        assert!(thinned.estimate() <= time.max(Duration::from_secs(7)), "{name}: {:?}", thinned.estimate());
+        assert!(!thinned.cases.is_empty(), "{name}");
+        let last = &whole.cases.last().unwrap().scenario.name;
+        assert_eq!(&thinned.cases.last().unwrap().scenario.name, last, "{name}");
+    }
+    let experiment = find("multitcp-fig82").unwrap();
+    let mut thinned = plan(experiment, Extent::Quick, Timing::Real).unwrap();
+    thin(experiment, &mut thinned, Duration::from_secs(110));
+    let left: Vec<String> = thinned.cases[0].contenders.iter().map(ToString::to_string).collect();
+    assert_eq!(left, ["manyway:carrier=tcp,connections=5,target=800k,congestion=reno"]);
+}
+
+#[test]
 fn every_compared_contender_runs() {
     for experiment in all() {
         let plan = plan(experiment, Extent::Full, Timing::Real).unwrap();
         let mut names = Vec::new();
-        quantities(experiment).for_each(|quantity| named(quantity, &mut names));
+        quantities(experiment).for_each(|quantity| quantity.contenders(&mut names));
         for row in (experiment.rows)() {
             let name = experiment.scenario(&row).unwrap().name;
             let case = plan.cases.iter().find(|case| case.scenario.name == name).unwrap();

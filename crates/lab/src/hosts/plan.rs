@@ -31,6 +31,8 @@ struct Wired {
     addresses: Vec<IpAddr>,
     /// Its address for the other host, if it differs from its own.
     outer: Option<IpAddr>,
+    /// The largest packet of TCP that its peers are to send.
+    tcp_packet: Option<u16>,
     is_up: bool,
 }
 
@@ -80,7 +82,9 @@ impl Plan {
         for address in &wired.addresses {
             lines += &enter(address, name, interface);
         }
-        lines += &format!("link set dev {name} up\n");
+        if wired.is_up {
+            lines += &format!("link set dev {name} up\n");
+        }
         lines += &self.routes(side, interface)?;
         Ok(lines)
     }
@@ -149,11 +153,12 @@ impl Plan {
             let Some(source) = wired.addresses.iter().find(|address| address.is_ipv4() == family) else {
                 continue;
             };
-            line(&mut lines, format_args!("route replace {all} dev {name} table {}", table(interface)));
+            let size = wired.advertised(family);
+            line(&mut lines, format_args!("route replace {all} dev {name} table {}{size}", table(interface)));
             for (metric, peer) in self.peers(side, interface).filter(|(_, peer)| peer.is_ipv4() == family) {
                 line(
                     &mut lines,
-                    format_args!("route replace {peer} dev {name} src {source} metric {metric}"),
+                    format_args!("route replace {peer} dev {name} src {source} metric {metric}{size}"),
                 );
             }
         }
@@ -216,8 +221,16 @@ impl Wired {
             mtu: interface.mtu,
             addresses,
             outer: interface.nat.map(|nat| nat.outer),
-            is_up: true,
+            tcp_packet: interface.tcp_packet,
+            is_up: !interface.starts_down,
         }
+    }
+
+    /// The option of a route that tells peers the size of TCP's segments, which is without the headers.
+    fn advertised(&self, is_ipv4: bool) -> String {
+        let headers = if is_ipv4 { 40 } else { 60 };
+        self.tcp_packet
+            .map_or_else(String::new, |packet| format!(" advmss {}", packet.saturating_sub(headers)))
     }
 
     fn visible(&self) -> impl Iterator<Item = IpAddr> + '_ {

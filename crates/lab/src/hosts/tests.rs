@@ -17,6 +17,8 @@ fn scenario() -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
+        starts_down: false,
     };
     let link = |name: &str, megabits: u64| {
         let config =
@@ -65,6 +67,32 @@ fn each_interface_has_a_table_of_its_own_and_the_best_route_the_least_metric() {
     assert!(lines.contains("10.77.2.1 dev s src 10.78.1.1 metric 10\n"));
     assert!(lines.contains("10.77.1.1 dev s src 10.78.1.1 metric 11\n"));
     assert!(plan.set_up(Side::Server, 1).is_err());
+}
+
+#[test]
+fn peers_are_told_the_size_of_segments() {
+    let mut scenario = scenario();
+    scenario.client[0].tcp_packet = Some(1000);
+    scenario.client[0].addresses = ["10.1.0.1", "fd00::1"].map(|text| text.parse().unwrap()).to_vec();
+    scenario.server[0].addresses = ["10.1.0.2", "fd00::2"].map(|text| text.parse().unwrap()).to_vec();
+    let lines = Plan::new(&scenario).set_up(Side::Client, 0).unwrap();
+    assert!(lines.contains("route replace 0.0.0.0/0 dev a table 100 advmss 960\n"), "{lines}");
+    assert!(lines.contains("route replace fd00::2 dev a src fd00::1 metric 11 advmss 940\n"), "{lines}");
+}
+
+#[test]
+fn an_interface_that_comes_up_later_has_its_addresses_and_gets_its_routes_then() {
+    let mut scenario = scenario();
+    scenario.client[0].starts_down = true;
+    let mut plan = Plan::new(&scenario);
+    let expected = "link set dev a mtu 1400 txqueuelen 1000\n\
+                    address add 10.77.1.1/32 dev a\n\
+                    rule add from 10.77.1.1 lookup 100\n";
+    assert_eq!(plan.set_up(Side::Client, 0).unwrap(), expected);
+    let later = "link set dev a up\n\
+                 route replace 0.0.0.0/0 dev a table 100\n\
+                 route replace 10.78.1.1 dev a src 10.77.1.1 metric 11\n";
+    assert_eq!(plan.set_state(Side::Client, 0, true).unwrap(), later);
 }
 
 #[test]

@@ -53,10 +53,11 @@ pub struct Measures {
 pub struct DeliveryFigures {
     /// Most bytes that waited at a receiver for earlier ones.
     pub most_held: ByteCount,
-    /// Time from the first sending of a byte until it and all before it had arrived: median.
-    pub median: Duration,
+    /// Time from the first sending of a byte until it and all before it had arrived: median. `None` if it was not
+    /// measured.
+    pub median: Option<Duration>,
     /// 95th percentile.
-    pub p95: Duration,
+    pub p95: Option<Duration>,
 }
 
 /// Figures of messages.
@@ -157,7 +158,7 @@ impl DeliveryFigures {
         delays.sort_unstable();
         let kept = |percent: usize| {
             let place = (delays.len() * percent).div_ceil(100).saturating_sub(1);
-            delays.get(place).copied().unwrap_or_default()
+            delays.get(place).copied()
         };
         Self { most_held: delivery.most_held, median: kept(50), p95: kept(95) }
     }

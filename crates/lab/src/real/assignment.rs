@@ -9,11 +9,13 @@ use super::through;
 use crate::agent::document::{
     Assignment, CarrierSpec, Exchange, ExternalSpec, Load, ManywaySpec, Multipath, Pair, TcpSpec,
 };
-use crate::contender::{Contender, ManywaySettings, RouteChoice};
+use crate::contender::{Chunks, Contender, ManywaySettings, RouteChoice};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::scenario::{Change, Ending, Interface, Scenario, Traffic};
 
+/// The congestion control of the program of CMT, that of most systems.
+const CUBIC: &str = "cubic";
 /// Time for data in flight after the end.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
@@ -50,6 +52,7 @@ impl<'a> Plan<'a> {
             | Contender::Possible { .. }
             | Contender::Mptcp { .. }
             | Contender::Through(_)
+            | Contender::Chunks(_)
             | Contender::External(_) => self.routes.iter().map(|route| vec![*route]).collect(),
         }
     }
@@ -102,6 +105,11 @@ impl<'a> Plan<'a> {
             end: side.into(),
             carrier: self.carrier(contender, side),
             exchanges: self.exchanges(),
+            dealing: if let Contender::Chunks(chunks) = contender {
+                chunks.dealing(self.scenario)
+            } else {
+                None
+            },
             duration: self.scenario.duration,
             end_at: limit + giving_up.unwrap_or(GRACE),
             seed,
@@ -110,14 +118,13 @@ impl<'a> Plan<'a> {
 
     fn carrier(&self, contender: &Contender, side: Side) -> CarrierSpec {
         match contender {
-            Contender::Manyway(settings) => {
-                CarrierSpec::Manyway(self.manyway(settings, self.groups(contender).len()))
-            }
+            Contender::Manyway(settings) => CarrierSpec::Manyway(self.manyway(settings)),
             Contender::Tcp { congestion, .. } => self.tcp(congestion, None),
             Contender::Possible { congestion } => {
                 self.tcp(congestion.as_deref().unwrap_or_else(|| self.possible()), None)
             }
             Contender::Mptcp { congestion } => self.tcp(congestion, Some(self.multipath(side))),
+            Contender::Chunks(chunks) => self.chunks(chunks),
             Contender::Through(through) => CarrierSpec::Sockets(through::sockets(through)),
             Contender::External(program) => CarrierSpec::External(ExternalSpec {
                 sender: program.sender.clone(),
@@ -127,7 +134,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn manyway(&self, settings: &ManywaySettings, paths: usize) -> ManywaySpec {
+    fn manyway(&self, settings: &ManywaySettings) -> ManywaySpec {
+        let at_start = self.scenario.at_start(&self.routes);
+        let paths = self.scenario.groups(&at_start, settings.pairs.unwrap_or_default()).len();
         let is_whole = settings.routes == RouteChoice::All;
         let is_plain = |interface: &Interface| interface.cost == 0 && !interface.is_for_others;
         let is_free = self.scenario.client.iter().all(is_plain);
@@ -138,7 +147,7 @@ impl<'a> Plan<'a> {
             Some(format!("{},cost={}", interface.name, interface.cost))
         });
         let mut remotes: Vec<IpAddr> = Vec::new();
-        for pair in &self.pairs {
+        for (_, pair) in self.routes.iter().zip(&self.pairs).filter(|(route, _)| at_start.contains(route)) {
             if !remotes.contains(&pair.server) {
                 remotes.push(pair.server);
             }
@@ -169,6 +178,12 @@ impl<'a> Plan<'a> {
         let count = if multipath.is_some() { 1 } else { self.pairs.len() };
         let pairs = self.pairs.iter().take(count).copied().collect();
         CarrierSpec::Tcp(TcpSpec { congestion: congestion.to_owned(), pairs, multipath })
+    }
+
+    /// Several connections of each route, one route after the other.
+    fn chunks(&self, chunks: &Chunks) -> CarrierSpec {
+        let pairs = self.pairs.iter().flat_map(|pair| std::iter::repeat_n(*pair, chunks.connections.into()));
+        CarrierSpec::Tcp(TcpSpec { congestion: CUBIC.to_owned(), pairs: pairs.collect(), multipath: None })
     }
 
     fn multipath(&self, side: Side) -> Multipath {
@@ -229,11 +244,21 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
         | Contender::Mptcp { .. }
         | Contender::Through(_)
         | Contender::External(_) => RouteChoice::All,
+        // Its shares are those of the routes in the order of the scenario.
+        Contender::Chunks(chunks) => {
+            let all = chunks.dealing(scenario).map(|_| (0..scenario.routes.len()).collect());
+            return all.ok_or_else(|| LabError::Unsupported(Chunks::UNFIT.to_owned()));
+        }
     };
     let count = scenario.routes.len();
     match choice {
         RouteChoice::All => {
-            Ok(std::iter::once(best).chain((0..count).filter(|route| *route != best)).collect())
+            let mut routes: Vec<usize> =
+                std::iter::once(best).chain((0..count).filter(|route| *route != best)).collect();
+            // A connection that begins over the first can not begin over one that comes later.
+            let at_start = scenario.at_start(&routes);
+            routes.sort_by_key(|route| !at_start.contains(route));
+            Ok(routes)
         }
         RouteChoice::Best => Ok(vec![best]),
         RouteChoice::Only(place) if place < count => Ok(vec![place]),

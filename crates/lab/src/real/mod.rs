@@ -92,6 +92,7 @@ impl Real {
             sessions.push(session);
         }
         // Without one of them the others would not measure what was requested.
+        let before = emulator.control().snapshot();
         let begin = all_are_set_up.then(|| emulator.begin());
         begin.into_iter().for_each(|begin| cross.begin(begin));
         let run = |session: Result<Running, End>| match session {
@@ -110,7 +111,9 @@ impl Real {
         let others = plans.len() - 1;
         let outcomes = plans.iter().zip(ends);
         Ok(outcomes
-            .map(|((contender, plan), end)| outcome::assemble(plan, contender, end, (&links, &cross, others)))
+            .map(|((contender, plan), end)| {
+                outcome::assemble(plan, contender, end, (&links, &cross, others), before.as_ref().ok())
+            })
             .collect())
     }
 }

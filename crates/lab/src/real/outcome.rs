@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use manyway_proto::ByteCount;
 use manyway_sim::pair::Side;
 
 use super::assignment::Plan;
@@ -9,18 +10,21 @@ use super::cross::CrossEnd;
 use super::session::{End, name};
 use crate::agent::document::{self, Exchange, Load, Report};
 use crate::contender::Contender;
-use crate::emulator::{EmulatorReport, InterfaceReport, Lateness};
-use crate::outcome::{CpuTime, Flow, Outcome, RouteTotals};
+use crate::emulator::{EmulatorReport, InterfaceReport, Lateness, Snapshot};
+use crate::outcome::{CpuTime, Delivery, Flow, Outcome, RouteTotals, SetUp};
 
-/// Makes the outcome of a run beside which others ran, or none.
+/// Makes the outcome of a run beside which others ran, or none; `before` are the figures of the links when the traffic began.
 pub(super) fn assemble(
     plan: &Plan<'_>,
     contender: &Contender,
     mut end: End,
     (links, cross, others): (&EmulatorReport, &CrossEnd, usize),
+    before: Option<&Snapshot>,
 ) -> Outcome {
     let exchanges = plan.exchanges();
     let flows = flows(&exchanges, &end);
+    let received = [&end.client, &end.server].into_iter().flatten().flat_map(|report| &report.received);
+    let most_held = received.flatten().filter_map(|received| received.most_held).max();
     let is_partial = plan.may_stay_partial();
     let ended: Vec<Duration> =
         [&end.client, &end.server].into_iter().flatten().filter_map(|report| report.ended).collect();
@@ -47,15 +51,31 @@ pub(super) fn assemble(
     if !plan.loses_an_interface() {
         remarks.extend(overrun(&links.totals.interfaces));
     }
+    let reports = [&end.client, &end.server].into_iter().flatten();
+    let control = reports.flat_map(|report| report.control.iter().copied()).collect();
     Outcome {
         flows,
         routes: links.routes.iter().take(plan.routes()).cloned().collect(),
         cross: cross.arrivals.clone(),
-        delivery: None,
+        delivery: most_held
+            .map(|most_held| Delivery { most_held: ByteCount(most_held), ..Delivery::default() }),
+        control,
+        set_up: before.filter(|_| others == 0).map(|before| set_up(before, end.took)),
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
         ended: if ended.len() == 2 { ended } else { Vec::new() },
         failure,
         remarks,
+    }
+}
+
+/// What set-up took: packets count where they arrived.
+fn set_up(before: &Snapshot, took: Duration) -> SetUp {
+    let received = || before.interfaces.iter().map(|interface| interface.received);
+    SetUp {
+        took,
+        packets: received().map(|count| count.packets).sum(),
+        bytes: ByteCount(received().map(|count| count.bytes).sum()),
+        memory: None,
     }
 }
 

@@ -48,7 +48,8 @@ impl Agent {
             std::thread::spawn(move || {
                 let lines = BufReader::new(output).lines().map_while(Result::ok);
                 // Ends with the output, or when the receiver is gone.
-                let _ = lines.map(|line| understood(&line)).try_for_each(|word| sender.send(word));
+                let _ =
+                    lines.map(|line| understood(&line)).try_for_each(|word| sender.send(word).map_err(drop));
             });
         }
         let errors = child.stderr.take().map(|mut stream| {

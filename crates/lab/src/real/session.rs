@@ -28,6 +28,8 @@ pub(crate) struct Session {
 pub(crate) struct End {
     pub(crate) client: Option<Report>,
     pub(crate) server: Option<Report>,
+    /// How long set-up took.
+    pub(crate) took: Duration,
     /// The failure, in the texts of both.
     pub(crate) failure: Option<String>,
     pub(crate) remarks: Vec<String>,
@@ -134,7 +136,8 @@ impl Session {
         // The client first: it knows why a connection failed.
         for side in [Side::Client, Side::Server] {
             match self.word(side, deadline)? {
-                Word::Ready { remarks } => {
+                Word::Ready { remarks, took } => {
+                    self.end.took = self.end.took.max(took);
                     self.end
                         .remarks
                         .extend(remarks.into_iter().map(|remark| format!("{}: {remark}", name(side))));

@@ -17,7 +17,9 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
         Contender::Manyway(settings) if settings.congestion.as_deref() == Some(RENO_2002) => {
             return Err(skipped(contender, "TCP as of 2002 is a model, for virtual time alone"));
         }
-        Contender::Manyway(_) | Contender::Through(_) | Contender::External(_) => (None, false),
+        Contender::Manyway(_) | Contender::Chunks(_) | Contender::Through(_) | Contender::External(_) => {
+            (None, false)
+        }
     };
     if is_multipath {
         let setting = fs::read_to_string("/proc/sys/net/mptcp/enabled");

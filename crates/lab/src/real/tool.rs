@@ -158,7 +158,7 @@ fn end(receiver: Side, received: Result<Arrivals, String>, failure: Option<Strin
         Side::Client => (receiving, sending),
         Side::Server => (sending, receiving),
     };
-    End { client: Some(client), server: Some(server), failure, remarks: Vec::new() }
+    End { client: Some(client), server: Some(server), failure, ..End::default() }
 }
 
 /// Starts iperf3, and waits until it listens.

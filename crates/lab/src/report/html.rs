@@ -57,7 +57,7 @@ fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>)
     };
     add("bars", bars.to_svg()?);
     let middle = |row: &table::Row| {
-        let run = middle_run(results, row)?;
+        let run = results.middle(row.case, &row.name)?;
         Some((row.name.clone(), run, run.course.as_ref()?))
     };
     let runs: Vec<(String, &Run, &Outcome)> = rows.iter().filter_map(middle).collect();
@@ -82,26 +82,9 @@ fn draw(results: &Results, place: usize, case: &Case, figures: &mut Vec<Figure>)
     Ok(())
 }
 
-/// The run whose goodput is nearest to the median.
-fn middle_run<'a>(results: &'a Results, row: &table::Row) -> Option<&'a Run> {
-    let median = results.goodput(row.case, &row.name)?.median;
-    let distance = |run: &&Run| (run.measures.megabits() - median).abs();
-    results.of(row.case, row.contender).min_by(|one, other| distance(one).total_cmp(&distance(other)))
-}
-
 fn arrived(name: &str, scenario: &Scenario, outcome: &Outcome) -> BytesSeries {
-    let bins = added(counted(scenario, outcome).iter().map(|one| &one.flow.arrivals));
+    let bins = Arrivals::summed(counted(scenario, outcome).iter().map(|one| &one.flow.arrivals));
     BytesSeries { name: name.to_owned(), bins: bins.chunks(10).map(|bins| bins.iter().sum()).collect() }
-}
-
-/// The bytes of several flows in each bin.
-fn added<'a>(flows: impl Iterator<Item = &'a Arrivals>) -> Vec<u64> {
-    let mut sum: Vec<u64> = Vec::new();
-    for bins in flows.map(Arrivals::bins) {
-        sum.resize(sum.len().max(bins.len()), 0);
-        sum.iter_mut().zip(bins).for_each(|(sum, bytes)| *sum += bytes);
-    }
-    sum
 }
 
 /// The rate of each route towards the receiver, and of the application; of bidirectional traffic, the direction of the
@@ -114,7 +97,7 @@ fn rates(title: String, scenario: &Scenario, run: &Run, outcome: &Outcome) -> Ra
         Side::Client => route.down.clone(),
     };
     let received = flows.iter().filter(|one| one.flow.receiver == receiver);
-    let application = added(received.map(|one| &one.flow.arrivals));
+    let application = Arrivals::summed(received.map(|one| &one.flow.arrivals));
     let routes: Vec<Arrivals> = outcome.routes.iter().map(towards).collect();
     let longest =
         routes.iter().map(|series| series.bins().len()).chain([application.len()]).max().unwrap_or(0);
@@ -155,7 +138,7 @@ fn mark(scenario: &Scenario, recovery: &Recovery) -> Mark {
 }
 
 /// A name without special characters of file systems and shells.
-fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "-.".contains(letter) { letter } else { '-' };
     name.chars().map(plain).collect::<String>().trim_matches(['-', '.']).to_owned()
@@ -267,11 +250,21 @@ pub(super) fn grid(page: &mut String, grid: &Grid) {
 }
 
 fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a Figure>) {
-    let scenario = &case.scenario;
-    let _ =
-        writeln!(page, "<section>\n<h2>{}</h2>\n<p>{}</p>", escape(&case.label()), escape(&scenario.title));
+    let _ = writeln!(
+        page,
+        "<section>\n<h2>{}</h2>\n<p>{}</p>",
+        escape(&case.label()),
+        escape(&case.scenario.title)
+    );
+    let source = ("Source", case.scenario.source.clone());
+    list(page, &[vec![source], properties(&case.scenario)].concat());
+    figures.for_each(|figure| draw_into(page, &figure.svg));
+    page.push_str("</section>\n");
+}
+
+/// The settings of a scenario.
+pub(super) fn properties(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
-        ("Source", scenario.source.clone()),
         ("Duration", text::duration(scenario.duration)),
         ("Traffic", scenario.traffic.iter().map(describe::traffic).collect::<Vec<_>>().join("; ")),
     ];
@@ -289,9 +282,7 @@ fn section<'a>(page: &mut String, case: &Case, figures: impl Iterator<Item = &'a
     if scenario.events.len() > MOST_EVENTS {
         pairs.push(("Event", format!("… and {} more", scenario.events.len() - MOST_EVENTS)));
     }
-    list(page, &pairs);
-    figures.for_each(|figure| draw_into(page, &figure.svg));
-    page.push_str("</section>\n");
+    pairs
 }
 
 /// The opening of the report.
@@ -341,8 +332,10 @@ th, td { padding: .2rem .7rem; text-align: left; white-space: nowrap; border-bot
 pre { overflow-x: auto; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+.panel { display: grid; grid-template-columns: minmax(14rem, 1fr) 2fr; gap: 1rem; align-items: start; }
 figure { margin: 1rem 0; background: #fff; } svg { max-width: 100%; height: auto; display: block; }
 @media print { body { max-width: none; margin: 0; } section { break-before: page; } figure { break-inside: avoid; } }
+@media (max-width: 50rem) { .panel { display: block; } }
 ";
 
 #[cfg(test)]
@@ -366,6 +359,6 @@ mod tests {
             arrivals
         };
         let flows = [arrivals(&[1, 2, 3]), arrivals(&[10]), Arrivals::default()];
-        assert_eq!(added(flows.iter()), [11, 2, 3]);
+        assert_eq!(Arrivals::summed(flows.iter()), [11, 2, 3]);
     }
 }

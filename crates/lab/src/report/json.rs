@@ -111,8 +111,8 @@ fn summary(results: &Results) -> Vec<Value> {
             "time_to_reuse": spread(&Measures::used_again),
             "recovery": spread(&Measures::recovery),
             "reordered_bytes": spread(&|measures| measures.delivery.map(|delivery| count(delivery.most_held.get()))),
-            "delay_median": spread(&|measures| measures.delivery.map(|delivery| delivery.median.as_secs_f64())),
-            "delay_p95": spread(&|measures| measures.delivery.map(|delivery| delivery.p95.as_secs_f64())),
+            "delay_median": spread(&|measures| measures.delivery?.median.map(|time| time.as_secs_f64())),
+            "delay_p95": spread(&|measures| measures.delivery?.p95.map(|time| time.as_secs_f64())),
             "cpu_per_gigabyte": spread(&Measures::cpu_per_gigabyte),
             "message_median": spread(&|measures| latency(measures.messages, |figures| figures.median)),
             "message_p99": spread(&|measures| latency(measures.messages, |figures| figures.p99)),
@@ -146,8 +146,8 @@ fn delivery(measures: &Measures) -> Value {
     measures.delivery.map_or(Value::Null, |delivery| {
         json!({
             "reordered_bytes": delivery.most_held.get(),
-            "median": seconds(delivery.median),
-            "p95": seconds(delivery.p95),
+            "median": delivery.median.map(seconds),
+            "p95": delivery.p95.map(seconds),
         })
     })
 }

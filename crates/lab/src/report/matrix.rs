@@ -117,6 +117,7 @@ fn of_best(results: &Results, cell: &Cell<'_>) -> Option<f64> {
         | Contender::Possible { .. }
         | Contender::Mptcp { .. }
         | Contender::Through(_)
+        | Contender::Chunks(_)
         | Contender::External(_) => false,
     };
     let contender = cell.case.contenders.iter().find(alone)?;
@@ -133,9 +134,9 @@ fn held(results: &Results, cell: &Cell<'_>) -> Option<f64> {
 fn delay(
     results: &Results,
     cell: &Cell<'_>,
-    which: impl Fn(DeliveryFigures) -> std::time::Duration,
+    which: impl Fn(DeliveryFigures) -> Option<std::time::Duration>,
 ) -> Option<f64> {
-    median(results, cell, |measures| Some(which(measures.delivery?).as_secs_f64() * 1e3))
+    median(results, cell, |measures| Some(which(measures.delivery?)?.as_secs_f64() * 1e3))
 }
 
 fn silence(results: &Results, cell: &Cell<'_>) -> Option<f64> {

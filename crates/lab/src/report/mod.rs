@@ -21,6 +21,7 @@ use std::{fs, io};
 
 pub use csv::csv;
 pub use describe::cross as describe_cross;
+pub(crate) use html::file_name;
 pub use json::{document, run_line};
 pub use lead::{Lead, Picture};
 pub use matrix::matrix;

@@ -20,6 +20,10 @@ pub struct Chapter {
     name: &'static str,
     title: &'static str,
     source: &'static str,
+    found: &'static str,
+    chosen: &'static str,
+    /// Those of the first scenario.
+    settings: Vec<(&'static str, String)>,
     parts: Vec<Part>,
 }
 
@@ -50,13 +54,21 @@ impl World {
             Self::Sockets => "on sockets",
         }
     }
+
+    /// In names of files.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Sockets => "sockets",
+        }
+    }
 }
 
 impl Chapter {
     /// An experiment that has not run yet.
     pub fn new(experiment: &Experiment) -> Self {
-        let (name, title, source) = (experiment.name, experiment.title, experiment.source);
-        Self { name, title, source, parts: Vec::new() }
+        let Experiment { name, title, source, found, chosen, .. } = *experiment;
+        Self { name, title, source, found, chosen, settings: Vec::new(), parts: Vec::new() }
     }
 
     /// Adds results; returns whether the claims hold.
@@ -66,10 +78,16 @@ impl Chapter {
     pub fn add(&mut self, world: World, findings: &Findings<'_>) -> Result<Option<bool>, LabError> {
         let mut pictures = report::pictures(findings)?;
         if pictures.is_empty() {
-            pictures = first_case(findings.results, world)?;
+            pictures = first_case(findings.results)?;
+        }
+        for picture in &mut pictures {
+            picture.file = format!("{}-{}", world.prefix(), picture.file);
+        }
+        if let Some(case) = findings.results.plan.cases.first().filter(|_| self.settings.is_empty()) {
+            self.settings = html::properties(&case.scenario);
         }
         let holds = findings.hold();
-        self.parts.push(Part { world, holds, text: report::text(findings), pictures });
+        self.parts.push(Part { world, holds, text: report::result(findings), pictures });
         Ok(holds)
     }
 
@@ -86,13 +104,9 @@ impl Chapter {
 }
 
 /// The figures over time of the first scenario, for an experiment whose figure is one of these.
-fn first_case(results: &Results, world: World) -> Result<Vec<Picture>, LabError> {
+fn first_case(results: &Results) -> Result<Vec<Picture>, LabError> {
     let figures = html::figures(results)?.into_iter().filter(|figure| figure.case == 0);
-    let prefix = match world {
-        World::Virtual => "virtual",
-        World::Sockets => "sockets",
-    };
-    Ok(figures.map(|figure| Picture { file: format!("{prefix}-{}", figure.file), svg: figure.svg }).collect())
+    Ok(figures.map(|figure| Picture { file: figure.file, svg: figure.svg }).collect())
 }
 
 /// The experiments and what became of them, as rows of text.
@@ -141,15 +155,29 @@ fn page(chapters: &[Chapter], origin: &Origin) -> String {
     let rows = verdicts(chapters).into_iter().map(|row| row.to_vec()).collect();
     grid(&mut page, &Grid { columns, rows });
     for chapter in chapters {
-        let (name, title) = (escape(chapter.name), escape(chapter.title));
-        let _ = writeln!(page, "<section>\n<h2>{name}</h2>\n<p>{title}. {}</p>", escape(chapter.source));
-        for part in &chapter.parts {
-            let _ =
-                writeln!(page, "<h3>{}</h3>\n<pre>{}</pre>", escape(part.world.name()), escape(&part.text));
-            part.pictures.iter().for_each(|picture| draw_into(&mut page, &picture.svg));
-        }
-        page.push_str("</section>\n");
+        panel(&mut page, chapter);
     }
     html::end(&mut page);
     page
+}
+
+/// An experiment: what the document says beside our figures and verdicts, and the settings.
+fn panel(page: &mut String, chapter: &Chapter) {
+    let (name, title) = (escape(chapter.name), escape(chapter.title));
+    let _ = writeln!(page, "<section>\n<h2>{name}</h2>\n<p>{title}</p>\n<div class=\"panel\">\n<div>");
+    let _ = writeln!(page, "<h3>The document</h3>\n<p>{}</p>", escape(chapter.source));
+    let _ = writeln!(page, "<p>{}</p>\n</div>\n<div>", escape(chapter.found));
+    for part in &chapter.parts {
+        let (world, verdict) = (part.world.name(), chapter.verdict(part.world));
+        let _ = writeln!(page, "<h3>Here {world}: {verdict}</h3>");
+        part.pictures.iter().for_each(|picture| draw_into(page, &picture.svg));
+    }
+    page.push_str("</div>\n</div>\n");
+    for part in &chapter.parts {
+        let _ = writeln!(page, "<h3>Numbers {}</h3>\n<pre>{}</pre>", part.world.name(), escape(&part.text));
+    }
+    page.push_str("<h3>Settings</h3>\n");
+    let _ = writeln!(page, "<p>{}</p>", escape(chapter.chosen));
+    list(page, &chapter.settings);
+    page.push_str("</section>\n");
 }

@@ -29,6 +29,13 @@ impl Scenario {
             })
     }
 
+    /// Those of these routes that work at the start.
+    pub(crate) fn at_start(&self, routes: &[usize]) -> Vec<usize> {
+        let working = Working::at_start(self);
+        let works = |place: &usize| self.routes.get(*place).is_some_and(|route| working.has(route));
+        routes.iter().copied().filter(works).collect()
+    }
+
     /// The groups of these routes, of which Manyway selects one each, or all: a group for each path that it should
     /// have.
     pub(crate) fn groups(&self, routes: &[usize], pairs: PairMode) -> Vec<Vec<usize>> {

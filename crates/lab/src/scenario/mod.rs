@@ -125,6 +125,10 @@ pub struct Interface {
     pub cost: u8,
     /// Whether only cross traffic uses it. Default no.
     pub is_for_others: bool,
+    /// The largest IP packet of TCP connections over it, of which it tells its peers. Default: as its MTU permits.
+    pub tcp_packet: Option<u16>,
+    /// Whether it is down until an event brings it up. Default no.
+    pub starts_down: bool,
 }
 
 /// Both directions of a link.

@@ -1,6 +1,6 @@
 //! What works in a scenario after some of its events.
 
-use super::{Change, Direction, Route, Scenario, Side};
+use super::{Change, Direction, Interface, Route, Scenario, Side};
 
 /// Which links and interfaces work.
 #[derive(Debug)]
@@ -12,12 +12,13 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// At the start everything works.
+    /// At the start everything works but the interfaces that are to come up later.
     pub(crate) fn at_start(scenario: &Scenario) -> Self {
+        let up = |interfaces: &[Interface]| interfaces.iter().map(|one| !one.starts_down).collect();
         Self {
             links: vec![[true; 2]; scenario.links.len()],
-            client: vec![true; scenario.client.len()],
-            server: vec![true; scenario.server.len()],
+            client: up(&scenario.client),
+            server: up(&scenario.server),
         }
     }
 

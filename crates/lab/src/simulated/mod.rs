@@ -4,8 +4,11 @@
 //! starts, which is time 0. Each entry of the traffic has a stream of its own. The laws of the simulator are checked
 //! throughout; a violation is a failure of the contender.
 //!
+//! The program of CMT runs as well, over the model of TCP.
+//!
 //! There are no checksums here: a corrupted packet reaches the protocol, which drops it.
 
+mod chunks;
 mod cross;
 mod flow;
 mod run;
@@ -54,8 +57,11 @@ impl Simulated {
 impl Runner for Simulated {
     fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
         self.supports(contender)?;
+        if let Contender::Chunks(chunks) = contender {
+            return chunks::run(scenario, chunks, seed);
+        }
         let Contender::Manyway(settings) = contender else {
-            return Err(LabError::Unsupported("only Manyway runs in virtual time".to_owned()));
+            return Err(LabError::Unsupported("only Manyway and chunks run in virtual time".to_owned()));
         };
         let setup = Setup::new(&self.config, settings)?;
         let route = match settings.routes {
@@ -77,7 +83,7 @@ impl Runner for Simulated {
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {
         let who = match contender {
-            Contender::Manyway(_) => return Ok(()),
+            Contender::Manyway(_) | Contender::Chunks(_) => return Ok(()),
             Contender::Tcp { .. } | Contender::Possible { .. } => "kernel TCP",
             Contender::Mptcp { .. } => "kernel MPTCP",
             Contender::Through(through) => through.verb.name(),

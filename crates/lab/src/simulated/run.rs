@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use manyway_proto::{ConnectionError, Instant, TargetRate};
+use manyway_proto::{ConnectionError, Event, Instant, TargetRate};
 use manyway_sim::{BrokenLaw, DeliveryWatch, PathFigures, Peer as _, Reference, Step};
 
 use super::cross::CrossRecord;
@@ -11,8 +11,8 @@ use super::flow::{self, Stream};
 use super::setup::Setup;
 use super::stage::Stage;
 use crate::Outcome;
-use crate::outcome::Delivery;
-use crate::scenario::{Ending, Event, Scenario, Side};
+use crate::outcome::{Control, Delivery, SetUp};
+use crate::scenario::{self, Ending, Scenario, Side};
 
 /// Time for the handshake.
 const SET_UP: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ const SIDES: [Side; 2] = [Side::Client, Side::Server];
 pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
     let paths = {
         let routes: Vec<usize> = (0..scenario.routes.len()).collect();
-        let pairs = scenario.groups(&routes, setup.config.pairs).len().min(MOST_PATHS);
+        let pairs = scenario.groups(&scenario.at_start(&routes), setup.config.pairs).len().min(MOST_PATHS);
         pairs * setup.tcp.map_or(1, |tcp| tcp.connections)
     };
     let mut run = Run {
@@ -47,6 +47,7 @@ pub(super) fn run(scenario: &Scenario, setup: &Setup, seed: u64) -> Outcome {
         remarks: Vec::new(),
         gives_up: false,
         ended: [None, None],
+        set_up: None,
     };
     let result = run.set_up(paths).and_then(|()| {
         run.begin(scenario, setup.target);
@@ -70,7 +71,7 @@ struct Run {
     streams: Vec<Stream>,
     cross: CrossRecord,
     /// The remaining events.
-    events: VecDeque<Event>,
+    events: VecDeque<scenario::Event>,
     /// Time 0, once the traffic has begun.
     begin: Instant,
     watch: DeliveryWatch,
@@ -80,6 +81,7 @@ struct Run {
     gives_up: bool,
     /// When the connection ended at the client and at the server, since time 0.
     ended: [Option<Duration>; 2],
+    set_up: Option<SetUp>,
 }
 
 impl Run {
@@ -96,6 +98,7 @@ impl Run {
         let until = self.now() + SETTLE;
         loop {
             let ready = self.stage.ready_paths();
+            self.set_up = Some(self.stage.set_up());
             if ready >= paths {
                 return Ok(());
             }
@@ -246,6 +249,20 @@ impl Run {
         Ok(())
     }
 
+    /// What receivers did since the traffic began.
+    fn control(&mut self) -> Vec<Control> {
+        let mut control = Vec::new();
+        for side in SIDES {
+            let Some(peer) = self.stage.peer(side) else { continue };
+            let events = peer.peer().events().iter().filter(|(at, _)| *at >= self.begin);
+            control.extend(events.filter_map(|(at, event)| {
+                let Event::TargetRate(report) = event else { return None };
+                Some(Control::new(*at - self.begin, report))
+            }));
+        }
+        control
+    }
+
     fn outcome(mut self, scenario: &Scenario, failure: Option<String>) -> Outcome {
         let end = self.now();
         let discarded = SIDES.into_iter().filter_map(|side| {
@@ -257,6 +274,7 @@ impl Run {
             delays: self.watch.delays(),
             discarded: discarded.sum(),
         };
+        let control = self.control();
         let streams = if self.streams.is_empty() { flow::streams(scenario, end) } else { self.streams };
         let must_arrive = scenario.ending != Ending::OnTime;
         let shortage = |stream: &Stream| stream.shortage(must_arrive);
@@ -272,6 +290,8 @@ impl Run {
             } else {
                 Vec::new()
             },
+            control,
+            set_up: self.set_up,
             failure,
             remarks: self.remarks,
         }

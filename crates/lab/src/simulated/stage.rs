@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use manyway_proto::scheduler::PathTerms;
-use manyway_proto::{ConnectionConfig, Instant, LocalAddress};
+use manyway_proto::{ByteCount, ConnectionConfig, Event, Instant, LocalAddress};
 use manyway_sim::link::{Link as OneWay, LinkConfig, LinkState};
 use manyway_sim::nat::Nat;
 use manyway_sim::rule::{Action, Matching};
@@ -15,7 +15,7 @@ use manyway_sim::{
 
 use super::setup::{Setup, Tcp};
 use crate::contender::Wire;
-use crate::outcome::RouteTotals;
+use crate::outcome::{RouteTotals, SetUp};
 use manyway_sim::{CLIENT_PORT, SERVER_PORT};
 
 use crate::scenario::{
@@ -34,6 +34,8 @@ pub(super) struct Stage {
     server: Host,
     links: Vec<Ways<LinkId>>,
     routes: Vec<Route>,
+    /// When set-up began, and what it has taken.
+    set_up: (Instant, SetUp),
 }
 
 /// A value for each direction.
@@ -84,8 +86,10 @@ impl Stage {
             }
         };
         let congestion = setup.tcp.map(|tcp| tcp.congestion).unwrap_or_default();
+        let packet = scenario.client.iter().chain(&scenario.server).filter_map(|one| one.tcp_packet).min();
         let [client, server] = [client, server].map(|peer| {
             let peer = TcpPeer::new(peer).with_congestion(congestion);
+            let peer = if let Some(packet) = packet { peer.with_packets(packet) } else { peer };
             world.add_node(CrossHost::new(peer))
         });
         let now = world.now();
@@ -100,7 +104,8 @@ impl Stage {
                 Some(Ways { up: network.add_link(now, up), down: network.add_link(now, down) })
             })
             .collect();
-        let mut stage = Self { world, client, server, links, routes: Vec::new() };
+        let mut stage =
+            Self { world, client, server, links, routes: Vec::new(), set_up: (now, SetUp::default()) };
         if let Some(damage) = scenario.damage {
             stage.damage(damage.pattern);
         }
@@ -118,12 +123,16 @@ impl Stage {
     }
 
     /// Lets the client use TCP alone: each of its interfaces a route of its own to an interface of the server that no other
-    /// uses, if there is one.
+    /// uses, if there is one. What is down at the start is left out.
     fn plan(&mut self, scenario: &Scenario, tcp: Tcp) {
         let mut taken = Vec::new();
         let mut pairs = Vec::new();
+        let all: Vec<usize> = (0..scenario.routes.len()).collect();
+        let at_start = scenario.at_start(&all);
         for interface in 0..scenario.client.len() {
-            let mut routes: Vec<_> = (0..scenario.routes.len())
+            let mut routes: Vec<_> = at_start
+                .iter()
+                .copied()
                 .filter(|route| scenario.routes.get(*route).is_some_and(|route| route.client == interface))
                 .collect();
             routes
@@ -183,24 +192,36 @@ impl Stage {
     /// Adds both ends of every flow of others; time 0 is `begin`.
     pub(super) fn add_cross_traffic(&mut self, scenario: &Scenario, begin: Instant) {
         for traffic in &scenario.cross_traffic {
-            let Some([near, far]) = self.ends(scenario, traffic.route) else { continue };
             let flow = CrossFlow {
                 kind: traffic.kind,
                 packet: traffic.packet,
                 start: begin + traffic.at,
                 end: begin + traffic.end(scenario.limit()),
+                bytes: None,
             };
-            let (up, down) = match traffic.direction {
-                Direction::Up | Direction::Both => (Part::Send, Part::Receive),
-                Direction::Down => (Part::Receive, Part::Send),
-            };
-            // The client connects; the server learns its address behind a NAT, too.
-            let ends = [(Side::Client, up, near, Some(far.address.ip())), (Side::Server, down, far, None)];
-            for (side, part, local, peer) in ends {
-                let host = self.host(side);
-                if let Some(node) = self.world.node_mut(host) {
-                    (0..traffic.count).for_each(|_| node.add(flow, part, local, peer));
-                }
+            let route = (traffic.route, traffic.direction);
+            (0..traffic.count).for_each(|_| self.add_flow(scenario, route, flow));
+        }
+    }
+
+    /// Adds both ends of a flow over a route.
+    pub(super) fn add_flow(
+        &mut self,
+        scenario: &Scenario,
+        (route, direction): (usize, Direction),
+        flow: CrossFlow,
+    ) {
+        let Some([near, far]) = self.ends(scenario, route) else { return };
+        // The client connects; the server learns its address behind a NAT, too.
+        let (up, down) = match direction {
+            Direction::Up | Direction::Both => (Part::Send, Part::Receive),
+            Direction::Down => (Part::Receive, Part::Send),
+        };
+        let ends = [(Side::Client, up, near, Some(far.address.ip())), (Side::Server, down, far, None)];
+        for (side, part, local, peer) in ends {
+            let host = self.host(side);
+            if let Some(node) = self.world.node_mut(host) {
+                node.add(flow, part, local, peer);
             }
         }
     }
@@ -229,6 +250,7 @@ impl Stage {
     /// Starts the connection; the client knows every address of the server.
     pub(super) fn connect(&mut self) -> Result<(), String> {
         let now = self.world.now();
+        self.world.network_mut().take_passed();
         let locals = self.locals(Side::Client);
         let remotes: Vec<_> = self.locals(Side::Server).iter().map(|local| local.address).collect();
         self.peer(Side::Client).map_or(Ok(()), |client| client.connect(now, &locals, &remotes))?;
@@ -254,6 +276,22 @@ impl Stage {
         connection.map_or(0, |connection| {
             connection.statistics().paths.iter().filter(|path| path.state.carries_data()).count()
         })
+    }
+
+    /// What set-up has taken so far.
+    pub(super) fn set_up(&mut self) -> SetUp {
+        for passed in self.world.network_mut().take_passed() {
+            self.set_up.1.packets += 1;
+            self.set_up.1.bytes += ByteCount::of(passed.bytes);
+        }
+        let (begin, mut set_up) = self.set_up;
+        if let Some(peer) = self.peer(Side::Client) {
+            let carries = |event: &Event| matches!(event, Event::Path(path) if path.state.carries_data());
+            let events = peer.peer().events().iter().filter(|(_, event)| carries(event));
+            set_up.took = events.map(|(at, _)| *at - begin).max().unwrap_or_default();
+            set_up.memory = peer.connection().map(|connection| connection.pair_memory());
+        }
+        set_up
     }
 
     /// The addresses of a host's interfaces that are up.
@@ -409,7 +447,8 @@ fn naming(mut config: ConnectionConfig, interfaces: &[Interface]) -> ConnectionC
         };
         all.iter().enumerate().map(turn).collect::<Vec<_>>()
     };
-    let of_contenders = interfaces.iter().enumerate().filter(|(_, interface)| !interface.is_for_others);
+    let is_meant = |interface: &Interface| !interface.is_for_others && !interface.starts_down;
+    let of_contenders = interfaces.iter().enumerate().filter(|(_, interface)| is_meant(interface));
     let mut named: Vec<_> = of_contenders.flat_map(of_interface).collect();
     named.sort_by_key(|(turn, _)| *turn);
     config.advertised = named.into_iter().map(|(_, address)| address).take(MOST_NAMED).collect();
@@ -432,6 +471,9 @@ impl Host {
             let mut rest = addresses.iter().copied();
             let attached = network.add_interface(id, rest.next()?);
             rest.for_each(|address| network.add_address(attached, address));
+            if interface.starts_down {
+                network.set_interface_state(attached, LinkState::Down);
+            }
             if let Some(config) = interface.nat {
                 network.set_nat(attached, Nat::new(config));
             }

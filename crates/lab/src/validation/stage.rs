@@ -76,6 +76,8 @@ pub fn side_by_side(links: &[LinkConfig]) -> Scenario {
         nat: None,
         cost: 0,
         is_for_others: false,
+        tcp_packet: None,
+        starts_down: false,
     };
     let places = 0..links.len();
     let link = |(place, config): (usize, &LinkConfig)| Link {

@@ -110,3 +110,58 @@ fn packets_can_be_distributed_over_links() {
     let error = scenario("[3, 1, 1]").unwrap_err().to_string();
     assert!(error.contains("routes[1].shares") && error.contains("3 shares for 2 links"), "{error}");
 }
+
+#[test]
+fn an_interface_that_is_down_at_first_is_used_once_it_comes_up() {
+    let text =
+        format!("duration = '4s'\n{TWO}[client.b]\ndown = true\n[[events]]\nat = '2s'\nup = 'client.b'\n");
+    let outcome = run(&text);
+    let carried = |from: u32, to: u32| outcome.routes[1].up.rate(from * MS, to * MS);
+    assert_eq!(carried(0, 2000), Rate::ZERO);
+    assert!(carried(3000, 4000) > mbit(7), "{}", carried(3000, 4000));
+    // The other path was all that set-up had.
+    assert!(outcome.remarks.is_empty(), "{:?}", outcome.remarks);
+}
+
+#[test]
+fn tcp_has_packets_of_the_size_that_an_interface_announces() {
+    let settings = || {
+        let Contender::Manyway(settings) = "manyway:carrier=tcp".parse().unwrap() else { unreachable!() };
+        settings
+    };
+    // Bytes of packets for each byte of data: the fewer bytes a packet has, the more are headers.
+    let overhead = |interface: &str| {
+        let text = format!("duration = '5s'\n[links.a]\nrate = '5M'\nrtt = '20ms'\n{interface}");
+        let outcome = run_with(&text, settings());
+        outcome.routes[0].up.total().get() as f64 / outcome.flows[0].arrivals.total().get() as f64
+    };
+    let (usual, small) = (overhead(""), overhead("[client.a]\ntcp-packet = 600\n"));
+    assert!(small > usual + 0.04 && small < usual + 0.12, "{usual} {small}");
+}
+
+#[test]
+fn the_program_of_cmt_is_as_slow_as_its_slowest_share() {
+    let text = |more: &str| {
+        format!(
+            "duration = '8s'\n{more}[links.fast]\nrate = '8M'\nrtt = '20ms'\n[links.slow]\nrate = '4M'\nrtt = '20ms'\n\
+                 [[traffic]]\nbulk = 'up'\nsize = '4MB'\nchunk = '5kB'\n"
+        )
+    };
+    let megabits = |name: &str, more: &str| {
+        let text = text(more);
+        let scenario =
+            manyway_lab::Scenario::parse("mine.toml", &text, &|_| Err(std::io::ErrorKind::NotFound.into()));
+        let outcome = Simulated::new().run(&scenario.unwrap(), &name.parse().unwrap(), 7).unwrap();
+        assert_eq!(outcome.failure, None, "{name}");
+        outcome.flows[0].arrivals.goodput().bits_per_second() as f64 / 1e6
+    };
+    let (in_turn, weighted) = (megabits("chunks", ""), megabits("chunks:shares=2/1", ""));
+    assert!((7.0..8.0).contains(&in_turn), "twice what the slow link carries: {in_turn}");
+    assert!((10.0..12.0).contains(&weighted), "what both carry: {weighted}");
+    // 800 chunks of 5000 bytes, each of which takes 80 ms.
+    let searching = megabits("chunks:search=100us", "end = 'on-time'\n");
+    assert!((0.45..0.55).contains(&searching), "{searching}");
+    let endless = Library::builtin().unwrap().find("two-50").unwrap().remove(0);
+    let error = Simulated::new().run(&endless, &"chunks".parse().unwrap(), 1).unwrap_err().to_string();
+    assert!(error.starts_with("chunks takes one bulk of a given size"), "{error}");
+}

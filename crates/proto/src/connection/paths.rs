@@ -63,6 +63,11 @@ impl Connection {
         self.engine.address_pairs()
     }
 
+    /// Memory in which a client keeps its measurements of address pairs; 0 at a server.
+    pub fn pair_memory(&self) -> ByteCount {
+        self.engine.pair_memory()
+    }
+
     /// Reports to a server's connection the state of the links below its paths; `news_of` gives it for the addresses
     /// of a path, `None` if nothing changed. Paths that lost their link are dead at once while another path is live,
     /// and dead ones with a restored link are challenged at once. Has no effect at a client, which uses

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::rate_memory::RateMemory;
-use crate::{FourTuple, Instant, Rate, Rng};
+use crate::{ByteCount, FourTuple, Instant, Rate, Rng};
 
 /// Most pairs that are checked.
 pub(crate) const MOST_PAIRS: usize = 32;
@@ -117,6 +117,12 @@ impl ConnectivityChecks {
         let pairs = tuples.take(MOST_PAIRS);
         self.pairs = pairs.map(|tuple| find(tuple).unwrap_or_else(|| CheckedPair::new(now, tuple))).collect();
         self.outstanding.retain(|challenge| self.pairs.iter().any(|pair| pair.tuple == challenge.tuple));
+    }
+
+    /// Memory of the measurements.
+    pub(crate) fn memory(&self) -> ByteCount {
+        let pairs = self.pairs.capacity() * size_of::<CheckedPair>();
+        ByteCount::of(pairs + self.outstanding.capacity() * size_of::<Challenge>())
     }
 
     /// All pairs with RTT and rate, as far as they are known.

@@ -31,6 +31,8 @@ pub struct CrossFlow {
     pub start: Instant,
     /// When its sender falls silent, whatever is on the way.
     pub end: Instant,
+    /// Bytes of data that a sender over TCP has; `None`: as many as it may send.
+    pub bytes: Option<u64>,
 }
 
 /// What an end of a flow does.
@@ -142,7 +144,7 @@ impl End {
         let payload = payload(self.flow.packet, self.local);
         match &mut self.machine {
             Machine::TcpSender(sender) if is_on => {
-                let range = sender.poll(now, u64::MAX, NO_LIMIT)?;
+                let range = sender.poll(now, self.flow.bytes.unwrap_or(u64::MAX), NO_LIMIT)?;
                 let length = usize::try_from(range.end - range.start).unwrap_or(0);
                 let header = header(Kind::Data, range.start, 0);
                 header.write(std::iter::repeat_n(0, length), buffer);

@@ -41,6 +41,7 @@ const FIRST_PORT: u16 = 20_000;
 ///     packet: 1500,
 ///     start: now,
 ///     end: now + Duration::from_secs(10),
+///     bytes: None,
 /// };
 /// for (place, part) in [(0, Part::Send), (1, Part::Receive)] {
 ///     let interface = [near, far][place].index;

@@ -91,7 +91,7 @@ impl LinuxCubic {
             round.rtt = round.rtt.min(rtt);
             round.samples += 1;
             let rise = (self.minimum_rtt / 8).clamp(Duration::from_millis(4), Duration::from_millis(16));
-            if round.samples == SAMPLES && round.rtt > self.minimum_rtt + rise {
+            if round.samples == SAMPLES && round.rtt > self.minimum_rtt.saturating_add(rise) {
                 self.threshold = self.window;
             }
         }
@@ -109,7 +109,9 @@ impl LinuxCubic {
         let elapsed = sample.now - epoch.start;
         epoch.estimate += bytes * 1024 * segment / window * ALPHA.0 / ALPHA.1;
         let reno = epoch.estimate / 1024 / segment * segment;
-        let target = epoch.curve.at(elapsed + self.minimum_rtt, size).get().max(reno);
+        // None is known if nothing but repetitions was acknowledged.
+        let ahead = Some(self.minimum_rtt).filter(|rtt| *rtt < Duration::MAX).unwrap_or_default();
+        let target = epoch.curve.at(elapsed + ahead, size).get().max(reno);
         // Bytes to acknowledge for a segment more: at least two segments.
         let pause = match target.saturating_sub(window) {
             0 => IDLE * window,

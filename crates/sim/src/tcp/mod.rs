@@ -21,6 +21,7 @@ use manyway_proto::{Connection, ConnectionError, Ecn, FourTuple, Instant, LocalA
 
 use crate::endpoint::EndpointPeer;
 use crate::invariants::PathFigures;
+use crate::link::LinkConfig;
 use crate::pair::Peer;
 use crate::traffic::Streams;
 use crate::world::Node;
@@ -31,8 +32,8 @@ pub use dialling::TcpPlan;
 pub(crate) use receiver::Receiver;
 pub(crate) use segment::{Header, Kind, NO_LIMIT};
 pub(crate) use sender::{Sender, SlowStart};
-use socket::Socket;
 pub use socket::TcpCongestion;
+use socket::{SEGMENT, Socket};
 
 /// The port at which a server accepts TCP connections.
 pub const TCP_SERVER_PORT: u16 = 443;
@@ -51,6 +52,8 @@ pub struct TcpPeer {
     /// The place of the next connection's port.
     next_port: u16,
     congestion: TcpCongestion,
+    /// Payload of a full segment.
+    segment: u16,
     reports: bool,
     dialler: Option<Dialler>,
     /// Events of the machine that were looked at.
@@ -61,13 +64,30 @@ impl TcpPeer {
     /// Adds a model of TCP below a machine.
     pub fn new(peer: EndpointPeer) -> Self {
         let congestion = TcpCongestion::default();
-        Self { peer, sockets: Vec::new(), next_port: 0, congestion, reports: true, dialler: None, seen: 0 }
+        Self {
+            peer,
+            sockets: Vec::new(),
+            next_port: 0,
+            congestion,
+            segment: SEGMENT,
+            reports: true,
+            dialler: None,
+            seen: 0,
+        }
     }
 
     /// Sets the congestion control of the system's TCP. Default Reno.
     #[must_use]
     pub fn with_congestion(mut self, congestion: TcpCongestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// Sets the IPv4 packets of full segments, from 100 bytes. Default 1452 bytes.
+    #[must_use]
+    pub fn with_packets(mut self, bytes: u16) -> Self {
+        let headers = usize::from(LinkConfig::IPV4_UDP) + Header::LENGTH;
+        self.segment = bytes.saturating_sub(u16::try_from(headers).unwrap_or(u16::MAX)).max(1);
         self
     }
 
@@ -110,7 +130,7 @@ impl TcpPeer {
         self.next_port = (self.next_port + 1) % CLIENT_PORTS;
         let tuple = FourTuple::tcp(local, SocketAddr::new(to.ip(), TCP_SERVER_PORT));
         self.sockets.retain(|socket| !socket.is_over());
-        self.sockets.push(Socket::new(now, tuple, self.congestion));
+        self.sockets.push(Socket::new(now, tuple, (self.congestion, self.segment)));
         tuple
     }
 
@@ -152,7 +172,7 @@ impl TcpPeer {
         let known = self.sockets.iter().position(|socket| socket.tuple == tuple);
         let is_server = tuple.local.address.port() == TCP_SERVER_PORT;
         known.or_else(|| {
-            is_server.then(|| self.sockets.push(Socket::new(now, tuple, self.congestion)))?;
+            is_server.then(|| self.sockets.push(Socket::new(now, tuple, (self.congestion, self.segment))))?;
             self.sockets.len().checked_sub(1)
         })
     }

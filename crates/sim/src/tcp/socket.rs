@@ -13,8 +13,8 @@ use super::receiver::Receiver;
 use super::segment::{Header, Kind, NO_LIMIT};
 use super::sender::{Sender, SlowStart};
 
-/// Payload of a full segment.
-const SEGMENT: u16 = 1_400;
+/// Payload of a full segment, if nothing else is said.
+pub(super) const SEGMENT: u16 = 1_400;
 /// The send buffer takes no more while so many bytes have not been sent once (`TCP_NOTSENT_LOWAT`).
 const MOST_UNSENT: usize = 32 * 1024;
 /// The rate is measured over at least this.
@@ -41,17 +41,17 @@ pub enum TcpCongestion {
 }
 
 impl TcpCongestion {
-    fn sender(self) -> Sender {
+    fn sender(self, segment: u16) -> Sender {
         let slow_start = match self {
             Self::Reno | Self::Reno2002 => SlowStart::UntilLoss,
             Self::Cubic => SlowStart::WatchesDelay,
         };
-        let sender = Sender::new(self.controller(), slow_start, usize::from(SEGMENT));
+        let sender = Sender::new(self.controller(segment), slow_start, usize::from(segment));
         if self == Self::Reno2002 { sender.without_selective_acks() } else { sender }
     }
 
-    fn controller(self) -> Box<dyn CongestionController> {
-        let config = ControllerConfig::new(SEGMENT);
+    fn controller(self, segment: u16) -> Box<dyn CongestionController> {
+        let config = ControllerConfig::new(segment);
         match self {
             Self::Reno | Self::Reno2002 => Box::new(NewReno::new(&config)),
             Self::Cubic => Box::new(LinuxCubic::new(&config)),
@@ -83,11 +83,11 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(now: Instant, tuple: FourTuple, congestion: TcpCongestion) -> Self {
+    pub(super) fn new(now: Instant, tuple: FourTuple, (congestion, segment): (TcpCongestion, u16)) -> Self {
         Self {
             tuple,
             buffer: VecDeque::new(),
-            sender: congestion.sender(),
+            sender: congestion.sender(segment),
             receiver: Receiver::default(),
             early: BTreeMap::new(),
             records: Records::default(),

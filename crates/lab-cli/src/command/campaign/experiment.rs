@@ -58,7 +58,6 @@ impl Named {
         plan.repetitions = arguments.repeat.unwrap_or(plan.repetitions);
         plan.seed = arguments.seed;
         plan.budget = arguments.budget;
-        plan.repeats_disturbed = !arguments.quick;
         if let Some(duration) = arguments.duration {
             for case in &mut plan.cases {
                 case.scenario = case.scenario.clone().with_duration(duration);

@@ -60,6 +60,8 @@ fn outcome(failure: Option<&str>) -> Outcome {
         flows: vec![Flow { receiver: Side::Server, arrivals, latencies: None, missing: 0, overtaken: 0 }],
         routes: Vec::new(),
         delivery: None,
+        control: Vec::new(),
+        set_up: None,
         cpu: None,
         cross: Vec::new(),
         ended: Vec::new(),

@@ -12,10 +12,11 @@ mod tcp;
 use std::time::Duration;
 
 use manyway::ConnectionConfig;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::document::{Assignment, CarrierSpec};
 use super::lane::Lane;
+use crate::outcome::Control;
 
 /// The connection of a contender, at one end.
 pub(super) enum Carrier {
@@ -92,6 +93,14 @@ impl Carrier {
         match self {
             Self::Streams(streams) => streams.has_given_up().await,
             Self::Tcp(_) | Self::Sockets(_) | Self::External(_) | Self::Datagrams(_) => false,
+        }
+    }
+
+    /// What it has done to hold target rates since a time.
+    pub(super) fn control(&self, begin: Instant) -> Vec<Control> {
+        match self {
+            Self::Streams(streams) => streams.control(begin),
+            Self::Tcp(_) | Self::Sockets(_) | Self::External(_) | Self::Datagrams(_) => Vec::new(),
         }
     }
 

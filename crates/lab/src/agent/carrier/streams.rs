@@ -6,15 +6,19 @@ use std::time::Duration;
 use manyway::interfaces::InterfacePolicy;
 use manyway::{
     AddressFilter, CarrierChoice, ConfigError, Connection, ConnectionConfig, ConnectionError, DEFAULT_PORT,
-    Endpoint, EndpointOptions, HostPort, Identity, Locals, Mmsp1Options, PathInfo, RateAlgorithm,
-    ReceiveStream, SendStream, ServerOptions, TargetRate, Ticket,
+    Endpoint, EndpointOptions, Event, HostPort, Identity, Locals, Mmsp1Options, PathInfo, RateAlgorithm,
+    ReceiveStream, SendStream, ServerOptions, TargetRate, TargetReport, Ticket,
 };
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::places::{Place, Places};
 use crate::agent::document::{Assignment, Load, ManywaySpec, Pair};
 use crate::agent::lane::Lane;
+use crate::agent::shared::Shared;
 use crate::contender::{Wire, thesis};
+use crate::outcome::Control;
 
 /// A Manyway connection.
 pub(in crate::agent) struct Streams {
@@ -22,7 +26,11 @@ pub(in crate::agent) struct Streams {
     connection: Option<Connection>,
     spec: ManywaySpec,
     target: Option<TargetRate>,
+    reports: Reports,
 }
+
+/// What a receiver has done to hold its target rates, and when.
+type Reports = Shared<Vec<(Instant, TargetReport)>>;
 
 impl Streams {
     pub(super) fn listen(
@@ -79,7 +87,8 @@ impl Streams {
         }
         let endpoint = Endpoint::bind(options).map_err(|error| error.to_string())?;
         let port = endpoint.local_addresses().first().map_or(0, |local| local.address.port());
-        Ok((Self { endpoint, connection: None, spec: spec.clone(), target }, port))
+        let reports = Reports::default();
+        Ok((Self { endpoint, connection: None, spec: spec.clone(), target, reports }, port))
     }
 
     pub(super) async fn connect(
@@ -108,6 +117,9 @@ impl Streams {
             }
             connection
         };
+        if self.target.is_some() {
+            tokio::spawn(keep_reports(connection.events(), self.reports.clone()));
+        }
         self.connection = Some(connection);
         Ok(lanes.into_lanes(assignment))
     }
@@ -163,6 +175,13 @@ impl Streams {
         }
     }
 
+    /// What this end has done to hold its target rates since a time.
+    pub(super) fn control(&self, begin: Instant) -> Vec<Control> {
+        let reports = self.reports.lock();
+        let since = reports.iter().filter(|(at, _)| *at >= begin);
+        since.map(|(at, report)| Control::new(*at - begin, report)).collect()
+    }
+
     /// Whether the connection has ended, or ends soon, since no path worked for as long as the lab named.
     pub(super) async fn has_given_up(&self) -> bool {
         let (Some(connection), Some(_)) = (&self.connection, self.spec.no_path) else { return false };
@@ -175,6 +194,17 @@ impl Streams {
             drop(timeout(CLOSE_TIME, connection.close(0, "done")).await);
         }
         drop(timeout(CLOSE_TIME, self.endpoint.close(0, "done")).await);
+    }
+}
+
+/// Keeps what a connection tells about target rates.
+async fn keep_reports(mut events: Receiver<Event>, reports: Reports) {
+    loop {
+        match events.recv().await {
+            Ok(Event::TargetRate(report)) => reports.lock().push((Instant::now(), report)),
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

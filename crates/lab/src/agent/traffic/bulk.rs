@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::shared::Shared;
 use crate::agent::document::Load;
 use crate::agent::lane::Writing;
+use crate::agent::shared::Shared;
 
 /// What all lanes of an exchange together may still send.
 #[derive(Debug)]
@@ -46,6 +46,11 @@ impl Budget {
         (usize::try_from(length).unwrap_or(0), at)
     }
 
+    /// Bytes were sent without being taken.
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.taken += bytes;
+    }
+
     /// Bytes taken, or messages that were due.
     pub(super) fn sent(&self, now: Instant) -> u64 {
         match self.load {
@@ -72,7 +77,7 @@ pub(super) async fn send(write: &mut Writing, budget: &Shared<Budget>) -> io::Re
 }
 
 /// Incompressible bytes, in case a device on the way compresses.
-fn filler() -> Vec<u8> {
+pub(super) fn filler() -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(PIECE).unwrap_or(0)];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
     bytes

@@ -1,21 +1,24 @@
 //! Sends and measures the traffic: the same code for every carrier.
 
 mod bulk;
+mod chunks;
 mod message;
-mod shared;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::clock;
 use super::document::{Assignment, Exchange, Load, Received, Report};
 use super::lane::{Lane, Reading, Writing};
+use super::shared::Shared;
+use crate::dealing::Dealing;
 use bulk::Budget;
 use message::Reader;
-use shared::Shared;
 
 /// The traffic of an agent while it runs.
 pub(crate) struct Traffic {
@@ -56,8 +59,18 @@ impl Traffic {
             let receives = exchange.receives(assignment.end);
             let record = receives.then(Shared::<Received>::default);
             let budget = sends.then(|| Shared::new(Budget::new(exchange.load, begin, times.stop)));
-            for (number, lane) in lanes.into_iter().enumerate() {
-                traffic.drive(exchange, lane, record.clone().map(|record| (number, record)), budget.clone());
+            let dealing = assignment.dealing.as_ref().filter(|_| traffic.records.is_empty());
+            if let Some(dealing) = dealing {
+                traffic.deal(dealing, lanes, record.clone(), budget.clone());
+            } else {
+                for (number, lane) in lanes.into_iter().enumerate() {
+                    traffic.drive(
+                        exchange,
+                        lane,
+                        record.clone().map(|record| (number, record)),
+                        budget.clone(),
+                    );
+                }
             }
             traffic.records.push(record);
             traffic.budgets.push(budget);
@@ -77,6 +90,11 @@ impl Traffic {
         result
     }
 
+    /// When the traffic began.
+    pub(crate) const fn begin(&self) -> Instant {
+        self.times.begin
+    }
+
     /// Time since the traffic began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.times.begin.elapsed()
@@ -89,6 +107,39 @@ impl Traffic {
         let now = Instant::now().min(self.times.stop);
         let sent = self.budgets.iter().map(|budget| budget.as_ref().map(|budget| budget.lock().sent(now)));
         Report { received: received.collect(), sent: sent.collect(), ..Report::default() }
+    }
+
+    /// Deals chunks out to lanes, or takes them from these.
+    fn deal(
+        &mut self,
+        dealing: &Dealing,
+        lanes: Vec<Lane>,
+        record: Option<Shared<Received>>,
+        budget: Option<Shared<Budget>>,
+    ) {
+        let (times, dealing) = (self.times, Arc::new(dealing.clone()));
+        let program = record.map(|record| chunks::Program::new(Arc::clone(&dealing), record));
+        for (number, Lane { mut read, mut write }) in lanes.into_iter().enumerate() {
+            match budget.clone() {
+                Some(budget) => {
+                    let dealing = Arc::clone(&dealing);
+                    self.tasks.spawn(async move {
+                        let sending = chunks::send(&mut write, (&dealing, number), &budget);
+                        finish(timeout_at(times.end, sending).await, write, times).await
+                    });
+                }
+                None => self.idle_writes.push(write),
+            }
+            match program.clone() {
+                Some(program) => {
+                    self.tasks.spawn(async move {
+                        // What does not end in time is judged by its size.
+                        timeout_at(times.end, program.receive(&mut read, times)).await.unwrap_or(Ok(()))
+                    });
+                }
+                None => self.idle_reads.push(read),
+            }
+        }
     }
 
     fn drive(
@@ -117,7 +168,6 @@ impl Traffic {
 
 /// Sends what is due, then the end of the stream.
 async fn send(mut write: Writing, load: Load, times: Times, budget: &Shared<Budget>) -> Result<(), String> {
-    let failed = |error: io::Error| format!("sending after {}: {error}", times.words());
     let sent = match load {
         Load::Bulk { size, .. } => {
             let stop = if size.is_some() { times.end } else { times.stop };
@@ -128,6 +178,16 @@ async fn send(mut write: Writing, load: Load, times: Times, budget: &Shared<Budg
             timeout_at(times.end, message::send(&mut write, &messages)).await
         }
     };
+    finish(sent, write, times).await
+}
+
+/// Sends the end of the stream, once everything was sent or the time is over.
+async fn finish(
+    sent: Result<io::Result<()>, Elapsed>,
+    mut write: Writing,
+    times: Times,
+) -> Result<(), String> {
+    let failed = |error: io::Error| format!("sending after {}: {error}", times.words());
     let told = match sent {
         Ok(Err(error)) => Err(error),
         // An end that cannot be sent in time is no failure: the other end counts what has arrived.

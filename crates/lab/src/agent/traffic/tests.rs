@@ -10,6 +10,7 @@ fn assignment(end: End, load: Load, duration: Duration) -> Assignment {
         end,
         carrier: CarrierSpec::Manyway(ManywaySpec::default()),
         exchanges: vec![Exchange { up: true, down: false, load }],
+        dealing: None,
         duration,
         end_at: duration + Duration::from_secs(2),
         seed: 0,

@@ -16,6 +16,8 @@ use crate::scenario::{Interface, Side};
 pub(super) const MTU: u16 = 1500;
 /// The server's interface, if the file names none.
 const SERVER: &str = "server";
+/// Smallest largest packet of TCP; Linux takes no smaller one.
+const SMALLEST_TCP: u16 = 576;
 const MOST_INTERFACES: usize = 32;
 const MOST_ADDRESSES: usize = 8;
 
@@ -112,6 +114,8 @@ impl<'a> Host<'a> {
             nat: None,
             cost: 0,
             is_for_others: false,
+            tcp_packet: None,
+            starts_down: false,
         };
         self.interfaces.push((interface, None));
         Ok(place)
@@ -124,7 +128,7 @@ fn describe(
     (side, place): (Side, usize),
     value: &Value<'_>,
 ) -> Result<(), LabError> {
-    let table = value.table(&["addresses", "mtu", "nat", "cost", "others"])?;
+    let table = value.table(&["addresses", "mtu", "nat", "cost", "others", "down", "tcp-packet"])?;
     if let Some(list) = table.get("addresses") {
         let addresses = list.list()?;
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
@@ -133,7 +137,9 @@ fn describe(
         interface.addresses = addresses.iter().map(address).collect::<Result<_, _>>()?;
     }
     interface.mtu = table.read("mtu", mtu)?.unwrap_or(MTU);
+    interface.tcp_packet = table.read("tcp-packet", |value| value.integer(SMALLEST_TCP..=interface.mtu))?;
     interface.is_for_others = table.read("others", Value::boolean)?.unwrap_or(false);
+    interface.starts_down = table.read("down", Value::boolean)?.unwrap_or(false);
     if let Some(value) = table.get("cost") {
         if side == Side::Server {
             return Err(value.error("what an interface costs is known at the client alone"));

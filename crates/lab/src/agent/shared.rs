@@ -1,8 +1,8 @@
-//! Values that the lanes of an exchange share.
+//! Values that several tasks of an agent share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Shared by several lanes.
+/// Shared by several tasks.
 #[derive(Debug, Default)]
 pub(super) struct Shared<T>(Arc<Mutex<T>>);
 
