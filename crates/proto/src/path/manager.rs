@@ -20,7 +20,7 @@ use super::remotes::Remotes;
 use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
 use super::state::{PathReason, Role};
 use crate::scheduler::PathTerms;
-use crate::{FourTuple, Instant, LocalAddress};
+use crate::{ByteCount, FourTuple, Instant, LocalAddress};
 
 /// A local address that may be used, and its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -406,6 +406,11 @@ impl PathManager {
 impl PathManager {
     fn may_use(&self, candidate: &LocalCandidate) -> bool {
         candidate.role != Role::Never && !self.terms_of(&candidate.address).has_no_quota()
+    }
+
+    /// Memory of the measurements of address pairs.
+    pub(crate) fn pair_memory(&self) -> ByteCount {
+        self.selection.as_ref().map_or(ByteCount::ZERO, |selection| selection.checks.memory())
     }
 
     /// Why a local address is no longer used.
