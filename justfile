@@ -101,8 +101,8 @@ portable *ARGUMENTS:
     RUSTC_WORKSPACE_WRAPPER="$PWD/.ci/portable-rustc" \
         cargo test "${unoptimised[@]}" -p manyway --lib --test all {{ARGUMENTS}} -- --skip choice::
 
-# Does everybody still run in the lab? A short set in virtual time and, as root, on real sockets; prints the tables,
-# and fails if somebody can not run or breaks down, however fast.
+# Runs a short set of scenarios with every contender, in virtual time and, as root, on real sockets; prints the tables,
+# and fails if one cannot run or breaks down.
 lab:
     #!/usr/bin/env bash
     set -euo pipefail

@@ -315,5 +315,5 @@ fn input_that_can_be_read_only_once_is_not_offered_to_be_resumed() {
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{told}");
     assert!(told.contains("only once") && !told.contains("the same command again"), "{told}");
-    assert!(names(&place.there()).is_empty(), "nobody can go on with it");
+    assert!(names(&place.there()).is_empty(), "it cannot be resumed");
 }

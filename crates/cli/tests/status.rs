@@ -166,7 +166,7 @@ fn the_socket_of_a_killed_command_is_removed_at_the_next_look() {
     running.signal("KILL");
     wait_until("its end", || !std::path::Path::new(&format!("/proc/{}/fd/0", running.id())).exists());
     drop(running);
-    assert_eq!(user.sockets().len(), 1, "nobody could remove it");
+    assert_eq!(user.sockets().len(), 1, "no process could remove it");
     assert!(user.commands("serve").is_empty());
     assert!(user.sockets().is_empty(), "{:?}", user.sockets());
     assert_eq!(user.run(&["status"]), "no command of this user is running\n");

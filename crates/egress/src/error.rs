@@ -50,7 +50,7 @@ impl fmt::Display for EgressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stream(error) => write!(f, "the connection to the server broke: {error}"),
-            Self::Codec(error) => write!(f, "the other side sent something that makes no sense: {error}"),
+            Self::Codec(error) => write!(f, "the other side sent an invalid message: {error}"),
             Self::Late => f.write_str("the request did not come in time"),
             Self::Refused(refusal) => refusal.fmt(f),
         }

@@ -152,7 +152,7 @@ async fn a_destination_that_does_not_read_stops_the_program() {
             Ok(Err(error)) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
             Err(_) => break,
         }
-        assert!(written < 64 << 20, "nobody stops the program");
+        assert!(written < 64 << 20, "the program is not stopped");
     }
     drop(program);
     assert_eq!(read_all(&mut destination).await.unwrap().len(), written);

@@ -73,7 +73,7 @@ pub(crate) struct Grant {
 }
 
 impl Schedule {
-    /// Nobody fetches anything yet.
+    /// A schedule without workers so far.
     pub(crate) fn new(missing: Ranges, now: Instant) -> Self {
         Self {
             missing,

@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
             3 => {
                 let foreign = script.bytes();
                 let opened = cookies.open(now, foreign, client, ids);
-                assert!(opened == Err(None) || is_own(foreign, client, ids), "nobody else has the key");
+                assert!(opened == Err(None) || is_own(foreign, client, ids), "no other endpoint has the key");
             }
             4 => {
                 let Some((at, cookie)) = made.get(usize::from(script.u8()) % made.len().max(1)) else {

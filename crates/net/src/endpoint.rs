@@ -233,10 +233,10 @@ impl Endpoint {
 
 /// The name that a certificate must be for; unused with raw keys, and never sent.
 fn server_name(hosts: &[HostPort]) -> ServerName<'static> {
-    let nobody = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
+    let placeholder = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
     match hosts.first().map(HostPort::host) {
         Some(Host::Ip(address)) => ServerName::IpAddress((*address).into()),
-        Some(Host::Name(name)) => ServerName::try_from(name.to_string()).unwrap_or(nobody),
-        None => nobody,
+        Some(Host::Name(name)) => ServerName::try_from(name.to_string()).unwrap_or(placeholder),
+        None => placeholder,
     }
 }

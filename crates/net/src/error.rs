@@ -33,7 +33,7 @@ impl fmt::Display for BindFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(error) => error.fmt(f),
-            Self::Tcp { address, source } => write!(f, "TCP {address} could not be listened on: {source}"),
+            Self::Tcp { address, source } => write!(f, "cannot listen on TCP {address}: {source}"),
             Self::System(error) => write!(f, "the driver could not start: {error}"),
             Self::Config(error) => error.fmt(f),
         }
@@ -117,7 +117,7 @@ impl std::error::Error for ConnectError {
 pub enum WriteError {
     /// The peer stopped the stream with this code.
     Stopped(u64),
-    /// This half was finished before.
+    /// This half was already finished.
     Finished,
     /// This half was reset before.
     Reset,
@@ -146,8 +146,8 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped(code) => write!(f, "the peer wants no more of this stream (code {code})"),
-            Self::Finished => write!(f, "the stream was finished before"),
-            Self::Reset => write!(f, "the stream was given up before"),
+            Self::Finished => write!(f, "the stream was already finished"),
+            Self::Reset => write!(f, "the stream was already reset"),
             Self::TooLarge { size, most } => {
                 write!(
                     f,

@@ -328,7 +328,7 @@ impl fmt::Display for TicketError {
             }
             Self::Truncated => write!(f, "the ticket is cut off; copy the whole line"),
             Self::Mistyped => write!(f, "checksum mismatch; copy it again"),
-            Self::Malformed => write!(f, "the ticket is intact but makes no sense; ask for a new one"),
+            Self::Malformed => write!(f, "the ticket is intact but has invalid content; ask for a new one"),
             Self::Hosts { count } => {
                 write!(f, "a ticket holds 1 to {} addresses, not {count}", Ticket::MAX_HOSTS)
             }

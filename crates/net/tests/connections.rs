@@ -432,7 +432,7 @@ async fn the_first_path_of_a_server_on_all_addresses_stays_active_from_the_begin
     soon(send.write_chunk("!".into())).await.unwrap();
     soon(accepted.accept()).await.unwrap();
     let path = soon(accepted.info()).await.unwrap().paths[0].statistics;
-    assert_eq!((path.state, path.reason), (PathState::Active, PathReason::SetUp));
+    assert_eq!((path.state, path.reason), (PathState::Active, PathReason::Connected));
 }
 
 #[tokio::test]

@@ -293,7 +293,7 @@ async fn a_proxy_that_refuses_is_the_reason_of_the_error() {
     assert!(error.to_string().contains(&format!("the proxy {nowhere}: ")), "{error}");
 }
 
-/// A TCP port of loopback that nobody uses now.
+/// A TCP port of loopback that is free now.
 async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }

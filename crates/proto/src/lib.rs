@@ -152,7 +152,7 @@ pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
 pub use packet::encryption_level::EncryptionLevel;
 pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
-    may_be_probed,
+    may_be_challenged,
 };
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};

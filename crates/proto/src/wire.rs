@@ -7,7 +7,7 @@ use manyway_wire::PathId;
 use smallvec::SmallVec;
 
 use crate::engine::packet::Built;
-use crate::engine::{Carry, Engine, Probing};
+use crate::engine::{Carry, ChallengePacket, Engine};
 use crate::mmsp1::Mmsp1;
 use crate::mmsp2::{self, Mmsp2};
 use crate::packet::content::SentContent;
@@ -99,15 +99,15 @@ impl Wire {
 
     /// Writes a path challenge, a response, or both, into the empty `buffer`. The wire takes the packet number itself: a
     /// challenge is sent whatever else is.
-    pub(crate) fn build_probe(
+    pub(crate) fn build_challenge(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
         path: PathId,
-        probing: &Probing,
+        packet: &ChallengePacket,
     ) -> Option<Built> {
-        for_wire!(self, wire => wire.build_probe(engine, now, buffer, path, probing))
+        for_wire!(self, wire => wire.build_challenge(engine, now, buffer, path, packet))
     }
 
     /// Seals the packets of a batch, which are complete but for that, before the next batch is built; false if that

@@ -75,7 +75,7 @@ impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stream { doing, source } => write!(f, "connection lost while {doing}: {source}"),
-            Self::Codec(error) => write!(f, "the other side sent something that makes no sense: {error}"),
+            Self::Codec(error) => write!(f, "the other side sent an invalid message: {error}"),
             Self::Unexpected { wanted } => {
                 write!(f, "the other side sent something else instead of {wanted}")
             }

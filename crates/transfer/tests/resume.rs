@@ -336,7 +336,7 @@ async fn a_part_that_fills_the_disk_is_removed_and_named() {
     let failed = &report.failed[0];
     assert_eq!(failed.failure.reason, Reason::DiskFull, "{report:?}");
     assert!(failed.failure.text.contains(".old.manyway-part there takes 3.0 MiB"), "{failed:?}");
-    assert_eq!(parts(place.path()), 1, "nobody can go on with the beginning of a stream");
+    assert_eq!(parts(place.path()), 1, "the beginning of a stream cannot be resumed");
     let report = put(&client, vec![here.path().join("little")], quiet()).await.unwrap();
     assert!(report.is_complete(), "{report:?}");
 }

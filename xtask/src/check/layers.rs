@@ -55,7 +55,8 @@ const USERS_OF_PATHS: [&str; 5] = [
 ];
 
 /// The parts of a path that others use by their methods.
-const PARTS: [&str; 7] = ["addresses", "back_pressure", "mtu", "prober", "receiving", "recovery", "silence"];
+const PARTS: [&str; 7] =
+    ["addresses", "back_pressure", "challenger", "mtu", "receiving", "recovery", "silence"];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -8,8 +8,7 @@ const ENDS: [&str; 2] = [".snap.new", ".pending-snap"];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let left = files.iter().filter(|file| ENDS.iter().any(|end| file.path.ends_with(end)));
-    left.map(|file| Finding::new(&file.path, 0, "a snapshot that nobody has judged: accept it or delete it"))
-        .collect()
+    left.map(|file| Finding::new(&file.path, 0, "an unreviewed snapshot: accept it or delete it")).collect()
 }
 
 #[cfg(test)]

@@ -247,8 +247,8 @@ the longest time without a byte, and what was lost. The options -t, -n, -P, -R, 
 iperf3. With -C both ends change their congestion control, so it also works with -R. With -t 0 Ctrl-C is the regular \
 end: status 0.
 
-With --messages it prints how long messages take from one application to the other: the latency that 50, 95, 99 and \
-99.9 % of those that arrived kept, the longest, and how many came late or never. With -R the server's are measured. \
+With --messages it measures how long messages take from one application to the other. Prints the latency below which 50, \
+95, 99 and 99.9 % of the messages arrived, the longest, and how many came late or never. With -R the server's are measured. \
 There are no intervals (-i), and nothing is left out (-O).
 
 Examples:

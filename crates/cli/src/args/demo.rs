@@ -11,12 +11,10 @@ use crate::output::units::parse_size;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
-    /// An emulated link: rate, one-way delay, loss; may be given several times
+    /// An emulated link: rate, one-way delay, loss; repeatable
     #[arg(long = "link", value_name = "RATE,DELAY[,LOSS]")]
-    #[arg(
-        long_help = "An emulated link: rate, one-way delay and, if wanted, the share of lost packets; may be given \
-        several times. Without it there are three: 40Mbit,15ms and 20Mbit,40ms and 8Mbit,60ms,0.5%."
-    )]
+    #[arg(long_help = "An emulated link: rate, one-way delay and, if wanted, the share of lost packets; \
+        repeatable. Without it there are three: 40Mbit,15ms and 20Mbit,40ms and 8Mbit,60ms,0.5%.")]
     pub links: Vec<LinkSpec>,
     /// Send this file instead of one made on the spot
     #[arg(long, value_name = "FILE", conflicts_with = "size")]

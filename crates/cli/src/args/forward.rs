@@ -16,7 +16,7 @@ pub struct ForwardArgs {
     /// The server, started with --egress: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET")]
     pub server: String,
-    /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; may be given several times
+    /// Listen on PORT here, and connect to HOST:HOSTPORT from the server; repeatable
     #[arg(
         short = 'L',
         long = "local",
@@ -24,7 +24,7 @@ pub struct ForwardArgs {
         value_name = "[BIND:]PORT:HOST:HOSTPORT[/udp]"
     )]
     pub local: Vec<ForwardRule>,
-    /// Let the server listen on PORT, and connect to HOST:HOSTPORT from here; may be given several times
+    /// Let the server listen on PORT, and connect to HOST:HOSTPORT from here; repeatable
     #[arg(short = 'R', long = "remote", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = parse_remote)]
     pub remote: Vec<ForwardRule>,
 }

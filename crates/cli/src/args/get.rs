@@ -53,8 +53,8 @@ Examples:
   manyway get 7-guitar-island --rendezvous meet.example.org
   manyway get https://example.org/debian.iso -o ~/images
 
-The server sends, so its scheduler decides: --scheduler and -I IF,weight=N have no effect here. These reach it: \
--I IF,role=backup and -I IF,cost=N.
+The server sends, so its scheduler decides: --scheduler and -I IF,weight=N have no effect here. -I IF,role=backup \
+and -I IF,cost=N take effect at the server.
 
 To resume after an interruption run the same command again. What an interrupted transfer leaves behind is called \
 .NAME.manyway-part.";

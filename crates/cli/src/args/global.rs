@@ -32,18 +32,16 @@ pub struct GlobalArgs {
     /// Log more: -v events, -vv decisions, -vvv packets
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Use only this interface; may be given several times
+    /// Use only this interface; repeatable
     #[arg(short = 'I', long = "interface", global = true, value_name = "IF")]
-    #[arg(
-        long_help = "Use only the interfaces named by -I; may be given several times. Default: every usable interface. \
+    #[arg(long_help = "Use only the interfaces named by -I; repeatable. Default: every usable interface. \
         Syntax: IF[,role=ROLE][,cost=N][,weight=N][,cap=SIZE]. ROLE is primary (the default), secondary (joins when the \
         primaries are full), backup (only when no other works) or never. The cost is 0 (the default) for an interface \
         that is free, and higher for one that costs more; the schedulers cost and primary of this end avoid it. The \
         weight, 1 (the default) to 1000, is its share with --scheduler weighted=fixed. The role applies in both \
-        directions, cost and weight to what this end sends. SIZE is as in --cap."
-    )]
+        directions, cost and weight to what this end sends. SIZE is as in --cap.")]
     pub interfaces: Vec<InterfaceWish>,
-    /// Monthly data cap of an interface; may be given several times
+    /// Monthly data cap of an interface; repeatable
     #[arg(long = "cap", global = true, value_name = "IF=SIZE[@DAY]")]
     #[arg(
         long_help = "Monthly data cap of an interface for all commands of this user together; may be given several \
@@ -53,7 +51,7 @@ pub struct GlobalArgs {
         Example: --cap wwan0=5GB@15"
     )]
     pub caps: Vec<CapRule>,
-    /// Do not use this interface; may be given several times
+    /// Do not use this interface; repeatable
     #[arg(long, global = true, value_name = "IF")]
     pub exclude: Vec<String>,
     /// The wire protocol: mmsp2, or mmsp1 in clear text
@@ -158,11 +156,11 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(long_help = "Connect timeout; default 10s")]
     pub connect_timeout: Option<Duration>,
-    /// Rendezvous server, for short codes and when both ends change address; may be given several times
+    /// Rendezvous server, for short codes and when both ends change address; repeatable
     #[arg(long, global = true, value_name = "HOST[:PORT]")]
     #[arg(
         long_help = "Rendezvous server: a host that runs `manyway rendezvous`. It is used when both ends change address \
-        at the same moment, and for the short codes of `send` and `get`. May be given several times; up to four addresses count. A server announces it to its \
+        at the same moment, and for the short codes of `send` and `get`. Repeatable; up to four addresses count. A server announces it to its \
         clients, which need no option of their own. Default none"
     )]
     pub rendezvous: Vec<HostPort>,
@@ -299,7 +297,7 @@ pub enum Memory {
 /// Whom to believe that a server is the right one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Nobody: its key is known.
+    /// No authority: its key is known.
     #[default]
     Keys,
     /// The authorities that the system trusts.

@@ -95,7 +95,7 @@ pub struct AddTicketArgs {
     /// What its bearer may do.
     #[command(flatten)]
     pub rights: RightsArgs,
-    /// Advertise this address to clients; may be given several times; default the addresses of `manyway serve`
+    /// Advertise this address to clients; repeatable; default the addresses of `manyway serve`
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
 }
@@ -150,7 +150,7 @@ pub struct RightsArgs {
     #[arg(long, value_name = "N", value_parser = parse_connections)]
     pub max_connections: Option<u32>,
     /// Ports of this server on which it may listen (`manyway forward -R`), such as 0.0.0.0:8080 or 127.0.0.1:8000-8100;
-    /// may be given several times
+    /// repeatable
     #[arg(long, value_name = "NET:PORTS")]
     pub listen: Vec<NetPortsText>,
 }

@@ -97,7 +97,7 @@ pub enum Command {
     Send(SendArgs),
     /// Fetch files and directories from a server, or the file of a URL
     Get(GetArgs),
-    /// Play films of a server by any player or browser of this machine, over every network at once
+    /// Play films of a server in any player or browser on this machine
     Play(PlayArgs),
     /// Measure throughput to a server
     Bench(BenchArgs),
@@ -107,11 +107,11 @@ pub enum Command {
     Paths(PathsArgs),
     /// Connect standard input and output to a TCP port through a server, for ssh and git
     Pipe(PipeArgs),
-    /// Forward local ports of TCP and UDP through a server, as ssh -L, and ports of the server to here, as ssh -R
+    /// Forward local TCP and UDP ports through a server (ssh -L), or TCP ports of the server to this host (ssh -R)
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),
-    /// Run a command whose whole network is a server's, as an ordinary user; nothing can bypass it
+    /// Run a command whose whole traffic goes through a server, without root
     Run(RunArgs),
     /// Send all traffic of this machine through a server, as root
     Tunnel(TunnelArgs),
@@ -119,11 +119,11 @@ pub enum Command {
     Status(StatusArgs),
     /// Show and change tickets, authorised clients and known servers
     Keys(KeysArgs),
-    /// Show and change what was counted against caps of interfaces
+    /// Show and correct the data counted against interface caps
     Caps(CapsArgs),
     /// Run a rendezvous server, for short codes and for peers that both change address
     Rendezvous(RendezvousArgs),
-    /// Show packets and blocks in words, from a capture or hex text
+    /// Decode packets and blocks from a capture or hex text
     Decode(DecodeArgs),
     /// Compare Manyway with TCP and others on real sockets over emulated links, as root
     #[command(after_help = lab::LAB_EXAMPLES)]
@@ -185,8 +185,8 @@ Exit status:
   129  ended by SIGHUP (its terminal was closed) before it was done
   130  ended by Ctrl-C or SIGTERM before it was done
   141  standard output was closed before it was done
-Commands that run until Ctrl-C then end with 0: serve, play, rendezvous, forward, proxy, bench -t 0, paths -w, status -w, \
-and ping without -c if there was an answer. `run` ends with the status of its command, as shells have it.
+Commands that run until Ctrl-C then end with 0: serve, play, rendezvous, forward, proxy, tunnel, bench -t 0, paths -w, \
+status -w, and ping without -c if there was an answer. `run` ends with the status of its command, as shells have it.
 
 Settings: ~/.config/manyway/config.toml (the command line overrides). Keys and tickets are beside it \
 (`manyway keys show`). MANYWAY_HOME relocates all files.

@@ -25,7 +25,7 @@ pub struct PlayArgs {
     /// Start this player with the URL as its last argument, and end when it ends
     #[arg(last = true, value_name = "PLAYER")]
     pub player: Vec<OsString>,
-    /// Listen here for players; everyone who can connect can read all files of the ticket
+    /// Listen here for players; any host that can connect can read all files of the ticket
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = parse_listen)]
     pub listen: SocketAddr,
     /// Receive all media at this rate, or as fast as possible with max; default that of the media and a margin

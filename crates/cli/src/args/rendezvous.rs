@@ -13,7 +13,7 @@ use crate::output::units::{parse_duration, parse_rate, parse_size};
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RendezvousArgs {
-    /// Listen here; may be given several times; default all addresses, port 4455
+    /// Listen here; repeatable; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
     /// Also relay between two sides that met by a short code and find no direct way

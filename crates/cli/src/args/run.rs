@@ -18,9 +18,9 @@ pub struct RunArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  manyway run @home -- curl https://example.org
+  manyway run @home.ticket -- curl https://example.org
   manyway run home -- git clone https://git.example.org/it
-  manyway run home -- bash              a shell; its children too
+  manyway run home -- bash                     a shell; its children too
 
 The command needs no proxy settings: it runs in a network namespace of its own, whose TCP, UDP and name \
 queries leave from the server, over all networks of this machine; nothing can bypass Manyway. No root is needed, but Linux with \

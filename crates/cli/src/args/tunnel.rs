@@ -13,32 +13,32 @@ pub struct TunnelArgs {
     /// The server, started with --egress, or with --tun for --site: ticket, @FILE containing it, saved name, or HOST:PORT
     #[arg(value_name = "TICKET", required_unless_present = "clear")]
     pub server: Option<String>,
-    /// Route only this network; may be given several times; default everything but networks with a route of their own,
-    /// such as that of this machine; with --site nothing
+    /// Send only this network through the tunnel; repeatable. Default: everything except networks that have their own
+    /// route, such as the local one. With --site: none
     #[arg(long = "route", value_name = "NET", value_parser = parse_network)]
     pub routes: Vec<IpNet>,
-    /// Exclude this network; may be given several times
+    /// Exclude this network; repeatable
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub bypass: Vec<IpNet>,
     /// DNS: the server answers every query, or the name servers of this machine do, as without a tunnel
     #[arg(long, value_enum, value_name = "WHICH", default_value = "server")]
     pub dns: DnsSource,
-    /// Also serve hosts behind this interface, for which this machine is the router; may be given several times
+    /// Also serve hosts behind this interface, for which this machine is the router; repeatable
     #[arg(long = "lan", value_name = "IF")]
     pub lans: Vec<String>,
     /// Join the network of sites of a server with --tun: whole packets of any protocol go between this machine, the server's
     /// network, and networks behind either end
     #[arg(long)]
     pub site: bool,
-    /// With --site, let others reach this network behind this machine, which is its router; may be given several times; the
+    /// With --site, let others reach this network behind this machine, which is its router; repeatable; the
     /// server's --tun-behind permits it
     #[arg(long, value_name = "NET", value_parser = parse_network, requires = "site")]
     pub announce: Vec<IpNet>,
-    /// Block all traffic outside the tunnel, from its start on, and after its end until --clear or the next tunnel;
-    /// Ctrl-C and SIGTERM alone end the block, too
+    /// Block all traffic outside the tunnel while it runs. The block stays if the tunnel crashes or is killed; Ctrl-C,
+    /// SIGTERM, --clear or the next tunnel end it
     #[arg(long)]
     pub kill_switch: bool,
-    /// End the block of a tunnel with --kill-switch that did not end by Ctrl-C or SIGTERM
+    /// Remove the block that a killed tunnel left behind
     #[arg(long, conflicts_with_all = ["server", "routes", "bypass", "dns", "lans", "kill_switch", "site"])]
     pub clear: bool,
 }

@@ -97,7 +97,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     };
     let summary = Summary::new("sent", tally.end(report), elapsed, paths.rows());
     close(&endpoint, "everything has been fetched").await;
-    summary.conclude(global, End::Output)
+    summary.finish(global, End::Output)
 }
 
 /// Binds the default port, or if it is taken any other, for each family that this host supports.

@@ -29,7 +29,7 @@ pub async fn run(global: &GlobalArgs, arguments: &RendezvousArgs) -> Result<(), 
         signal = stop => signal,
     };
     tell(Notice::Stopping);
-    conclude(global, &server, signal.name())
+    finish(global, &server, signal.name())
 }
 
 fn announce(
@@ -66,7 +66,7 @@ fn opening(listening: &[String], (port, relay): (u16, Option<ForwardLimits>), ha
         .message("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host")
 }
 
-fn conclude(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Result<(), CommandError> {
+fn finish(global: &GlobalArgs, server: &RendezvousServer, name: &str) -> Result<(), CommandError> {
     let counters = server.counters();
     if global.json {
         json::print(&json!({

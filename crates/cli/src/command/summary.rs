@@ -65,7 +65,7 @@ impl Summary {
     ///
     /// # Errors
     /// If files failed: for programs the error is the document, with all figures. Or if standard output is full.
-    pub fn conclude(&self, global: &GlobalArgs, end: End) -> Result<ExitCode, CommandError> {
+    pub fn finish(&self, global: &GlobalArgs, end: End) -> Result<ExitCode, CommandError> {
         let code = code_of_report(&self.counts.report);
         let printed = match (global.json, global.quiet) {
             (true, _) if code != ExitCode::Ok => Ok(()),

@@ -384,7 +384,7 @@ fn changed_key(home: &Home, name: &str, entry: &ServerEntry, shown: &PublicKey) 
     CommandError::new(
         ExitCode::Authentication,
         format!(
-            "the key of the server {name} CHANGED: it is {shown} now, and was {} (in {}, since {}). Somebody may be \
+            "the key of the server {name} CHANGED: it is {shown} now, and was {} (in {}, since {}). Another host may be \
              in its place. If `manyway keys show` there prints the new one, run `manyway keys remove {name}`",
             entry.key,
             home.file_of::<ServerEntry>().display(),

@@ -66,7 +66,7 @@ impl Transfer<'_> {
         let mut away_since = None;
         let error = loop {
             let error = match self.attempt((&work, limits.clone()), (&view, &paths), &tally, started).await {
-                Ok(summary) => return summary.conclude(self.global, self.end),
+                Ok(summary) => return summary.finish(self.global, self.end),
                 Err(error) => error,
             };
             let is_broken = error.code == ExitCode::Incomplete;

@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn a_screen_has_the_words_of_the_library_for_the_reason_of_a_state() {
         for (reason, words) in [
-            (PathReason::ProbeTimeout { count: 1 }, "a probe was not answered"),
-            (PathReason::ProbeTimeout { count: 6 }, "6 probes unanswered"),
+            (PathReason::ProbeTimeout { count: 1 }, "probe timeout"),
+            (PathReason::ProbeTimeout { count: 6 }, "6 probe timeouts in a row"),
             (PathReason::Unreachable, "ICMP unreachable"),
             (PathReason::SendRefused, "no route (address removed?)"),
-            (PathReason::SetUp, "connected"),
+            (PathReason::Connected, "connected"),
             (PathReason::AddressGone, "one of its addresses is gone"),
         ] {
             let shown = state_words("eth0", PathState::Dead, &reason);

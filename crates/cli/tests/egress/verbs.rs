@@ -29,7 +29,7 @@ fn shouter() -> SocketAddr {
 }
 
 /// A port without a listener.
-fn nobody() -> SocketAddr {
+fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
@@ -119,7 +119,7 @@ fn destinations_that_refuse_are_forbidden_or_do_not_exist_are_reported_as_such()
     let place = Place::new();
     let server = place.serve(&["--egress", "--allow", "127.0.0.1"]);
     for (host, port, code, text) in [
-        ("127.0.0.1", nobody().port(), 1, "connection refused"),
+        ("127.0.0.1", closed_port().port(), 1, "connection refused"),
         ("127.0.0.2", 22, 5, "forbidden by the rules of the server"),
         ("::ffff:127.0.0.2", 22, 5, "forbidden by the rules of the server"),
         ("169.254.169.254", 80, 5, "a metadata service"),
@@ -171,7 +171,7 @@ fn a_forward_reports_a_taken_port_and_resets_what_has_no_destination() {
     let rule = format!("{port}:example.org:80");
     place.run(&["forward", &server.ticket, "-L", &rule]).expect(1).says("the port is taken").says(&port);
 
-    let (running, address) = forward(&place, &server, nobody());
+    let (running, address) = forward(&place, &server, closed_port());
     let error = ask(connected(&address), "x").unwrap_err();
     assert!(
         matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe),
@@ -190,7 +190,7 @@ fn a_server_listens_for_a_client_with_the_right_to_and_again_after_a_restart() {
         Server::start(command)
     };
     let server = serving("127.0.0.1:0");
-    let (listen, port) = (server.listening(), nobody().port());
+    let (listen, port) = (server.listening(), closed_port().port());
     let rule = format!("127.0.0.1:{port}:{}", shouter());
     let refused = place.run(&["forward", &server.ticket, "-R", &rule]).expect(5);
     refused.says("the ticket needs the right to listen there");
@@ -228,7 +228,7 @@ fn a_proxy_speaks_socks_and_http_on_one_port_with_the_codes_of_both() {
     let place = Place::new();
     let server = place.serve(&["--egress", "--allow", "127.0.0.1"]);
     let (_running, address) = proxy(&place, &server);
-    let (to, closed) = (shouter(), nobody().port());
+    let (to, closed) = (shouter(), closed_port().port());
     let (socket, reply) = socks(&address, &[1, 127, 0, 0, 1], to.port());
     assert_eq!((reply, ask(socket, "socks").unwrap().as_str()), (0, "SOCKS"));
     let name = [&[3, 9][..], b"127.0.0.1"].concat();

@@ -128,6 +128,6 @@ fn a_rendezvous_that_dies_does_no_harm() {
     client.end().expect(0);
     assert_same_content(&town.lab.here().join("big"), &town.lab.there().join("big"));
     town.lab
-        .run_client(&["-q", "--rendezvous", "nobody.invalid", "ping", "-c", "1", &server.ticket])
+        .run_client(&["-q", "--rendezvous", "absent.invalid", "ping", "-c", "1", &server.ticket])
         .expect(2);
 }

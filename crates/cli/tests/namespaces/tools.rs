@@ -28,7 +28,7 @@ fn paths_says_why_each_pair_of_addresses_is_used_or_not() {
     assert!(good["rtt"].as_f64().unwrap() > 0.0, "{good}");
     // Only probes use them, so there is no rate.
     assert_eq!((&good["bits_per_second"], &good["share"]), (&Value::Null, &Value::Null), "{good}");
-    assert!(bad["rtt"].is_null(), "nobody answered: {bad}");
+    assert!(bad["rtt"].is_null(), "no answer came: {bad}");
     assert_eq!((&bad["used"], &bad["reason"]), (&false.into(), &"no-answer".into()));
     assert!(bad["why"].as_str().unwrap().starts_with("no answer on UDP for "), "{bad}");
     let of = |word: &str| pairs(&document).iter().filter(|pair| pair["reason"] == word).count();

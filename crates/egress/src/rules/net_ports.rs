@@ -187,7 +187,7 @@ impl fmt::Display for NetPortsError {
                 write!(f, "the network of {length} bits begins at {first}: write {first}/{length}")
             }
             Self::Ports { text } => {
-                write!(f, "{text:?} are no ports; write them like 22, 80,443 or 8000-8100")
+                write!(f, "{text:?} is not a list of ports; write it like 22, 80,443 or 8000-8100")
             }
         }
     }

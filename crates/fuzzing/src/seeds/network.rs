@@ -21,7 +21,7 @@ fn sealed() -> Vec<Seed> {
     let noise = Steps::new().u8(0).u8(0x80).u8(200).bytes(&first).u8(0x80).u8(201).bytes(&first);
     let mut seeds = vec![
         seed("first-flight-from-strangers", noise),
-        seed("data-for-nobody", Steps::new().u8(0).u8(0x80).u8(200).bytes(&data)),
+        seed("data-without-receiver", Steps::new().u8(0).u8(0x80).u8(200).bytes(&data)),
         seed(
             "version",
             Steps::new().u8(0).u8(0x80).u8(3).bytes(&[&[0xc0, 1, 2, 3, 4], &first[5..]].concat()),

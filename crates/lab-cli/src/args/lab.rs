@@ -15,14 +15,12 @@ pub struct ScenarioArgs {
     /// Contenders to run [default: manyway,manyway-best,tcp-cubic,possible,mptcp-cubic,mptcp-bbr]
     #[arg(short = 'c', long, value_name = "NAME,…", value_parser = parse_list)]
     pub contenders: Vec<NameList>,
-    /// Another program, which then is a contender called external:NAME; may be given several times
+    /// Another program, which then is a contender called external:NAME; repeatable
     #[arg(long = "external", value_name = "NAME;SENDER;RECEIVER")]
-    #[arg(
-        long_help = "Another program, which then is a contender called external:NAME; may be given several times. \
+    #[arg(long_help = "Another program, which then is a contender called external:NAME; repeatable. \
         SENDER reads from standard input, RECEIVER writes to standard output and is started first. In both {local}, \
         {remote}, {locals}, {remotes}, {routes} and {port} are replaced. Another sign than ; may separate them, where \
-        the commands need that one."
-    )]
+        the commands need that one.")]
     pub externals: Vec<ExternalProgram>,
     /// What to run.
     #[command(flatten)]
@@ -35,7 +33,7 @@ pub enum LabAction {
     /// List the scenarios
     #[command(after_help = LIST_EXAMPLES)]
     List,
-    /// Check what the project set itself, and end with status 6 if something falls short
+    /// Check the results against the project's limits; the status is 6 if one is missed
     #[command(after_help = GATES_EXAMPLES)]
     Gates(CampaignArgs),
     /// Compare real sockets with virtual time, and end with status 6 if the goodput differs by 5 % or more

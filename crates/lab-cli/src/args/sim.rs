@@ -26,7 +26,7 @@ pub enum SimAction {
     /// List the scenarios
     #[command(after_help = LIST_EXAMPLES)]
     List,
-    /// Check what the project set itself, and end with status 6 if something falls short
+    /// Check the results against the project's limits; the status is 6 if one is missed
     #[command(after_help = GATES_EXAMPLES)]
     Gates(CampaignArgs),
     /// Compare every scheduler with every congestion control, both ways, in tables of a line for each pair

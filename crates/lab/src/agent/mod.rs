@@ -127,7 +127,7 @@ impl Agent {
 }
 
 fn tell(word: &Word) -> Result<(), String> {
-    say(word).map_err(|error| format!("nobody listens to the agent: {error}"))
+    say(word).map_err(|error| format!("the agent cannot write to its caller: {error}"))
 }
 
 fn say(word: &Word) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The gates: goals that the project set itself, as pure functions over the results of a campaign.
+//! The gates: the project's limits, checked by pure functions over the results of a campaign.
 //!
 //! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
 //! 2. Aggregation: on routes that share no link at least 97 % of `possible`, 95 % where packets are lost (97 % in the

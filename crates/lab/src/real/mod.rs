@@ -155,7 +155,7 @@ fn check_together(scenario: &Scenario, contenders: &[Contender]) -> Result<(), L
 impl Runner for Real {
     fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
         let mut outcomes = self.run_together(scenario, std::slice::from_ref(contender), seed)?;
-        outcomes.pop().ok_or_else(|| LabError::System("nobody ran".to_owned()))
+        outcomes.pop().ok_or_else(|| LabError::System("no contender ran".to_owned()))
     }
 
     fn supports(&self, contender: &Contender) -> Result<(), LabError> {

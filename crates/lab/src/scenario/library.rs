@@ -69,7 +69,7 @@ impl Library {
         let near = near.filter(|near| distance(near, name) <= 2);
         let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         format!(
-            "no scenario and no group is called {name:?}{hint}: there are all, the groups {}, {} scenarios, {} \
+            "no scenario or group is called {name:?}{hint}; known are `all`, the groups {}, {} scenarios, {} \
              experiments, and files whose names end in .toml",
             groups.join(", "),
             self.scenarios.len(),

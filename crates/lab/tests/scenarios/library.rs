@@ -30,7 +30,7 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     let library = Library::builtin().unwrap();
     assert_eq!(
         library.find("two-5").unwrap_err().to_string(),
-        "no scenario and no group is called \"two-5\" (did you mean two-50?): there are all, the groups table, \
+        "no scenario or group is called \"two-5\" (did you mean two-50?); known are `all`, the groups table, \
          environments, simult-flows, unequal, failures, fades, fast, sharing, multitcp, cross, 66 scenarios, 29 experiments, and files whose names \
          end in .toml"
     );

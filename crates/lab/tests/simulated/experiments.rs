@@ -6,7 +6,7 @@ use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, LabError, Outcome, Runner, Scenario, Stop};
 use manyway_sim::nightly::is_nightly;
 
-use super::Nobody;
+use super::Unwatched;
 
 /// Runs the quick extent, or every run for this long.
 fn run(experiment: &Experiment, length: Option<Duration>, runner: &mut dyn Runner) -> Results {
@@ -27,7 +27,7 @@ fn run_some(
             case.scenario = case.scenario.clone().with_duration(length);
         }
     }
-    campaign::run(plan, runner, &mut Nobody, &Stop::default())
+    campaign::run(plan, runner, &mut Unwatched, &Stop::default())
 }
 
 /// The output of `manyway-lab sim NAME --quick`, and its status 0: a change of the protocol shows here.
@@ -96,7 +96,7 @@ fn in_full(name: &str) {
     let experiment = experiment::find(name).unwrap();
     let mut plan = experiment::plan(experiment, Extent::Full, Timing::Virtual).unwrap();
     plan.repetitions = 1;
-    let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
+    let results = campaign::run(plan, &mut Simulated::new(), &mut Unwatched, &Stop::default());
     let findings = Findings::new(experiment, Extent::Full, &results);
     assert_eq!(findings.hold(), Some(true), "{}", report::text(&findings));
 }
@@ -113,7 +113,7 @@ fn multitcp_fig87() {
         let all = std::mem::take(&mut case.contenders).into_iter().enumerate();
         case.contenders = all.filter(|(place, _)| chosen(*place)).map(|(_, contender)| contender).collect();
     }
-    let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
+    let results = campaign::run(plan, &mut Simulated::new(), &mut Unwatched, &Stop::default());
     let findings = Findings::new(experiment, Extent::Full, &results);
     assert_eq!(findings.hold(), Some(true), "{}", report::text(&findings));
 }
@@ -248,7 +248,7 @@ fn a_figure_has_the_curves_that_were_measured() {
     for picture in &pictures {
         let has = |text: &str| picture.svg.contains(text);
         assert!(has("both links") && has("high bandwidth link only") && has("total Mbit/s"));
-        assert!(!has("multipath TCP"), "nobody ran it");
+        assert!(!has("multipath TCP"), "no contender of that kind ran");
     }
 }
 

@@ -7,7 +7,7 @@ use manyway_lab::{Runner as _, Scenario, Stop};
 use manyway_sim::nightly::{few_or_many, is_nightly};
 use manyway_sim::scenario::SECOND;
 
-use super::Nobody;
+use super::Unwatched;
 
 /// Different rates, different delays, loss, a mesh, jitter, a satellite: gate 1 on few short runs, with alternating
 /// directions. `manyway-lab sim gates` runs all of them twenty times.
@@ -101,7 +101,7 @@ fn judged(
     let mut plan = gates::plan(scenarios, Contest::Simulated).unwrap();
     plan.repetitions = repetitions;
     plan.cases.retain(wanted);
-    let results = campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default());
+    let results = campaign::run(plan, &mut Simulated::new(), &mut Unwatched, &Stop::default());
     let verdicts = gates::judge(&results);
     let judged: Vec<_> = verdicts.judged.iter().filter(|verdict| verdict.gate == gate).collect();
     let short: Vec<_> = judged.iter().filter(|verdict| !verdict.judgement.has_passed()).collect();

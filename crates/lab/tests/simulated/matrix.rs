@@ -7,7 +7,7 @@ use manyway_lab::{Contender, Scenario, Stop, report};
 use manyway_proto::scheduler;
 use manyway_sim::nightly::few_or_many;
 
-use super::Nobody;
+use super::Unwatched;
 
 /// The output of `manyway-lab sim matrix SCENARIOS -t TIME --congestions CONGESTION`.
 fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]) -> String {
@@ -33,7 +33,7 @@ fn matrix(scenarios: &[Scenario], time: Duration, congestion: &str, ways: &[Way]
         repeats_disturbed: true,
         course: Course::Dropped,
     };
-    report::matrix(&campaign::run(plan, &mut Simulated::new(), &mut Nobody, &Stop::default()))
+    report::matrix(&campaign::run(plan, &mut Simulated::new(), &mut Unwatched, &Stop::default()))
 }
 
 /// A change of a scheduler shows here: over every fourth scenario, nightly over all.

@@ -16,9 +16,9 @@ use manyway_lab::simulated::Simulated;
 use manyway_lab::{Contender, Outcome, Runner as _, Scenario};
 
 /// Ignores all notices of a campaign.
-struct Nobody;
+struct Unwatched;
 
-impl Watcher for Nobody {
+impl Watcher for Unwatched {
     fn notice(&mut self, _: Notice<'_>) {}
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use manyway_proto::{CodeFailure, CodeSender, CodeSenderEvent, ShortCode, may_be_probed};
+use manyway_proto::{CodeFailure, CodeSender, CodeSenderEvent, ShortCode, may_be_challenged};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -147,7 +147,7 @@ impl OfferedCode {
     fn meet(&mut self, mut addresses: Vec<SocketAddr>) {
         let servers: Vec<IpAddr> = self.observer.servers.iter().map(SocketAddr::ip).collect();
         // The other end has the code, but must not aim this host at third parties in a private network (spec 6.7).
-        addresses.retain(|address| servers.iter().any(|server| may_be_probed(*address, *server)));
+        addresses.retain(|address| servers.iter().any(|server| may_be_challenged(*address, *server)));
         self.peer = (addresses, KNOCKS);
         self.knock_at = Instant::now();
     }

@@ -37,8 +37,8 @@ pub(super) struct Tcp {
 pub(super) enum Purpose {
     /// For a slot.
     Slot(TcpSlotId),
-    /// For the race between all pairs of addresses.
-    Race,
+    /// To compare all pairs of addresses.
+    PairAttempt,
 }
 
 /// An attempt to connect.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress, PairMode, Rate};
 
+use super::pair_attempts::PairAttempts;
 use super::peer::ClientId;
-use super::race::Race;
 use crate::carriers::CarrierChoice;
 
 /// UDP has this head start, at the beginning of a connection and when it stops working on an interface.
@@ -43,9 +43,9 @@ pub(super) struct Dialler {
 #[derive(Debug, Default)]
 struct Client {
     slots: Vec<TcpSlot>,
-    race: Option<Race>,
-    /// The addresses of both ends at the last race.
-    raced: (Vec<LocalAddress>, Vec<SocketAddr>),
+    attempts: Option<PairAttempts>,
+    /// The addresses of both ends at the last attempts between all pairs.
+    attempted: (Vec<LocalAddress>, Vec<SocketAddr>),
 }
 
 /// Identifies a slot among all.
@@ -87,8 +87,8 @@ pub(super) struct Target {
 pub(super) enum Step {
     /// Connect by TCP; [`Dialler::on_dialled`] tells the result.
     Dial(TcpSlotId, LocalAddress, Target),
-    /// Connect by TCP to measure how long that takes; [`Dialler::on_raced`] tells the result.
-    Race(LocalAddress, SocketAddr),
+    /// Connect by TCP to measure how long that takes; [`Dialler::on_attempted`] tells the result.
+    AttemptPair(LocalAddress, SocketAddr),
     /// End a TCP connection that no path uses.
     Discard(FourTuple),
     /// Use a TCP connection for a path, if possible; [`Dialler::on_used`] tells that.
@@ -109,7 +109,7 @@ struct TcpSlot {
     failures: u32,
     /// A TCP connection whose path is dead or leads elsewhere: the next one replaces it.
     replaced: Option<FourTuple>,
-    /// What the last race decided.
+    /// What the last attempts between all pairs decided.
     allowed: AllowedRemote,
     /// Whether its last connection was within TLS.
     used_tls: bool,
@@ -191,14 +191,14 @@ impl Dialler {
     /// Advances the slots of a client.
     pub(super) fn advance(&mut self, now: Instant, client: ClientId, situation: &Situation) -> Vec<Step> {
         let uses_udp = self.uses_udp();
-        let races = self.is_disjoint && !uses_udp;
+        let compares_pairs = self.is_disjoint && !uses_udp;
         let Self { clients, next_slot, tls_port, .. } = self;
         let Some(client) = clients.get_mut(&client) else { return Vec::new() };
         let mut steps = Vec::new();
-        if races {
+        if compares_pairs {
             client.choose_pairs(now, situation, &mut steps);
         }
-        let Client { slots, race, .. } = client;
+        let Client { slots, attempts, .. } = client;
         slots.retain_mut(|slot| {
             slot.locals.retain(|local| situation.locals.contains(local));
             let is_there =
@@ -229,8 +229,8 @@ impl Dialler {
             let used: Vec<_> = slots.iter().filter_map(TcpSlot::remote).collect();
             if let Some(slot) = slots.get_mut(at) {
                 slot.update(now, uses_udp, situation);
-                // The race connects all pairs.
-                if race.is_none() || !matches!(slot.state, State::Waiting(_)) {
+                // The attempts between all pairs include those of the slot.
+                if attempts.is_none() || !matches!(slot.state, State::Waiting(_)) {
                     slot.act(now, (&situation.remotes, &used, *tls_port), &mut room, &mut steps);
                 }
             }
@@ -238,16 +238,16 @@ impl Dialler {
         steps
     }
 
-    /// A connection of the race between all pairs was set up in this time, or failed. False if it is not needed.
-    pub(super) fn on_raced(
+    /// An attempt between two addresses succeeded in this time, or failed. False if it is not needed.
+    pub(super) fn on_attempted(
         &mut self,
         now: Instant,
         client: ClientId,
         pair: (&LocalAddress, SocketAddr),
         result: Option<(FourTuple, Duration)>,
     ) -> bool {
-        let race = self.clients.get_mut(&client).and_then(|client| client.race.as_mut());
-        race.is_some_and(|race| race.on_result(now, pair, result))
+        let attempts = self.clients.get_mut(&client).and_then(|client| client.attempts.as_mut());
+        attempts.is_some_and(|attempts| attempts.on_result(now, pair, result))
     }
 
     /// An attempt has succeeded or failed. False if its result is not needed any more.
@@ -285,8 +285,8 @@ impl Dialler {
     pub(super) fn on_ended(&mut self, now: Instant, tuple: &FourTuple) -> Option<ClientId> {
         let uses_udp = self.uses_udp();
         self.clients.iter_mut().find_map(|(id, client)| {
-            if let Some(race) = &mut client.race {
-                race.on_ended(tuple);
+            if let Some(attempts) = &mut client.attempts {
+                attempts.on_ended(tuple);
             }
             let slot = client.slots.iter_mut().find(|slot| slot.tuple() == Some(*tuple))?;
             slot.on_ended(now, uses_udp);
@@ -316,28 +316,30 @@ impl Dialler {
 
 impl Client {
     fn deadline(&self) -> Option<Instant> {
-        let race = self.race.as_ref().and_then(Race::deadline);
-        // While a race runs, waiting slots wait for its end.
-        let slots =
-            self.slots.iter().filter(|slot| self.race.is_none() || !matches!(slot.state, State::Waiting(_)));
-        slots.filter_map(TcpSlot::deadline).chain(race).min()
+        let deadline = self.attempts.as_ref().and_then(PairAttempts::deadline);
+        // Waiting slots wait for the result of attempts between all pairs.
+        let slots = self
+            .slots
+            .iter()
+            .filter(|slot| self.attempts.is_none() || !matches!(slot.state, State::Waiting(_)));
+        slots.filter_map(TcpSlot::deadline).chain(deadline).min()
     }
 
-    /// Races for the best pairs whenever the addresses of an end have changed, and adopts the result.
+    /// Connects between all pairs whenever the addresses of an end have changed, and keeps the best.
     fn choose_pairs(&mut self, now: Instant, situation: &Situation, steps: &mut Vec<Step>) {
-        if self.race.as_ref().is_some_and(|race| race.is_over(now))
-            && let Some(race) = self.race.take()
+        if self.attempts.as_ref().is_some_and(|attempts| attempts.is_over(now))
+            && let Some(attempts) = self.attempts.take()
         {
-            let chosen = race.choose();
+            let chosen = attempts.choose();
             steps.extend(chosen.dropped.into_iter().map(Step::Discard));
             self.adopt(now, &chosen.kept, steps);
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
-        if self.race.is_none() && situation.is_connected && self.raced != addresses {
-            self.raced = addresses;
-            self.race = Race::new(&situation.locals, &situation.remotes);
-            let pairs = self.race.iter().flat_map(Race::pairs);
-            steps.extend(pairs.map(|(local, remote)| Step::Race(local, remote)));
+        if self.attempts.is_none() && situation.is_connected && self.attempted != addresses {
+            self.attempted = addresses;
+            self.attempts = PairAttempts::new(&situation.locals, &situation.remotes);
+            let pairs = self.attempts.iter().flat_map(PairAttempts::pairs);
+            steps.extend(pairs.map(|(local, remote)| Step::AttemptPair(local, remote)));
         }
     }
 

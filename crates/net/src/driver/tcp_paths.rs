@@ -53,9 +53,9 @@ impl Driver {
         let tuple = result.as_ref().map(RecordStream::tuple).ok();
         let is_needed = match purpose {
             Purpose::Slot(slot) => self.tcp.dialler.on_dialled(now, client, (slot, &local), tuple),
-            Purpose::Race => {
-                let raced = tuple.map(|tuple| (tuple, took));
-                let is_needed = self.tcp.dialler.on_raced(now, client, (&local, remote), raced);
+            Purpose::PairAttempt => {
+                let result = tuple.map(|tuple| (tuple, took));
+                let is_needed = self.tcp.dialler.on_attempted(now, client, (&local, remote), result);
                 self.connections.note_client(client);
                 is_needed
             }
@@ -83,9 +83,9 @@ impl Driver {
                     self.tcp.dialler.on_dialled(now, client, (slot, &local), None);
                 }
                 Step::Dial(slot, local, target) => self.tcp.dial(client, Purpose::Slot(slot), local, target),
-                Step::Race(local, remote) => {
+                Step::AttemptPair(local, remote) => {
                     let target = Target { remote, is_tls: false };
-                    self.tcp.dial(client, Purpose::Race, local, target);
+                    self.tcp.dial(client, Purpose::PairAttempt, local, target);
                 }
                 Step::Discard(tuple) => self.tcp.streams.discard(&tuple),
                 Step::Offer(tuple) => {

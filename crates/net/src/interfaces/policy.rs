@@ -302,11 +302,11 @@ impl fmt::Display for InterfaceRuleError {
                 write!(f, "there is no role {role:?}; use primary, secondary, backup or never")
             }
             Self::Cost { cost } => {
-                write!(f, "{cost:?} is no class of price; use a number from 0, which is free, to 255")
+                write!(f, "{cost:?} is not a cost; use a number from 0, which is free, to 255")
             }
             Self::Weight { weight } => {
                 let (least, most) = PathTerms::WEIGHTS.into_inner();
-                write!(f, "{weight:?} is no weight; use a number from {least} to {most}")
+                write!(f, "{weight:?} is not a weight; use a number from {least} to {most}")
             }
             Self::Key { key } => {
                 write!(

@@ -204,7 +204,7 @@ async fn a_dead_path_has_the_reason_of_its_death() {
         paths[1].reason = reason;
         why(&paths, ANY)[1].clone()
     };
-    assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids to send");
+    assert_eq!(of(PathReason::SendDenied), "unused denied: a firewall of this host forbids sending");
     assert_eq!(of(PathReason::SendRefused), "unused no-route: no route (address removed?)");
     assert_eq!(
         of(PathReason::PeerReceivedNothing),

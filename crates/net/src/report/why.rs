@@ -214,7 +214,7 @@ impl fmt::Display for Unused {
             Self::Suspect { silent, .. } => write!(f, "silent for {}, being probed", Span(*silent)),
             Self::PeerReceivesNothing => write!(f, "the peer receives nothing on it"),
             Self::NoRoute => write!(f, "no route (address removed?)"),
-            Self::Denied => write!(f, "a firewall of this host forbids to send"),
+            Self::Denied => write!(f, "a firewall of this host forbids sending"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),
             Self::CapReached { renewal } => f.write_str(&text::cap_reached(None, *renewal)),
             Self::OnlySmall => write!(f, "{}", PathReason::OnlySmall),

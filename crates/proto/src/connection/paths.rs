@@ -108,7 +108,7 @@ impl Connection {
 
     /// Whether a path uses a stream carrier, or is a candidate for it.
     pub(crate) fn uses_stream(&self, stream: &FourTuple) -> bool {
-        let is_there = |path: &Path| path.tuple() == *stream || path.prober.is_target(stream);
+        let is_there = |path: &Path| path.tuple() == *stream || path.challenger.is_target(stream);
         !stream.is_datagram() && !self.is_closed() && self.engine.paths.iter().any(is_there)
     }
 

@@ -159,14 +159,14 @@ fn a_handshake_stays_on_the_carrier_of_its_first_packet() {
 #[test]
 fn a_postponed_deadline_is_respected() {
     let mut host = Host::with_connections(3);
-    let rests_until = host.server.poll_timeout().unwrap();
+    let first_deadline = host.server.poll_timeout().unwrap();
     // Exchanges of one connection postpone its idle timeout; the others end without it.
     for _ in 0..3 {
         host.pass(Duration::from_secs(9));
         host.looks_for_one_exchange();
     }
     host.pass(Duration::from_secs(10));
-    assert!(host.now > rests_until);
+    assert!(host.now > first_deadline);
     assert_eq!(host.server.connections(), 1);
     host.pass(Duration::from_secs(40));
     assert_eq!(host.server.connections(), 0);

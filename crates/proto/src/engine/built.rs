@@ -4,8 +4,8 @@ use manyway_wire::PathId;
 
 use super::Engine;
 use super::carry::{Carry, Load, single};
+use super::challenge_packet::ChallengePacket;
 use super::output::Transmitter;
-use super::probing::Probing;
 use crate::engine::packet::Built;
 use crate::observe::Fact;
 use crate::recovery::PacketKind;
@@ -48,15 +48,15 @@ impl Transmitter<'_> {
     }
 
     /// Writes a path challenge, a response, or both, into the empty buffer.
-    pub(super) fn build_probe(&mut self, id: PathId, probing: &Probing) -> Option<Transmit> {
-        let built = self.wire.build_probe(self.engine, self.now, self.buffer, id, probing)?;
-        record_probe(self.engine, self.now, &probing.tuple, built)?;
-        Some(single(probing.tuple, self.buffer.len()))
+    pub(super) fn build_challenge(&mut self, id: PathId, packet: &ChallengePacket) -> Option<Transmit> {
+        let built = self.wire.build_challenge(self.engine, self.now, self.buffer, id, packet)?;
+        record_challenge(self.engine, self.now, &packet.tuple, built)?;
+        Some(single(packet.tuple, self.buffer.len()))
     }
 }
 
 /// Records a packet with a path challenge, a response, or both.
-pub(crate) fn record_probe(
+pub(crate) fn record_challenge(
     engine: &mut Engine,
     now: Instant,
     tuple: &FourTuple,

@@ -39,11 +39,11 @@ pub(crate) fn on_carrier_closed(engine: &mut Engine, now: Instant, tuple: &FourT
             continue;
         }
         if path.state() == PathState::Validating
-            && let Some(other) = path.prober.target_besides(tuple)
+            && let Some(other) = path.challenger.target_besides(tuple)
         {
             // The stream that ended carried copies.
             path.addresses.set(other);
-            path.prober.set_targets(now, vec![other]);
+            path.challenger.set_targets(now, vec![other]);
             continue;
         }
         engine.close_own_path(now, id, PathReason::CarrierClosed);

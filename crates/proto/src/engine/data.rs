@@ -37,7 +37,7 @@ impl Transmitter<'_> {
             self.note_idle();
         }
         if !wants && head_of_line.is_none() {
-            self.note_unused();
+            self.note_app_limited();
             return None;
         }
         let paced_until = self.look_at_paths();
@@ -68,9 +68,9 @@ impl Transmitter<'_> {
             chosen.sendable = ByteCount::ZERO;
         };
         if wants {
-            self.note_withheld();
+            self.note_scheduler_limited();
         } else {
-            self.note_unused();
+            self.note_app_limited();
         }
         let moments = [self.engine.clock.paced_until, paced_until.filter(|_| wants), until];
         self.engine.clock.paced_until = moments.into_iter().flatten().min();
@@ -83,7 +83,7 @@ impl Transmitter<'_> {
         let bounded: SmallVec<[PathView; 8]>;
         let mut view = View::new(self.now, &sending.views);
         view.backlog = backlog.backlog;
-        view.skipped = backlog.skipped;
+        view.deferred = backlog.deferred;
         view.retransmissions = backlog.retransmissions;
         view.retransmit_off = sending.retransmit_off.filter(|_| backlog.retransmissions > ByteCount::ZERO);
         view.credit_left = backlog.credit_left;
@@ -141,18 +141,18 @@ impl Transmitter<'_> {
     }
 
     /// The scheduler leaves available congestion window unused: samples taken now understate the paths.
-    fn note_withheld(&mut self) {
+    fn note_scheduler_limited(&mut self) {
         for view in self.engine.sending.views.iter().filter(|view| view.sendable > ByteCount::ZERO) {
             if let Some(path) = self.engine.paths.get_mut(view.id) {
-                path.recovery.on_unused(self.now);
+                path.recovery.check_app_limited(self.now);
             }
         }
     }
 
     /// No data may be sent now: marks the samples of every path that could send as understating it.
-    fn note_unused(&mut self) {
+    fn note_app_limited(&mut self) {
         for path in self.engine.paths.iter_mut() {
-            path.recovery.on_unused(self.now);
+            path.recovery.check_app_limited(self.now);
         }
     }
 

@@ -42,7 +42,7 @@ impl Deadlines<'_> {
         // Without a connection ID of the peer no challenge can be sent, nor while the carrier takes nothing to the only
         // target; the connection is woken when that changes.
         let may_challenge = paths.is_reachable(id) && path.may_challenge();
-        earliest.take(path.prober.deadline().filter(|_| may_challenge));
+        earliest.take(path.challenger.deadline().filter(|_| may_challenge));
         earliest.take(path.mtu.deadline());
         earliest.take(path.stalls_at());
         earliest.take(path.ping_deadline());
@@ -59,7 +59,7 @@ impl Deadlines<'_> {
     /// The path of the next persist probe, if one is needed: each live path in turn, because any of them may have
     /// died.
     fn persist_path(&self) -> Option<&Path> {
-        let is_eliciting = |path: &Path| path.has_probes_due() || path.recovery.packets_in_flight() > 0;
+        let is_eliciting = |path: &Path| path.has_pto_probes_due() || path.recovery.packets_in_flight() > 0;
         if !self.wire.is_blocked()
             || self.engine.paths.iter().any(|path| path.is_live() && is_eliciting(path))
         {
@@ -117,7 +117,7 @@ impl Engine {
         }
         if let Some(id) = deadlines.persist_path().map(|path| path.id) {
             wire.repeat_blocked();
-            self.persist.on_probed(now, id);
+            self.persist.on_probe_sent(now, id);
         }
     }
 
@@ -131,7 +131,7 @@ impl Engine {
             return;
         }
         for path in self.paths.iter_mut().filter(|path| path.is_live()) {
-            path.schedule_probes(1);
+            path.schedule_pto_probes(1);
         }
     }
 
@@ -155,7 +155,7 @@ impl Engine {
         if keep_alive_at.is_some_and(|at| at <= now)
             && let Some(path) = self.paths.get_mut(id)
         {
-            path.schedule_probes(1);
+            path.schedule_pto_probes(1);
         }
         self.give_up_move(now, id);
         self.end_suspicion(now, id);

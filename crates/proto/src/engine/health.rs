@@ -74,13 +74,13 @@ impl Engine {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if another && heard && has_little && count < HEARD_TIMEOUTS =>
             {
-                self.schedule_probes(id, 1);
+                self.schedule_pto_probes(id, 1);
                 self.reinject_suspect(now, id);
             }
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation if another => {
                 self.suspect(now, id, reason);
             }
-            PathState::Suspect if heard => self.schedule_probes(id, 1),
+            PathState::Suspect if heard => self.schedule_pto_probes(id, 1),
             PathState::Suspect => self.declare_dead(now, id, reason),
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if count >= LONE_TIMEOUTS && unanswered >= LONE_SILENCE =>
@@ -90,7 +90,7 @@ impl Engine {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
                 // TCP retransmits itself; new data would only queue behind.
                 if self.paths.get(id).is_some_and(Path::is_datagram) {
-                    self.schedule_probes(id, 2);
+                    self.schedule_pto_probes(id, 2);
                     self.reinject(now, id, Portion { packets: 2, ..Portion::ALL });
                 }
             }
@@ -98,9 +98,9 @@ impl Engine {
         }
     }
 
-    fn schedule_probes(&mut self, id: PathId, probes: u8) {
+    fn schedule_pto_probes(&mut self, id: PathId, probes: u8) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.schedule_probes(probes);
+            path.schedule_pto_probes(probes);
         }
     }
 
@@ -111,8 +111,8 @@ impl Engine {
         if let Some(path) = self.paths.get_mut(id) {
             let tuple = path.tuple();
             let wait = path.recovery.rtt().smoothed();
-            path.prober.start(now, vec![tuple], Some(wait));
-            path.schedule_probes(1);
+            path.challenger.start(now, vec![tuple], Some(wait));
+            path.schedule_pto_probes(1);
             path.recovery.snapshot(now);
         }
         self.tell_status(id);
@@ -131,7 +131,7 @@ impl Engine {
         if self.advance_path(now, id, working, PathReason::Answered) {
             // A path that migrated meanwhile is challenged until its new address is validated.
             if let Some(path) = self.paths.get_mut(id).filter(|path| path.addresses.is_validated()) {
-                path.prober.stop();
+                path.challenger.stop();
             }
             self.tell_status(id);
         }
@@ -173,8 +173,8 @@ impl Engine {
                 targets.insert(0, path.tuple());
             }
             let wait = path.recovery.rtt().smoothed();
-            path.prober.start(now, targets, Some(wait));
-            path.cancel_probes();
+            path.challenger.start(now, targets, Some(wait));
+            path.cancel_pto_probes();
             path.silence.on_pause();
             path.mtu.interrupt();
             path.recovery.abandon(now, &mut outcome);
@@ -206,7 +206,7 @@ impl Engine {
         }
         let usual = path.recovery.pto();
         // spec 6.41
-        if path.state() == PathState::Dead && path.prober.is_stale_response(now, &answer, usual) {
+        if path.state() == PathState::Dead && path.challenger.is_stale_response(now, &answer, usual) {
             return;
         }
         if path.tuple() == answer.tuple && path.state() != PathState::Validating {
@@ -228,7 +228,7 @@ impl Engine {
         match path.state() {
             PathState::Validating => {
                 path.settle_at(answer.tuple);
-                path.prober.stop();
+                path.challenger.stop();
                 path.recovery.seed_rtt(answer.rtt);
                 let working = path.working_state();
                 self.start_size_search(now, id);
@@ -244,7 +244,7 @@ impl Engine {
                 let same = path.tuple() == answer.tuple;
                 let elsewhere = path.tuple().leads_elsewhere(&answer.tuple);
                 path.addresses.validate(answer.tuple);
-                path.prober.stop();
+                path.challenger.stop();
                 path.recovery.restart(now, same.then_some(answer.rtt));
                 if elsewhere {
                     self.forget_size(now, id);
@@ -258,7 +258,7 @@ impl Engine {
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation
                 if answer.tuple != path.tuple() => {}
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation => {
-                path.prober.stop();
+                path.challenger.stop();
             }
             PathState::Closed => {}
         }
@@ -288,7 +288,7 @@ impl Engine {
         if answer.is_full || !path.is_datagram() || !self.features.padding {
             return false;
         }
-        let small_answers = path.prober.on_small_response(answer.tuple);
+        let small_answers = path.challenger.on_small_response(answer.tuple);
         if small_answers > SMALL_ANSWERS && path.reason() != PathReason::OnlySmall {
             self.change_reason(now, id, PathReason::OnlySmall);
         }
@@ -297,16 +297,16 @@ impl Engine {
 
     /// Whether a dead path that answers stays dead because it flaps and another one works (spec 6.51).
     fn dwells(&mut self, now: Instant, id: PathId) -> bool {
-        let does_without = |path: &Path| path.id != id && path.works(now) && !path.recovery.is_probing();
+        let does_without = |path: &Path| path.id != id && path.works(now) && !path.recovery.has_timed_out();
         let does_without = self.paths.iter().any(does_without);
         let Some(path) = self.paths.get_mut(id).filter(|path| path.state() == PathState::Dead) else {
             return false;
         };
-        let Some(since) = path.prober.answered_since() else { return false };
+        let Some(since) = path.challenger.answered_since() else { return false };
         let dwell = path.dwell(since).filter(|(until, _)| does_without && *until > now);
         let Some((until, times)) = dwell else { return false };
         let reason = PathReason::Flaps { times };
-        path.prober.challenge_by(until.min(now + DWELL_CHALLENGES));
+        path.challenger.challenge_by(until.min(now + DWELL_CHALLENGES));
         if path.reason() != reason {
             self.change_reason(now, id, reason);
         }
@@ -324,7 +324,7 @@ impl Engine {
 /// Data on a path are overdue, and only path challenges may tell that it failed: they are sent again, elsewhere if another
 /// path works, and the wire sends a challenge.
 fn on_overdue(engine: &mut Engine, now: Instant, id: PathId) {
-    engine.schedule_probes(id, 1);
+    engine.schedule_pto_probes(id, 1);
     if engine.paths.best_live(Some(id)).is_some() {
         engine.reinject_suspect(now, id);
     } else {

@@ -20,13 +20,13 @@ impl Engine {
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         path.count_received(size);
         // A response of another pair says nothing about this one; a server follows its client (spec 6.30).
-        let is_elsewhere = !path.addresses.are(&heard.tuple) && !path.prober.is_target(&heard.tuple);
+        let is_elsewhere = !path.addresses.are(&heard.tuple) && !path.challenger.is_target(&heard.tuple);
         if self.side == Side::Client && is_elsewhere {
             return;
         }
         path.on_heard(heard.now);
         if path.state() == PathState::Dead {
-            path.prober.expedite(heard.now);
+            path.challenger.expedite(heard.now);
         }
     }
 
@@ -66,7 +66,7 @@ impl Engine {
             return Ok(None);
         }
         path.silence.on_progress(now, in_flight);
-        path.cancel_probes();
+        path.cancel_pto_probes();
         let recovery = &path.recovery;
         if recovery.packets_in_flight() == 0 {
             path.silence.on_pause();
@@ -104,7 +104,7 @@ impl Engine {
                 self.events.push(Event::Pong { path: id, token, rtt: answer.rtt });
                 Some(answer)
             }
-            None => path.prober.on_response(now, &tuple, nonce),
+            None => path.challenger.on_response(now, &tuple, nonce),
         };
         let Some(answer) = answer else {
             self.manager.on_check_answer(now, &tuple, nonce);
@@ -126,6 +126,6 @@ pub(crate) fn forget_packets(engine: &mut Engine, path: PathId, numbers: &[u64])
     path.recovery.forget_packets(numbers);
     if path.recovery.packets_in_flight() == 0 {
         path.silence.on_pause();
-        path.cancel_probes();
+        path.cancel_pto_probes();
     }
 }

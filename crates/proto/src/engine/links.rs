@@ -39,7 +39,7 @@ pub(crate) fn on_links_changed(
     }
     for path in engine.paths.iter_mut().filter(|path| path.state() == PathState::Dead) {
         if has(path, LinkNews::Back) {
-            path.prober.challenge_by(now);
+            path.challenger.challenge_by(now);
         }
     }
 }

@@ -19,6 +19,7 @@ mod health;
 mod input;
 mod links;
 
+mod challenge_packet;
 pub(crate) mod notices;
 mod output;
 pub(crate) mod packet;
@@ -26,7 +27,6 @@ mod pairs;
 mod paths;
 mod persist;
 mod phase;
-mod probing;
 mod rates;
 mod receiver_keep_alive;
 mod relocation;
@@ -47,8 +47,9 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-pub(crate) use built::record_probe;
+pub(crate) use built::record_challenge;
 pub(crate) use carry::{Carry, Load, single};
+pub(crate) use challenge_packet::ChallengePacket;
 pub(crate) use costs::{report_of, set_terms, tell_cost};
 pub(crate) use expiry::report_closed;
 pub(crate) use features::Features;
@@ -58,7 +59,6 @@ pub(crate) use links::on_links_changed;
 pub use pairs::{AddressPair, PairUse};
 pub(crate) use paths::Heard;
 pub(crate) use phase::Phase;
-pub(crate) use probing::Probing;
 pub(crate) use rates::{is_full, measured_rate};
 pub(crate) use row::on_row_packet;
 pub(crate) use scheduler_reports::purposes;
@@ -131,7 +131,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Option<Box<dyn Observer>>,
     interfaces: InterfaceMtus,
     /// Differs between connections; with the path id it sets the times of a path's bandwidth probes.
-    probing_seed: u64,
+    controller_seed: u64,
 }
 
 /// The part of a connection that all wires share.
@@ -166,7 +166,7 @@ pub(crate) struct Beginnings {
     /// The addresses of the first path.
     pub(crate) tuple: FourTuple,
     /// Differs between connections.
-    pub(crate) probing_seed: u64,
+    pub(crate) controller_seed: u64,
 }
 
 impl Engine {
@@ -181,11 +181,11 @@ impl Engine {
             observer,
             manager,
             tuple,
-            probing_seed,
+            controller_seed,
         } = beginnings;
         let mut paths = PathSet::default();
         let role = manager.role_of(&tuple.local);
-        let recovery = path_recovery(&config, PathId::FIRST, probing_seed);
+        let recovery = path_recovery(&config, PathId::FIRST, controller_seed);
         paths.insert(Path::new(PathId::FIRST, tuple, role, recovery, now));
         Self {
             side,
@@ -215,7 +215,7 @@ impl Engine {
             persist: Persist::new(now),
             events: Events::default(),
             notices: Notices::default(),
-            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces, probing_seed },
+            shared: Shared { rng, outcome: Outcome::default(), observer, interfaces, controller_seed },
             config,
         }
     }
@@ -225,7 +225,7 @@ impl Engine {
         let mut config = ConnectionConfig::clone(&self.config);
         config.set_congestion(name)?;
         for path in self.paths.iter_mut() {
-            let controller = controller_config(path.mtu.current(), path.id, self.shared.probing_seed);
+            let controller = controller_config(path.mtu.current(), path.id, self.shared.controller_seed);
             path.recovery.set_controller((config.congestion)(&controller));
         }
         self.config = Arc::new(config);
@@ -254,7 +254,7 @@ impl Engine {
 
     /// The loss recovery of a path after the first.
     fn another_recovery(&self, id: PathId) -> PathRecovery {
-        let mut recovery = path_recovery(&self.config, id, self.shared.probing_seed);
+        let mut recovery = path_recovery(&self.config, id, self.shared.controller_seed);
         recovery.set_max_ack_delay(self.limits.peer_ack_delay);
         recovery
     }
@@ -266,13 +266,13 @@ pub(crate) fn handshake_recovery(config: &ConnectionConfig) -> PathRecovery {
     PathRecovery::new(Box::new(controller), &recovery_config(config))
 }
 
-fn path_recovery(config: &ConnectionConfig, id: PathId, probing_seed: u64) -> PathRecovery {
-    let controller = (config.congestion)(&controller_config(BASE_DATAGRAM, id, probing_seed));
+fn path_recovery(config: &ConnectionConfig, id: PathId, controller_seed: u64) -> PathRecovery {
+    let controller = (config.congestion)(&controller_config(BASE_DATAGRAM, id, controller_seed));
     PathRecovery::new(controller, &recovery_config(config))
 }
 
-fn controller_config(datagram: u16, id: PathId, probing_seed: u64) -> ControllerConfig {
-    ControllerConfig { seed: probing_seed.wrapping_add(id.0.into()), ..ControllerConfig::new(datagram) }
+fn controller_config(datagram: u16, id: PathId, controller_seed: u64) -> ControllerConfig {
+    ControllerConfig { seed: controller_seed.wrapping_add(id.0.into()), ..ControllerConfig::new(datagram) }
 }
 
 fn recovery_config(config: &ConnectionConfig) -> RecoveryConfig {

@@ -3,7 +3,7 @@
 use manyway_wire::PathId;
 
 use super::carry::{Carry, Load, single};
-use super::probing::next_probing;
+use super::challenge_packet::next_challenge_packet;
 use super::{Engine, Side};
 use crate::packet::BASE_DATAGRAM;
 use crate::path::{Path, PathState};
@@ -56,10 +56,10 @@ pub(super) struct Transmitter<'a> {
 impl Transmitter<'_> {
     /// Runs the steps in order until one has something to send.
     fn run(&mut self) -> Option<Transmit> {
-        self.transmit_probing()
+        self.transmit_challenge()
             .or_else(|| self.transmit_check())
-            .or_else(|| self.transmit_ping())
-            .or_else(|| self.transmit_timeout_probes())
+            .or_else(|| self.transmit_persist_probe())
+            .or_else(|| self.transmit_pto_probes())
             .or_else(|| self.transmit_control())
             .or_else(|| self.transmit_data())
             .or_else(|| self.transmit_mtu_probe())
@@ -67,7 +67,7 @@ impl Transmitter<'_> {
     }
 
     /// Path challenges and responses go alone, to exactly the addresses that they validate.
-    fn transmit_probing(&mut self) -> Option<Transmit> {
+    fn transmit_challenge(&mut self) -> Option<Transmit> {
         let is_client = self.engine.side == Side::Client;
         let may_fill = self.engine.features.padding;
         for id in self.engine.paths.ids() {
@@ -77,15 +77,15 @@ impl Transmitter<'_> {
                 path.drop_responses();
                 continue;
             }
-            let probing = next_probing(
+            let packet = next_challenge_packet(
                 self.now,
                 path,
                 &mut self.engine.manager,
                 &mut self.engine.shared.rng,
                 (is_client, may_fill),
             );
-            if let Some(probing) = probing {
-                return self.build_probe(id, &probing);
+            if let Some(packet) = packet {
+                return self.build_challenge(id, &packet);
             }
         }
         None
@@ -93,18 +93,18 @@ impl Transmitter<'_> {
 
     /// The persist probe of a sender that waits for flow-control credit, with the blocks that name the missing
     /// credit.
-    fn transmit_ping(&mut self) -> Option<Transmit> {
+    fn transmit_persist_probe(&mut self) -> Option<Transmit> {
         let path = self.engine.paths.get(self.engine.persist.take_due()?)?;
         let (id, datagram) = (path.id, usize::from(path.mtu.current()));
         let carry = Carry { load: Load::Control, ack_eliciting: true, ..Carry::default() };
         self.transmit_one((id, datagram), carry)
     }
 
-    fn transmit_timeout_probes(&mut self) -> Option<Transmit> {
+    fn transmit_pto_probes(&mut self) -> Option<Transmit> {
         for id in self.engine.paths.ids() {
             let lone = self.engine.paths.best_live(Some(id)).is_none();
-            let may_probe = |path: &&mut Path| path.has_probes_due() && !path.is_blocked();
-            let Some(path) = self.engine.paths.get_mut(id).filter(may_probe) else { continue };
+            let may_send = |path: &&mut Path| path.has_pto_probes_due() && !path.is_blocked();
+            let Some(path) = self.engine.paths.get_mut(id).filter(may_send) else { continue };
             // spec 6.35: an unverified address gets path challenges only.
             if self.engine.manager.is_unverified(path.tuple().remote) {
                 continue;
@@ -176,7 +176,7 @@ impl Transmitter<'_> {
                 path.mtu.on_probe_sent();
                 // A small packet follows whose acknowledgement reveals the loss of the probe; otherwise only the
                 // probe timer would.
-                path.schedule_probes(1);
+                path.schedule_pto_probes(1);
             }
             return Some(transmit);
         }

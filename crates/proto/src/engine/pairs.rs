@@ -135,7 +135,7 @@ impl Pairs<'_> {
             return if is_closed { PairUse::ClosedByApplication } else { PairUse::NoRoom };
         };
         let looks = matches!(path.state(), PathState::Validating | PathState::Dead);
-        if looks && path.prober.is_target(tuple) {
+        if looks && path.challenger.is_target(tuple) {
             PairUse::Challenged { path: path.id }
         } else {
             PairUse::Spare { path: path.id }
@@ -150,7 +150,7 @@ impl Pairs<'_> {
             return true;
         }
         let is_news = |candidate: &Candidate| {
-            let before = selection.judged.iter().find(|(tuple, _)| *tuple == candidate.tuple);
+            let before = selection.costs.iter().find(|(tuple, _)| *tuple == candidate.tuple);
             before.is_none_or(|(_, cost)| differ(*cost, candidate.cost()))
         };
         (selection.is_stale || candidates.iter().any(is_news))
@@ -165,8 +165,8 @@ impl Pairs<'_> {
     pub(super) fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let candidate = |(tuple, rtt, rate): (FourTuple, Option<Duration>, Option<Rate>)| {
             let rate = rate.filter(|_| selection.mode == PairMode::Disjoint);
-            let rests = selection.checks.rests(&tuple);
-            Some(Candidate { tuple, rtt: rtt?, rate, rests, penalty: self.penalty(&tuple.local) })
+            let has_failed_trial = selection.checks.has_failed_trial(&tuple);
+            Some(Candidate { tuple, rtt: rtt?, rate, has_failed_trial, penalty: self.penalty(&tuple.local) })
         };
         selection.checks.pairs().filter_map(candidate).collect()
     }

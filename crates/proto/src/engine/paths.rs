@@ -64,7 +64,7 @@ impl Engine {
         if let (Some(path), Some(tuple)) = (self.paths.get_mut(id), open.targets.first()) {
             path.addresses.set(*tuple);
             path.set_role(open.role);
-            path.prober.start(now, open.targets, None);
+            path.challenger.start(now, open.targets, None);
             self.notices.push(Notice::Migrated(id));
             self.forget_size(now, id);
             self.reset_path(now, id);
@@ -90,7 +90,7 @@ impl Engine {
             let targets = self.pairs().targets(id);
             let looks = |path: &&mut Path| matches!(path.state(), PathState::Validating | PathState::Dead);
             if let Some(path) = self.paths.get_mut(id).filter(looks) {
-                path.prober.set_targets(now, targets);
+                path.challenger.set_targets(now, targets);
             }
         }
     }
@@ -150,8 +150,8 @@ impl Engine {
         let Some(id) = self.take_path_id() else { return false };
         let mut path = Path::new(id, tuple, role, self.another_recovery(id), now);
         path.on_validated();
-        path.prober.start(now, targets, None);
-        path.prober.slow_down(self.features.between_challenges);
+        path.challenger.start(now, targets, None);
+        path.challenger.slow_down(self.features.between_challenges);
         self.paths.insert(path);
         self.report_opened(now, id, PathReason::Opened);
         true
@@ -232,8 +232,8 @@ impl Engine {
         self.paths.insert(path);
         self.report_opened(heard.now, heard.path, PathReason::OpenedByPeer);
         if let Some(path) = self.paths.get_mut(heard.path) {
-            path.prober.start(heard.now, vec![heard.tuple], None);
-            path.prober.slow_down(self.features.between_challenges);
+            path.challenger.start(heard.now, vec![heard.tuple], None);
+            path.challenger.slow_down(self.features.between_challenges);
         }
     }
 
@@ -283,9 +283,9 @@ impl Engine {
             // peer learns the new address from it.
             path.receiving.acks.force();
             if path.state() == PathState::Dead {
-                path.prober.expedite(now);
+                path.challenger.expedite(now);
             } else {
-                path.schedule_probes(1);
+                path.schedule_pto_probes(1);
             }
         }
         if report.availability == PathAvailability::Dead && before != PathAvailability::Dead {
@@ -297,7 +297,7 @@ impl Engine {
                 self.reinject(now, id, Portion::ALL);
             }
         } else if is_ready && !was_ready && path.state() == PathState::Dead {
-            path.prober.expedite(now);
+            path.challenger.expedite(now);
         }
         self.weigh_paths(now);
         if let Some(rate) = rate {
@@ -334,7 +334,7 @@ impl Engine {
         if path.state() == PathState::Validating {
             // The client tried several pairs, and settled on this one.
             path.addresses.reset(heard.tuple, heard.datagram);
-            path.prober.start(heard.now, vec![heard.tuple], None);
+            path.challenger.start(heard.now, vec![heard.tuple], None);
             return;
         }
         if !path.addresses.may_migrate(heard.now, &heard.tuple) {
@@ -344,7 +344,7 @@ impl Engine {
             Migration::Reverted => path.on_migration_reverted(heard.now),
             Migration::Started => {
                 let wait = path.recovery.pto();
-                path.prober.start(heard.now, vec![heard.tuple], Some(wait));
+                path.challenger.start(heard.now, vec![heard.tuple], Some(wait));
             }
         }
         self.notices.push(Notice::Migrated(heard.path));
@@ -362,7 +362,7 @@ impl Engine {
     /// The new address of the peer does not answer: returns to the validated address.
     pub(crate) fn give_up_move(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(old) = path.addresses.fallback().filter(|_| path.prober.rounds() > 3) {
+        if let Some(old) = path.addresses.fallback().filter(|_| path.challenger.rounds() > 3) {
             let elsewhere = path.tuple().leads_elsewhere(&old);
             path.addresses.revert();
             path.on_migration_reverted(now);
@@ -381,14 +381,14 @@ impl Engine {
 /// Packets of a path over one carrier arrived over another: the path stays where it is, but while neither has answered,
 /// both are challenged, because either may carry copies of the other's packets (spec 6.102).
 fn challenge_both(heard: &Heard, path: &mut Path) {
-    if path.state() != PathState::Validating || path.prober.is_target(&heard.tuple) {
+    if path.state() != PathState::Validating || path.challenger.is_target(&heard.tuple) {
         return;
     }
     if path.is_datagram() || heard.tuple.is_datagram() {
         // spec 6.36: an address that is not the path's is challenged only in return for its packets.
-        path.prober.challenge_back(heard.now, heard.tuple);
+        path.challenger.challenge_back(heard.now, heard.tuple);
     } else {
-        path.prober.start(heard.now, vec![path.tuple(), heard.tuple], None);
+        path.challenger.start(heard.now, vec![path.tuple(), heard.tuple], None);
     }
 }
 

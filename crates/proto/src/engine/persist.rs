@@ -43,7 +43,7 @@ impl Persist {
         self.due.take()
     }
 
-    pub(super) fn on_probed(&mut self, now: Instant, path: PathId) {
+    pub(super) fn on_probe_sent(&mut self, now: Instant, path: PathId) {
         self.since = now;
         self.probes = self.probes.saturating_add(1);
         self.due = Some(path);
@@ -73,7 +73,7 @@ mod tests {
         for _ in 0..8 {
             waits.push((persist.deadline(pto) - now).as_millis());
             now = persist.deadline(pto);
-            persist.on_probed(now, PathId(3));
+            persist.on_probe_sent(now, PathId(3));
             assert_eq!((persist.take_due(), persist.take_due()), (Some(PathId(3)), None));
         }
         assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);

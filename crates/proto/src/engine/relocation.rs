@@ -29,7 +29,7 @@ impl Engine {
             if path.state() == PathState::Dead && !is_lost {
                 targets.retain(|target| *target != path.tuple());
                 targets.insert(0, path.tuple());
-                path.prober.set_targets(now, targets);
+                path.challenger.set_targets(now, targets);
             } else if path.state() != PathState::Validating && is_lost {
                 self.declare_dead(now, id, PathReason::AddressGone);
                 if let Some(path) = self.paths.get_mut(id) {
@@ -38,7 +38,7 @@ impl Engine {
                     path.addresses.validate(first);
                     path.forget_flaps();
                     let distance = path.recovery.rtt().smoothed();
-                    path.prober.start(now, targets, Some(distance));
+                    path.challenger.start(now, targets, Some(distance));
                 }
                 self.notices.push(Notice::Migrated(id));
                 self.forget_size(now, id);
@@ -49,7 +49,7 @@ impl Engine {
 
     /// The packet was decrypted, so the server built it, but any host may have sent it from there. Its content is
     /// ignored. Once no path works, the source address is challenged like any unverified address (spec 6.35); until
-    /// then the path itself is probed.
+    /// then a PTO probe tests the path itself.
     pub(crate) fn on_off_path_packet(&mut self, heard: &Heard) {
         if !heard.tuple.is_datagram() {
             return;
@@ -58,7 +58,7 @@ impl Engine {
         let Some(path) = self.paths.get_mut(heard.path) else { return };
         if any_live {
             if path.is_live() && path.recovery.packets_in_flight() == 0 {
-                path.schedule_probes(1);
+                path.schedule_pto_probes(1);
             }
             return;
         }

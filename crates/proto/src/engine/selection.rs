@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::output::Transmitter;
 use super::rates::{is_full, measured_rate};
-use super::{Engine, Probing};
+use super::{ChallengePacket, Engine};
 use crate::path::selection::PairMode;
 use crate::path::{Path, PathReason, PathState, Role};
 use crate::{FourTuple, Instant, Transmit};
@@ -178,8 +178,8 @@ impl Transmitter<'_> {
         selection.is_due |= challenge.is_some();
         self.engine.manager.selection = Some(selection);
         let (tuple, nonce) = challenge?;
-        let probing = Probing { tuple, answer: None, challenge: Some(nonce), is_full: false };
-        self.build_probe(id, &probing)
+        let packet = ChallengePacket { tuple, response: None, challenge: Some(nonce), is_full: false };
+        self.build_challenge(id, &packet)
     }
 }
 

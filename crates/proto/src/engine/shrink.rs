@@ -24,8 +24,8 @@ impl Engine {
         if self.clock.shrink_at.is_none_or(|at| at > now) {
             return;
         }
-        let rests_at = self.clock.last_packet_at + REST;
-        self.clock.shrink_at = (rests_at > now).then_some(rests_at);
+        let idle_at = self.clock.last_packet_at + REST;
+        self.clock.shrink_at = (idle_at > now).then_some(idle_at);
         if self.clock.shrink_at.is_some() {
             return;
         }

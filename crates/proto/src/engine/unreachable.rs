@@ -20,9 +20,9 @@ const REST: Duration = Duration::from_secs(5);
 /// suspect, or is challenged.
 pub(crate) fn on_unreachable(engine: &mut Engine, now: Instant, id: PathId) -> bool {
     let Some(path) = engine.paths.get(id) else { return false };
-    let rests = path.last_unreachable().is_some_and(|last| now - last < REST);
+    let is_ignored = path.last_unreachable().is_some_and(|last| now - last < REST);
     let in_flight = path.recovery.packets_in_flight() > 0;
-    if rests || !in_flight || !path.state().carries_data() || !engine.paths.another_works(now, id) {
+    if is_ignored || !in_flight || !path.state().carries_data() || !engine.paths.another_works(now, id) {
         return false;
     }
     if let Some(path) = engine.paths.get_mut(id) {

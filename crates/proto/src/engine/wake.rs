@@ -14,9 +14,9 @@ impl Engine {
             path.on_heard(now);
             path.silence.on_pause();
             path.recovery.on_wake(now);
-            path.prober.expedite(now);
+            path.challenger.expedite(now);
             if path.is_live() {
-                path.schedule_probes(1);
+                path.schedule_pto_probes(1);
             }
         }
     }

@@ -177,9 +177,9 @@ impl Mmsp1 {
                 path.recovery.seed_rtt(rtt);
             }
             // spec 3.84
-            path.prober.start(now, vec![tuple], rtt);
+            path.challenger.start(now, vec![tuple], rtt);
             let working = path.working_state();
-            engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+            engine.advance_path(now, PathId::FIRST, working, PathReason::Connected);
         }
         self.monitor.watch(now, PathId::FIRST);
         engine.events.push(Event::Connected);

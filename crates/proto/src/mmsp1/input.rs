@@ -38,7 +38,7 @@ struct Content {
     /// The worst of its DATA blocks.
     data: Option<Taken>,
     /// Whether it carries anything but PROBE and PROBE-ACK.
-    more_than_probes: bool,
+    more_than_probing_blocks: bool,
 }
 
 impl Mmsp1 {
@@ -87,7 +87,7 @@ impl Mmsp1 {
             engine.on_data_in(now, heard.path);
             self.sacks.on_datagram(now, path, worst, self.streams.has_gap());
         }
-        if content.more_than_probes && path.is_some() {
+        if content.more_than_probing_blocks && path.is_some() {
             engine.follow_peer(&heard);
         }
         let closed = self.closing.on(now, engine.paths.longest_pto(), CloseEvent::Heard);
@@ -116,7 +116,7 @@ impl Mmsp1 {
         if let Some(kind) = block.unrecognised() {
             self.errors.note(now, ErrorCode::UNRECOGNISED_FIELD, &kind.to_be_bytes());
         }
-        content.more_than_probes |= !matches!(block, Block::Probe(_) | Block::ProbeAck(_));
+        content.more_than_probing_blocks |= !matches!(block, Block::Probe(_) | Block::ProbeAck(_));
         let tag = arrival.packet.header.connection;
         match block {
             Block::Data(data) => match self.streams.on_data(data) {

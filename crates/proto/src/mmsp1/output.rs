@@ -8,7 +8,7 @@ use super::Mmsp1;
 use super::monitor::MonitorAction;
 use super::unnumbered::note_sent;
 use crate::engine::packet::Built;
-use crate::engine::{Carry, Engine, Load, Phase, Probing, forget_packets, record_probe, single};
+use crate::engine::{Carry, ChallengePacket, Engine, Load, Phase, forget_packets, record_challenge, single};
 use crate::packet::BASE_DATAGRAM;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::PathReason;
@@ -88,10 +88,10 @@ impl Mmsp1 {
     ) -> Option<Transmit> {
         let path = engine.paths.get_mut(id).filter(|path| path.has_room())?;
         let tuple = path.tuple();
-        let challenge = Some(path.prober.challenge(now, tuple, &mut engine.shared.rng));
-        let probing = Probing { tuple, answer: None, challenge, is_full: false };
-        let built = self.build_probe(engine, now, buffer, id, &probing)?;
-        record_probe(engine, now, &tuple, built)?;
+        let challenge = Some(path.challenger.challenge(now, tuple, &mut engine.shared.rng));
+        let packet = ChallengePacket { tuple, response: None, challenge, is_full: false };
+        let built = self.build_challenge(engine, now, buffer, id, &packet)?;
+        record_challenge(engine, now, &tuple, built)?;
         Some(single(tuple, buffer.len()))
     }
 
@@ -128,7 +128,7 @@ impl Mmsp1 {
         }
         if asks && writer.remaining() >= SMALLEST - HEADER_LEN {
             let path = engine.paths.get_mut(id)?;
-            let nonce = path.prober.challenge(now, tuple, &mut engine.shared.rng);
+            let nonce = path.challenger.challenge(now, tuple, &mut engine.shared.rng);
             self.probe(now, id, tuple, nonce).encode(&mut writer);
         }
         if buffer.len() == start + HEADER_LEN {
@@ -182,7 +182,7 @@ impl Mmsp1 {
                 engine.sending.copies.write(id, write);
             }
             Load::Data => {
-                let source = if carry.ack_eliciting { Source::Repeat } else { carry.source };
+                let source = if carry.ack_eliciting { Source::Retransmission } else { carry.source };
                 self.streams.write_data(writer, contents, source, carry.filter);
                 if carry.ack_eliciting {
                     self.streams.write_oldest(id, writer, contents);
@@ -230,16 +230,16 @@ impl Mmsp1 {
     }
 
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate.
-    pub(crate) fn build_probe(
+    pub(crate) fn build_challenge(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
         id: PathId,
-        probing: &Probing,
+        packet: &ChallengePacket,
     ) -> Option<Built> {
-        let &Probing { tuple, answer, challenge, .. } = probing;
-        let echo = answer.and_then(|nonce| self.peer_addresses.take_echo(nonce));
+        let &ChallengePacket { tuple, response, challenge, .. } = packet;
+        let echo = response.and_then(|nonce| self.peer_addresses.take_echo(nonce));
         if echo.is_none() && challenge.is_none() {
             return None;
         }

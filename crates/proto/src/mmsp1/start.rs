@@ -94,7 +94,7 @@ impl Mmsp1 {
         let id = ConnectionId::from_u64(own.tag.0.into());
         let beginning = Beginning { now, side, original_destination: id, local_id: id, tuple };
         let observer = config.observers.as_ref().and_then(|observers| observers.observer(&beginning));
-        let probing_seed = rng.next_u64();
+        let controller_seed = rng.next_u64();
         let peer_addresses = PeerAddresses::new(&mut rng);
         let streams = Streams::new(side, &config.streams, &own);
         let features = Features {
@@ -113,7 +113,7 @@ impl Mmsp1 {
             observer,
             manager,
             tuple,
-            probing_seed,
+            controller_seed,
         });
         engine.limits.peer_paths = engine.limits.own_paths;
         engine.limits.peer_ack_delay = ANSWER_DELAY;

@@ -127,7 +127,7 @@ impl Reception<'_> {
 fn may_come_from_peer(side: Side, block: &Block<'_>) -> bool {
     match side {
         Side::Client => !matches!(block, Block::Syn(_) | Block::Ping(_)),
-        // Only servers advertise addresses, so that no client can make a server probe third parties.
+        // Only servers advertise addresses, so that no client can make a server challenge third parties.
         Side::Server => !matches!(
             block,
             Block::SynAck(_)

@@ -51,8 +51,8 @@ pub(crate) struct HandshakeState {
     pub(crate) info_for: std::net::SocketAddr,
     pub(crate) attempts: Attempts,
     /// PTO probes at the Initial level, which go out although nothing is lost.
-    pub(crate) initial_probes: u8,
-    pub(crate) handshake_probes: u8,
+    pub(crate) initial_pto_probes: u8,
+    pub(crate) handshake_pto_probes: u8,
 }
 
 impl HandshakeState {
@@ -77,9 +77,9 @@ impl HandshakeState {
     pub(crate) fn say_again(&mut self, level: EncryptionLevel) {
         self.tls.resend_all(level);
         if level == EncryptionLevel::Initial {
-            self.initial_probes = 1;
+            self.initial_pto_probes = 1;
         } else {
-            self.handshake_probes = 1;
+            self.handshake_pto_probes = 1;
         }
         if !self.attempts.is_settled() {
             self.attempts.restart();

@@ -117,13 +117,13 @@ impl Mmsp2 {
         let Some(handshake) = self.handshake.as_ref().filter(|_| self.protector.has(level)) else {
             return false;
         };
-        let (space, probes) = match level {
-            EncryptionLevel::Initial => (&handshake.initial_space, handshake.initial_probes),
+        let (space, pto_probes) = match level {
+            EncryptionLevel::Initial => (&handshake.initial_space, handshake.initial_pto_probes),
             EncryptionLevel::Handshake | EncryptionLevel::OneRtt => {
-                (&handshake.handshake_space, handshake.handshake_probes)
+                (&handshake.handshake_space, handshake.handshake_pto_probes)
             }
         };
-        handshake.tls.wants(level) || probes > 0 || space.receiving.acks.due(now)
+        handshake.tls.wants(level) || pto_probes > 0 || space.receiving.acks.due(now)
     }
 
     fn build_handshake_packet(
@@ -141,12 +141,12 @@ impl Mmsp2 {
         let Some(handshake) = &mut self.handshake else { return };
         let destination = handshake.destination();
         let wants_bytes = handshake.tls.wants(level);
-        let (space, probes, kind) = match level {
+        let (space, pto_probes, kind) = match level {
             EncryptionLevel::Initial => {
-                (&mut handshake.initial_space, &mut handshake.initial_probes, LongKind::Initial)
+                (&mut handshake.initial_space, &mut handshake.initial_pto_probes, LongKind::Initial)
             }
             EncryptionLevel::Handshake | EncryptionLevel::OneRtt => {
-                (&mut handshake.handshake_space, &mut handshake.handshake_probes, LongKind::Handshake)
+                (&mut handshake.handshake_space, &mut handshake.handshake_pto_probes, LongKind::Handshake)
             }
         };
         let facts = HeaderFacts {
@@ -158,9 +158,9 @@ impl Mmsp2 {
         };
         let mut builder = PacketBuilder::long(buffer, &facts, kind, handshake.local_id);
         let mut writer = builder.writer(buffer);
-        let probing = std::mem::take(probes) > 0;
+        let is_pto_probe = std::mem::take(pto_probes) > 0;
         // spec 4.12: SYN or PING comes first, so that the server can tell them apart at once
-        if close.is_none() && (wants_bytes || probing) {
+        if close.is_none() && (wants_bytes || is_pto_probe) {
             write_greeting(client, level, &handshake.info, &mut writer);
             builder.ack_eliciting = true;
         }
@@ -171,7 +171,7 @@ impl Mmsp2 {
             Some(close) => close.encode(&mut writer),
             None => handshake.tls.write_into(level, &mut writer, &mut builder.contents),
         }
-        if probing {
+        if is_pto_probe {
             AckNow.encode(&mut writer);
         }
         // spec 4.14: the first flights prove that the path carries 1200 bytes

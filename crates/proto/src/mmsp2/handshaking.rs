@@ -118,10 +118,10 @@ impl Mmsp2 {
                 path.recovery.seed_rtt(rtt);
             }
             if !path.addresses.is_validated() {
-                path.prober.start(now, vec![path.tuple()], rtt);
+                path.challenger.start(now, vec![path.tuple()], rtt);
             }
             let working = path.working_state();
-            engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+            engine.advance_path(now, PathId::FIRST, working, PathReason::Connected);
             if working == PathState::Backup {
                 engine.tell_status(PathId::FIRST);
             }

@@ -36,7 +36,7 @@ impl Deref for PacketFacts {
 #[derive(Debug, Clone, Copy)]
 struct PacketTraits {
     demand: Demand,
-    carries_more_than_probes: bool,
+    carries_more_than_probing_blocks: bool,
 }
 
 impl PacketTraits {
@@ -46,13 +46,13 @@ impl PacketTraits {
         } else if self.demand == Demand::None && block.is_ack_eliciting() {
             self.demand = Demand::Normal;
         }
-        self.carries_more_than_probes |= !block.is_probing();
+        self.carries_more_than_probing_blocks |= !block.is_probing();
     }
 
     /// Adds a block with data.
     fn add_data(&mut self) {
         self.demand = self.demand.max(Demand::Normal);
-        self.carries_more_than_probes = true;
+        self.carries_more_than_probing_blocks = true;
     }
 
     /// The acknowledgement that the packet elicits, given the ECN mark in its IP header.
@@ -259,7 +259,7 @@ impl Reception<'_> {
         let result = self.read_packet(facts, number, ecn, payload);
         match result {
             Ok(()) => {}
-            // spec 4.20: any host can write an Initial (open) packet; only an error of TLS is final
+            // spec 4.20: any host can write an Initial packet; only an error of TLS is final
             Err(violation)
                 if facts.level == EncryptionLevel::Initial && !matches!(violation, Violation::Tls { .. }) =>
             {
@@ -303,7 +303,7 @@ impl Reception<'_> {
                 .is_some_and(|handshake| handshake.attempts.contains(&facts.tuple)),
             (EncryptionLevel::OneRtt, Some(path)) => {
                 path.addresses.are(&facts.tuple)
-                    || path.prober.is_target(&facts.tuple)
+                    || path.challenger.is_target(&facts.tuple)
                     || self.engine.manager.is_checked(&facts.tuple)
             }
             (EncryptionLevel::OneRtt, None) => false,
@@ -380,7 +380,7 @@ impl Reception<'_> {
             receiving.replay.mark(number);
             newest
         });
-        let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probes: false };
+        let mut traits = PacketTraits { demand: Demand::None, carries_more_than_probing_blocks: false };
         for block in RawBlocks::new(payload) {
             let block = block.map_err(Violation::Decode)?;
             // First, and not as one of all blocks, because most packets of bulk data contain nothing else.
@@ -410,7 +410,7 @@ impl Reception<'_> {
                 size: u16::try_from(payload.len()).unwrap_or(u16::MAX),
             },
         );
-        if facts.level == EncryptionLevel::OneRtt && newest && traits.carries_more_than_probes {
+        if facts.level == EncryptionLevel::OneRtt && newest && traits.carries_more_than_probing_blocks {
             self.engine.follow_peer(&facts.heard);
         }
         if facts.level != EncryptionLevel::OneRtt {

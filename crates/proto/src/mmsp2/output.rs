@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Mmsp2;
 use crate::Instant;
 use crate::engine::packet::Built;
-use crate::engine::{Carry, Engine, Load, Probing};
+use crate::engine::{Carry, ChallengePacket, Engine, Load};
 use crate::io::EcnCounts;
 use crate::mmsp2::packet_builder::{HeaderFacts, PacketBuilder};
 use crate::packet::BASE_DATAGRAM;
@@ -20,15 +20,15 @@ impl Mmsp2 {
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate. Between addresses without a path
     /// it carries the id of a working path; it is not in flight, and its acknowledgement says nothing about the path
     /// (spec 6.70).
-    pub(crate) fn build_probe(
+    pub(crate) fn build_challenge(
         &mut self,
         engine: &mut Engine,
         now: Instant,
         buffer: &mut Vec<u8>,
         id: PathId,
-        probing: &Probing,
+        packet: &ChallengePacket,
     ) -> Option<Built> {
-        let Probing { tuple, answer, challenge, is_full } = *probing;
+        let ChallengePacket { tuple, response, challenge, is_full } = *packet;
         let carries_own_acks =
             engine.paths.get(id).and_then(|path| engine.paths.ack_carrier(path)) == Some(id);
         let path = engine.paths.get_mut(id)?;
@@ -46,7 +46,7 @@ impl Mmsp2 {
         if carries_own_acks && settled && path.receiving.acks.is_waiting() {
             write_ack(now, id, &mut path.receiving, &mut writer, &mut builder.contents);
         }
-        if let Some(nonce) = answer {
+        if let Some(nonce) = response {
             ProbeAck { nonce, observed: tuple.remote }.encode(&mut writer);
         }
         if let Some(nonce) = challenge {

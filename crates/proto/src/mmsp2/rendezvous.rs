@@ -9,7 +9,7 @@ use manyway_wire::rendezvous::Body;
 use super::Mmsp2;
 use crate::engine::{Engine, single};
 use crate::event::Event;
-use crate::path::remotes::may_be_probed;
+use crate::path::remotes::may_be_challenged;
 use crate::rendezvous::{LABEL, Learnt, RendezvousClient, Secrets};
 use crate::{Instant, Side, Transmit};
 
@@ -104,7 +104,7 @@ impl Mmsp2 {
 /// Removes addresses at which a peer must not aim this host (spec 6.7).
 fn keep_fit(engine: &Engine, addresses: &mut Vec<SocketAddr>) {
     let peer = engine.paths.iter().next().map(|path| path.tuple().remote.ip());
-    addresses.retain(|address| peer.is_some_and(|peer| may_be_probed(*address, peer)));
+    addresses.retain(|address| peer.is_some_and(|peer| may_be_challenged(*address, peer)));
 }
 
 fn on_peer_met(engine: &mut Engine, now: Instant, addresses: &[SocketAddr]) {

@@ -102,11 +102,11 @@ impl Mmsp2 {
             infos_taken: 0,
             info_for: tuple.remote,
             attempts,
-            initial_probes: 0,
-            handshake_probes: 0,
+            initial_pto_probes: 0,
+            handshake_pto_probes: 0,
         };
         let streams = StreamSet::new(side, &config.streams);
-        let probing_seed = local_id.leading_u64();
+        let controller_seed = local_id.leading_u64();
         let mut engine = Engine::new(Beginnings {
             now,
             side,
@@ -117,7 +117,7 @@ impl Mmsp2 {
             observer,
             manager,
             tuple,
-            probing_seed,
+            controller_seed,
         });
         let mut ids = Ids { local: LocalIds::new(local_id, reset_key), remote: RemoteIds::default() };
         if let Some(id) = remote_id {

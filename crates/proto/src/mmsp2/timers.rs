@@ -77,7 +77,7 @@ impl Mmsp2 {
         if self.anti_deadlock_deadline(engine).is_some_and(|at| at <= now) {
             engine.clock.last_activity = now;
             if let Some(handshake) = &mut self.handshake {
-                handshake.initial_probes = 1;
+                handshake.initial_pto_probes = 1;
             }
         }
         let Some(handshake) = &mut self.handshake else { return };
@@ -115,7 +115,7 @@ impl Mmsp2 {
                 {
                     path.addresses.set(next);
                     path.set_role(engine.manager.role_of(&next.local));
-                    path.prober.set_targets(now, engine.manager.targets(next.local));
+                    path.challenger.set_targets(now, engine.manager.targets(next.local));
                 }
             }
         }

@@ -53,7 +53,7 @@ impl Amplification {
     }
 
     /// Whether a packet with a PROBE and nothing else may go out now.
-    pub(crate) fn has_room_for_probe(&self) -> bool {
+    pub(crate) fn has_room_for_challenge(&self) -> bool {
         self.left() >= PROBE_PACKET
     }
 
@@ -88,9 +88,9 @@ mod tests {
         assert_eq!(limit.room(), 100);
         limit.on_sent(21);
         assert!(!limit.has_room(), "79 bytes are too few for a packet");
-        assert!(limit.has_room_for_probe());
+        assert!(limit.has_room_for_challenge());
         limit.on_sent(39);
-        assert!(!limit.has_room_for_probe());
+        assert!(!limit.has_room_for_challenge());
         limit.lift();
         assert_eq!(limit.room(), usize::MAX);
     }
@@ -99,6 +99,6 @@ mod tests {
     fn the_host_at_the_end_of_a_stream_is_not_validated_and_not_limited() {
         let mut limit = Amplification::unvalidated(Carrier::Tcp);
         limit.on_sent(1_000_000);
-        assert!(limit.has_room() && limit.has_room_for_probe() && !limit.is_lifted());
+        assert!(limit.has_room() && limit.has_room_for_challenge() && !limit.is_lifted());
     }
 }

@@ -39,7 +39,7 @@ struct CheckedPair {
     checks_sent: usize,
     next_at: Instant,
     /// Whether a round has finished.
-    is_judged: bool,
+    is_checked: bool,
     /// Whether the choice no longer waits for this pair.
     had_time: bool,
     /// The rate of a path between these addresses.
@@ -57,7 +57,7 @@ impl CheckedPair {
             of_path: None,
             checks_sent: 0,
             next_at: now,
-            is_judged: false,
+            is_checked: false,
             had_time: false,
             rates: RateMemory::new(now),
         }
@@ -70,8 +70,8 @@ impl CheckedPair {
 
     /// Whether the pair may be checked: a new round begins only if the connection carried data since the last one.
     fn is_open(&self, carried_at: Option<Instant>) -> bool {
-        let rests = self.checks_sent == 0 && self.is_judged;
-        !rests || carried_at.is_some_and(|at| at + REST >= self.next_at)
+        let is_done = self.checks_sent == 0 && self.is_checked;
+        !is_done || carried_at.is_some_and(|at| at + REST >= self.next_at)
     }
 
     /// Handles the passing of time: a round ends with the wait for its last response.
@@ -86,7 +86,7 @@ impl CheckedPair {
             self.before = self.now.take();
             self.of_path = None;
             self.checks_sent = 0;
-            self.is_judged = true;
+            self.is_checked = true;
             self.next_at = now + REST;
         }
     }
@@ -136,8 +136,8 @@ impl ConnectivityChecks {
     }
 
     /// Whether a recent trial of the pair showed no rate.
-    pub(crate) fn rests(&self, tuple: &FourTuple) -> bool {
-        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.rests())
+    pub(crate) fn has_failed_trial(&self, tuple: &FourTuple) -> bool {
+        self.pairs.iter().any(|pair| pair.tuple == *tuple && pair.rates.has_failed_trial())
     }
 
     /// The pair was tried without learning its rate: it is not tried again for some time.
@@ -159,7 +159,7 @@ impl ConnectivityChecks {
         pair.before = pair.now.take().or(pair.before);
         pair.checks_sent = 0;
         pair.of_path = Some(rtt);
-        pair.is_judged = true;
+        pair.is_checked = true;
         pair.rates.on_used(now, rate);
     }
 
@@ -179,8 +179,8 @@ impl ConnectivityChecks {
     pub(crate) fn on_lost(&mut self, tuple: &FourTuple) {
         if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.tuple == *tuple) {
             let mut rates = pair.rates;
-            rates.begin_anew(pair.since);
-            *pair = CheckedPair { is_judged: true, rates, ..CheckedPair::new(pair.since, *tuple) };
+            rates.reset(pair.since);
+            *pair = CheckedPair { is_checked: true, rates, ..CheckedPair::new(pair.since, *tuple) };
         }
     }
 
@@ -188,7 +188,7 @@ impl ConnectivityChecks {
     /// those that `is_used`.
     pub(crate) fn settles_at(&self, is_used: impl Fn(&FourTuple) -> bool) -> Option<Instant> {
         let open = self.pairs.iter().filter(|pair| {
-            let is_new = pair.rtt().is_none() && !pair.is_judged && !pair.had_time && pair.checks_sent < 2;
+            let is_new = pair.rtt().is_none() && !pair.is_checked && !pair.had_time && pair.checks_sent < 2;
             is_new && !is_used(&pair.tuple)
         });
         open.map(|pair| pair.since + PATIENCE).min()

@@ -8,14 +8,14 @@
 //! 4. An interface without any quota left (`PathTerms::quota_left`) counts as one without addresses.
 //! 5. A path that the application closed stays closed until its interface has been gone.
 //! 6. Addresses that the peer advertises are limited in number, in kind and in the rate of path challenges, so that no
-//!    peer can make this host probe a third party.
+//!    peer can make this host challenge a third party.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::challenge_budget::ChallengeBudget;
 use super::connectivity_checks::{ConnectivityChecks, MOST_PAIRS};
 use super::pair_order::{ordered_pairs, shares_link};
-use super::probe_budget::ProbeBudget;
 use super::remotes::Remotes;
 use super::selection::{Candidate, MOST_LOCALS, PairMode, choose, is_trial};
 use super::state::{PathReason, Role};
@@ -43,7 +43,7 @@ pub(crate) struct OpenPath {
 pub(crate) struct PathManager {
     locals: Vec<LocalCandidate>,
     remotes: Remotes,
-    budget: ProbeBudget,
+    budget: ChallengeBudget,
     /// Pairs whose path the application closed: not tried again before the local address has been gone.
     closed_by_application: Vec<FourTuple>,
     /// Cost and quota of interfaces.
@@ -63,7 +63,7 @@ pub(crate) struct Selection {
     /// Pairs of unknown rate that are tried in place of others.
     pub(crate) trial: Option<Trial>,
     /// The cost of each pair at the time of the choice.
-    pub(crate) judged: Vec<(FourTuple, Duration)>,
+    pub(crate) costs: Vec<(FourTuple, Duration)>,
     /// Whether addresses came or went since the choice.
     pub(crate) is_stale: bool,
     /// Whether an event may change the choice, or the paths to open and close.
@@ -95,7 +95,7 @@ impl Selection {
     /// Chooses again among the pairs that work, at most `most`. A pair of unknown rate is tried only while a path is
     /// full: its rate would stay unknown otherwise (spec 6.67).
     pub(crate) fn choose(&mut self, now: Instant, candidates: &[Candidate], most: usize, is_full: bool) {
-        self.judged = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
+        self.costs = candidates.iter().map(|candidate| (candidate.tuple, candidate.cost())).collect();
         let is_over = self.is_trial_over(candidates);
         let is_lost = |tuple: &FourTuple| !candidates.iter().any(|candidate| candidate.tuple == *tuple);
         if self.trial.is_some() && !is_over && !self.is_stale && !self.wanted.iter().any(is_lost) {
@@ -142,7 +142,7 @@ impl PathManager {
                 checks: ConnectivityChecks::default(),
                 wanted: Vec::new(),
                 trial: None,
-                judged: Vec::new(),
+                costs: Vec::new(),
                 is_stale: true,
                 is_due: true,
             })
@@ -338,7 +338,7 @@ impl PathManager {
             own.into_iter().chain(subflows.filter(|address| address.shares_interface(&local))).collect();
         let remotes: Vec<_> = self.remotes().collect();
         let mut targets = ordered_pairs(&locals, &remotes);
-        targets.truncate(super::probe::MAX_TARGETS);
+        targets.truncate(super::challenge::MAX_TARGETS);
         targets
     }
 

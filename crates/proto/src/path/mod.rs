@@ -5,6 +5,8 @@ mod amplification;
 mod availability;
 mod back_pressure;
 pub(crate) mod candidates;
+mod challenge;
+mod challenge_budget;
 pub(crate) mod connectivity_checks;
 mod flaps;
 mod health;
@@ -13,8 +15,6 @@ pub(crate) mod manager;
 mod mtu;
 pub(crate) mod pair_order;
 mod ping;
-mod probe;
-mod probe_budget;
 mod rate_memory;
 mod receiving;
 pub(crate) mod remotes;
@@ -34,6 +34,7 @@ pub(crate) use amplification::Amplification;
 pub use availability::PathAvailability;
 pub(crate) use availability::PathReport;
 use back_pressure::BackPressure;
+pub(crate) use challenge::{Challenger, PathResponse};
 use flaps::Flaps;
 pub(crate) use health::{FEWEST_IN_FLIGHT, SilenceDetector};
 pub(crate) use interface_mtu::InterfaceMtus;
@@ -41,9 +42,8 @@ pub use manager::LocalCandidate;
 pub(crate) use mtu::{LARGEST as LARGEST_DATAGRAM, MtuSearch, SizeLimit};
 pub use ping::PingToken;
 pub(crate) use ping::Pings;
-pub(crate) use probe::{PathResponse, Prober};
 pub(crate) use receiving::Receiving;
-pub use remotes::may_be_probed;
+pub use remotes::may_be_challenged;
 pub use selection::PairMode;
 pub(crate) use set::PathSet;
 pub use state::{PathReason, PathState, Role, SendRefusal};
@@ -78,7 +78,7 @@ pub(crate) struct Path {
     pub(crate) recovery: PathRecovery,
     /// The receiving direction.
     pub(crate) receiving: Receiving,
-    pub(crate) prober: Prober,
+    pub(crate) challenger: Challenger,
     /// Most paths never have any.
     pings: Option<Box<Pings>>,
     pub(crate) silence: SilenceDetector,
@@ -90,7 +90,7 @@ pub(crate) struct Path {
     /// What the peer reports, and the sequence number of that PATH-STATUS.
     peer_status: (u64, PathReport),
     /// PTO probes that go out regardless of the window.
-    probes_due: u8,
+    pto_probes_due: u8,
     /// When an ack-eliciting packet was last sent.
     ack_eliciting_sent_at: Instant,
     /// When any packet of the peer last arrived on it.
@@ -146,7 +146,7 @@ impl Path {
             since: now,
             recovery,
             receiving: Receiving::new(),
-            prober: Prober::new(),
+            challenger: Challenger::new(),
             pings: None,
             silence: SilenceDetector::default(),
             flaps: None,
@@ -154,7 +154,7 @@ impl Path {
             back_pressure: BackPressure::default(),
             responses: Vec::new(),
             peer_status: (0, PathReport::NONE),
-            probes_due: 0,
+            pto_probes_due: 0,
             ack_eliciting_sent_at: now,
             heard_at: now,
             heard_gap: 0,
@@ -221,13 +221,13 @@ impl Path {
     }
 
     /// Whether a path challenge may go to the addresses of the path now.
-    pub(crate) fn has_room_for_probe(&self) -> bool {
-        !self.is_blocked() && self.addresses.amplification().has_room_for_probe()
+    pub(crate) fn has_room_for_challenge(&self) -> bool {
+        !self.is_blocked() && self.addresses.amplification().has_room_for_challenge()
     }
 
     /// Whether a full carrier leaves a target to challenge: one beside the addresses of the path, if these are blocked.
     pub(crate) fn may_challenge(&self) -> bool {
-        !self.is_blocked() || self.prober.target_besides(&self.tuple()).is_some()
+        !self.is_blocked() || self.challenger.target_besides(&self.tuple()).is_some()
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -239,22 +239,22 @@ impl Path {
     }
 
     /// Schedules this many PTO probes, unless more are scheduled already.
-    pub(crate) fn schedule_probes(&mut self, count: u8) {
-        self.probes_due = self.probes_due.max(count);
+    pub(crate) fn schedule_pto_probes(&mut self, count: u8) {
+        self.pto_probes_due = self.pto_probes_due.max(count);
     }
 
     /// The path answered, or is dead: no PTO probe goes out.
-    pub(crate) fn cancel_probes(&mut self) {
-        self.probes_due = 0;
+    pub(crate) fn cancel_pto_probes(&mut self) {
+        self.pto_probes_due = 0;
     }
 
     /// One of the PTO probes left.
     pub(crate) fn on_pto_probe_sent(&mut self) {
-        self.probes_due = self.probes_due.saturating_sub(1);
+        self.pto_probes_due = self.pto_probes_due.saturating_sub(1);
     }
 
-    pub(crate) fn has_probes_due(&self) -> bool {
-        self.probes_due > 0
+    pub(crate) fn has_pto_probes_due(&self) -> bool {
+        self.pto_probes_due > 0
     }
 
     /// Takes a report of the peer; returns the previous availability, or `None` if the report is older than the last
@@ -311,7 +311,7 @@ impl Path {
         let wait = self.recovery.pto();
         let missed = self.pings.as_mut().and_then(|pings| pings.take_missed(now, wait));
         if missed.is_some_and(|sent_at| self.heard_at < sent_at) && self.state.carries_data() {
-            self.schedule_probes(1);
+            self.schedule_pto_probes(1);
         }
     }
 
@@ -461,9 +461,9 @@ impl Path {
     /// challenges there, because nothing else restores it.
     pub(crate) fn on_migration_reverted(&mut self, now: Instant) {
         if self.state == PathState::Dead {
-            self.prober.start(now, vec![self.tuple()], Some(self.recovery.pto()));
+            self.challenger.start(now, vec![self.tuple()], Some(self.recovery.pto()));
         } else {
-            self.prober.stop();
+            self.challenger.stop();
         }
     }
 
@@ -507,7 +507,7 @@ impl Path {
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.responses.shrink_to_fit();
-        self.prober.shrink_to_fit();
+        self.challenger.shrink_to_fit();
         self.recovery.shrink_to_fit();
         self.receiving.shrink_to_fit();
     }
@@ -540,8 +540,8 @@ impl Path {
     /// A datagram arrived between the addresses of the path.
     pub(crate) fn on_datagram(&mut self, now: Instant, bytes: usize) {
         self.addresses.on_received(bytes);
-        if self.addresses.amplification().has_room_for_probe() {
-            self.prober.on_room(now);
+        if self.addresses.amplification().has_room_for_challenge() {
+            self.challenger.on_room(now);
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct RateMemory {
     /// The rate that the peer reported for its own data, and when it last reported it.
     told: Option<(Instant, Rate)>,
     /// Whether a trial of the pair showed no rate.
-    rests: bool,
+    has_failed_trial: bool,
     /// When a path last used the pair.
     used_at: Instant,
     /// How long everything is remembered after that.
@@ -31,7 +31,7 @@ pub(super) struct RateMemory {
 
 impl RateMemory {
     pub(super) fn new(now: Instant) -> Self {
-        Self { measured: None, told: None, rests: false, used_at: now, keeps: FIRST_KEEPS }
+        Self { measured: None, told: None, has_failed_trial: false, used_at: now, keeps: FIRST_KEEPS }
     }
 
     /// The rate in the direction that was seen last, or in the slower one if both were seen together.
@@ -45,7 +45,7 @@ impl RateMemory {
     pub(super) fn on_used(&mut self, now: Instant, measured: Option<Rate>) {
         self.used_at = now;
         if let Some(rate) = measured {
-            (self.measured, self.rests) = (Some((now, rate)), false);
+            (self.measured, self.has_failed_trial) = (Some((now, rate)), false);
         }
     }
 
@@ -53,7 +53,7 @@ impl RateMemory {
     pub(super) fn on_told(&mut self, now: Instant, rate: Rate) -> bool {
         let is_news = self.told.is_none_or(|(at, _)| now - at >= TOLD_APART);
         if is_news && rate.bytes_per_second() > 0 {
-            (self.told, self.rests) = (Some((now, rate)), false);
+            (self.told, self.has_failed_trial) = (Some((now, rate)), false);
             return true;
         }
         false
@@ -66,11 +66,11 @@ impl RateMemory {
 
     /// The pair was tried without learning its rate: it is not tried again for some time.
     pub(super) fn on_trial_failed(&mut self, now: Instant) {
-        (self.rests, self.used_at) = (true, now);
+        (self.has_failed_trial, self.used_at) = (true, now);
     }
 
-    pub(super) fn rests(&self) -> bool {
-        self.rests && self.rate().is_none()
+    pub(super) fn has_failed_trial(&self) -> bool {
+        self.has_failed_trial && self.rate().is_none()
     }
 
     /// The route has changed.
@@ -79,16 +79,16 @@ impl RateMemory {
     }
 
     /// Forgets all but how long to remember.
-    pub(super) fn begin_anew(&mut self, now: Instant) {
+    pub(super) fn reset(&mut self, now: Instant) {
         *self = Self { keeps: self.keeps, ..Self::new(now) };
     }
 
     /// The rate of a pair without a path becomes outdated after some time, which grows each time.
     pub(super) fn age(&mut self, now: Instant) {
-        let is_known = self.rests || self.rate().is_some();
+        let is_known = self.has_failed_trial || self.rate().is_some();
         if is_known && now - self.used_at >= self.keeps {
             self.forget();
-            self.rests = false;
+            self.has_failed_trial = false;
             self.keeps = (self.keeps * 2).min(LONGEST_KEEPS);
         }
     }
@@ -144,11 +144,15 @@ mod tests {
                     memory.on_used(now, Some(mbit(1)));
                 }
                 memory.age(now + Duration::from_millis(seconds * 1000 - 1));
-                assert_eq!((memory.rests(), memory.rate().is_some()), (failed, !failed), "{seconds}");
+                assert_eq!(
+                    (memory.has_failed_trial(), memory.rate().is_some()),
+                    (failed, !failed),
+                    "{seconds}"
+                );
                 now += Duration::from_secs(seconds);
                 memory.age(now);
-                assert!(!memory.rests() && memory.rate().is_none(), "{seconds}");
-                memory.begin_anew(START);
+                assert!(!memory.has_failed_trial() && memory.rate().is_none(), "{seconds}");
+                memory.reset(START);
             }
         }
     }

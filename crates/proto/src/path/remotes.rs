@@ -75,7 +75,7 @@ impl Remotes {
 
     /// Adds an address that the peer advertises; false if it is refused, old, or already known.
     pub(crate) fn on_add(&mut self, id: u64, sequence: u64, address: SocketAddr, peer: IpAddr) -> bool {
-        if !may_be_probed(address, peer) || self.is_outdated(id, sequence) {
+        if !may_be_challenged(address, peer) || self.is_outdated(id, sequence) {
             return false;
         }
         let known_before = self.contains(address);
@@ -94,7 +94,7 @@ impl Remotes {
 
     /// Replaces the list from a rendezvous server by the newest one; false if nothing in it is new.
     pub(crate) fn on_met(&mut self, addresses: &[SocketAddr], peer: IpAddr) -> bool {
-        let fit = addresses.iter().filter(|address| may_be_probed(**address, peer)).take(MAX_REMOTES);
+        let fit = addresses.iter().filter(|address| may_be_challenged(**address, peer)).take(MAX_REMOTES);
         let is_validated = |address| self.met.iter().any(|met| met.address == address && met.is_validated);
         let list: Vec<_> =
             fit.map(|address| Met { address: *address, is_validated: is_validated(*address) }).collect();
@@ -106,7 +106,7 @@ impl Remotes {
 
     /// Adds the source of an off-path packet; false if it is refused, or known.
     pub(crate) fn on_off_path_packet(&mut self, address: SocketAddr, peer: IpAddr) -> bool {
-        if !may_be_probed(address, peer) || self.contains(address) {
+        if !may_be_challenged(address, peer) || self.contains(address) {
             return false;
         }
         // Any host can send a copy from elsewhere: a copy must not displace the peer's validated address.
@@ -200,7 +200,7 @@ impl Remotes {
 }
 
 /// Refuses addresses that no honest peer advertises (spec 6.7): a peer must not aim this host at third parties.
-pub fn may_be_probed(address: SocketAddr, peer: IpAddr) -> bool {
+pub fn may_be_challenged(address: SocketAddr, peer: IpAddr) -> bool {
     if address.port() == 0 {
         return false;
     }
@@ -261,7 +261,7 @@ fn is_local(peer: IpAddr) -> bool {
 mod tests {
     use std::net::SocketAddr;
 
-    use super::{MAX_REMOTES, Remotes, may_be_probed};
+    use super::{MAX_REMOTES, Remotes, may_be_challenged};
 
     const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
@@ -309,8 +309,8 @@ mod tests {
             ("[fd00::5]:4455", "fd00::1", true),
             ("[2001:db8::5]:4455", "192.0.2.1", true),
         ] {
-            let probed = may_be_probed(address.parse().unwrap(), peer.parse().unwrap());
-            assert_eq!(probed, allowed, "{address} {peer}");
+            let challenged = may_be_challenged(address.parse().unwrap(), peer.parse().unwrap());
+            assert_eq!(challenged, allowed, "{address} {peer}");
         }
     }
 
@@ -433,6 +433,6 @@ mod tests {
         remotes.on_answered(address(1));
         remotes.on_add(2, 1, address(1), PEER);
         assert!(!remotes.is_unverified(address(1)));
-        assert!(!remotes.is_unverified(address(2)), "nobody named it");
+        assert!(!remotes.is_unverified(address(2)), "it was not advertised");
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Candidate {
     /// The rate that it delivers, once measured or reported.
     pub(crate) rate: Option<Rate>,
     /// Whether a recent trial showed no rate.
-    pub(crate) rests: bool,
+    pub(crate) has_failed_trial: bool,
     /// Added to the cost because its interface should be used less.
     pub(crate) penalty: Duration,
 }
@@ -149,10 +149,10 @@ fn breadth(chosen: &[Candidate]) -> (usize, usize) {
 }
 
 fn choose_disjoint(candidates: &[Candidate], held: &[FourTuple], most: usize) -> Vec<FourTuple> {
-    let is_awake = |candidate: &&Candidate| !candidate.rests || held.contains(&candidate.tuple);
-    let awake: Vec<Candidate> = candidates.iter().filter(is_awake).copied().collect();
-    let (awake, all) = (assign(&awake, most), assign(candidates, most));
-    let best = if breadth(&awake) == breadth(&all) { awake } else { all };
+    let is_eligible = |candidate: &&Candidate| !candidate.has_failed_trial || held.contains(&candidate.tuple);
+    let eligible: Vec<Candidate> = candidates.iter().filter(is_eligible).copied().collect();
+    let (eligible, all) = (assign(&eligible, most), assign(candidates, most));
+    let best = if breadth(&eligible) == breadth(&all) { eligible } else { all };
     let find = |tuple: &FourTuple| candidates.iter().find(|candidate| candidate.tuple == *tuple).copied();
     let present: Option<Vec<Candidate>> = held.iter().map(find).collect();
     let stays = present

@@ -38,7 +38,7 @@ impl PathSet {
 
     /// The path that challenges these addresses.
     pub(crate) fn by_target(&self, tuple: &FourTuple) -> Option<PathId> {
-        self.paths.iter().find(|path| path.prober.is_target(tuple)).map(|path| path.id)
+        self.paths.iter().find(|path| path.challenger.is_target(tuple)).map(|path| path.id)
     }
 
     /// The paths for packets with the acknowledgements that are due.
@@ -206,7 +206,7 @@ impl PathSet {
 
     /// When an idle path sends its next keep-alive packet, if one goes out every `interval`.
     pub(crate) fn keep_alive_deadline(&self, id: PathId, interval: Duration) -> Option<Instant> {
-        let path = self.get(id).filter(|path| path.is_live() && !path.has_probes_due())?;
+        let path = self.get(id).filter(|path| path.is_live() && !path.has_pto_probes_due())?;
         let is_idle = self.can_send(path) && path.recovery.packets_in_flight() == 0;
         is_idle.then(|| path.last_ack_eliciting() + interval)
     }
@@ -235,7 +235,7 @@ impl PathSet {
         let subflow = |path: &Path| {
             // The window of an idle path takes no capacity from others.
             let bottleneck =
-                if rests(path, now) { Bottleneck::Other } else { self.bottleneck_of([id, path.id]) };
+                if is_idle(path, now) { Bottleneck::Other } else { self.bottleneck_of([id, path.id]) };
             path.recovery.as_subflow().with_bottleneck(bottleneck)
         };
         others.map(subflow).collect()
@@ -243,9 +243,9 @@ impl PathSet {
 }
 
 /// Whether a path that carried stream data is idle: no stream data for a while, and nothing in flight.
-fn rests(path: &Path, now: Instant) -> bool {
-    path.last_data().is_some_and(|at| now - at > RESTS_AFTER) && path.recovery.packets_in_flight() == 0
+fn is_idle(path: &Path, now: Instant) -> bool {
+    path.last_data().is_some_and(|at| now - at > IDLE_AFTER) && path.recovery.packets_in_flight() == 0
 }
 
 /// A path without stream data for this long competes with no other.
-const RESTS_AFTER: Duration = Duration::from_secs(1);
+const IDLE_AFTER: Duration = Duration::from_secs(1);

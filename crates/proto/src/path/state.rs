@@ -88,7 +88,7 @@ impl fmt::Display for PathState {
 #[non_exhaustive]
 pub enum PathReason {
     /// The handshake completed on it.
-    SetUp,
+    Connected,
     /// This end tries an address pair.
     Opened,
     /// The peer opened it.
@@ -134,7 +134,7 @@ pub enum PathReason {
     ClosedByApplication,
     /// Cheaper address pairs replace it.
     Replaced,
-    /// PROBEs were not answered, on a suspect path or from a new address of the peer.
+    /// Path challenges were not answered, on a suspect path or from a new address of the peer.
     NoAnswer,
     /// It answers, but drops datagrams of 1200 bytes, which every path must carry.
     OnlySmall,
@@ -162,27 +162,27 @@ pub enum PathReason {
 impl fmt::Display for PathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SetUp => write!(f, "connected"),
+            Self::Connected => write!(f, "connected"),
             Self::Opened => write!(f, "trying the address pair"),
             Self::OpenedByPeer => write!(f, "opened by the peer"),
             Self::Moved => write!(f, "the peer's address changed"),
-            Self::Validated => write!(f, "probe answered"),
+            Self::Validated => write!(f, "path challenge answered"),
             Self::Answered => write!(f, "answers again"),
             Self::Silence { lasted } => write!(f, "silent for {} ms with data in flight", lasted.as_millis()),
-            Self::ProbeTimeout { count: 1 } => write!(f, "a probe was not answered"),
-            Self::ProbeTimeout { count } => write!(f, "{count} probes unanswered"),
+            Self::ProbeTimeout { count: 1 } => write!(f, "probe timeout"),
+            Self::ProbeTimeout { count } => write!(f, "{count} probe timeouts in a row"),
             Self::PeerReceivedNothing => write!(f, "the peer received nothing on it"),
             Self::Unreachable => write!(f, "ICMP unreachable"),
             Self::SendRefused => write!(f, "no route (address removed?)"),
             Self::CarrierClosed => write!(f, "its connection has ended"),
-            Self::SendDenied => write!(f, "a firewall of this host forbids to send"),
+            Self::SendDenied => write!(f, "a firewall of this host forbids sending"),
             Self::ProbationServed => write!(f, "stable again"),
             Self::AddressGone => write!(f, "one of its addresses is gone"),
             Self::CapReached { renewal } => f.write_str(&cap_reached(None, *renewal)),
             Self::ClosedByPeer => write!(f, "closed by the peer"),
             Self::ClosedByApplication => write!(f, "closed by the application"),
             Self::Replaced => write!(f, "another address pair takes its place"),
-            Self::NoAnswer => write!(f, "no answer to probes"),
+            Self::NoAnswer => write!(f, "no answer to path challenges"),
             Self::OnlySmall => write!(f, "answers, but drops datagrams of 1200 bytes"),
             Self::Flaps { times } => write!(f, "answers, but died soon after each of {times} returns"),
             Self::TriedWithout => {

@@ -114,7 +114,7 @@ impl PathRecovery {
         if arrivals.newest.is_some() || arrivals.spurious_bytes > ByteCount::ZERO {
             out.progress = true;
             self.last_progress = Some(now);
-            self.probe.on_progress(now);
+            self.probe_timer.on_progress(now);
         }
         let return_path = ReturnPath::of(ack.path, ack.carrier);
         let measured =
@@ -218,7 +218,7 @@ impl PathRecovery {
         delay: Duration,
         return_path: ReturnPath,
     ) -> Option<(Instant, Duration)> {
-        let is_prompt = delay <= self.probe.max_ack_delay();
+        let is_prompt = delay <= self.probe_timer.max_ack_delay();
         let newest = arrivals.newest.map(|newest| (newest.packet_number, newest.time_sent));
         // The peer re-sends acknowledgements that a broken return path lost: while suspect, late ones give no RTT
         // sample.
@@ -229,7 +229,7 @@ impl PathRecovery {
         if self.woke_at.is_some_and(|woke_at| time_sent < woke_at) {
             return None;
         }
-        let (sample, delay) = (now - time_sent, delay.min(self.probe.max_ack_delay()));
+        let (sample, delay) = (now - time_sent, delay.min(self.probe_timer.max_ack_delay()));
         if return_path == ReturnPath::Another && self.rtt.has_sample() {
             self.rtt.on_mixed_sample(sample, delay);
             return Some((time_sent, sample.max(self.rtt.minimum())));
@@ -350,8 +350,8 @@ impl PathRecovery {
         if let Some(sent_at) = event {
             self.on_congestion(now, sent_at, lost_bytes, trial_failed);
         }
-        let timeout = self.probe.timeout(&self.rtt);
-        if !self.probe.is_other_path_alive() && is_persistent(longest_stretch, timeout) {
+        let timeout = self.probe_timer.timeout(&self.rtt);
+        if !self.probe_timer.is_other_path_alive() && is_persistent(longest_stretch, timeout) {
             self.controller.on_persistent_congestion(now);
             self.recovery_periods.forbid_undo();
             self.stretch.restart(self.sent.next_index());
@@ -459,7 +459,7 @@ impl PathRecovery {
 
     /// Forgets packets that were declared lost so long ago that they will not arrive.
     pub(super) fn forget_lost(&mut self, now: Instant) {
-        let keep = self.probe.timeout(&self.rtt) * MEMORY_OF_LOST;
+        let keep = self.probe_timer.timeout(&self.rtt) * MEMORY_OF_LOST;
         let Self { lost, recovery_periods, .. } = self;
         lost.expire(now, keep, |packet| forget(recovery_periods, &packet));
     }

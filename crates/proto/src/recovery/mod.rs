@@ -62,7 +62,7 @@ pub(crate) struct PathRecovery {
     one_way: OneWay,
     delays: DelayHistory,
     reordering: reordering::Reordering,
-    probe: probe_timeout::ProbeTimer,
+    probe_timer: probe_timeout::ProbeTimer,
     recovery_periods: recovery_period::RecoveryPeriods,
     stretch: persistent::PersistentCongestion,
     rate: DeliveryRate,
@@ -82,7 +82,7 @@ pub(crate) struct PathRecovery {
     /// When this host last woke from sleep: packets sent before give no RTT sample.
     woke_at: Option<Instant>,
     /// When the pacer would have released data although none was ready.
-    unused_from: Option<Instant>,
+    app_limited_from: Option<Instant>,
 }
 
 impl PathRecovery {
@@ -99,7 +99,7 @@ impl PathRecovery {
             one_way: OneWay::default(),
             delays: DelayHistory::default(),
             reordering: reordering::Reordering::new(),
-            probe: probe_timeout::ProbeTimer::new(config.max_ack_delay),
+            probe_timer: probe_timeout::ProbeTimer::new(config.max_ack_delay),
             recovery_periods: recovery_period::RecoveryPeriods::default(),
             stretch: persistent::PersistentCongestion::default(),
             rate: DeliveryRate::new(),
@@ -115,7 +115,7 @@ impl PathRecovery {
             last_progress: None,
             loss_time: None,
             woke_at: None,
-            unused_from: None,
+            app_limited_from: None,
         }
     }
 
@@ -198,8 +198,8 @@ impl PathRecovery {
     }
 
     /// Whether a probe timeout occurred since the last arrival.
-    pub(crate) fn is_probing(&self) -> bool {
-        self.probe.count > 0
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.probe_timer.count > 0
     }
 
     /// When the delivery rate was last measured.
@@ -232,9 +232,9 @@ impl PathRecovery {
         self.controller.name()
     }
 
-    /// What may be sent now. A sender that has too little data to use it calls [`Self::on_unused`].
+    /// What may be sent now. A sender that has too little data to use it calls [`Self::check_app_limited`].
     pub(crate) fn allowance(&mut self, now: Instant) -> Allowance {
-        if self.unused_from.take().is_some_and(|from| from < now) {
+        if self.app_limited_from.take().is_some_and(|from| from < now) {
             self.set_app_limited();
         }
         self.room(now)
@@ -260,7 +260,7 @@ impl PathRecovery {
                 self.set_app_limited();
             }
             // Data that the window holds back is not late.
-            self.pacer.on_unused();
+            self.pacer.cancel_departure();
             return Allowance::Window;
         }
         let own = self.pacing_rate();
@@ -310,14 +310,14 @@ impl PathRecovery {
             });
             self.pacer.on_sent(bytes);
         }
-        self.probe.on_sent(now, self.sent.is_empty());
+        self.probe_timer.on_sent(now, self.sent.is_empty());
         self.sent.insert(packet);
         self.rounds.on_sent(self.sent.bytes());
     }
 
     /// A packet of this path left between addresses other than the path's own.
     pub(crate) fn on_sent_off_path(&mut self, packet_number: u64) {
-        self.sent.on_astray(packet_number);
+        self.sent.on_off_path(packet_number);
     }
 
     /// Whether an ACK-only packet may now be an ACK query.
@@ -387,20 +387,20 @@ impl PathRecovery {
 
     /// Nothing is sent on this path now, because no data waits or the data is kept for another path. If window and
     /// pacer would permit sending, the samples of the next round trip are application-limited.
-    pub(crate) fn on_unused(&mut self, now: Instant) {
+    pub(crate) fn check_app_limited(&mut self, now: Instant) {
         let room = self.room(now);
-        self.pacer.on_unused();
+        self.pacer.cancel_departure();
         match room {
             Allowance::Ready { .. } => self.set_app_limited(),
             // Applies only if the path is still unused at that time: data that comes earlier is in time.
-            Allowance::PacedUntil(at) => self.unused_from = Some(at),
-            Allowance::Window => self.unused_from = None,
+            Allowance::PacedUntil(at) => self.app_limited_from = Some(at),
+            Allowance::Window => self.app_limited_from = None,
         }
     }
 
     /// Marks the samples of the next round trip as application-limited.
     pub(crate) fn set_app_limited(&mut self) {
-        self.unused_from = None;
+        self.app_limited_from = None;
         self.rate.set_app_limited(self.sent.bytes());
     }
 
@@ -417,12 +417,12 @@ impl PathRecovery {
     /// Sets whether another path of the connection carries data: if so, this path probes more often, and silence on
     /// it is no persistent congestion.
     pub(crate) fn set_other_path_alive(&mut self, alive: bool) {
-        self.probe.set_other_path_alive(alive);
+        self.probe_timer.set_other_path_alive(alive);
     }
 
     /// How long the peer may delay acknowledgements, from its transport parameters.
     pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
-        self.probe.set_max_ack_delay(delay);
+        self.probe_timer.set_max_ack_delay(delay);
     }
 
     /// The datagram size in use.
@@ -442,8 +442,8 @@ impl PathRecovery {
         if self.sent.is_empty() {
             return None;
         }
-        let probe = self.probe.deadline(&self.rtt);
-        Some(self.loss_time.map_or(probe, |loss| loss.min(probe)))
+        let timeout = self.probe_timer.deadline(&self.rtt);
+        Some(self.loss_time.map_or(timeout, |loss| loss.min(timeout)))
     }
 
     /// Handles the passing of time.
@@ -451,12 +451,12 @@ impl PathRecovery {
         self.forget_lost(now);
         if self.loss_time.is_some_and(|time| time <= now) && self.detect_losses(now, None, out) > 0 {
             // The lost content is sent again now and elicits an acknowledgement, so no PTO probe is needed beside it.
-            self.probe.rearm(now);
+            self.probe_timer.rearm(now);
             return TimeoutKind::Lost;
         }
-        if self.probe.deadline(&self.rtt) <= now && !self.sent.is_empty() {
+        if self.probe_timer.deadline(&self.rtt) <= now && !self.sent.is_empty() {
             self.ecn.on_probe_timeout();
-            return TimeoutKind::ProbeTimeout { count: self.probe.on_fired(now) };
+            return TimeoutKind::ProbeTimeout { count: self.probe_timer.on_fired(now) };
         }
         TimeoutKind::Nothing
     }
@@ -465,7 +465,7 @@ impl PathRecovery {
     /// these packets give no RTT sample.
     pub(crate) fn on_wake(&mut self, now: Instant) {
         self.woke_at = Some(now);
-        self.probe.on_progress(now);
+        self.probe_timer.on_progress(now);
     }
 
     /// Frees unused memory.
@@ -478,7 +478,7 @@ impl PathRecovery {
 
     /// The probe timeout of this path, without back-off.
     pub(crate) fn pto(&self) -> Duration {
-        self.probe.timeout(&self.rtt)
+        self.probe_timer.timeout(&self.rtt)
     }
 
     /// A packet in flight.
@@ -544,7 +544,7 @@ impl PathRecovery {
             self.rtt.on_sample(rtt, Duration::ZERO);
         }
         self.pacer.restart(now);
-        self.probe.on_progress(now);
+        self.probe_timer.on_progress(now);
     }
 
     /// The initial window (RFC 9002, section 7.2).

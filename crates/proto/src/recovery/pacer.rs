@@ -69,7 +69,7 @@ impl Pacer {
     }
 
     /// No data waits: data that comes later is not late.
-    pub(crate) fn on_unused(&mut self) {
+    pub(crate) fn cancel_departure(&mut self) {
         self.due = NEVER;
     }
 
@@ -150,7 +150,7 @@ mod tests {
         pacer.on_sent(first);
         let Departure::At(due) = pacer.departure(start, rate, 1000) else { panic!("no pace") };
         if !waits {
-            pacer.on_unused();
+            pacer.cancel_departure();
         }
         match pacer.departure(due + late, rate, 1000) {
             Departure::Now(bytes) => bytes,

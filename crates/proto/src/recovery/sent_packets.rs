@@ -146,7 +146,7 @@ impl SentPackets {
     }
 
     /// A packet went between other addresses: its arrival says nothing about earlier packets on the path.
-    pub(crate) fn on_astray(&mut self, packet_number: u64) {
+    pub(crate) fn on_off_path(&mut self, packet_number: u64) {
         self.off_path.get_or_insert_default().add(packet_number);
     }
 

@@ -37,12 +37,12 @@ impl Scheduler for Blest {
         }
         if view.retransmissions > ByteCount::ZERO {
             // Retransmissions have their credit, and block other bytes.
-            return Decision::send(open.id, open.sendable, Source::Repeat);
+            return Decision::send(open.id, open.sendable, Source::Retransmission);
         }
         // The estimate holds for a burst of this size; another burst needs another estimate.
         let burst = open.sendable.min(turn(open));
         let meanwhile = sent_meanwhile(fast, open) * self.caution / 100;
-        let blocks = meanwhile > view.credit_left + view.skipped - burst;
+        let blocks = meanwhile > view.credit_left + view.deferred - burst;
         if blocks && will_have_room(fast) {
             Decision::WAIT
         } else {
@@ -62,7 +62,7 @@ impl Blest {
             return;
         }
         self.changed_at = Some(view.now);
-        let is_blocked = view.backlog > ByteCount::ZERO && view.fresh() == ByteCount::ZERO;
+        let is_blocked = view.backlog > ByteCount::ZERO && view.sendable_unsent() == ByteCount::ZERO;
         let caution = if is_blocked { self.caution + 1 } else { self.caution - 1 };
         self.caution = caution.clamp(LEAST_CAUTION, MOST_CAUTION);
     }

@@ -107,7 +107,7 @@ impl Scheduler for Earliest {
             && let Some((best, ahead)) = best_open(view, gain)
             && ahead.expected < view.retransmissions
         {
-            return Decision::send(best.path.id, best.room, Source::Repeat);
+            return Decision::send(best.path.id, best.room, Source::Retransmission);
         }
         if let Some(decision) = new_bytes(view, gain) {
             return decision;
@@ -141,22 +141,22 @@ fn is_worth_a_copy(view: &View<'_>, first: &PathView) -> bool {
 /// New bytes for the path on which they arrive first; `None` if paths that are full now deliver them sooner.
 fn new_bytes(view: &View<'_>, gain: Option<Gain>) -> Option<Decision> {
     let (best, ahead) = best_open(view, gain)?;
-    let fresh = view.fresh();
+    let unsent = view.sendable_unsent();
     let hoped = ahead.hoped - view.retransmissions;
     let ahead = ahead.expected - view.retransmissions;
     // The first test is that of ECF, the second that of BLEST, both in bytes.
-    if hoped >= view.backlog || ahead >= fresh {
+    if hoped >= view.backlog || ahead >= unsent {
         return None;
     }
     // Less than a datagram at the end of the credit is left to the others.
-    if ahead > ByteCount::ZERO && fresh - ahead < best.path.datagram {
+    if ahead > ByteCount::ZERO && unsent - ahead < best.path.datagram {
         return None;
     }
     let most = match class(view) {
         Class::Interactive | Class::Deadline => best.path.datagram * URGENT_DATAGRAMS,
         Class::Background | Class::Bulk => ByteCount::MAX,
     };
-    let quantum = best.room.min(fresh - ahead).min(most);
+    let quantum = best.room.min(unsent - ahead).min(most);
     Some(Decision::send(best.path.id, quantum, Source::Skip(ahead)))
 }
 

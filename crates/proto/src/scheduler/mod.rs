@@ -207,7 +207,7 @@ pub enum Source {
     Skip(ByteCount),
     /// Retransmissions only: bytes that were lost, or were in flight on a suspect path, and the rest of partially
     /// sent messages.
-    Repeat,
+    Retransmission,
     /// A copy of [`View::head_of_line`], and of its successors on the same path, up to the quantum. The original stays in
     /// flight; it is not declared lost. Sent only within the budget for copies ([`View::copy_budget`]).
     Reinject,

@@ -146,8 +146,9 @@ impl Scheduler for Primary {
                 let is_primary = primary.is_some_and(|primary| primary.id == path.id);
                 (Some(path.id) == view.retransmit_off, is_primary, Reverse(capacity(path)), path.id)
             });
-            return best
-                .map_or(Decision::WAIT, |path| Decision::send(path.id, path.sendable, Source::Repeat));
+            return best.map_or(Decision::WAIT, |path| {
+                Decision::send(path.id, path.sendable, Source::Retransmission)
+            });
         }
         primary.filter(|path| has_room(path)).map_or(Decision::WAIT, fill)
     }

@@ -116,8 +116,11 @@ fn late_twice(view: &View<'_>) -> Decision {
     }
     let others = view.in_use().filter(|path| has_room(path) && path.id != first.id);
     let Some(second) = others.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return fill(first) };
-    let source =
-        if view.retransmissions > ByteCount::ZERO { Source::Repeat } else { Source::Skip(ByteCount::ZERO) };
+    let source = if view.retransmissions > ByteCount::ZERO {
+        Source::Retransmission
+    } else {
+        Source::Skip(ByteCount::ZERO)
+    };
     let left = view.next.map_or(ByteCount::MAX, |next| next.left);
     let wanted = if view.retransmissions > ByteCount::ZERO { view.retransmissions } else { left };
     let quantum = first.sendable.min(wanted.max(first.datagram));

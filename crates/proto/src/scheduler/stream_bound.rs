@@ -136,9 +136,9 @@ impl Scheduler for StreamBound {
         self.turn += 1;
         let mut best = None;
         for ready in view.ready {
-            // Without credit only retransmissions, or a bare FIN, can be sent.
-            let needs_credit = ready.fresh > ByteCount::ZERO && ready.retransmissions == ByteCount::ZERO;
-            if needs_credit && view.fresh() == ByteCount::ZERO {
+            // Without credit only retransmissions, or a FIN without data, can be sent.
+            let needs_credit = ready.unsent > ByteCount::ZERO && ready.retransmissions == ByteCount::ZERO;
+            if needs_credit && view.sendable_unsent() == ByteCount::ZERO {
                 continue;
             }
             let Some(path) = self.path_of(ready.stream, view).filter(|path| has_room(path)) else { continue };

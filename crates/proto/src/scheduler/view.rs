@@ -31,7 +31,7 @@ pub struct View<'a> {
     /// [`Source::Skip`]: super::Source::Skip
     pub backlog: ByteCount,
     /// The deferred part of [`Self::backlog`]: it has its credit already.
-    pub skipped: ByteCount,
+    pub deferred: ByteCount,
     /// Bytes to retransmit, because they were lost or their path is suspect, and the rest of partially sent messages.
     /// They need no credit.
     pub retransmissions: ByteCount,
@@ -87,7 +87,7 @@ pub struct ReadyStream {
     /// When its first bytes expire.
     pub deadline: Option<Instant>,
     /// New bytes within its own credit.
-    pub fresh: ByteCount,
+    pub unsent: ByteCount,
     /// Bytes to retransmit, and the rest of partially sent messages.
     pub retransmissions: ByteCount,
 }
@@ -234,7 +234,7 @@ impl<'a> View<'a> {
         Self {
             now,
             backlog: ByteCount::ZERO,
-            skipped: ByteCount::ZERO,
+            deferred: ByteCount::ZERO,
             retransmissions: ByteCount::ZERO,
             retransmit_off: None,
             credit_left: ByteCount::ZERO,
@@ -248,13 +248,13 @@ impl<'a> View<'a> {
     }
 
     /// New bytes that could be sent now: those within the credit, and deferred ones.
-    pub fn fresh(&self) -> ByteCount {
-        self.skipped + (self.backlog - self.skipped).min(self.credit_left)
+    pub fn sendable_unsent(&self) -> ByteCount {
+        self.deferred + (self.backlog - self.deferred).min(self.credit_left)
     }
 
     /// Bytes that could be sent now, including retransmissions.
     pub fn sendable(&self) -> ByteCount {
-        self.retransmissions + self.fresh()
+        self.retransmissions + self.sendable_unsent()
     }
 
     /// The paths that can send now, of the best tier that has any.

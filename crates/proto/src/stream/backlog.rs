@@ -7,7 +7,7 @@ use crate::scheduler::NextUp;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {
     pub(crate) backlog: ByteCount,
-    pub(crate) skipped: ByteCount,
+    pub(crate) deferred: ByteCount,
     pub(crate) retransmissions: ByteCount,
     pub(crate) credit_left: ByteCount,
     pub(crate) credit_total: ByteCount,

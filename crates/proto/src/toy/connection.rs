@@ -50,7 +50,7 @@ impl ToyConnection {
         tuple: FourTuple,
         mut rng: Rng,
     ) -> Self {
-        let (probing_seed, paths) = (rng.next_u64(), config.path_limit);
+        let (controller_seed, paths) = (rng.next_u64(), config.path_limit);
         let interfaces = InterfaceMtus::default();
         let observer = None;
         let mut engine = Engine::new(Beginnings {
@@ -63,7 +63,7 @@ impl ToyConnection {
             observer,
             manager,
             tuple,
-            probing_seed,
+            controller_seed,
         });
         engine.phase = Phase::Established;
         engine.limits.peer_paths = paths;
@@ -73,7 +73,7 @@ impl ToyConnection {
         if let Some(first) = engine.paths.get_mut(PathId::FIRST) {
             first.on_validated();
             let working = first.working_state();
-            engine.advance_path(now, PathId::FIRST, working, PathReason::SetUp);
+            engine.advance_path(now, PathId::FIRST, working, PathReason::Connected);
         }
         Self { engine, wire: Wire::Toy(Box::default()) }
     }

@@ -104,7 +104,7 @@ impl Row {
         let of = |bytes: u64| if waits { ByteCount(bytes) } else { ByteCount::ZERO };
         Backlog {
             backlog: of(self.written - self.sent),
-            skipped: ByteCount::ZERO,
+            deferred: ByteCount::ZERO,
             retransmissions: of(self.retransmissions.covered()),
             credit_left: UNLIMITED,
             credit_total: UNLIMITED,

@@ -11,7 +11,7 @@ use super::row::{AROUND_DATA, DATA, Row};
 use crate::EncryptionLevel;
 use crate::engine::notices::{Fates, Notice};
 use crate::engine::packet::Built;
-use crate::engine::{Carry, Engine, Heard, Load, Probing};
+use crate::engine::{Carry, ChallengePacket, Engine, Heard, Load};
 use crate::packet::ack_policy::Demand;
 use crate::packet::content::{Contents, SentContent};
 use crate::recovery::{PacketKind, ReceivedAck};
@@ -202,25 +202,25 @@ impl Toy {
         })
     }
 
-    pub(crate) fn build_probe(
+    pub(crate) fn build_challenge(
         &self,
         engine: &mut Engine,
         _now: Instant,
         buffer: &mut Vec<u8>,
         id: PathId,
-        probing: &Probing,
+        packet: &ChallengePacket,
     ) -> Option<Built> {
         let path = engine.paths.get_mut(id)?;
         let number = path.recovery.take_packet_number();
         let mut writer = Writer::new(buffer, usize::from(crate::packet::BASE_DATAGRAM));
         write_header(&mut writer, id, number);
-        for (kind, nonce) in [(ANSWER, probing.answer), (CHALLENGE, probing.challenge)] {
+        for (kind, nonce) in [(ANSWER, packet.response), (CHALLENGE, packet.challenge)] {
             if let Some(nonce) = nonce {
                 writer.u8(kind);
                 writer.u64(nonce);
             }
         }
-        if probing.is_full {
+        if packet.is_full {
             writer.zeros(writer.remaining());
         }
         let size = buffer.len();

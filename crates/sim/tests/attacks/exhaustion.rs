@@ -207,7 +207,11 @@ fn streams_opened_and_reset_in_a_loop_stop_at_the_limit_until_the_application_ha
         sent.extend(duel.acknowledge(PathId::FIRST));
     }
     assert_eq!(duel.ended(), None);
-    assert_eq!(count(&sent, |block| matches!(block, Block::MaxStreams(_))), 0, "nobody has seen them");
+    assert_eq!(
+        count(&sent, |block| matches!(block, Block::MaxStreams(_))),
+        0,
+        "the application has seen none of them"
+    );
     assert_eq!(count(&sent, |block| matches!(block, Block::ResetStream(_))), 320);
     assert!(duel.events.len() <= 364, "{}", duel.events.len());
     duel.send(&both(320));

@@ -13,7 +13,7 @@ use crate::frame::{check_flags, encode_block, padded_block_len};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Answers PROBE and reports the prober's address as seen here.
+/// Answers PROBE and reports the challenger's address as seen here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeAck {
     /// The nonce of the challenge.

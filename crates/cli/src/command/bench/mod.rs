@@ -76,7 +76,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
         Ok(connected) => connected,
         Err(error) if arguments.document => {
             let ending = Ending { summary: None, start: None, end: Some(error) };
-            return conclude(&global, arguments, ending, Output::new(mode, plan.flow));
+            return finish(&global, arguments, ending, Output::new(mode, plan.flow));
         }
         Err(error) => return Err(error),
     };
@@ -109,7 +109,7 @@ pub async fn run(global: &GlobalArgs, arguments: &BenchArgs) -> Result<ExitCode,
     {
         summary.comparison = Some(Comparison { bond: summary.rate(), singles });
     }
-    conclude(&global, arguments, Ending { summary, start, end }, run.output)
+    finish(&global, arguments, Ending { summary, start, end }, run.output)
 }
 
 /// The outcome of a run, if it began, and why it ended early if it did.
@@ -120,7 +120,7 @@ struct Ending {
 }
 
 /// Prints the result. For programs, the error of a run that ended early is in the same document.
-fn conclude(
+fn finish(
     global: &GlobalArgs,
     arguments: &BenchArgs,
     ending: Ending,

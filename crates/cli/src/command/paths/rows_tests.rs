@@ -70,7 +70,10 @@ fn every_path_and_every_interface_without_one_has_a_line_that_says_why() {
 fn the_live_screen_has_the_table_and_the_last_events() {
     let rows = rows();
     let grid = pair_table(&worth_showing(&rows));
-    let events = ["   1.30 s  wwan0 backup: probe answered", "  12.34 s  wlan0 dead: 6 probes unanswered"];
+    let events = [
+        "   1.30 s  wwan0 backup: path challenge answered",
+        "  12.34 s  wlan0 dead: 6 probe timeouts in a row",
+    ];
     for width in [80, 120] {
         let screen = frame("paths to the server", |width| grid.lines(width), &events, (width, 24));
         insta::assert_snapshot!(format!("screen_{width}"), screen);

@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_live_screen_has_the_table_and_the_last_events() {
         let table = figures().table();
-        let events = ["   2.41 s  wwan0 dead: 6 probes unanswered"];
+        let events = ["   2.41 s  wwan0 dead: 6 probe timeouts in a row"];
         for width in [80, 120] {
             let screen = frame("ping  3 s", |width| table.lines(width), &events, (width, 24));
             insta::assert_snapshot!(format!("screen_{width}"), screen);

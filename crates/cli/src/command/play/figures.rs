@@ -112,7 +112,7 @@ impl MediaFigures {
     ///
     /// # Errors
     /// Standard output is gone.
-    pub(super) fn conclude(&self, global: &GlobalArgs) -> Result<(), CommandError> {
+    pub(super) fn finish(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         for media in &self.media {
             if global.json {
                 json::print(&media.document("played"))?;

@@ -132,7 +132,7 @@ async fn show(
     tasks.shutdown().await;
     view.finish();
     media.sample(server.figures(), Instant::now())?;
-    media.conclude(global)?;
+    media.finish(global)?;
     if let Some(report) = report {
         report.write(&media)?;
     }
@@ -212,7 +212,7 @@ fn announce(
 
 fn opening(address: SocketAddr, url: &str, has_player: bool) -> Opening {
     let shown = crate::output::address(address);
-    let warning = format!("warning: everybody who reaches {shown} can see all files of this ticket");
+    let warning = format!("warning: any host that reaches {shown} can read all files of this ticket");
     Opening::default()
         .message_if_some((!address.ip().is_loopback()).then_some(warning))
         .data(url)

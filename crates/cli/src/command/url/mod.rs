@@ -79,7 +79,7 @@ impl Run<'_> {
         let error = loop {
             self.tally.begin();
             let (error, is_kept) = match self.attempt(plan).await {
-                Ok(fetched) => return self.conclude(&fetched),
+                Ok(fetched) => return self.finish(&fetched),
                 Err(failed) => failed,
             };
             if error.code != ExitCode::Incomplete || !self.retry.allow(repetitions) {
@@ -162,7 +162,7 @@ impl Run<'_> {
         })
     }
 
-    fn conclude(&self, fetched: &Fetched) -> Result<ExitCode, CommandError> {
+    fn finish(&self, fetched: &Fetched) -> Result<ExitCode, CommandError> {
         let path = fetched.path.strip_prefix(".").unwrap_or(&fetched.path).display().to_string();
         let mut report = Report::default();
         if fetched.is_kept {
@@ -176,7 +176,7 @@ impl Run<'_> {
         let counts = self.tally.end(report);
         let summary = Summary::new("fetched", counts, self.started.elapsed(), self.watch.rows());
         let file = ForeignFile { path, is_verified: fetched.is_verified };
-        summary.of_foreign(file).conclude(self.global, self.end)
+        summary.of_foreign(file).finish(self.global, self.end)
     }
 }
 

@@ -179,7 +179,7 @@ mod tests {
             ("cut cable", "none of the links: wifi, lte"),
             ("cut lte sideways", "\"sideways\" means nothing for cut"),
             ("down lte up", "means nothing for down"),
-            ("up nobody", "none of the interfaces: wifi, lte, server.server"),
+            ("up unknown", "none of the interfaces: wifi, lte, server.server"),
             ("rebind lte", "no translator"),
             ("address lte", "the field to is missing"),
             ("address lte 10.101.0.2", "in use"),

@@ -131,7 +131,7 @@ fn a_tcp_connection_ends_five_seconds_after_udp_works_again_and_not_if_that_fail
     assert_eq!(dialler.deadline(), None);
     dialler.advance(at(7000), CLIENT, &situation(&[1, 2]));
     assert_eq!(dialler.advance(at(12_000), CLIENT, &situation(&[1, 2])), [Step::Close(tuple)]);
-    assert_eq!(dialler.on_ended(at(12_001), &tuple), None, "nobody waits for its end");
+    assert_eq!(dialler.on_ended(at(12_001), &tuple), None, "no client waits for its end");
 }
 
 #[test]
@@ -264,31 +264,36 @@ fn the_slowest_connections_end_when_fewer_are_wanted_and_one_stays() {
     situation.wanted = 2;
     let steps = dialler.advance(at(10), CLIENT, &situation);
     assert_eq!(steps, [Step::Retire(tuples[0]), Step::Retire(tuples[1])]);
-    assert_eq!(dialler.on_ended(at(20), &tuples[0]), None, "nobody waits for its end");
+    assert_eq!(dialler.on_ended(at(20), &tuples[0]), None, "no client waits for its end");
     situation.wanted = 0;
     assert_eq!(dialler.advance(at(30), CLIENT, &situation), [Step::Retire(tuples[2])]);
     assert_eq!(dialler.advance(at(40), CLIENT, &situation), []);
 }
 
-/// The steps of a race, with these set-up times in ms between both interfaces and both hosts.
-fn race(dialler: &mut Dialler, situation: &Situation, steps: &[Step], times: [[u64; 2]; 2]) -> Vec<Step> {
+/// The steps after attempts between both interfaces and both hosts that took these times in ms.
+fn attempt_all(
+    dialler: &mut Dialler,
+    situation: &Situation,
+    steps: &[Step],
+    times: [[u64; 2]; 2],
+) -> Vec<Step> {
     let mut count = 0;
     for step in steps {
-        let Step::Race(from, to) = step else { continue };
+        let Step::AttemptPair(from, to) = step else { continue };
         count += 1;
         let (interface, host) =
             (usize::try_from(from.interface).unwrap(), if *to == remote(1) { 0 } else { 1 });
         let took = Duration::from_millis(times[interface - 1][host]);
         let tuple =
             stream(from.interface, 70 + u16::try_from(count).unwrap(), u8::try_from(host + 1).unwrap());
-        assert!(dialler.on_raced(at(50), CLIENT, (from, *to), Some((tuple, took))));
+        assert!(dialler.on_attempted(at(50), CLIENT, (from, *to), Some((tuple, took))));
     }
     assert_eq!(count, 4, "{steps:?}");
     dialler.advance(at(100), CLIENT, situation)
 }
 
 #[test]
-fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to_the_chosen_one() {
+fn all_disjoint_pairs_are_attempted_once_connected_and_the_first_connection_gives_way_to_the_chosen_one() {
     let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
     dialler.add(CLIENT);
     let mut situation = situation(&[]);
@@ -299,20 +304,20 @@ fn disjoint_pairs_are_raced_once_connected_and_the_first_connection_gives_way_to
     dialler.on_used(at(0), CLIENT, first);
     situation.is_connected = true;
     let steps = dialler.advance(at(10), CLIENT, &situation);
-    let steps = race(&mut dialler, &situation, &steps, [[50, 10], [10, 50]]);
+    let steps = attempt_all(&mut dialler, &situation, &steps, [[50, 10], [10, 50]]);
     let (one, two) = (stream(1, 72, 2), stream(2, 73, 1));
     let dropped = [Step::Discard(stream(1, 71, 1)), Step::Discard(stream(2, 74, 2))];
     assert_eq!(steps, [&dropped[..], &[Step::Offer(one), Step::Offer(two)]].concat());
     assert_eq!(dialler.on_used(at(100), CLIENT, one), Some(first), "the first one ends");
     assert_eq!(dialler.on_used(at(100), CLIENT, two), None);
-    assert_eq!(dialler.advance(at(200), CLIENT, &situation), [], "no other race");
+    assert_eq!(dialler.advance(at(200), CLIENT, &situation), [], "no further attempts");
     // A connection that ends is set up again between the same addresses.
     assert_eq!(dialler.on_ended(at(9000), &one), Some(CLIENT));
     assert_eq!(dialler.advance(at(9000), CLIENT, &situation), [dial(1, 2)]);
-    // Other addresses are another race.
+    // Other addresses are attempted again.
     situation.remotes.push(remote(3));
-    let races = dialler.advance(at(9001), CLIENT, &situation);
-    assert_eq!(races.iter().filter(|step| matches!(step, Step::Race(..))).count(), 6);
+    let steps = dialler.advance(at(9001), CLIENT, &situation);
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::AttemptPair(..))).count(), 6);
 }
 
 #[test]
@@ -323,9 +328,9 @@ fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
     situation.remotes.truncate(1);
     let steps = dialler.advance(at(0), CLIENT, &situation);
     for step in &steps {
-        let Step::Race(from, to) = step else { continue };
+        let Step::AttemptPair(from, to) = step else { continue };
         let took = Duration::from_millis(u64::from(from.interface) * 10);
-        dialler.on_raced(at(50), CLIENT, (from, *to), Some((stream(from.interface, 70, 1), took)));
+        dialler.on_attempted(at(50), CLIENT, (from, *to), Some((stream(from.interface, 70, 1), took)));
     }
     let steps = dialler.advance(at(100), CLIENT, &situation);
     assert_eq!(steps, [Step::Discard(stream(2, 70, 1)), Step::Offer(stream(1, 70, 1))]);

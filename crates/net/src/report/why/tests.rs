@@ -49,7 +49,7 @@ fn every_reason_against_a_path_has_a_sentence_and_a_word() {
     suspect: ICMP unreachable; being probed
     peer-receives-nothing: the peer receives nothing on it
     no-route: no route (address removed?)
-    denied: a firewall of this host forbids to send
+    denied: a firewall of this host forbids sending
     address-gone: one of its addresses is gone
     flaps: answers, but died soon after each of 3 returns: left alone for some seconds
     probation: answers again, on probation

@@ -152,7 +152,7 @@ impl Bbr {
 
     /// Ends a round with its mean rate.
     fn notice_variation(&mut self, now: Instant, mean: Rate) {
-        let known = if self.rounds.was_calm() {
+        let known = if self.rounds.was_cruise() {
             Known::Cruise(self.bandwidth.get())
         } else if self.state == State::ProbeBw(Phase::Up) {
             Known::Probe(self.cycle.known())
@@ -165,7 +165,7 @@ impl Bbr {
     /// Ends a round with its mean rate. Lowers the bandwidth to the passing rate if losses without a queue last.
     fn notice_policer(&mut self, sample: &AckSample, mean: Rate) {
         let Some(policer) = &mut self.policer else { return };
-        let passes = policer.end_round(sample, mean, self.rounds.was_calm());
+        let passes = policer.end_round(sample, mean, self.rounds.was_cruise());
         let is_steady = matches!(self.state, State::ProbeBw(_));
         if let Some(passes) = passes.filter(|passes| is_steady && *passes < self.bandwidth.get()) {
             self.bandwidth.lower(passes);

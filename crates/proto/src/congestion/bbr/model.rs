@@ -18,7 +18,7 @@ pub(super) struct Rounds {
     delivered: ByteCount,
     has_begun: bool,
     /// Number of consecutive rounds in the phase cruise.
-    calm: u8,
+    cruise_rounds: u8,
 }
 
 impl Rounds {
@@ -48,20 +48,20 @@ impl Rounds {
     /// Counts the rounds in the phase cruise.
     pub(super) fn note_cruise(&mut self, is_cruise: bool) {
         if !is_cruise {
-            self.calm = 0;
+            self.cruise_rounds = 0;
         } else if self.has_begun {
-            self.calm = self.calm.saturating_add(1);
+            self.cruise_rounds = self.cruise_rounds.saturating_add(1);
         }
     }
 
     /// Whether the whole round that ended was in the phase cruise.
-    pub(super) fn was_calm(&self) -> bool {
-        self.calm > 1
+    pub(super) fn was_cruise(&self) -> bool {
+        self.cruise_rounds > 1
     }
 
     /// Whether its packets were sent in that phase too, and not while a queue was drained before.
     pub(super) fn was_drained(&self) -> bool {
-        self.calm > DRAINED
+        self.cruise_rounds > DRAINED
     }
 
     /// Bytes delivered when this round began.

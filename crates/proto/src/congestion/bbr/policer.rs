@@ -129,7 +129,7 @@ impl Policer {
 
     /// Ends a round with its mean rate, or without one if it was application-limited. Returns the passing rate once
     /// losses show that more is sent.
-    pub(super) fn end_round(&mut self, sample: &AckSample, mean: Rate, is_calm: bool) -> Option<Rate> {
+    pub(super) fn end_round(&mut self, sample: &AckSample, mean: Rate, is_cruise: bool) -> Option<Rate> {
         let share = std::mem::replace(&mut self.round, LossShare::beginning_at(sample.delivered));
         self.lost_much = share.is_more_than(MUCH, sample.delivered);
         if mean == Rate::ZERO {
@@ -141,7 +141,7 @@ impl Policer {
             was_spared: !share.is_more_than(SPARED, sample.delivered),
             was_lossy: share.is_more_than(LASTING, sample.delivered),
         };
-        let passes = if is_calm { self.judge(&round) } else { None };
+        let passes = if is_cruise { self.judge(&round) } else { None };
         passes.or_else(|| self.watch(sample, &round, share.lost))
     }
 

@@ -36,8 +36,8 @@ const KEEPS: u32 = 30;
 #[derive(Debug, Default)]
 pub(crate) struct SharedBottlenecks {
     pairs: BTreeMap<[PathId; 2], Pair>,
-    /// Judged up to this interval.
-    judged: u32,
+    /// The last interval that was evaluated.
+    evaluated: u32,
 }
 
 /// Two paths with a verdict.
@@ -47,7 +47,7 @@ struct Pair {
     evidence: u8,
     shared: bool,
     /// The last interval with evidence.
-    judged: u32,
+    last_evidence: u32,
 }
 
 impl SharedBottlenecks {
@@ -58,11 +58,11 @@ impl SharedBottlenecks {
         paths: impl Iterator<Item = (PathId, &'a DelayHistory)>,
     ) {
         let now = interval_of(now);
-        if now <= self.judged {
+        if now <= self.evaluated {
             return;
         }
-        self.judged = now;
-        self.pairs.retain(|_, pair| now - pair.judged < KEEPS);
+        self.evaluated = now;
+        self.pairs.retain(|_, pair| now - pair.last_evidence < KEEPS);
         let known = paths.filter_map(|(id, history)| Some((id, history, Summary::of(history, now)?)));
         let known: smallvec::SmallVec<[_; 8]> = known.collect();
         for (at, (id, history, summary)) in known.iter().enumerate() {
@@ -92,7 +92,7 @@ fn key([a, b]: [PathId; 2]) -> [PathId; 2] {
 
 impl Pair {
     fn presumed(now: u32) -> Self {
-        Self { evidence: BELIEVED, shared: true, judged: now }
+        Self { evidence: BELIEVED, shared: true, last_evidence: now }
     }
 
     /// Similar statistics and correlated delays are evidence in favour. Once a shared bottleneck is established, only
@@ -107,7 +107,7 @@ impl Pair {
         } else {
             return;
         }
-        self.judged = now;
+        self.last_evidence = now;
         self.shared = match self.evidence {
             0 => false,
             BELIEVED.. => true,

@@ -222,7 +222,7 @@ impl Arrivals {
         self.behind + self.reassembly.held()
     }
 
-    /// Nobody will read these bytes: their credit returns to the peer.
+    /// The application will not read these bytes: their credit returns to the peer.
     pub(super) fn discard(&mut self, freed: Freed) {
         self.ready -= freed.memory;
         self.window.discard(freed);

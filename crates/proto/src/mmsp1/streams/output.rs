@@ -33,7 +33,7 @@ pub(super) enum NextItem {
     /// A block that has its TSEQ.
     Tseq(u64),
     /// Something to cut.
-    Fresh(StreamId),
+    New(StreamId),
 }
 
 impl Streams {
@@ -62,7 +62,7 @@ impl Streams {
     ) -> Step {
         let item = match source {
             Source::Next => self.next_item(filter),
-            Source::Repeat | Source::Reinject => {
+            Source::Retransmission | Source::Reinject => {
                 self.cuts.next(BlockQueue::Retransmit, filter, self.edge).map(NextItem::Tseq)
             }
             Source::Skip(ByteCount(0)) => self.next_new(filter),
@@ -72,7 +72,7 @@ impl Streams {
         match item {
             None => Step::Empty,
             Some(NextItem::Tseq(tseq)) => self.write_tseq(tseq, w, contents),
-            Some(NextItem::Fresh(stream)) => self.write_fresh(stream, w, contents),
+            Some(NextItem::New(stream)) => self.write_new(stream, w, contents),
         }
     }
 
@@ -98,7 +98,7 @@ impl Streams {
             return Some(NextItem::Tseq(tseq));
         }
         let (_, stream) = self.queue.first(class)?;
-        self.fits_edge(stream).then_some(NextItem::Fresh(stream))
+        self.fits_edge(stream).then_some(NextItem::New(stream))
     }
 
     /// Whether the first block of the next cut of a stream ends before the edge, and its TSEQs may be given.
@@ -124,7 +124,7 @@ impl Streams {
             }
         }
         let rank = self.streams.get(&id)?.entry.rank?;
-        (filter.takes(rank.urgency) && self.fits_edge(id)).then_some(NextItem::Fresh(id))
+        (filter.takes(rank.urgency) && self.fits_edge(id)).then_some(NextItem::New(id))
     }
 
     /// New data behind `skip` other new bytes, which get their TSEQs. A message is neither passed over nor begun there.
@@ -145,7 +145,7 @@ impl Streams {
                 return None;
             }
             if passed >= skip {
-                return Some(NextItem::Fresh(stream));
+                return Some(NextItem::New(stream));
             }
             let waiting = self.totals.waiting;
             if count >= MOST_DEFERRED || passed + waiting < skip {
@@ -188,7 +188,7 @@ impl Streams {
         first
     }
 
-    fn write_fresh(&mut self, id: StreamId, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+    fn write_new(&mut self, id: StreamId, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
         let room = w.remaining().saturating_sub(DATA_OVERHEAD);
         let Some(out) = self.streams.get(&id).map(|stream| &stream.out) else { return Step::Empty };
         if !out.cuts_bytes() && out.first_size(self.fragment).is_some_and(|size| size > room) {

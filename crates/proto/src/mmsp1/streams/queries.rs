@@ -23,18 +23,18 @@ impl Streams {
 
     /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
-        let skipped = self.cuts.waiting_bytes(BlockQueue::Unsent, filter);
+        let deferred = self.cuts.waiting_bytes(BlockQueue::Unsent, filter);
         let waiting = match filter {
             ClassFilter::All => self.totals.waiting,
             ClassFilter::Urgent => self.urgent_waiting(),
             ClassFilter::NotUrgent => self.totals.waiting.saturating_sub(self.urgent_waiting()),
         };
         let next = self.next_up(filter);
-        let may_go = next.is_some_and(|next| skipped > 0 || self.fits_edge(next.stream));
+        let may_go = next.is_some_and(|next| deferred > 0 || self.fits_edge(next.stream));
         let left = if may_go { self.edge.left(self.cuts.given()) } else { 0 };
         Backlog {
-            backlog: ByteCount(waiting + skipped),
-            skipped: ByteCount(skipped),
+            backlog: ByteCount(waiting + deferred),
+            deferred: ByteCount(deferred),
             retransmissions: ByteCount(self.cuts.waiting_bytes(BlockQueue::Retransmit, filter)),
             credit_left: ByteCount(left),
             credit_total: ByteCount(self.edge.left(self.cuts.acked())),
@@ -74,7 +74,7 @@ impl Streams {
                 priority: rank.urgency.priority,
                 class: rank.urgency.class,
                 deadline: rank.deadline,
-                fresh: ByteCount(stream.entry.waiting + unsent),
+                unsent: ByteCount(stream.entry.waiting + unsent),
                 retransmissions: ByteCount(retransmissions),
             });
         }
@@ -87,7 +87,7 @@ impl Streams {
                 let bytes = |queue| self.cuts.waiting_bytes(queue, ClassFilter::Urgent);
                 Some(bytes(BlockQueue::Retransmit) + bytes(BlockQueue::Unsent))
             }
-            NextItem::Fresh(id) => self.streams.get(&id).map(|stream| stream.out.next_left()),
+            NextItem::New(id) => self.streams.get(&id).map(|stream| stream.out.next_left()),
         }
     }
 
@@ -147,10 +147,10 @@ impl Streams {
 
     /// Bytes that could be sent now.
     pub(crate) fn backlog(&self) -> ByteCount {
-        let Backlog { backlog, skipped, retransmissions, credit_left, .. } =
+        let Backlog { backlog, deferred, retransmissions, credit_left, .. } =
             self.backlog_of(ClassFilter::All);
-        let fresh = (backlog.get() - skipped.get()).min(credit_left.get());
-        ByteCount(fresh + skipped.get() + retransmissions.get())
+        let new = (backlog.get() - deferred.get()).min(credit_left.get());
+        ByteCount(new + deferred.get() + retransmissions.get())
     }
 
     /// Bytes written and not acknowledged.

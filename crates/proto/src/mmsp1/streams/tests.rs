@@ -346,7 +346,7 @@ fn deferred_bytes_have_their_tseqs_and_go_next() {
     pair.client().write(id, pattern(6 * FRAGMENT).into()).unwrap();
     let late = pair.packet(0, 1, Source::Skip(ByteCount(2 * FRAGMENT as u64))).unwrap();
     let backlog = pair.client().backlog_of(ClassFilter::All);
-    assert_eq!(backlog.skipped, ByteCount(2 * FRAGMENT as u64));
+    assert_eq!(backlog.deferred, ByteCount(2 * FRAGMENT as u64));
     assert_eq!(backlog.backlog, ByteCount(5 * FRAGMENT as u64));
     let rest: Vec<_> = std::iter::from_fn(|| pair.packet(0, 0, Source::Next)).collect();
     assert_eq!(rest.len(), 5);
@@ -396,7 +396,7 @@ fn an_urgent_message_goes_before_the_repeats_of_others() {
     let mut list = Vec::new();
     pair.client().ready_streams(ClassFilter::All, &mut list);
     let listed: Vec<_> =
-        list.iter().map(|ready| (ready.stream, ready.fresh.get(), ready.retransmissions.get())).collect();
+        list.iter().map(|ready| (ready.stream, ready.unsent.get(), ready.retransmissions.get())).collect();
     assert_eq!(listed, [(urgent, 10, 0), (bulk, 0, 3000)]);
     let packet = pair.packet(0, 0, Source::Next).unwrap();
     let Some(Ok(Block::Data(first))) = Blocks::new(&packet).next() else { panic!("no DATA") };

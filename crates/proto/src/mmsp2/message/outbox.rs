@@ -30,7 +30,7 @@ pub(crate) struct Outbox {
     /// Unsent messages, in the order of sending.
     ordered: BTreeMap<MessageToken, Waiting>,
     unordered: BTreeMap<Place, Waiting>,
-    begun: BTreeMap<MessageId, Outgoing>,
+    partially_sent: BTreeMap<MessageId, Outgoing>,
     /// Partially sent messages with data to send, the most urgent first.
     sending: BTreeSet<(Reverse<Urgency>, MessageId)>,
     /// Messages that the peer must skip and may not know of yet, with the highest offset that was sent.
@@ -108,7 +108,7 @@ impl Outbox {
             stream,
             ordered: BTreeMap::new(),
             unordered: BTreeMap::new(),
-            begun: BTreeMap::new(),
+            partially_sent: BTreeMap::new(),
             sending: BTreeSet::new(),
             skips: BTreeMap::new(),
             due_skips: BTreeSet::new(),
@@ -216,14 +216,14 @@ impl Outbox {
     }
 
     /// The rank of the next message.
-    pub(crate) fn fresh_rank(&self) -> Option<Rank> {
+    pub(crate) fn rank_of_new(&self) -> Option<Rank> {
         self.first().map(|(_, first)| Rank { urgency: first.urgency, deadline: first.expires })
     }
 
     /// The rank of the next piece of a partially sent message.
-    pub(crate) fn begun_rank(&self) -> Option<Rank> {
+    pub(crate) fn rank_of_partially_sent(&self) -> Option<Rank> {
         let (Reverse(urgency), id) = self.sending.first()?;
-        let deadline = self.begun.get(id).and_then(|message| message.expires);
+        let deadline = self.partially_sent.get(id).and_then(|message| message.expires);
         Some(Rank { urgency: *urgency, deadline })
     }
 
@@ -290,10 +290,10 @@ impl Outbox {
         let number = if message.unordered { &mut numbers.unordered } else { &mut numbers.ordered };
         *number += 1;
         self.statistics.sent += 1;
-        let mut begun = Outgoing::new(waiting.data, protocol, token, waiting.urgency);
-        begun.limit(waiting.expires, waiting.options.transmissions);
-        self.count_in(message, &begun);
-        self.begun.insert(message, begun);
+        let mut outgoing = Outgoing::new(waiting.data, protocol, token, waiting.urgency);
+        outgoing.limit(waiting.expires, waiting.options.transmissions);
+        self.count_in(message, &outgoing);
+        self.partially_sent.insert(message, outgoing);
         let content = self.write_piece(message, w)?;
         Some((content, cost))
     }
@@ -321,7 +321,7 @@ impl Outbox {
     }
 
     /// Writes a piece of a partially sent message; `None` if none fits.
-    pub(crate) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+    pub(crate) fn write_partially_sent(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         let full = self.has_too_many_cut();
         let (_, id) = self.sending.iter().find(|(_, id)| self.fits(w, *id, full)).copied()?;
         self.write_piece(id, w)
@@ -330,7 +330,7 @@ impl Outbox {
     /// Whether a piece of a partially sent message may go into the rest of a packet. While too many messages are cut
     /// already, an uncut one must fit as a whole.
     fn fits(&self, w: &Writer<'_>, id: MessageId, full: bool) -> bool {
-        let Some(message) = self.begun.get(&id) else { return false };
+        let Some(message) = self.partially_sent.get(&id) else { return false };
         let units = message.next();
         let place = MessagePlace::new(u32::try_from(units.start).unwrap_or(u32::MAX), message.protocol);
         let Some(room) = self.room(w, id, place) else { return false };
@@ -346,7 +346,7 @@ impl Outbox {
     }
 
     fn write_piece(&mut self, id: MessageId, w: &mut Writer<'_>) -> Option<SentContent> {
-        let next = self.begun.get(&id)?.next();
+        let next = self.partially_sent.get(&id)?.next();
         let content = self.write_units(id, next, w)?;
         if let Some(units) = content.units() {
             self.change(id, |message| message.on_sent(units));
@@ -356,7 +356,7 @@ impl Outbox {
 
     /// Writes units of a partially sent message, as many as fit.
     fn write_units(&self, id: MessageId, units: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
-        let message = self.begun.get(&id)?;
+        let message = self.partially_sent.get(&id)?;
         let offset = u32::try_from(units.start).ok()?;
         let place = MessagePlace::new(offset, message.protocol);
         let room = self.room(w, id, place)?;
@@ -383,16 +383,16 @@ impl Outbox {
 
     /// Whether a piece of a message has not arrived and may be sent again, without a limit of transmissions.
     pub(crate) fn needs_copy(&self, id: MessageId, units: &Range<u64>) -> bool {
-        self.begun.get(&id).is_some_and(|message| message.needs_copy(units))
+        self.partially_sent.get(&id).is_some_and(|message| message.needs_copy(units))
     }
 
     /// Changes a partially sent message and updates the sums.
     fn change<T>(&mut self, id: MessageId, act: impl FnOnce(&mut Outgoing) -> T) -> Option<T> {
-        let mut message = self.begun.remove(&id)?;
+        let mut message = self.partially_sent.remove(&id)?;
         self.count_out(id, &message);
         let result = act(&mut message);
         self.count_in(id, &message);
-        self.begun.insert(id, message);
+        self.partially_sent.insert(id, message);
         Some(result)
     }
 
@@ -440,7 +440,7 @@ impl Outbox {
 
     /// Removes a partially sent message.
     fn end(&mut self, id: MessageId) -> Option<Outgoing> {
-        let message = self.begun.remove(&id)?;
+        let message = self.partially_sent.remove(&id)?;
         self.count_out(id, &message);
         self.sums.held -= OVERHEAD + message.data.len() as u64;
         Some(message)
@@ -524,15 +524,18 @@ impl Outbox {
 
     /// Forgets everything: the stream is abandoned.
     pub(crate) fn clear(&mut self) {
-        let unreached: u64 =
-            self.begun.values().map(|message| message.data.len() as u64 - u64::from(message.reach())).sum();
-        let forgotten = self.begun.len() + self.ordered.len() + self.unordered.len();
+        let unreached: u64 = self
+            .partially_sent
+            .values()
+            .map(|message| message.data.len() as u64 - u64::from(message.reach()))
+            .sum();
+        let forgotten = self.partially_sent.len() + self.ordered.len() + self.unordered.len();
         self.refund += unreached;
         self.statistics.abandoned += forgotten as u64;
         self.statistics.dropped += (self.ordered.len() + self.unordered.len()) as u64;
         self.ordered.clear();
         self.unordered.clear();
-        self.begun.clear();
+        self.partially_sent.clear();
         self.sending.clear();
         self.skips.clear();
         self.due_skips.clear();

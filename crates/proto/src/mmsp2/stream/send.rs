@@ -49,15 +49,15 @@ pub(crate) struct SendHalf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ready {
     /// New bytes, beyond all that were sent.
-    pub(crate) fresh: u64,
+    pub(crate) new: u64,
     /// Deferred bytes: new bytes below others that were sent; they need no credit.
-    pub(crate) skipped: u64,
+    pub(crate) deferred: u64,
     /// Bytes to retransmit; they need no credit.
-    pub(crate) repeat: u64,
+    pub(crate) retransmissions: u64,
     /// The rest of partially sent messages; its credit is reserved.
-    pub(crate) begun: u64,
+    pub(crate) partially_sent: u64,
     /// Whether a block without bytes is needed for the FIN.
-    pub(crate) bare_end: bool,
+    pub(crate) fin_only: bool,
     /// Bytes written and not acknowledged.
     pub(crate) held: u64,
     /// Whether anything is unsent or unacknowledged.
@@ -69,24 +69,24 @@ pub(crate) struct Ready {
 impl Ready {
     /// Bytes that were never sent.
     pub(crate) fn unsent(&self) -> u64 {
-        self.fresh + self.skipped
+        self.new + self.deferred
     }
 
     /// Whether there is data that needs no credit, besides deferred bytes: retransmissions, the rest of partially
-    /// sent messages, or the bare FIN.
-    pub(crate) fn has_retransmissions(&self) -> bool {
-        self.retransmissions() > 0
+    /// sent messages, or the FIN without data.
+    pub(crate) fn has_credit_free(&self) -> bool {
+        self.credit_free() > 0
     }
 
-    /// Bytes of these; the bare FIN counts as one.
-    pub(crate) fn retransmissions(&self) -> u64 {
-        self.repeat + self.begun + u64::from(self.bare_end)
+    /// Bytes of these; the FIN without data counts as one.
+    pub(crate) fn credit_free(&self) -> u64 {
+        self.retransmissions + self.partially_sent + u64::from(self.fin_only)
     }
 }
 
 /// The result of an attempt to write new bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fresh {
+pub(crate) enum NewData {
     /// A block, and the connection credit that it used.
     Block(SentContent, u64),
     /// It does not fit into the packet.
@@ -99,9 +99,9 @@ pub(crate) enum Fresh {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ranks {
     /// New bytes.
-    pub(crate) fresh: Rank,
+    pub(crate) new: Rank,
     /// Data that needs no credit.
-    pub(crate) repeat: Rank,
+    pub(crate) retransmissions: Rank,
 }
 
 /// The effect of an acknowledgement for the application.
@@ -289,11 +289,11 @@ impl SendHalf {
                 None => {
                     let beyond = self.buffer.beyond();
                     Ready {
-                        fresh: (beyond.end - beyond.start).min(self.credit.left()),
-                        skipped: self.buffer.skipped_bytes(),
-                        repeat: self.buffer.lost_bytes(),
-                        begun: 0,
-                        bare_end: self.buffer.needs_bare_end(),
+                        new: (beyond.end - beyond.start).min(self.credit.left()),
+                        deferred: self.buffer.deferred_bytes(),
+                        retransmissions: self.buffer.lost_bytes(),
+                        partially_sent: 0,
+                        fin_only: self.buffer.needs_fin_only(),
                         held: self.buffer.held(),
                         unsettled: !self.buffer.is_settled(),
                         outstanding: self.buffer.sent() - self.buffer.base(),
@@ -311,19 +311,19 @@ impl SendHalf {
     pub(crate) fn ranks(&self, urgency: Urgency) -> Ranks {
         let of_stream = Rank { urgency, deadline: None };
         let Some(messages) = self.messages.as_deref() else {
-            return Ranks { fresh: of_stream, repeat: of_stream };
+            return Ranks { new: of_stream, retransmissions: of_stream };
         };
         Ranks {
-            fresh: messages.fresh_rank().unwrap_or(of_stream),
-            repeat: messages.begun_rank().unwrap_or(of_stream),
+            new: messages.rank_of_new().unwrap_or(of_stream),
+            retransmissions: messages.rank_of_partially_sent().unwrap_or(of_stream),
         }
     }
 
-    /// Writes a block of bytes that are retransmitted or have their credit, or the bare FIN; `None` if it does not
-    /// fit.
-    pub(crate) fn write_repeat(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+    /// Writes a block of bytes that are retransmitted or have their credit, or the FIN without data; `None` if it does
+    /// not fit.
+    pub(crate) fn write_retransmission(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         if self.messages.is_some() {
-            return self.write_begun(w);
+            return self.write_partially_sent(w);
         }
         let next = self.buffer.sent();
         self.write_block(self.buffer.lost().unwrap_or(next..next), w)
@@ -331,26 +331,26 @@ impl SendHalf {
 
     /// Writes a block of new bytes that start `skip` bytes further on, or of the next message if nothing is to be
     /// deferred, for at most `credit` of the connection.
-    pub(crate) fn write_fresh(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+    pub(crate) fn write_new(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> NewData {
         let written = if self.messages.is_some() {
             self.write_message(skip, credit, w)
         } else {
             self.write_bytes(skip, credit, w)
         };
-        if let Fresh::Block(_, spent) = written {
+        if let NewData::Block(_, spent) = written {
             self.credit.spend(spent);
         }
         written
     }
 
-    fn write_bytes(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+    fn write_bytes(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> NewData {
         let before = self.buffer.sent();
         let range = self.unsent(skip, credit);
         if range.is_empty() {
-            return Fresh::Nothing;
+            return NewData::Nothing;
         }
-        let Some(content) = self.write_block(range, w) else { return Fresh::Full };
-        Fresh::Block(content, self.buffer.sent() - before)
+        let Some(content) = self.write_block(range, w) else { return NewData::Full };
+        NewData::Block(content, self.buffer.sent() - before)
     }
 
     /// The first range of bytes that were never sent, `skip` of them further on, as far as the credit of the stream and
@@ -403,7 +403,7 @@ impl SendHalf {
     /// A block arrived.
     pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) -> Progress {
         match self.state {
-            // The offset of the bare FIN behind messages does not belong to the buffer.
+            // The offset of the FIN without data behind messages does not belong to the buffer.
             SendState::Open | SendState::Finishing if self.messages.is_some() => {
                 self.buffer.on_delivered(0..0, end);
             }

@@ -14,7 +14,7 @@ use crate::collections::range_set::RangeSet;
 /// ```text
 /// 0 … base        acknowledged without a gap, dropped
 /// base … next     sent; parts of it are in `acked` (arrived) or `lost` (to be retransmitted), or were deferred and are
-///                 in `skipped`
+///                 in `deferred`
 /// next … written  not sent yet
 /// ```
 ///
@@ -27,7 +27,7 @@ pub(crate) struct SendBuffer {
     written: u64,
     acked: RangeSet,
     lost: RangeSet,
-    skipped: RangeSet,
+    deferred: RangeSet,
     end: EndMark,
 }
 
@@ -116,14 +116,14 @@ impl SendBuffer {
     }
 
     /// Number of deferred bytes below others that were sent.
-    pub(crate) fn skipped_bytes(&self) -> u64 {
-        self.skipped.covered()
+    pub(crate) fn deferred_bytes(&self) -> u64 {
+        self.deferred.covered()
     }
 
     /// The first range of unsent bytes with `skip` unsent bytes before it; empty if there are not so many. Costs a
     /// step for each deferred range.
     pub(crate) fn unsent(&self, mut skip: u64) -> Range<u64> {
-        for hole in self.skipped.iter() {
+        for hole in self.deferred.iter() {
             let length = hole.end - hole.start;
             if skip < length {
                 return hole.start + skip..hole.end;
@@ -149,7 +149,7 @@ impl SendBuffer {
     }
 
     /// Whether a block without bytes is needed for the FIN.
-    pub(crate) fn needs_bare_end(&self) -> bool {
+    pub(crate) fn needs_fin_only(&self) -> bool {
         self.end == EndMark::Pending && self.next == self.written && self.lost.is_empty()
     }
 
@@ -164,10 +164,10 @@ impl SendBuffer {
             self.end = EndMark::Sent;
         }
         if range.start >= self.next {
-            self.skipped.insert(self.next..range.start);
+            self.deferred.insert(self.next..range.start);
             self.next = range.end;
         } else {
-            self.skipped.remove(range.clone());
+            self.deferred.remove(range.clone());
             self.lost.remove(range);
         }
     }
@@ -235,7 +235,7 @@ impl SendBuffer {
         self.chunks = VecDeque::new();
         self.acked.clear();
         self.lost.clear();
-        self.skipped.clear();
+        self.deferred.clear();
         self.base = self.next;
         self.written = self.next;
         self.end = EndMark::None;
@@ -248,7 +248,7 @@ impl SendBuffer {
 
     /// Bytes that are sent and neither acknowledged nor lost.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.next - self.base - self.acked.covered() - self.lost.covered() - self.skipped.covered()
+        self.next - self.base - self.acked.covered() - self.lost.covered() - self.deferred.covered()
     }
 
     /// Bytes that arrived behind a missing one: they are held until it arrives.
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!((buffer.unsent(0), buffer.unsent(2_000), buffer.sent()), (0..2_000, 3_000..5_000, 3_000));
         send(&mut buffer, 0..1_000);
         assert_eq!(
-            (buffer.unsent(0), buffer.skipped_bytes(), buffer.in_flight()),
+            (buffer.unsent(0), buffer.deferred_bytes(), buffer.in_flight()),
             (1_000..2_000, 1_000, 2_000)
         );
         send(&mut buffer, 1_000..2_000);
@@ -398,12 +398,12 @@ mod tests {
         let mut buffer = filled(100);
         send(&mut buffer, 0..100);
         buffer.finish();
-        assert!(buffer.needs_bare_end());
+        assert!(buffer.needs_fin_only());
         send(&mut buffer, 100..100);
-        assert!(!buffer.needs_bare_end());
+        assert!(!buffer.needs_fin_only());
         buffer.on_lost(100..100, true);
         buffer.on_lost(0..100, false);
-        assert!(!buffer.needs_bare_end() && buffer.ends_at(100));
+        assert!(!buffer.needs_fin_only() && buffer.ends_at(100));
         send(&mut buffer, 0..100);
         buffer.on_delivered(0..100, true);
         assert!(buffer.is_settled());
@@ -440,10 +440,10 @@ mod tests {
                 prop_assert!(buffer.lost.iter().all(|range| buffer.acked.gaps(range.clone()).eq([range])));
                 prop_assert!(buffer.lost().is_none_or(|lost| lost.start >= buffer.base));
                 prop_assert!(buffer.acked.first().is_none_or(|acked| acked.start > buffer.base));
-                prop_assert!(buffer.skipped.iter().all(|hole| hole.start >= buffer.base
+                prop_assert!(buffer.deferred.iter().all(|hole| hole.start >= buffer.base
                     && buffer.lost.gaps(hole.clone()).eq([hole.clone()])
                     && buffer.acked.gaps(hole.clone()).eq([hole])));
-                let sum = buffer.in_flight() + buffer.lost_bytes() + buffer.acked.covered() + buffer.skipped_bytes();
+                let sum = buffer.in_flight() + buffer.lost_bytes() + buffer.acked.covered() + buffer.deferred_bytes();
                 prop_assert_eq!(buffer.base + sum, buffer.next);
                 if let Some(lost) = buffer.lost() && length % 2 == 0 {
                     prop_assert_eq!(send(&mut buffer, lost.clone()), pattern(lost));

@@ -7,7 +7,7 @@ use manyway_wire::Writer;
 use manyway_wire::frame::encode_padding;
 use manyway_wire::mmsp2::{MessageId, encode_stream_header, stream_overhead};
 
-use super::{Fresh, Progress, Ready, SendHalf};
+use super::{NewData, Progress, Ready, SendHalf};
 use crate::message::{Carries, MessageOptions, MessageStatistics, MessageToken, SendError};
 use crate::mmsp2::message::cost;
 use crate::mmsp2::message::outbox::Outbox;
@@ -58,11 +58,11 @@ impl SendHalf {
     pub(super) fn messages_ready(&self, messages: &Outbox) -> Ready {
         let fits = self.need().is_some_and(|need| need <= self.credit.left());
         Ready {
-            fresh: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
-            skipped: 0,
-            repeat: messages.retransmissions(),
-            begun: messages.unsent(),
-            bare_end: self.buffer.needs_bare_end() && messages.is_sent(),
+            new: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
+            deferred: 0,
+            retransmissions: messages.retransmissions(),
+            partially_sent: messages.unsent(),
+            fin_only: self.buffer.needs_fin_only() && messages.is_sent(),
             held: messages.held(),
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
             outstanding: messages.held().saturating_sub(messages.waiting()),
@@ -70,17 +70,17 @@ impl SendHalf {
     }
 
     /// Starts the next message behind `skip` bytes of others, if there is credit for all of it.
-    pub(super) fn write_message(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> Fresh {
+    pub(super) fn write_message(&mut self, skip: u64, credit: u64, w: &mut Writer<'_>) -> NewData {
         let credit = credit.min(self.credit.left());
         let Some(messages) = self.messages.as_deref_mut().filter(|it| !it.has_too_many_cut()) else {
-            return Fresh::Nothing;
+            return NewData::Nothing;
         };
         match messages.cost_after(skip) {
             Some(cost) if cost <= credit => {
                 let written = messages.write_next(skip, w);
-                written.map_or(Fresh::Full, |(content, spent)| Fresh::Block(content, spent))
+                written.map_or(NewData::Full, |(content, spent)| NewData::Block(content, spent))
             }
-            Some(_) | None => Fresh::Nothing,
+            Some(_) | None => NewData::Nothing,
         }
     }
 
@@ -90,10 +90,10 @@ impl SendHalf {
     }
 
     /// Writes a piece of a partially sent message, or else the FIN behind all of them (spec 8.33).
-    pub(super) fn write_begun(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
+    pub(super) fn write_partially_sent(&mut self, w: &mut Writer<'_>) -> Option<SentContent> {
         let messages = self.messages.as_deref_mut()?;
         if messages.retransmissions() > 0 || messages.unsent() > 0 {
-            return messages.write_begun(w);
+            return messages.write_partially_sent(w);
         }
         let (stream, offset) = (self.stream, self.credit.used());
         let overhead = stream_overhead(stream, offset);
@@ -193,7 +193,7 @@ impl SendHalf {
         match &self.messages {
             None => {
                 let beyond = self.buffer.beyond();
-                self.buffer.skipped_bytes() + beyond.end - beyond.start
+                self.buffer.deferred_bytes() + beyond.end - beyond.start
             }
             Some(messages) => messages.next_left(),
         }

@@ -13,7 +13,7 @@ fn pair(local: u8, remote: u8) -> FourTuple {
 fn candidate(local: u8, remote: u8, rtt: u64, rate: Option<u64>) -> Candidate {
     let rate = rate.map(|kbit| Rate::from_bits_per_second(kbit * 1000));
     let rtt = Duration::from_millis(rtt);
-    Candidate { tuple: pair(local, remote), rtt, rate, rests: false, penalty: Duration::ZERO }
+    Candidate { tuple: pair(local, remote), rtt, rate, has_failed_trial: false, penalty: Duration::ZERO }
 }
 
 /// The candidate with two local addresses on each interface.
@@ -52,12 +52,12 @@ fn chosen(candidates: &[Candidate], tuples: &[FourTuple]) -> Vec<Candidate> {
 // spec 6.122
 #[test]
 fn a_pair_without_a_measured_rate_only_fills_up_the_number_of_pairs() {
-    let resting = |candidate| Candidate { rests: true, ..candidate };
+    let failed = |candidate| Candidate { has_failed_trial: true, ..candidate };
     let [known, unknown] = [candidate(0, 0, 30, Some(1000)), candidate(0, 1, 20, None)];
     let held = [known.tuple];
     assert_eq!(choose(PairMode::Disjoint, &[known, unknown], &held, 4), [unknown.tuple]);
-    assert_eq!(choose(PairMode::Disjoint, &[known, resting(unknown)], &held, 4), held);
-    let other = resting(candidate(1, 1, 500, None));
+    assert_eq!(choose(PairMode::Disjoint, &[known, failed(unknown)], &held, 4), held);
+    let other = failed(candidate(1, 1, 500, None));
     assert_eq!(choose(PairMode::Disjoint, &[known, other], &held, 4), [known.tuple, other.tuple]);
 }
 

@@ -138,9 +138,9 @@ fn silence_causes_probe_timeouts_that_declare_nothing_lost() {
     send(&mut path, at(246), 2);
     assert_eq!(path.deadline(), Some(at(486)));
     assert_eq!(path.on_timeout(at(486), &mut out), TimeoutKind::ProbeTimeout { count: 2 });
-    assert!(out.lost.is_empty() && path.probe.count == 2);
+    assert!(out.lost.is_empty() && path.probe_timer.count == 2);
     ack(&mut path, at(500), &[2..=2]);
-    assert_eq!(path.probe.count, 0);
+    assert_eq!(path.probe_timer.count, 0);
 }
 
 #[test]

@@ -22,7 +22,7 @@ enum Step {
     Timeout,
     Move,
     AppLimited,
-    Unused,
+    CheckAppLimited,
     SuspectPeriod(bool),
     OtherPath(bool),
     Abandon,
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Timeout),
         1 => Just(Step::Move),
         1 => Just(Step::AppLimited),
-        1 => Just(Step::Unused),
+        1 => Just(Step::CheckAppLimited),
         1 => any::<bool>().prop_map(Step::SuspectPeriod),
         1 => any::<bool>().prop_map(Step::OtherPath),
         1 => Just(Step::Abandon),
@@ -117,7 +117,7 @@ fn run(controller: &str, steps: Vec<Step>) {
                 }
             }
             Step::AppLimited => path.set_app_limited(),
-            Step::Unused => path.on_unused(now),
+            Step::CheckAppLimited => path.check_app_limited(now),
             Step::SuspectPeriod(is_suspect) => path.set_suspect(is_suspect),
             Step::OtherPath(alive) => path.set_other_path_alive(alive),
             Step::Abandon => path.abandon(now, &mut out),

@@ -45,7 +45,7 @@ fn decide(view: &View<'_>) -> Decision {
     Earliest.decide(view)
 }
 
-fn fresh(path: u32, skip: u64) -> Decision {
+fn new_data(path: u32, skip: u64) -> Decision {
     Decision::send(PathId(path), ByteCount(12_000), Source::Skip(ByteCount(skip)))
 }
 
@@ -77,11 +77,11 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
 proptest! {
     #[test]
     fn every_choice_can_send_and_is_within_credit_and_backlog(
-        paths in any_paths(), backlog in 0..5_000_000_u64, skipped in 0..100_000_u64, retransmissions in 0..20_000_u64,
+        paths in any_paths(), backlog in 0..5_000_000_u64, deferred in 0..100_000_u64, retransmissions in 0..20_000_u64,
         left in 0..2_000_000_u64, outstanding in 0..4_000_000_u64,
     ) {
         let mut view = view(&paths, backlog);
-        view.skipped = ByteCount(skipped.min(backlog));
+        view.deferred = ByteCount(deferred.min(backlog));
         view.retransmissions = ByteCount(retransmissions);
         view.credit_left = ByteCount(left);
         view.credit_total = ByteCount(left + outstanding);
@@ -92,8 +92,8 @@ proptest! {
                 prop_assert!(chosen.tier().is_some());
                 prop_assert!(chosen.in_flight + chosen.datagram <= chosen.window);
                 match source {
-                    Source::Skip(skip) => prop_assert!(skip + quantum <= view.fresh()),
-                    Source::Repeat => prop_assert!(retransmissions > 0),
+                    Source::Skip(skip) => prop_assert!(skip + quantum <= view.sendable_unsent()),
+                    Source::Retransmission => prop_assert!(retransmissions > 0),
                     Source::Next | Source::Reinject | Source::Stream(_) => prop_assert!(false, "{source:?}"),
                 }
             }
@@ -176,12 +176,12 @@ proptest! {
 #[test]
 fn the_nearest_path_goes_first_and_a_far_one_gets_bytes_that_are_due_when_it_delivers() {
     let mut paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
-    assert_eq!(decide(&view(&paths, 5_000_000)), fresh(0, 0));
+    assert_eq!(decide(&view(&paths, 5_000_000)), new_data(0, 0));
     // The near path is full: a datagram has to leave first. Until the far path delivers, 90 ms later, it carries 450
     // kB less that datagram.
     paths[0].in_flight = paths[0].window;
     paths[0].sendable = ByteCount::ZERO;
-    assert_eq!(decide(&view(&paths, 5_000_000)), fresh(1, 448_800));
+    assert_eq!(decide(&view(&paths, 5_000_000)), new_data(1, 448_800));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn while_credit_is_scarce_no_path_gets_more_than_its_capacity_in_a_round_trip() 
     // 75 of 100: a queue of half a round trip.
     let paths = [path(0, 40, 20, 75), path(1, 10, 40, 75)];
     let mut view = view(&paths, 5_000_000);
-    assert_eq!(decide(&view), fresh(0, 0));
+    assert_eq!(decide(&view), new_data(0, 0));
     view.credit_total = ByteCount(300_000);
     assert_eq!(decide(&view), Decision::WAIT);
 }
@@ -210,7 +210,7 @@ fn one_short_round_trip_among_long_ones_does_not_limit_a_path() {
     let paths = [path(0, 40, 20, 75), PathView { rtt: lucky, ..path(1, 40, 35, 25) }];
     let mut view = view(&paths, 5_000_000);
     view.credit_total = ByteCount(300_000);
-    assert_eq!(decide(&view), fresh(1, 0));
+    assert_eq!(decide(&view), new_data(1, 0));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn retransmissions_go_first_where_they_arrive_first() {
     let paths = [path(0, 40, 20, 0), path(1, 10, 200, 0)];
     let mut view = view(&paths, 5_000_000);
     view.retransmissions = ByteCount(3_000);
-    assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(12_000), Source::Repeat));
+    assert_eq!(decide(&view), Decision::send(PathId(0), ByteCount(12_000), Source::Retransmission));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_message_is_sent_twice_if_it_may_miss_its_deadline_alone() {
     assert_eq!([deadline(58, 1_000, 1), deadline(59, 1_000, 1)], [1, 0]);
     assert_eq!(deadline(58, 999, 1), 0, "hardly anything gets lost");
     assert_eq!([deadline(33, 0, 6), deadline(34, 0, 6)], [1, 0], "a late one comes after 10 + 24 ms");
-    assert_eq!(copies(Class::Bulk, Some(10), 20_000, 6), 0, "nobody waits for it");
+    assert_eq!(copies(Class::Bulk, Some(10), 20_000, 6), 0, "no stream waits for it");
     assert_eq!(copies(Class::Deadline, None, 20_000, 6), 0, "it has time for ever");
 }
 

@@ -39,12 +39,12 @@ fn follow(scheduler: &mut dyn Scheduler, before: Option<PathId>) -> Option<PathI
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
     New,
-    Repeats,
+    Retransmissions,
     Urgent,
 }
 
 fn any_load() -> impl Strategy<Value = Load> {
-    prop::sample::select(vec![Load::New, Load::Repeats, Load::Urgent])
+    prop::sample::select(vec![Load::New, Load::Retransmissions, Load::Urgent])
 }
 
 /// The paths that get data: for urgent data all that may carry it, otherwise the scheduler's choice.
@@ -126,7 +126,7 @@ proptest! {
         };
         let roomy = scene.roomy();
         let expected = roomy.iter().min_by_key(rank).map_or(Decision::WAIT, |path| {
-            Decision::send(path.id, path.sendable, Source::Repeat)
+            Decision::send(path.id, path.sendable, Source::Retransmission)
         });
         prop_assert_eq!(scene.decide(&mut *make("primary")), expected);
     }
@@ -203,7 +203,7 @@ proptest! {
             // The cost of the last primary that needed no permission.
             let (mut free, mut requested) = (None, None);
             for (fates, (answer, load)) in rounds.iter().zip(&answers) {
-                let retransmissions = if *load == Load::Repeats { 5000 } else { 0 };
+                let retransmissions = if *load == Load::Retransmissions { 5000 } else { 0 };
                 let scene = Scene { retransmissions, ..Scene::bulk(befallen(&paths, fates)) };
                 let home = scene.paths.iter().min_by_key(|path| (path.role, cost(path), path.id)).map(cost);
                 let working: Vec<&PathView> = scene.paths.iter().filter(|path| works(path)).collect();

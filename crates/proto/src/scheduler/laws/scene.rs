@@ -144,13 +144,13 @@ pub(super) fn make(choice: &str) -> Box<dyn Scheduler> {
 }
 
 pub(super) fn ready(stream: u64) -> ReadyStream {
-    let (fresh, retransmissions) = (ByteCount(1_000_000), ByteCount::ZERO);
+    let (unsent, retransmissions) = (ByteCount(1_000_000), ByteCount::ZERO);
     ReadyStream {
         stream: StreamId(stream),
         priority: 0,
         class: Class::Bulk,
         deadline: None,
-        fresh,
+        unsent,
         retransmissions,
     }
 }
@@ -255,8 +255,8 @@ pub(super) fn any_scene() -> impl Strategy<Value = Scene> {
                 class,
                 ready: streams
                     .into_iter()
-                    .map(|(stream, fresh, retransmissions)| ReadyStream {
-                        fresh: ByteCount(fresh),
+                    .map(|(stream, unsent, retransmissions)| ReadyStream {
+                        unsent: ByteCount(unsent),
                         retransmissions: ByteCount(retransmissions),
                         ..ready(stream)
                     })

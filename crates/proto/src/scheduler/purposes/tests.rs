@@ -57,32 +57,32 @@ fn words(scheduler: &dyn Scheduler, view: &View<'_>) -> String {
     purposes.join(" ")
 }
 
-fn fresh(choice: &str, paths: &[PathView]) -> String {
+fn new_data(choice: &str, paths: &[PathView]) -> String {
     words(&*make(choice), &view(paths))
 }
 
 #[test]
 fn schedulers_by_distance_name_the_nearest_path_and_the_tiers() {
     for choice in ["min-rtt", "blest", "ecf"] {
-        assert_eq!(fresh(choice, &three()), "higher-rtt lowest-rtt secondary", "{choice}");
+        assert_eq!(new_data(choice, &three()), "higher-rtt lowest-rtt secondary", "{choice}");
     }
-    assert_eq!(fresh("redundant=late", &three()), "urgent lowest-rtt urgent");
-    assert_eq!(fresh("redundant", &three()), "copies copies copies");
+    assert_eq!(new_data("redundant=late", &three()), "urgent lowest-rtt urgent");
+    assert_eq!(new_data("redundant", &three()), "copies copies copies");
 }
 
 #[test]
 fn schedulers_with_turns_say_so_and_small_traffic_stays_on_the_oldest_path() {
     for choice in ["round-robin", "weighted", "weighted=1:1:2"] {
-        assert_eq!(fresh(choice, &three()), "round-robin round-robin secondary", "{choice}");
+        assert_eq!(new_data(choice, &three()), "round-robin round-robin secondary", "{choice}");
     }
-    assert_eq!(fresh("outstanding-ratio", &three()), "round-robin bulk secondary");
+    assert_eq!(new_data("outstanding-ratio", &three()), "round-robin bulk secondary");
 }
 
 #[test]
 fn earliest_goes_by_arrival() {
-    assert_eq!(fresh("earliest", &three()), "earliest-arrival earliest-arrival secondary");
+    assert_eq!(new_data("earliest", &three()), "earliest-arrival earliest-arrival secondary");
     assert_eq!(
-        fresh("earliest", &[path(0, 40), costing(1, path(1, 20))]),
+        new_data("earliest", &[path(0, 40), costing(1, path(1, 20))]),
         "earliest-arrival earliest-arrival"
     );
 }
@@ -117,8 +117,8 @@ fn the_primary_path_differs_from_its_stand_in_and_from_the_others() {
     assert_eq!(words(&*scheduler, &view(&paths)), "retransmissions primary");
     assert_eq!(words(&*scheduler, &view(&[paths[0], dead(paths[1])])), "fallback");
     // The fastest path is primary, whichever it is.
-    assert_eq!(fresh("primary=rank", &paths), "retransmissions primary");
-    assert_eq!(fresh("primary=rank", &[paths[0], dead(paths[1])]), "primary");
+    assert_eq!(new_data("primary=rank", &paths), "retransmissions primary");
+    assert_eq!(new_data("primary=rank", &[paths[0], dead(paths[1])]), "primary");
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
     let mut scheduler = make("stream-bound");
     let mut paths = vec![path(0, 40), path(1, 20)];
     assert_eq!(words(&*scheduler, &view(&paths)), "unbound unbound");
-    let (fresh, retransmissions) = (ByteCount(1000), ByteCount::ZERO);
+    let (unsent, retransmissions) = (ByteCount(1000), ByteCount::ZERO);
     let stream = StreamId(0);
     let ready =
-        [ReadyStream { stream, priority: 0, class: Class::Bulk, deadline: None, fresh, retransmissions }];
+        [ReadyStream { stream, priority: 0, class: Class::Bulk, deadline: None, unsent, retransmissions }];
     let mut decide = |paths: &[PathView]| {
         let view = View { ready: &ready, ..view(paths) };
         scheduler.decide(&view);
@@ -146,17 +146,17 @@ fn bound_streams_differ_from_streams_without_a_path_of_their_own() {
 fn cost_names_the_dearer_paths_even_while_the_cheaper_ones_fail() {
     let mut paths = three();
     paths.push(costing(2, path(3, 1)));
-    assert_eq!(fresh("cost", &paths), "higher-rtt lowest-rtt secondary more-costly");
+    assert_eq!(new_data("cost", &paths), "higher-rtt lowest-rtt secondary more-costly");
     assert_eq!(
         words(&*make("cost"), &in_background(view(&paths))),
         "higher-rtt lowest-rtt secondary no-background"
     );
     paths[3].terms.quota_left = Some(ByteCount(100));
-    assert_eq!(fresh("cost", &paths), "higher-rtt lowest-rtt secondary cap-reached");
-    assert_eq!(fresh("cost", &[dead(path(0, 40)), costing(1, path(1, 20))]), "more-costly");
+    assert_eq!(new_data("cost", &paths), "higher-rtt lowest-rtt secondary cap-reached");
+    assert_eq!(new_data("cost", &[dead(path(0, 40)), costing(1, path(1, 20))]), "more-costly");
     // A free path in reserve makes no other dear.
     let backup = PathView { role: Role::Backup, state: PathState::Backup, ..path(0, 40) };
-    assert_eq!(fresh("cost", &[backup, costing(1, path(1, 20))]), "lowest-rtt");
+    assert_eq!(new_data("cost", &[backup, costing(1, path(1, 20))]), "lowest-rtt");
 }
 
 /// A scheduler that does not explain itself.
@@ -203,7 +203,7 @@ proptest! {
                 Decision::Copy { paths, source, .. } => (paths.as_slice()[0], source),
                 Decision::Wait { .. } => continue,
             };
-            prop_assert!(!matches!(source, Source::Repeat | Source::Reinject), "{choice}: nothing is on its way");
+            prop_assert!(!matches!(source, Source::Retransmission | Source::Reinject), "{choice}: nothing is on its way");
             let path = view.path(path).unwrap();
             let purpose = purpose_of(&*scheduler, path, &view);
             prop_assert!(with_purpose(&*scheduler, &view).any(|used| used.id == path.id), "{choice}");

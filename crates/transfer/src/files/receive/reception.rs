@@ -60,16 +60,16 @@ impl Reception {
 
     /// Reports the verdict of this end on an entry.
     pub(super) fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
-        self.conclude(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
+        self.report_verdict(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
     }
 
     /// Records an entry that the sender abandoned.
     pub(super) fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
-        self.conclude(index, entry, Err((Party::Peer, failure)));
+        self.report_verdict(index, entry, Err((Party::Peer, failure)));
     }
 
     // transfer 4.8: exactly one verdict for each entry
-    fn conclude(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
+    fn report_verdict(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
         let name = entry.path.to_string();
         match &outcome {
             Ok(()) => {

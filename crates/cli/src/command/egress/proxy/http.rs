@@ -210,7 +210,7 @@ async fn say(mut socket: TcpStream, head: &str, text: &str) {
 mod tests {
     use super::*;
 
-    /// For everybody.
+    /// For every client.
     fn open() -> Users {
         Users::default()
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_with_users_asks_for_one_and_gives_its_settings_to_everybody() {
+    fn a_proxy_with_users_asks_for_one_and_gives_its_settings_to_every_client() {
         let users = Users::parse("ann:secret").unwrap();
         let ask =
             |field: &str| parse(format!("CONNECT a:1 HTTP/1.1\r\n{field}\r\n").as_bytes(), &users).unwrap();

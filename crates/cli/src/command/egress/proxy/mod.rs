@@ -36,7 +36,7 @@ pub async fn run(global: &GlobalArgs, arguments: &ProxyArgs) -> Result<ExitCode,
     if users.is_empty() && !arguments.listen.ip().is_loopback() {
         let address = shown(arguments.listen);
         return Err(CommandError::usage(format!(
-            "everybody who reaches {address} could use the proxy: add --users FILE with a line NAME:PASSWORD for each user"
+            "any host that reaches {address} could use the proxy: add --users FILE with a line NAME:PASSWORD for each user"
         )));
     }
     let listener = listen("--listen", arguments.listen).await?;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use manyway_terminal::{CommandError, ExitCode};
 
-/// Names, each with the hash of its password: hashes are compared in constant time. Nobody is listed where everybody may
-/// use the proxy.
+/// Names, each with the hash of its password: hashes are compared in constant time. The list is empty where
+/// every client may use the proxy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Users(BTreeMap<String, blake3::Hash>);
 

@@ -12,7 +12,7 @@ pub(in crate::command::egress) const PRIVATE: [&str; 5] =
 /// Why a network is left alone.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::command::egress) enum Unusable {
-    /// It is not private: everybody else may mean other hosts by it.
+    /// It is not private: its addresses belong to hosts of the Internet.
     Public,
     /// This interface has a route to it, or to a part or a whole of it.
     Taken { route: IpNet, interface: String },

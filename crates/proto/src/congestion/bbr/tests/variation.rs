@@ -29,7 +29,7 @@ fn cruising() -> Bbr {
     let mut bbr = path.bbr;
     bbr.bandwidth.lower(mbit(KNOWN));
     assert_eq!(
-        (bbr.state, bbr.rounds.was_calm(), bbr.variation.is_on()),
+        (bbr.state, bbr.rounds.was_cruise(), bbr.variation.is_on()),
         (State::ProbeBw(Phase::Cruise), true, false)
     );
     bbr

@@ -34,8 +34,10 @@ fn parts(content: SentContent) -> (MessageId, Range<u64>) {
 fn send(outbox: &mut Outbox, size: usize) -> Option<(SentContent, u64)> {
     let mut packet = Vec::new();
     let mut w = Writer::new(&mut packet, size);
-    let sent =
-        outbox.write_begun(&mut w).map(|content| (content, 0)).or_else(|| outbox.write_next(0, &mut w));
+    let sent = outbox
+        .write_partially_sent(&mut w)
+        .map(|content| (content, 0))
+        .or_else(|| outbox.write_next(0, &mut w));
     assert!(packet.len() <= size);
     sent
 }
@@ -65,7 +67,7 @@ fn the_more_urgent_message_goes_first_but_ordered_ones_keep_their_order() {
     let mut order = Vec::new();
     while let Some((content, _)) = send(&mut outbox, 200) {
         let (id, _) = parts(content);
-        let token = outbox.begun[&id].token;
+        let token = outbox.partially_sent[&id].token;
         order.push(names.iter().find(|(known, _)| *known == token).unwrap().1);
     }
     // The priority of an ordered message counts once it is the first of them.
@@ -177,7 +179,7 @@ fn no_more_messages_are_cut_than_the_peer_permits() {
     while !outbox.has_too_many_cut() {
         pieces.push(send(&mut outbox, 200).unwrap().0);
     }
-    assert_eq!(outbox.begun.len(), MOST_INCOMPLETE);
+    assert_eq!(outbox.partially_sent.len(), MOST_INCOMPLETE);
     // The last message has its second piece to send; the others wait for acknowledgements.
     pieces.push(send(&mut outbox, 200).unwrap().0);
     pieces.into_iter().for_each(|content| deliver(&mut outbox, content));

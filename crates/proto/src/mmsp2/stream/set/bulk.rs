@@ -15,12 +15,12 @@ impl StreamSet {
         let skip = match source {
             Source::Next => 0,
             Source::Skip(bytes) => bytes.get(),
-            Source::Repeat | Source::Reinject | Source::Stream(_) => return None,
+            Source::Retransmission | Source::Reinject | Source::Stream(_) => return None,
         };
         if self.queue.retransmissions.first(ClassFilter::All).is_some() {
             return None;
         }
-        let turn = self.queue.fresh.lone_turn().filter(|turn| filter.takes(turn.urgency))?;
+        let turn = self.queue.new.lone_turn().filter(|turn| filter.takes(turn.urgency))?;
         let stream = self.streams.get(&turn.stream)?;
         Some((turn, stream.send.bulk(skip, self.send_credit.left_for(turn.urgency))?))
     }
@@ -32,7 +32,7 @@ impl StreamSet {
         if stream.send.take_writable() {
             self.events.push_back(StreamEvent::Writable(turn.stream));
         }
-        self.queue.fresh.keep_turn(turn);
+        self.queue.new.keep_turn(turn);
         self.queue.update(stream);
     }
 }

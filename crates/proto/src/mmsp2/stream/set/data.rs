@@ -7,7 +7,7 @@ use manyway_wire::{StreamId, Writer};
 use super::StreamSet;
 use super::send_queue::NextItem;
 use crate::ByteCount;
-use crate::mmsp2::stream::send::{Fresh, Ready};
+use crate::mmsp2::stream::send::{NewData, Ready};
 use crate::packet::content::{Contents, SentContent};
 use crate::scheduler::{ReadyStream, Source, View};
 use crate::stream::backlog::Backlog;
@@ -30,8 +30,8 @@ const LEAST_BLOCK: usize = 6;
 const MOST_LOOKED_AT: usize = 16;
 
 impl StreamSet {
-    /// Whether data that `filter` takes could be sent now: retransmissions, the rest of messages, bare FINs, deferred
-    /// bytes, or new bytes within the credit.
+    /// Whether data that `filter` takes could be sent now: retransmissions, the rest of messages, FINs without
+    /// data, deferred bytes, or new bytes within the credit.
     pub(crate) fn wants_data(&self, filter: ClassFilter) -> bool {
         self.next_turn(filter).is_some()
     }
@@ -41,38 +41,37 @@ impl StreamSet {
         match self.queue.turn(filter)? {
             // Only data that needs no credit may overtake a stream that waits for credit: otherwise a large message
             // could wait for ever.
-            NextItem::Fresh(id) if !self.has_credit_for(id) => self.queue.paid_turn(filter),
-            turn @ (NextItem::Fresh(_) | NextItem::Repeat(_)) => Some(turn),
+            NextItem::New(id) if !self.has_credit_for(id) => self.queue.paid_turn(filter),
+            turn @ (NextItem::New(_) | NextItem::Retransmission(_)) => Some(turn),
         }
     }
 
     /// The stream with the next new bytes, including deferred ones.
-    fn next_fresh(&self, filter: ClassFilter) -> Option<StreamId> {
-        let (_, id) = self.queue.fresh.first(filter)?;
-        if self.has_credit_for(id) { Some(id) } else { Some(self.queue.skipped.first(filter)?.1) }
+    fn next_new(&self, filter: ClassFilter) -> Option<StreamId> {
+        let (_, id) = self.queue.new.first(filter)?;
+        if self.has_credit_for(id) { Some(id) } else { Some(self.queue.deferred.first(filter)?.1) }
     }
 
     /// Whether the connection's credit suffices for the next new bytes of a stream.
     fn has_credit_for(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
-        let need = stream.send.need().filter(|_| stream.entry.counted.skipped == 0);
-        need.is_none_or(|need| need <= self.send_credit.left_for(stream.fresh_urgency()))
+        let need = stream.send.need().filter(|_| stream.entry.counted.deferred == 0);
+        need.is_none_or(|need| need <= self.send_credit.left_for(stream.urgency_of_new()))
     }
 
     /// The waiting data that `filter` takes, and the credit for it.
     pub(crate) fn backlog_of(&self, filter: ClassFilter) -> Backlog {
         let totals = &self.queue.totals;
-        let (mut fresh, mut skipped) = (totals.fresh, totals.skipped);
-        let mut retransmissions = totals.repeat + totals.begun + totals.bare_ends as u64;
+        let (mut new, mut deferred) = (totals.new, totals.deferred);
+        let mut retransmissions = totals.retransmissions + totals.partially_sent + totals.fin_only as u64;
         if filter == ClassFilter::NotUrgent {
-            fresh -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.fresh);
-            skipped -= self.sum_of_urgent(&self.queue.fresh, |ready| ready.skipped);
-            retransmissions -=
-                self.sum_of_urgent(&self.queue.retransmissions, |ready| ready.retransmissions());
+            new -= self.sum_of_urgent(&self.queue.new, |ready| ready.new);
+            deferred -= self.sum_of_urgent(&self.queue.new, |ready| ready.deferred);
+            retransmissions -= self.sum_of_urgent(&self.queue.retransmissions, |ready| ready.credit_free());
         }
         let next = self.next_up(filter);
         let urgency =
-            next.and_then(|next| self.streams.get(&next.stream)).map(|stream| stream.fresh_urgency());
+            next.and_then(|next| self.streams.get(&next.stream)).map(|stream| stream.urgency_of_new());
         let left = self.send_credit.left_for(urgency.unwrap_or_default());
         let mut window = (left, left.saturating_add(totals.outstanding));
         if let Some(stream) = next.and_then(|next| self.streams.get(&next.stream)) {
@@ -84,8 +83,8 @@ impl StreamSet {
             }
         }
         Backlog {
-            backlog: ByteCount(fresh + skipped),
-            skipped: ByteCount(skipped),
+            backlog: ByteCount(new + deferred),
+            deferred: ByteCount(deferred),
             retransmissions: ByteCount(retransmissions),
             credit_left: ByteCount(window.0),
             credit_total: ByteCount(window.1),
@@ -106,14 +105,14 @@ impl StreamSet {
             let levels = ReadyQueue::levels(queue, filter);
             levels.flat_map(|level| level.streams().map(move |id| (Reverse(level.urgency()), id))).peekable()
         };
-        let (mut retransmissions, mut fresh) =
-            (in_order(&self.queue.retransmissions), in_order(&self.queue.fresh));
+        let (mut retransmissions, mut new) =
+            (in_order(&self.queue.retransmissions), in_order(&self.queue.new));
         while list.len() < View::MOST_READY {
-            let fresh_first = match (retransmissions.peek(), fresh.peek()) {
-                (Some((repeat, _)), Some((fresh, _))) => fresh < repeat,
-                (repeat, _) => repeat.is_none(),
+            let new_first = match (retransmissions.peek(), new.peek()) {
+                (Some((retransmissions, _)), Some((new, _))) => new < retransmissions,
+                (retransmissions, _) => retransmissions.is_none(),
             };
-            let next = if fresh_first { fresh.next() } else { retransmissions.next() };
+            let next = if new_first { new.next() } else { retransmissions.next() };
             let Some((Reverse(urgency), id)) = next else { return };
             let Some(stream) = self.streams.get(&id) else { continue };
             if list.iter().any(|listed| listed.stream == id) {
@@ -124,9 +123,9 @@ impl StreamSet {
                 stream: id,
                 priority: urgency.priority,
                 class: urgency.class,
-                deadline: if fresh_first { ranks.fresh.deadline } else { ranks.repeat.deadline },
-                fresh: ByteCount(counted.unsent()),
-                retransmissions: ByteCount(counted.retransmissions()),
+                deadline: if new_first { ranks.new.deadline } else { ranks.retransmissions.deadline },
+                unsent: ByteCount(counted.unsent()),
+                retransmissions: ByteCount(counted.credit_free()),
             });
         }
     }
@@ -163,8 +162,8 @@ impl StreamSet {
         loop {
             let step = match source {
                 Source::Next => self.write_next(w, contents, filter),
-                Source::Repeat | Source::Reinject => self.write_repeat(w, contents, filter),
-                Source::Skip(ByteCount::ZERO) => self.write_fresh(w, contents, filter),
+                Source::Retransmission | Source::Reinject => self.write_retransmission(w, contents, filter),
+                Source::Skip(ByteCount::ZERO) => self.write_new(w, contents, filter),
                 Source::Skip(bytes) => self.write_further_on(bytes.get(), w, contents, filter),
                 Source::Stream(stream) => self.write_stream(stream, w, contents, filter),
             };
@@ -201,22 +200,31 @@ impl StreamSet {
 
     fn write_next(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
         match self.next_turn(filter) {
-            Some(NextItem::Repeat(id)) => self.repeat_of(id, w, contents),
-            Some(NextItem::Fresh(id)) => self.fresh_of(id, 0, w, contents),
+            Some(NextItem::Retransmission(id)) => self.write_retransmission_of(id, w, contents),
+            Some(NextItem::New(id)) => self.write_new_of(id, 0, w, contents),
             None => Step::Empty,
         }
     }
 
-    fn write_repeat(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
+    fn write_retransmission(
+        &mut self,
+        w: &mut Writer<'_>,
+        contents: &mut Contents,
+        filter: ClassFilter,
+    ) -> Step {
         self.queue
             .retransmissions
             .first(filter)
-            .map_or(Step::Empty, |(_, id)| self.repeat_of(id, w, contents))
+            .map_or(Step::Empty, |(_, id)| self.write_retransmission_of(id, w, contents))
     }
 
-    fn write_fresh(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
-        let Some(id) = self.next_fresh(filter) else { return Step::Empty };
-        if self.goes_on(id) { self.repeat_of(id, w, contents) } else { self.fresh_of(id, 0, w, contents) }
+    fn write_new(&mut self, w: &mut Writer<'_>, contents: &mut Contents, filter: ClassFilter) -> Step {
+        let Some(id) = self.next_new(filter) else { return Step::Empty };
+        if self.goes_on(id) {
+            self.write_retransmission_of(id, w, contents)
+        } else {
+            self.write_new_of(id, 0, w, contents)
+        }
     }
 
     /// Whether a stream has a partially sent message that is at least as urgent as its next one: it is completed
@@ -224,7 +232,7 @@ impl StreamSet {
     fn goes_on(&self, id: StreamId) -> bool {
         let Some(stream) = self.streams.get(&id) else { return false };
         let ranks = stream.send.ranks(stream.urgency);
-        stream.entry.counted.begun > 0 && ranks.repeat.urgency >= ranks.fresh.urgency
+        stream.entry.counted.partially_sent > 0 && ranks.retransmissions.urgency >= ranks.new.urgency
     }
 
     fn write_further_on(
@@ -234,7 +242,8 @@ impl StreamSet {
         contents: &mut Contents,
         filter: ClassFilter,
     ) -> Step {
-        self.find_after(skip, filter).map_or(Step::Empty, |(id, skip)| self.fresh_of(id, skip, w, contents))
+        self.find_after(skip, filter)
+            .map_or(Step::Empty, |(id, skip)| self.write_new_of(id, skip, w, contents))
     }
 
     fn write_stream(
@@ -246,10 +255,10 @@ impl StreamSet {
     ) -> Step {
         let Some(stream) = self.streams.get(&id) else { return Step::Empty };
         let ranks = stream.send.ranks(stream.urgency);
-        if stream.entry.counted.has_retransmissions() && filter.takes(ranks.repeat.urgency) {
-            self.repeat_of(id, w, contents)
-        } else if filter.takes(ranks.fresh.urgency) {
-            self.fresh_of(id, 0, w, contents)
+        if stream.entry.counted.has_credit_free() && filter.takes(ranks.retransmissions.urgency) {
+            self.write_retransmission_of(id, w, contents)
+        } else if filter.takes(ranks.new.urgency) {
+            self.write_new_of(id, 0, w, contents)
         } else {
             Step::Empty
         }
@@ -259,7 +268,7 @@ impl StreamSet {
     /// level are assumed to advance side by side. `None` as well if an ordered message comes before them: it starts in
     /// its turn.
     fn find_after(&self, mut skip: u64, filter: ClassFilter) -> Option<(StreamId, u64)> {
-        for level in self.queue.fresh.levels(filter) {
+        for level in self.queue.new.levels(filter) {
             let share = skip / level.len().max(1) as u64;
             for id in level.streams().take(MOST_LOOKED_AT) {
                 let Some(stream) = self.streams.get(&id) else { continue };
@@ -276,26 +285,26 @@ impl StreamSet {
         None
     }
 
-    fn repeat_of(&mut self, id: StreamId, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+    fn write_retransmission_of(&mut self, id: StreamId, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
         let Some(stream) = self.streams.get_mut(&id) else { return Step::Empty };
-        let urgency = stream.send.ranks(stream.urgency).repeat.urgency;
+        let urgency = stream.send.ranks(stream.urgency).retransmissions.urgency;
         let before = w.remaining();
-        let Some(content) = stream.send.write_repeat(w) else { return Step::Full };
+        let Some(content) = stream.send.write_retransmission(w) else { return Step::Full };
         contents.push(content);
         self.queue.retransmissions.charge(urgency, id, before - w.remaining());
         self.queue.update(stream);
         Step::Wrote
     }
 
-    fn fresh_of(&mut self, id: StreamId, skip: u64, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
+    fn write_new_of(&mut self, id: StreamId, skip: u64, w: &mut Writer<'_>, contents: &mut Contents) -> Step {
         let Some(stream) = self.streams.get_mut(&id) else { return Step::Empty };
-        let urgency = stream.fresh_urgency();
+        let urgency = stream.urgency_of_new();
         let before = w.remaining();
         let credit = self.send_credit.left_for(urgency);
-        let (content, spent) = match stream.send.write_fresh(skip, credit, w) {
-            Fresh::Block(content, spent) => (content, spent),
-            Fresh::Full => return Step::Full,
-            Fresh::Nothing => return Step::Empty,
+        let (content, spent) = match stream.send.write_new(skip, credit, w) {
+            NewData::Block(content, spent) => (content, spent),
+            NewData::Full => return Step::Full,
+            NewData::Nothing => return Step::Empty,
         };
         self.send_credit.spend(spent);
         if stream.send.take_writable() {
@@ -303,7 +312,7 @@ impl StreamSet {
         }
         self.messages.note(stream, &mut self.events);
         contents.push(content);
-        self.queue.fresh.charge(urgency, id, before - w.remaining());
+        self.queue.new.charge(urgency, id, before - w.remaining());
         self.queue.update(stream);
         Step::Wrote
     }

@@ -21,8 +21,8 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Place {
     pub(super) retransmissions: Option<Rank>,
-    pub(super) fresh: Option<Rank>,
-    pub(super) skipped: Option<Rank>,
+    pub(super) new: Option<Rank>,
+    pub(super) deferred: Option<Rank>,
     pub(super) expiry: Option<Instant>,
 }
 

@@ -211,18 +211,18 @@ impl StreamSet {
 
     /// Number of bytes that the first of the urgent streams could send now.
     pub(crate) fn urgent_backlog(&self) -> Option<u64> {
-        let (NextItem::Repeat(id) | NextItem::Fresh(id)) = self.next_turn(ClassFilter::Urgent)?;
+        let (NextItem::Retransmission(id) | NextItem::New(id)) = self.next_turn(ClassFilter::Urgent)?;
         let ready = self.streams.get(&id)?.entry.counted;
-        Some(ready.unsent() + ready.repeat + ready.begun)
+        Some(ready.unsent() + ready.retransmissions + ready.partially_sent)
     }
 }
 
 impl StreamSet {
     /// The next new bytes that `filter` takes, for schedulers.
     pub(crate) fn next_up(&self, filter: ClassFilter) -> Option<NextUp> {
-        let (_, id) = self.queue.fresh.first(filter)?;
+        let (_, id) = self.queue.new.first(filter)?;
         let stream = self.streams.get(&id)?;
-        let Rank { urgency, deadline } = stream.send.ranks(stream.urgency).fresh;
+        let Rank { urgency, deadline } = stream.send.ranks(stream.urgency).new;
         let left = ByteCount(stream.send.next_left());
         Some(NextUp { stream: id, class: urgency.class, left, deadline })
     }

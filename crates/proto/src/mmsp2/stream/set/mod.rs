@@ -182,8 +182,9 @@ impl StreamSet {
     /// Bytes that could be sent now: retransmissions, and new ones within the credit.
     pub(crate) fn backlog(&self) -> ByteCount {
         let totals = &self.queue.totals;
-        let paid = totals.repeat.saturating_add(totals.begun).saturating_add(totals.skipped);
-        ByteCount(paid.saturating_add(totals.fresh.min(self.send_credit.left())))
+        let paid =
+            totals.retransmissions.saturating_add(totals.partially_sent).saturating_add(totals.deferred);
+        ByteCount(paid.saturating_add(totals.new.min(self.send_credit.left())))
     }
 
     /// Bytes written and not acknowledged. Costs O(streams).
@@ -308,8 +309,8 @@ struct Gaps {
 
 impl Stream {
     /// The urgency of the next new bytes.
-    fn fresh_urgency(&self) -> Urgency {
-        self.send.ranks(self.urgency).fresh.urgency
+    fn urgency_of_new(&self) -> Urgency {
+        self.send.ranks(self.urgency).new.urgency
     }
 
     fn gaps(&self) -> Gaps {

@@ -94,8 +94,8 @@ impl StreamSet {
     /// Whether the connection's credit does not suffice for the first new bytes: for one byte, or for a whole
     /// message.
     fn lacks_credit(&self) -> bool {
-        let first = self.queue.fresh.first(ClassFilter::All).and_then(|(_, id)| self.streams.get(&id));
-        let need = first.and_then(|stream| Some((stream.send.need()?, stream.fresh_urgency())));
+        let first = self.queue.new.first(ClassFilter::All).and_then(|(_, id)| self.streams.get(&id));
+        let need = first.and_then(|stream| Some((stream.send.need()?, stream.urgency_of_new())));
         need.is_some_and(|(need, urgency)| self.send_credit.left_for(urgency) < need)
     }
 

@@ -14,12 +14,13 @@ use crate::stream::priority::{ClassFilter, Rank, ReadyQueue, Urgency};
 /// Queues and sums over the streams.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    /// Streams with data that needs no credit: retransmissions, the rest of partially sent messages, and bare FINs.
+    /// Streams with data that needs no credit: retransmissions, the rest of partially sent messages, and FINs without
+    /// data.
     pub(super) retransmissions: ReadyQueue,
     /// Streams with new bytes within their own credit, or with deferred bytes.
-    pub(super) fresh: ReadyQueue,
+    pub(super) new: ReadyQueue,
     /// The part of them with deferred bytes: these need no credit.
-    pub(super) skipped: ReadyQueue,
+    pub(super) deferred: ReadyQueue,
     /// Streams with control blocks.
     pub(super) control: VecDeque<StreamId>,
     /// When the first message of a stream expires.
@@ -31,18 +32,20 @@ pub(super) struct SendQueue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextItem {
     /// The first retransmission.
-    Repeat(StreamId),
+    Retransmission(StreamId),
     /// The first of the new or deferred bytes.
-    Fresh(StreamId),
+    New(StreamId),
 }
 
 impl NextItem {
     /// The more urgent first, and of equals the one that needs no credit.
-    fn of(repeat: Option<(Urgency, StreamId)>, fresh: Option<(Urgency, StreamId)>) -> Option<Self> {
-        match (repeat, fresh) {
-            (Some((repeat, _)), Some((fresh, stream))) if fresh > repeat => Some(Self::Fresh(stream)),
-            (Some((_, stream)), _) => Some(Self::Repeat(stream)),
-            (None, Some((_, stream))) => Some(Self::Fresh(stream)),
+    fn of(retransmissions: Option<(Urgency, StreamId)>, new: Option<(Urgency, StreamId)>) -> Option<Self> {
+        match (retransmissions, new) {
+            (Some((retransmissions, _)), Some((new, stream))) if new > retransmissions => {
+                Some(Self::New(stream))
+            }
+            (Some((_, stream)), _) => Some(Self::Retransmission(stream)),
+            (None, Some((_, stream))) => Some(Self::New(stream)),
             (None, None) => None,
         }
     }
@@ -51,12 +54,12 @@ impl NextItem {
 /// Sums of [`Ready`] over all streams, and how many of them wait for their own credit.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    pub(super) fresh: u64,
-    pub(super) skipped: u64,
+    pub(super) new: u64,
+    pub(super) deferred: u64,
     pub(super) outstanding: u64,
-    pub(super) repeat: u64,
-    pub(super) begun: u64,
-    pub(super) bare_ends: usize,
+    pub(super) retransmissions: u64,
+    pub(super) partially_sent: u64,
+    pub(super) fin_only: usize,
     pub(super) held: u64,
     pub(super) unsettled: usize,
     pub(super) blocked: usize,
@@ -66,19 +69,19 @@ impl SendQueue {
     /// Frees unused memory.
     pub(super) fn shrink_to_fit(&mut self) {
         self.retransmissions.shrink_to_fit();
-        self.fresh.shrink_to_fit();
-        self.skipped.shrink_to_fit();
+        self.new.shrink_to_fit();
+        self.deferred.shrink_to_fit();
         self.control.shrink_to_fit();
     }
 
     /// The next item: the more urgent first, and of equals the one that needs no credit.
     pub(super) fn turn(&self, filter: ClassFilter) -> Option<NextItem> {
-        NextItem::of(self.retransmissions.first(filter), self.fresh.first(filter))
+        NextItem::of(self.retransmissions.first(filter), self.new.first(filter))
     }
 
     /// The next item that needs no credit.
     pub(super) fn paid_turn(&self, filter: ClassFilter) -> Option<NextItem> {
-        NextItem::of(self.retransmissions.first(filter), self.skipped.first(filter))
+        NextItem::of(self.retransmissions.first(filter), self.deferred.first(filter))
     }
 
     /// Updates all queues after `stream` changed.
@@ -100,12 +103,12 @@ impl SendQueue {
             entry.counted = now;
         }
         let ranks = stream.send.ranks(stream.urgency);
-        let retransmissions = now.has_retransmissions().then_some(ranks.repeat);
+        let retransmissions = now.has_credit_free().then_some(ranks.retransmissions);
         move_to(&mut self.retransmissions, stream.id, &mut entry.place.retransmissions, retransmissions);
-        let fresh = (now.unsent() > 0).then_some(ranks.fresh);
-        move_to(&mut self.fresh, stream.id, &mut entry.place.fresh, fresh);
-        let skipped = (now.skipped > 0).then_some(ranks.fresh);
-        move_to(&mut self.skipped, stream.id, &mut entry.place.skipped, skipped);
+        let new = (now.unsent() > 0).then_some(ranks.new);
+        move_to(&mut self.new, stream.id, &mut entry.place.new, new);
+        let deferred = (now.deferred > 0).then_some(ranks.new);
+        move_to(&mut self.deferred, stream.id, &mut entry.place.deferred, deferred);
         let expiry = stream.send.next_expiry();
         if let Some(before) =
             std::mem::replace(&mut entry.place.expiry, expiry).filter(|at| Some(*at) != expiry)
@@ -146,8 +149,8 @@ impl SendQueue {
 
     fn leave_data_queues(&mut self, stream: &mut Stream) {
         move_to(&mut self.retransmissions, stream.id, &mut stream.entry.place.retransmissions, None);
-        move_to(&mut self.fresh, stream.id, &mut stream.entry.place.fresh, None);
-        move_to(&mut self.skipped, stream.id, &mut stream.entry.place.skipped, None);
+        move_to(&mut self.new, stream.id, &mut stream.entry.place.new, None);
+        move_to(&mut self.deferred, stream.id, &mut stream.entry.place.deferred, None);
         if let Some(at) = stream.entry.place.expiry.take() {
             self.expiries.remove(&(at, stream.id));
         }
@@ -169,23 +172,23 @@ fn move_to(queue: &mut ReadyQueue, stream: StreamId, place: &mut Option<Rank>, r
 
 impl Totals {
     fn add(&mut self, ready: Ready) {
-        self.fresh += ready.fresh;
-        self.skipped += ready.skipped;
+        self.new += ready.new;
+        self.deferred += ready.deferred;
         self.outstanding += ready.outstanding;
-        self.repeat += ready.repeat;
-        self.begun += ready.begun;
-        self.bare_ends += usize::from(ready.bare_end);
+        self.retransmissions += ready.retransmissions;
+        self.partially_sent += ready.partially_sent;
+        self.fin_only += usize::from(ready.fin_only);
         self.held += ready.held;
         self.unsettled += usize::from(ready.unsettled);
     }
 
     fn take(&mut self, ready: Ready) {
-        self.fresh -= ready.fresh;
-        self.skipped -= ready.skipped;
+        self.new -= ready.new;
+        self.deferred -= ready.deferred;
         self.outstanding -= ready.outstanding;
-        self.repeat -= ready.repeat;
-        self.begun -= ready.begun;
-        self.bare_ends -= usize::from(ready.bare_end);
+        self.retransmissions -= ready.retransmissions;
+        self.partially_sent -= ready.partially_sent;
+        self.fin_only -= usize::from(ready.fin_only);
         self.held -= ready.held;
         self.unsettled -= usize::from(ready.unsettled);
     }

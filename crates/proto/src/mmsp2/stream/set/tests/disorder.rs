@@ -126,7 +126,7 @@ impl End {
     }
 
     /// From now on nothing is lost, and the application reads and ends all streams.
-    fn conclude(&mut self, other: &mut Self) {
+    fn finish(&mut self, other: &mut Self) {
         self.call(&Step::Send);
         for stream in 0..self.known.len() {
             self.call(&Step::Read { stream });
@@ -158,8 +158,8 @@ proptest! {
             if client.is_quiet() && server.is_quiet() {
                 break;
             }
-            client.conclude(&mut server);
-            server.conclude(&mut client);
+            client.finish(&mut server);
+            server.finish(&mut client);
         }
         for (from, to) in [(&client, &server), (&server, &client)] {
             prop_assert!(from.peer.streams.is_idle());

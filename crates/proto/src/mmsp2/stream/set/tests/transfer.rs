@@ -140,7 +140,9 @@ impl World {
                     self.flying.extend(self.client.packet_from(size, Source::Stream(id)));
                 }
             }
-            Step::SendAgain { size } => self.flying.extend(self.client.packet_from(size, Source::Repeat)),
+            Step::SendAgain { size } => {
+                self.flying.extend(self.client.packet_from(size, Source::Retransmission));
+            }
             Step::Deliver { packet } => {
                 if let Some(packet) = self.flying(packet) {
                     self.deliver(packet);
@@ -180,7 +182,7 @@ impl World {
     }
 
     /// From now on nothing is lost: everything must complete.
-    fn conclude(&mut self) {
+    fn finish_all(&mut self) {
         while let Some(packet) = self.flying(0) {
             self.deliver(packet);
         }
@@ -211,11 +213,11 @@ impl World {
         assert!(self.server.streams.receive_credit.received() <= credit.used());
         let totals = &self.client.streams.queue.totals;
         let ready: Vec<_> = self.client.streams.streams.values().map(|stream| stream.send.ready()).collect();
-        assert_eq!(totals.fresh, ready.iter().map(|ready| ready.fresh).sum::<u64>());
-        assert_eq!(totals.repeat, ready.iter().map(|ready| ready.repeat).sum::<u64>());
-        assert_eq!(totals.skipped, ready.iter().map(|ready| ready.skipped).sum::<u64>());
+        assert_eq!(totals.new, ready.iter().map(|ready| ready.new).sum::<u64>());
+        assert_eq!(totals.retransmissions, ready.iter().map(|ready| ready.retransmissions).sum::<u64>());
+        assert_eq!(totals.deferred, ready.iter().map(|ready| ready.deferred).sum::<u64>());
         assert_eq!(totals.outstanding, ready.iter().map(|ready| ready.outstanding).sum::<u64>());
-        assert_eq!(totals.bare_ends, ready.iter().filter(|ready| ready.bare_end).count());
+        assert_eq!(totals.fin_only, ready.iter().filter(|ready| ready.fin_only).count());
         assert_eq!(totals.unsettled, ready.iter().filter(|ready| ready.unsettled).count());
     }
 }
@@ -229,7 +231,7 @@ proptest! {
             world.apply(step);
             world.check_laws();
         }
-        world.conclude();
+        world.finish_all();
         world.check_laws();
         for (id, length) in &world.written {
             let received = world.server.received.get(id).cloned().unwrap_or_default();

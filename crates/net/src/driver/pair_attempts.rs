@@ -1,27 +1,27 @@
 //! Choice of address pairs for TCP connections, as AMS makes it (section 3.4): connects between all addresses at once, and
-//! keeps those connections that use no address twice and were set up fastest together.
+//! keeps those connections that use no address twice and have the least sum of times to connect.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress};
 
-/// Once a connection has been set up for so long, those that are not have lost. TCP would repeat a lost SYN after a second.
+/// This long after the first connection the pending attempts are given up. TCP would repeat a lost SYN after a second.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Most addresses of each end that take part.
 const MOST: usize = 8;
 
-/// An attempt to connect between all pairs of addresses.
+/// Connection attempts between all pairs of addresses.
 #[derive(Debug)]
-pub(super) struct Race {
+pub(super) struct PairAttempts {
     remotes: Vec<SocketAddr>,
-    runners: Vec<Runner>,
-    /// When the first connection was set up.
+    attempts: Vec<PairAttempt>,
+    /// When the first attempt succeeded.
     first_at: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Runner {
+struct PairAttempt {
     local: LocalAddress,
     remote: SocketAddr,
     result: Outcome,
@@ -29,47 +29,47 @@ struct Runner {
 
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
-    Running,
+    Pending,
     Connected { tuple: FourTuple, took: Duration },
     Failed,
 }
 
-/// The result of a race.
+/// The result of the attempts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) kept: Vec<FourTuple>,
     pub(super) dropped: Vec<FourTuple>,
 }
 
-impl Race {
+impl PairAttempts {
     /// All pairs of one family; `None` without a choice, that is if there is only one.
     pub(super) fn new(locals: &[LocalAddress], remotes: &[SocketAddr]) -> Option<Self> {
         let remotes: Vec<_> = remotes.iter().copied().take(MOST).collect();
         let pairs = locals.iter().take(MOST).flat_map(|local| remotes.iter().map(|remote| (*local, *remote)));
-        let runners: Vec<_> = pairs
+        let attempts: Vec<_> = pairs
             .filter(|(local, remote)| local.address.is_ipv4() == remote.is_ipv4())
-            .map(|(local, remote)| Runner { local, remote, result: Outcome::Running })
+            .map(|(local, remote)| PairAttempt { local, remote, result: Outcome::Pending })
             .collect();
-        (runners.len() > 1).then_some(Self { remotes, runners, first_at: None })
+        (attempts.len() > 1).then_some(Self { remotes, attempts, first_at: None })
     }
 
     /// The pairs, in the order in which to connect.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (LocalAddress, SocketAddr)> {
-        self.runners.iter().map(|runner| (runner.local, runner.remote))
+        self.attempts.iter().map(|attempt| (attempt.local, attempt.remote))
     }
 
-    /// A connection was set up in this time, or failed. False if its result is not needed.
+    /// An attempt succeeded in this time, or failed. False if its result is not needed.
     pub(super) fn on_result(
         &mut self,
         now: Instant,
         (local, remote): (&LocalAddress, SocketAddr),
         result: Option<(FourTuple, Duration)>,
     ) -> bool {
-        let is_meant = |runner: &&mut Runner| {
-            runner.local == *local && runner.remote == remote && matches!(runner.result, Outcome::Running)
+        let is_meant = |attempt: &&mut PairAttempt| {
+            attempt.local == *local && attempt.remote == remote && matches!(attempt.result, Outcome::Pending)
         };
-        let Some(runner) = self.runners.iter_mut().find(is_meant) else { return false };
-        runner.result = match result {
+        let Some(attempt) = self.attempts.iter_mut().find(is_meant) else { return false };
+        attempt.result = match result {
             Some((tuple, took)) => {
                 self.first_at.get_or_insert(now);
                 Outcome::Connected { tuple, took }
@@ -79,32 +79,32 @@ impl Race {
         true
     }
 
-    /// A connection that was set up has ended.
+    /// A connection of an attempt has ended.
     pub(super) fn on_ended(&mut self, ended: &FourTuple) {
-        for runner in &mut self.runners {
-            if matches!(runner.result, Outcome::Connected { tuple, .. } if tuple == *ended) {
-                runner.result = Outcome::Failed;
+        for attempt in &mut self.attempts {
+            if matches!(attempt.result, Outcome::Connected { tuple, .. } if tuple == *ended) {
+                attempt.result = Outcome::Failed;
             }
         }
     }
 
-    /// When the rest has lost.
+    /// When the pending attempts are given up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.first_at.map(|at| at + PATIENCE)
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        let runs = self.runners.iter().any(|runner| matches!(runner.result, Outcome::Running));
-        !runs || self.deadline().is_some_and(|at| at <= now)
+        let is_pending = self.attempts.iter().any(|attempt| matches!(attempt.result, Outcome::Pending));
+        !is_pending || self.deadline().is_some_and(|at| at <= now)
     }
 
     /// As many connections as there can be without an interface or an address of the peer in two of them; of these the
-    /// ones whose set-up times are least together.
+    /// ones with the least sum of times to connect.
     pub(super) fn choose(self) -> Chosen {
         let mut interfaces: Vec<LocalAddress> = Vec::new();
-        for runner in &self.runners {
-            if !interfaces.iter().any(|local| is_of_one_interface(local, &runner.local)) {
-                interfaces.push(runner.local);
+        for attempt in &self.attempts {
+            if !interfaces.iter().any(|local| is_of_one_interface(local, &attempt.local)) {
+                interfaces.push(attempt.local);
             }
         }
         // The best choice for each set of addresses of the peer that are taken, interface after interface.
@@ -119,7 +119,7 @@ impl Race {
         }
         let rank = |choice: &Choice| (choice.kept.len(), std::cmp::Reverse(choice.took));
         let kept = best.into_iter().flatten().max_by_key(rank).unwrap_or_default().kept;
-        let connected = self.runners.iter().filter_map(Runner::connected);
+        let connected = self.attempts.iter().filter_map(PairAttempt::connected);
         let dropped = connected.map(|(tuple, _)| tuple).filter(|tuple| !kept.contains(tuple)).collect();
         Chosen { kept, dropped }
     }
@@ -146,23 +146,23 @@ impl Race {
     /// The fastest connection between an interface and an address of the peer.
     fn fastest(&self, interface: &LocalAddress, remote: &SocketAddr) -> Option<(FourTuple, Duration)> {
         let of_pair = self
-            .runners
+            .attempts
             .iter()
-            .filter(|runner| is_of_one_interface(&runner.local, interface) && runner.remote == *remote);
-        of_pair.filter_map(Runner::connected).min_by_key(|(_, took)| *took)
+            .filter(|attempt| is_of_one_interface(&attempt.local, interface) && attempt.remote == *remote);
+        of_pair.filter_map(PairAttempt::connected).min_by_key(|(_, took)| *took)
     }
 }
 
-impl Runner {
+impl PairAttempt {
     fn connected(&self) -> Option<(FourTuple, Duration)> {
         match self.result {
             Outcome::Connected { tuple, took } => Some((tuple, took)),
-            Outcome::Running | Outcome::Failed => None,
+            Outcome::Pending | Outcome::Failed => None,
         }
     }
 }
 
-/// Connections and the sum of their set-up times.
+/// Connections and the sum of their times to connect.
 #[derive(Debug, Clone, Default)]
 struct Choice {
     kept: Vec<FourTuple>,
@@ -201,74 +201,74 @@ mod tests {
         FourTuple::tcp(local(interface), remote(host))
     }
 
-    /// Runs a race between interfaces and hosts with these set-up times in ms; 0 fails.
-    fn raced<const N: usize, const M: usize>(times: [[u64; M]; N]) -> Chosen {
+    /// Makes attempts between interfaces and hosts that connect after these times in ms; 0 fails.
+    fn chosen_with<const N: usize, const M: usize>(times: [[u64; M]; N]) -> Chosen {
         let locals: Vec<_> = (1..).take(N).map(local).collect();
         let remotes: Vec<_> = (1..).take(M).map(remote).collect();
-        let mut race = Race::new(&locals, &remotes).unwrap();
-        assert_eq!(race.pairs().count(), N * M);
+        let mut attempts = PairAttempts::new(&locals, &remotes).unwrap();
+        assert_eq!(attempts.pairs().count(), N * M);
         for (from, row) in locals.iter().zip(times) {
             for (to, time) in remotes.iter().zip(row) {
-                assert!(!race.is_over(START));
+                assert!(!attempts.is_over(START));
                 let result = (time > 0).then(|| (FourTuple::tcp(*from, *to), Duration::from_millis(time)));
-                assert!(race.on_result(START, (from, *to), result));
-                assert!(!race.on_result(START, (from, *to), result), "it is known");
+                assert!(attempts.on_result(START, (from, *to), result));
+                assert!(!attempts.on_result(START, (from, *to), result), "it is known");
             }
         }
-        assert!(race.is_over(START));
-        race.choose()
+        assert!(attempts.is_over(START));
+        attempts.choose()
     }
 
     // AMS, figures 11 and 12: A–C and B–D are the slow pairs.
     #[test]
     fn the_combination_with_the_least_sum_is_chosen_and_no_address_is_used_twice() {
-        let chosen = raced([[50, 10], [10, 50]]);
+        let chosen = chosen_with([[50, 10], [10, 50]]);
         assert_eq!(chosen.kept, [tuple(1, 2), tuple(2, 1)]);
         assert_eq!(chosen.dropped, [tuple(1, 1), tuple(2, 2)]);
         // The fastest pair alone would leave a bad one.
-        assert_eq!(raced([[10, 20], [30, 90]]).kept, [tuple(1, 2), tuple(2, 1)]);
+        assert_eq!(chosen_with([[10, 20], [30, 90]]).kept, [tuple(1, 2), tuple(2, 1)]);
     }
 
     #[test]
     fn more_connections_are_better_than_faster_ones() {
-        assert_eq!(raced([[1, 900], [1, 0]]).kept, [tuple(1, 2), tuple(2, 1)]);
+        assert_eq!(chosen_with([[1, 900], [1, 0]]).kept, [tuple(1, 2), tuple(2, 1)]);
     }
 
     #[test]
     fn as_many_connections_as_the_end_with_fewer_addresses_has() {
-        let chosen = raced([[30], [20], [10]]);
+        let chosen = chosen_with([[30], [20], [10]]);
         assert_eq!((chosen.kept, chosen.dropped.len()), (vec![tuple(3, 1)], 2));
-        assert_eq!(raced([[30, 20, 10]]).kept, [tuple(1, 3)]);
-        assert_eq!(raced([[0, 0], [0, 0]]), Chosen::default());
+        assert_eq!(chosen_with([[30, 20, 10]]).kept, [tuple(1, 3)]);
+        assert_eq!(chosen_with([[0, 0], [0, 0]]), Chosen::default());
     }
 
     #[test]
-    fn a_connection_that_ended_is_not_chosen_and_one_pair_is_no_race() {
-        let mut race = Race::new(&[local(1)], &[remote(1), remote(2)]).unwrap();
+    fn a_connection_that_ended_is_not_chosen_and_one_pair_is_no_choice() {
+        let mut attempts = PairAttempts::new(&[local(1)], &[remote(1), remote(2)]).unwrap();
         for host in [1, 2] {
             let took = Duration::from_millis(host.into());
-            race.on_result(START, (&local(1), remote(host)), Some((tuple(1, host), took)));
+            attempts.on_result(START, (&local(1), remote(host)), Some((tuple(1, host), took)));
         }
-        race.on_ended(&tuple(1, 1));
-        assert_eq!(race.choose().kept, [tuple(1, 2)]);
-        assert!(Race::new(&[local(1)], &[remote(1)]).is_none());
-        assert!(Race::new(&[local(1)], &["[2001:db8::1]:1".parse().unwrap()]).is_none());
+        attempts.on_ended(&tuple(1, 1));
+        assert_eq!(attempts.choose().kept, [tuple(1, 2)]);
+        assert!(PairAttempts::new(&[local(1)], &[remote(1)]).is_none());
+        assert!(PairAttempts::new(&[local(1)], &["[2001:db8::1]:1".parse().unwrap()]).is_none());
     }
 
     #[test]
     fn eight_addresses_of_each_end_take_part() {
         let locals: Vec<_> = (1..=20).map(local).collect();
         let remotes: Vec<_> = (1..=20).map(remote).collect();
-        assert_eq!(Race::new(&locals, &remotes).unwrap().pairs().count(), 64);
+        assert_eq!(PairAttempts::new(&locals, &remotes).unwrap().pairs().count(), 64);
     }
 
     #[test]
     fn a_pair_without_an_answer_holds_up_the_others_for_a_second() {
-        let mut race = Race::new(&[local(1), local(2)], &[remote(1)]).unwrap();
-        assert_eq!(race.deadline(), None);
-        race.on_result(START, (&local(1), remote(1)), Some((tuple(1, 1), Duration::from_millis(5))));
-        assert!(!race.is_over(START + PATIENCE - Duration::from_millis(1)));
-        assert!(race.is_over(START + PATIENCE));
-        assert_eq!(race.choose().kept, [tuple(1, 1)]);
+        let mut attempts = PairAttempts::new(&[local(1), local(2)], &[remote(1)]).unwrap();
+        assert_eq!(attempts.deadline(), None);
+        attempts.on_result(START, (&local(1), remote(1)), Some((tuple(1, 1), Duration::from_millis(5))));
+        assert!(!attempts.is_over(START + PATIENCE - Duration::from_millis(1)));
+        assert!(attempts.is_over(START + PATIENCE));
+        assert_eq!(attempts.choose().kept, [tuple(1, 1)]);
     }
 }

@@ -28,7 +28,7 @@ const MOST_KNOWN: usize = 16;
 
 /// The budget of one connection. Its memory is bounded, and every challenge costs O(1).
 #[derive(Debug, Default)]
-pub(crate) struct ProbeBudget {
+pub(crate) struct ChallengeBudget {
     /// Bytes used, draining evenly over a minute.
     charged: u64,
     counted_at: Option<Instant>,
@@ -37,7 +37,7 @@ pub(crate) struct ProbeBudget {
     outstanding: VecDeque<(Instant, SocketAddr)>,
 }
 
-impl ProbeBudget {
+impl ChallengeBudget {
     /// Takes one challenge to `address` out of the budget.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl ProbeBudget {
 mod tests {
     use std::time::Duration;
 
-    use super::{BYTES, CHALLENGE_COST, ProbeBudget};
+    use super::{BYTES, CHALLENGE_COST, ChallengeBudget};
     use crate::Instant;
 
     fn address(number: u16) -> std::net::SocketAddr {
@@ -103,7 +103,7 @@ mod tests {
     // spec 6.35
     #[test]
     fn a_new_address_is_challenged_every_50_ms_with_at_most_four_challenges_outstanding() {
-        let mut budget = ProbeBudget::default();
+        let mut budget = ChallengeBudget::default();
         let mut now = START;
         let mut sent = Vec::new();
         for number in 0..12 {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn responses_permit_further_challenges() {
-        let mut budget = ProbeBudget::default();
+        let mut budget = ChallengeBudget::default();
         for number in 0..12 {
             assert_eq!(budget.take(START + Duration::from_millis(50) * number, address(1)), Ok(()));
             budget.on_answered(address(1));
@@ -128,7 +128,7 @@ mod tests {
     // spec 6.35
     #[test]
     fn a_minute_costs_20_kilobytes() {
-        let mut budget = ProbeBudget::default();
+        let mut budget = ChallengeBudget::default();
         let (mut now, mut bytes) = (START, 0);
         while now < START + Duration::from_secs(300) {
             match budget.take(now, address(1)) {

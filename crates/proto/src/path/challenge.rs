@@ -50,7 +50,7 @@ pub(crate) struct PathResponse {
 
 /// Challenges one or more address pairs of a path, repeatedly with growing waits, until it is stopped.
 #[derive(Debug)]
-pub(crate) struct Prober {
+pub(crate) struct Challenger {
     outstanding: VecDeque<Challenge>,
     run: Option<Box<ChallengeRun>>,
 }
@@ -96,7 +96,7 @@ impl ChallengeRun {
     }
 }
 
-impl Prober {
+impl Challenger {
     pub(crate) fn new() -> Self {
         Self { outstanding: VecDeque::new(), run: None }
     }
@@ -367,25 +367,25 @@ fn longest_wait(open_for: Duration) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::{PathResponse, Prober};
+    use super::{Challenger, PathResponse};
     use crate::path::testing::tuple;
     use crate::{Instant, Rng};
 
-    fn is_due(prober: &Prober, now: Instant) -> bool {
-        prober.run.as_ref().is_some_and(|run| run.is_due(now))
+    fn is_due(challenger: &Challenger, now: Instant) -> bool {
+        challenger.run.as_ref().is_some_and(|run| run.is_due(now))
     }
 
     #[test]
     fn a_lost_challenge_is_repeated_with_growing_waits() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let mut now = Instant::from_nanos(0);
-        prober.start(now, vec![tuple(1)], None);
+        challenger.start(now, vec![tuple(1)], None);
         let mut waits = Vec::new();
         for _ in 0..5 {
-            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
-            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_none());
-            let next = prober.deadline().unwrap();
+            assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+            assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_none());
+            let next = challenger.deadline().unwrap();
             waits.push((next - now).as_millis());
             now = next;
         }
@@ -393,43 +393,46 @@ mod tests {
         // After a minute of silence challenges slow down, after ten minutes even more.
         for (silence, wait) in [(70, 5), (590, 5), (620, 15), (3600, 15)] {
             while now < Instant::from_nanos(0) + Duration::from_secs(silence) {
-                assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
-                now = prober.deadline().unwrap();
+                assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+                now = challenger.deadline().unwrap();
             }
-            assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
-            assert_eq!(prober.deadline().unwrap() - now, Duration::from_secs(wait), "after {silence} s");
-            now = prober.deadline().unwrap();
+            assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+            assert_eq!(challenger.deadline().unwrap() - now, Duration::from_secs(wait), "after {silence} s");
+            now = challenger.deadline().unwrap();
         }
     }
 
     #[test]
     fn a_challenge_without_allowance_goes_as_soon_as_there_is_some_and_counts_as_one_round() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let now = Instant::from_nanos(0);
-        prober.start(now, vec![tuple(1)], None);
-        assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
-        prober.on_held_back();
-        assert!(prober.outstanding.is_empty() && !is_due(&prober, now));
+        challenger.start(now, vec![tuple(1)], None);
+        assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+        challenger.on_held_back();
+        assert!(challenger.outstanding.is_empty() && !is_due(&challenger, now));
         let now = now + Duration::from_millis(20);
-        prober.on_room(now);
-        assert_eq!((is_due(&prober, now), prober.rounds()), (true, 0));
-        assert!(prober.next_challenge(now, &mut rng, |_| Ok(())).is_some());
-        prober.on_room(now);
-        assert_eq!((is_due(&prober, now), prober.rounds(), prober.outstanding.len()), (false, 1, 1));
+        challenger.on_room(now);
+        assert_eq!((is_due(&challenger, now), challenger.rounds()), (true, 0));
+        assert!(challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some());
+        challenger.on_room(now);
+        assert_eq!(
+            (is_due(&challenger, now), challenger.rounds(), challenger.outstanding.len()),
+            (false, 1, 1)
+        );
     }
 
     #[test]
     fn many_packets_of_the_peer_cause_one_challenge() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
-        prober.start(start, vec![tuple(1)], Some(Duration::from_millis(10)));
+        challenger.start(start, vec![tuple(1)], Some(Duration::from_millis(10)));
         let mut challenges = 0;
         for tick in 0..1000 {
             let now = start + Duration::from_millis(tick);
-            prober.expedite(now);
-            while prober.next_challenge(now, &mut rng, |_| Ok(())).is_some() {
+            challenger.expedite(now);
+            while challenger.next_challenge(now, &mut rng, |_| Ok(())).is_some() {
                 challenges += 1;
             }
         }
@@ -442,77 +445,77 @@ mod tests {
         let second = Duration::from_secs(1);
         let usual = Duration::from_millis(100);
         let answer = |rtt| PathResponse { tuple: tuple(1), rtt, is_full: false };
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0) + 10 * second;
-        prober.start(start, vec![tuple(1)], None);
-        assert!(!prober.is_stale_response(start, &answer(usual), usual));
+        challenger.start(start, vec![tuple(1)], None);
+        assert!(!challenger.is_stale_response(start, &answer(usual), usual));
         // Three challenges waited; the challenge after the first response is as late.
         let now = start + 5 * second;
-        assert!(prober.is_stale_response(now, &answer(3 * second), usual));
-        assert!(is_due(&prober, now));
-        assert!(prober.is_stale_response(now, &answer(2 * second), usual));
-        assert!(prober.is_stale_response(now + second, &answer(2 * second), usual));
-        assert!(!prober.is_stale_response(now + 3 * second, &answer(3 * second), usual));
+        assert!(challenger.is_stale_response(now, &answer(3 * second), usual));
+        assert!(is_due(&challenger, now));
+        assert!(challenger.is_stale_response(now, &answer(2 * second), usual));
+        assert!(challenger.is_stale_response(now + second, &answer(2 * second), usual));
+        assert!(!challenger.is_stale_response(now + 3 * second, &answer(3 * second), usual));
         // Here the next response is prompt.
-        prober.start(start, vec![tuple(1)], None);
-        assert!(prober.is_stale_response(now, &answer(3 * second), usual));
-        assert!(!prober.is_stale_response(now + usual, &answer(usual), usual));
+        challenger.start(start, vec![tuple(1)], None);
+        assert!(challenger.is_stale_response(now, &answer(3 * second), usual));
+        assert!(!challenger.is_stale_response(now + usual, &answer(usual), usual));
     }
 
     #[test]
     fn only_the_right_nonce_from_the_right_address_is_a_response() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let now = Instant::from_nanos(0);
-        prober.start(now, vec![tuple(1), tuple(2)], None);
-        let (first, nonce) = prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
-        let (second, _) = prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
+        challenger.start(now, vec![tuple(1), tuple(2)], None);
+        let (first, nonce) = challenger.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
+        let (second, _) = challenger.next_challenge(now, &mut rng, |_| Ok(())).unwrap();
         assert_eq!((first, second), (tuple(1), tuple(2)));
         let later = now + Duration::from_millis(7);
-        assert_eq!(prober.on_response(later, &second, nonce), None);
-        assert_eq!(prober.on_response(later, &first, nonce ^ 1), None);
-        assert_eq!(prober.on_response(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
-        assert_eq!(prober.on_response(later, &first, nonce), None);
+        assert_eq!(challenger.on_response(later, &second, nonce), None);
+        assert_eq!(challenger.on_response(later, &first, nonce ^ 1), None);
+        assert_eq!(challenger.on_response(later, &first, nonce).unwrap().rtt, Duration::from_millis(7));
+        assert_eq!(challenger.on_response(later, &first, nonce), None);
     }
 
     #[test]
     fn an_unanswered_challenge_ends_the_run_of_answered_ones() {
         let ms = Duration::from_millis;
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
-        prober.start(start, vec![tuple(1)], None);
-        let mut challenge_at = |prober: &mut Prober, now: Instant| {
-            prober.challenge_by(now);
-            prober.next_challenge(now, &mut rng, |_| Ok(())).unwrap().1
+        challenger.start(start, vec![tuple(1)], None);
+        let mut challenge_at = |challenger: &mut Challenger, now: Instant| {
+            challenger.challenge_by(now);
+            challenger.next_challenge(now, &mut rng, |_| Ok(())).unwrap().1
         };
-        assert_eq!(prober.answered_since(), None);
-        let _lost = challenge_at(&mut prober, start);
-        let second = challenge_at(&mut prober, start + ms(10));
-        let third = challenge_at(&mut prober, start + ms(20));
-        assert!(prober.on_response(start + ms(30), &tuple(1), second).is_some());
-        assert!(prober.on_response(start + ms(40), &tuple(1), third).is_some());
-        assert_eq!(prober.answered_since(), Some(start + ms(10)));
-        let _lost = challenge_at(&mut prober, start + ms(50));
-        let fifth = challenge_at(&mut prober, start + ms(60));
-        assert!(prober.on_response(start + ms(70), &tuple(1), fifth).is_some());
-        assert_eq!(prober.answered_since(), Some(start + ms(60)));
-        prober.start(start + ms(80), vec![tuple(1)], None);
-        assert_eq!(prober.answered_since(), None);
+        assert_eq!(challenger.answered_since(), None);
+        let _lost = challenge_at(&mut challenger, start);
+        let second = challenge_at(&mut challenger, start + ms(10));
+        let third = challenge_at(&mut challenger, start + ms(20));
+        assert!(challenger.on_response(start + ms(30), &tuple(1), second).is_some());
+        assert!(challenger.on_response(start + ms(40), &tuple(1), third).is_some());
+        assert_eq!(challenger.answered_since(), Some(start + ms(10)));
+        let _lost = challenge_at(&mut challenger, start + ms(50));
+        let fifth = challenge_at(&mut challenger, start + ms(60));
+        assert!(challenger.on_response(start + ms(70), &tuple(1), fifth).is_some());
+        assert_eq!(challenger.answered_since(), Some(start + ms(60)));
+        challenger.start(start + ms(80), vec![tuple(1)], None);
+        assert_eq!(challenger.answered_since(), None);
     }
 
     #[test]
     fn hurried_challenges_leave_each_other_time_for_responses() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
-        prober.start(start, vec![tuple(1)], None);
+        challenger.start(start, vec![tuple(1)], None);
         let mut challenges = Vec::new();
         // A packet arrives every millisecond.
         for millis in 0..10_000 {
             let now = start + Duration::from_millis(millis);
-            prober.expedite(now);
-            let challenge = prober.next_challenge(now, &mut rng, |_| Ok(()));
+            challenger.expedite(now);
+            let challenge = challenger.next_challenge(now, &mut rng, |_| Ok(()));
             challenges.extend(challenge.map(|(_, nonce)| (millis, nonce)));
         }
         let moments: Vec<_> = challenges.iter().take(6).map(|(millis, _)| *millis).collect();
@@ -520,29 +523,29 @@ mod tests {
         // After a second a response to any challenge is still accepted.
         let now = start + Duration::from_secs(10);
         for (millis, nonce) in challenges.iter().filter(|(millis, _)| *millis > 6_000) {
-            let answer = prober.on_response(now, &tuple(1), *nonce);
+            let answer = challenger.on_response(now, &tuple(1), *nonce);
             assert!(answer.is_some(), "sent at {millis} ms");
         }
         // An address whose last challenge is long ago is challenged at once.
-        prober.expedite(now + Duration::from_secs(1));
-        assert!(is_due(&prober, now + Duration::from_secs(1)));
+        challenger.expedite(now + Duration::from_secs(1));
+        assert!(is_due(&challenger, now + Duration::from_secs(1)));
     }
 
     #[test]
     fn of_many_pairs_even_a_distant_one_answers_in_time() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
-        prober.start(start, (1..=8).map(tuple).collect(), None);
+        challenger.start(start, (1..=8).map(tuple).collect(), None);
         let mut challenges = Vec::new();
         for millis in 0..5_000 {
             let now = start + Duration::from_millis(millis);
-            while let Some((tuple, nonce)) = prober.next_challenge(now, &mut rng, |_| Ok(())) {
+            while let Some((tuple, nonce)) = challenger.next_challenge(now, &mut rng, |_| Ok(())) {
                 challenges.push((now, tuple, nonce));
             }
             let far = Duration::from_millis(1_500);
             for (_, tuple, nonce) in challenges.iter().filter(|(at, ..)| *at + far == now) {
-                assert!(prober.on_response(now, tuple, *nonce).is_some(), "{millis}");
+                assert!(challenger.on_response(now, tuple, *nonce).is_some(), "{millis}");
             }
         }
         assert!(challenges.len() > 100);
@@ -551,23 +554,23 @@ mod tests {
     #[test]
     fn a_peer_that_sends_many_probes_is_challenged_now_and_then() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
         let late = start + Duration::from_secs(40);
-        prober.start(start, vec![tuple(1)], None);
+        challenger.start(start, vec![tuple(1)], None);
         let mut now = start;
         while now < late {
-            prober.next_challenge(now, &mut rng, |_| Ok(()));
-            now = prober.deadline().unwrap();
+            challenger.next_challenge(now, &mut rng, |_| Ok(()));
+            now = challenger.deadline().unwrap();
         }
         // All delayed PROBEs arrive at once.
         let mut challenges = 0;
         for millis in 0..1000 {
             let now = late + Duration::from_millis(millis);
             for port in [1, 2] {
-                if prober.is_challenge_back_due(now, &tuple(port)) {
+                if challenger.is_challenge_back_due(now, &tuple(port)) {
                     challenges += 1;
-                    prober.challenge(now, tuple(port), &mut rng);
+                    challenger.challenge(now, tuple(port), &mut rng);
                 }
             }
         }
@@ -577,16 +580,16 @@ mod tests {
     #[test]
     fn an_address_held_back_by_the_budget_delays_no_other() {
         let mut rng = Rng::from_seed([1; 32]);
-        let mut prober = Prober::new();
+        let mut challenger = Challenger::new();
         let start = Instant::from_nanos(0);
-        prober.start(start, vec![tuple(1), tuple(2), tuple(3)], None);
+        challenger.start(start, vec![tuple(1), tuple(2), tuple(3)], None);
         let later = start + Duration::from_millis(70);
         let mut challenge_at = |now: Instant| {
             let may_challenge = |address: std::net::SocketAddr| {
                 if address.port() == 1 && now < later { Err(later) } else { Ok(()) }
             };
-            let challenge = prober.next_challenge(now, &mut rng, may_challenge);
-            (challenge.map(|(tuple, _)| tuple.remote.port()), prober.deadline().unwrap())
+            let challenge = challenger.next_challenge(now, &mut rng, may_challenge);
+            (challenge.map(|(tuple, _)| tuple.remote.port()), challenger.deadline().unwrap())
         };
         assert_eq!(challenge_at(start).0, Some(2));
         assert_eq!(challenge_at(start).0, Some(3));
