@@ -65,7 +65,8 @@ impl Connection {
 
     /// Memory in which a client keeps its measurements of address pairs; 0 at a server.
     pub fn pair_memory(&self) -> ByteCount {
-        self.engine.pair_memory()
+        let selection = self.engine.manager.selection.as_ref();
+        selection.map_or(ByteCount(0), |selection| selection.checks.memory())
     }
 
     /// Reports to a server's connection the state of the links below its paths; `news_of` gives it for the addresses

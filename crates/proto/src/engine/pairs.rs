@@ -10,7 +10,7 @@ use crate::path::connectivity_checks::differ;
 use crate::path::manager::{PathManager, Selection};
 use crate::path::selection::{Candidate, PairMode, share_an_address};
 use crate::path::{Path, PathReason, PathSet, PathState, Role};
-use crate::{ByteCount, FourTuple, Instant, LocalAddress, Rate};
+use crate::{FourTuple, Instant, LocalAddress, Rate};
 
 /// A candidate pair of one family that a client could use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +74,6 @@ impl Engine {
         }
         let pairs = self.manager.pairs();
         pairs.map(|(tuple, role)| AddressPair { tuple, role, usage: self.pairs().usage(&tuple) }).collect()
-    }
-
-    /// Memory of the measurements of address pairs.
-    pub(crate) fn pair_memory(&self) -> ByteCount {
-        self.manager.selection.as_ref().map_or(ByteCount(0), |selection| selection.checks.memory())
     }
 
     pub(super) fn pairs(&self) -> Pairs<'_> {
