@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use manyway_units::text;
 
-use super::NameError;
-use super::name::whole_units;
+use super::error::NameError;
+use super::target::whole_units;
 use crate::dealing::Dealing;
 use crate::scenario::{Direction, Scenario, Traffic};
 

@@ -8,6 +8,7 @@ use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 use manyway_units::text;
 
 use super::error::NameError;
+use super::target::whole_units;
 use super::{
     Chunks, Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire,
 };
@@ -281,15 +282,6 @@ fn interval_of(settings: &str) -> Result<Option<Duration>, NameError> {
     let interval = settings.split(',').find_map(|setting| setting.strip_prefix("interval="));
     let interval = interval.map(text::parse_duration).transpose();
     interval.map_err(|error| NameError(format!("interval {error}")))
-}
-
-/// A time in the largest unit of which it is a whole number.
-pub(super) fn whole_units(time: Duration) -> String {
-    let nanos = time.as_nanos();
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let unit = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
-    let (unit, name) = unit.unwrap_or((1, "ns"));
-    format!("{}{name}", nanos / unit)
 }
 
 /// `NAME@N` for the Nth route, counted from 1.

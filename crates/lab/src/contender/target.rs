@@ -61,6 +61,15 @@ impl fmt::Display for Target {
     }
 }
 
+/// A time in the largest unit of which it is a whole number.
+pub(super) fn whole_units(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.into_iter().find(|(unit, _)| nanos.is_multiple_of(*unit));
+    let (unit, name) = unit.unwrap_or((1, "ns"));
+    format!("{}{name}", nanos / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

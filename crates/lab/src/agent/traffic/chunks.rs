@@ -4,8 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::bulk::{Budget, filler};
-use super::{Received, Times};
+use crate::agent::document::Received;
 use crate::agent::lane::{Reading, Writing};
 use crate::agent::shared::Shared;
 use crate::dealing::{Dealing, NUMBER, Resequencer};
@@ -41,9 +43,10 @@ impl Program {
     }
 
     /// Takes the chunks of a lane until its end. Each costs the program its time, during which it does nothing else.
-    pub(super) async fn receive(&self, read: &mut Reading, times: Times) -> Result<(), String> {
-        let failed = |error: io::Error| format!("receiving after {}: {error}", times.words());
-        let mut buffer = vec![0; super::READ];
+    pub(super) async fn receive(&self, read: &mut Reading, begin: Instant) -> Result<(), String> {
+        let failed =
+            |error: io::Error| format!("receiving after {:.2} s: {error}", begin.elapsed().as_secs_f64());
+        let mut buffer = vec![0; READ];
         let mut chunks = Chunks::default();
         loop {
             let length = read.take(&mut buffer).await.map_err(failed)?;
@@ -52,14 +55,14 @@ impl Program {
             }
             let mut rest = buffer.get(..length).unwrap_or_default();
             while let Some(number) = chunks.take(&mut rest, &self.dealing) {
-                self.work(number, times);
+                self.work(number, begin);
                 // Other lanes have their turn.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    fn work(&self, number: u64, times: Times) {
+    fn work(&self, number: u64, begin: Instant) {
         if self.dealing.cost > Duration::ZERO {
             std::thread::sleep(self.dealing.cost);
         }
@@ -67,7 +70,7 @@ impl Program {
         let mut order = self.order.lock();
         order.take(number, length);
         let mut received = self.received.lock();
-        received.arrivals.record(times.begin.elapsed(), length);
+        received.arrivals.record(begin.elapsed(), length);
         received.most_held = Some(order.most_held());
     }
 }
@@ -101,6 +104,9 @@ impl Chunks {
         is_whole.then_some(number)
     }
 }
+
+/// Most bytes of one read.
+const READ: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {

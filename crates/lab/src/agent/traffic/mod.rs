@@ -134,7 +134,7 @@ impl Traffic {
                 Some(program) => {
                     self.tasks.spawn(async move {
                         // What does not end in time is judged by its size.
-                        timeout_at(times.end, program.receive(&mut read, times)).await.unwrap_or(Ok(()))
+                        timeout_at(times.end, program.receive(&mut read, times.begin)).await.unwrap_or(Ok(()))
                     });
                 }
                 None => self.idle_reads.push(read),
