@@ -25,7 +25,13 @@ const LAYERS: [&[&str]; 11] = [
 const EXCEPT: (&str, &str) = ("engine", "crates/proto/src/wire.rs");
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.package(PACKAGE).map_or_else(Vec::new, |package| check_graph(&graph(package)))
+    let Some(package) = tree.package(PACKAGE) else { return Vec::new() };
+    let is_there = |name: &str| package.sources.keys().any(|file| module(file) == name);
+    let gone = LAYERS.iter().copied().flatten().filter(|name| !is_there(name));
+    let mut findings: Vec<_> =
+        gone.map(|name| Finding::new(PACKAGE, 0, format!("has no module {name} any more"))).collect();
+    findings.extend(check_graph(&graph(package)));
+    findings
 }
 
 fn check_graph(graph: &Graph) -> Vec<Finding> {

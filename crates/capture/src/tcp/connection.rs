@@ -129,6 +129,15 @@ impl Flow {
         self.lock().machine.is_over()
     }
 
+    pub(super) fn is_reset(&self) -> bool {
+        self.lock().machine.is_reset()
+    }
+
+    /// Answers a segment that came after the end.
+    pub(super) fn answer_late(&self, segment: &Segment<'_>) {
+        self.lock().machine.answer_late(segment, &self.output);
+    }
+
     /// Serves the timers until the connection is over.
     pub(super) async fn drive(&self) {
         loop {

@@ -110,23 +110,30 @@ impl Machine {
                 return;
             }
             Control::Reset => {
-                // Others may be guesses.
-                if (next..=self.receiver.edge().max(next)).contains(&position) {
+                // RFC 5961, 3.2: one that is not exact may be a guess; the program repeats it with the number of the answer.
+                if position == next {
                     self.close();
+                } else if (next..=self.receiver.edge().max(next)).contains(&position) {
+                    self.owes_acknowledgement = true;
                 }
                 return;
             }
         }
         let Some(number) = segment.acknowledgement else { return };
         let Some(acknowledged) = self.outgoing.position(number, self.sender.acknowledged()) else { return };
-        self.heard = Instant::now();
+        // Before the answer to the SYN is acknowledged, nothing else is expected.
+        if acknowledged == 0 {
+            return;
+        }
+        let now = Instant::now();
         let ends = segment.control == Control::End;
         let is_bare = segment.data.is_empty() && !ends;
         let window = u64::from(segment.window) << self.scales.map_or(0, |(theirs, _)| theirs);
-        if !self.sender.acknowledge(acknowledged, acknowledged + window, is_bare, self.heard) {
+        if !self.sender.acknowledge(acknowledged, acknowledged + window, is_bare, now) {
             self.owes_acknowledgement = true;
             return;
         }
+        self.heard = now;
         self.receiver.take(position, segment.data, ends);
         self.owes_acknowledgement |= !is_bare || position != next;
         self.wake();
@@ -148,12 +155,15 @@ impl Machine {
             output.send(&self.bare(self.sender.highest()).compose(&self.ends));
             self.on_announced();
         }
+        if self.is_over() {
+            return;
+        }
         if now >= self.probe_at() {
             self.probed = now;
             // The program answers a number that it has acknowledged already, and takes nothing else from the segment.
             output.send(&self.bare(self.sender.acknowledged().saturating_sub(1)).compose(&self.ends));
         }
-        if now >= self.heard + SILENCE && !self.is_over() {
+        if now >= self.gone_at() {
             self.reset(output);
         }
     }
@@ -162,17 +172,28 @@ impl Machine {
         if self.is_over() {
             return Next::Over;
         }
-        let silence = self.heard + SILENCE;
-        let probe = self.probe_at().min(silence);
+        let probe = self.probe_at().min(self.gone_at());
         Next::At(self.sender.timer().map_or(probe, |timer| timer.min(probe)))
     }
 
     /// Whether no packet belongs to it any more. Data that the program has sent before may still be read.
     ///
-    /// TIME-WAIT is left out: no segment of an earlier connection is late on the way from this machine, and the program's
-    /// system may use its port again.
+    /// A late segment of one that was not reset is answered ([`Machine::answer_late`]); otherwise TIME-WAIT is left out, and
+    /// the program's system may use its port again.
     pub(super) fn is_over(&self) -> bool {
         self.is_reset || (self.sender.is_complete() && self.receiver.is_complete())
+    }
+
+    /// Answers a segment of a connection that is over: the acknowledgement of its FIN may have been lost.
+    pub(super) fn answer_late(&self, segment: &Segment<'_>, output: &Output) {
+        let expects_answer = segment.control == Control::End || !segment.data.is_empty();
+        if !self.is_reset && expects_answer {
+            output.send(&self.bare(self.sender.highest()).compose(&self.ends));
+        }
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset
     }
 
     /// Whether both directions have ended, though the program may not have everything yet.
@@ -252,7 +273,7 @@ impl Machine {
         let mut segment = Segment { control, data: &data, ..self.bare(piece.position) };
         if control == Control::Open {
             // The window of a SYN is not scaled (RFC 7323, 2.2).
-            let window = self.receiver.edge() - self.receiver.acknowledged();
+            let window = self.receiver.edge().saturating_sub(self.receiver.acknowledged());
             segment.window = u16::try_from(window).unwrap_or(u16::MAX);
             segment.largest = Some(self.mtu - headers(&self.ends));
             segment.scale = self.scales.map(|(_, ours)| ours);
@@ -280,7 +301,7 @@ impl Machine {
 
     /// Whether the reader has made so much room that the program should know.
     fn has_larger_window(&self) -> bool {
-        let news = self.receiver.edge() - self.announced;
+        let news = self.receiver.edge().saturating_sub(self.announced);
         self.sender.is_established() && !self.receiver.is_complete() && news >= self.receiver.half()
     }
 
@@ -292,6 +313,11 @@ impl Machine {
             (false, _) => SILENCE,
         };
         self.heard.max(self.probed) + pause
+    }
+
+    /// When a silent program counts as gone.
+    fn gone_at(&self) -> Instant {
+        self.heard + if self.sender.is_established() { SILENCE } else { OPENING }
     }
 }
 
@@ -312,3 +338,5 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 const BLOCKED: Duration = Duration::from_secs(1);
 /// After so long without any packet the program is gone.
 const SILENCE: Duration = Duration::from_secs(180);
+/// The same for a program that does not acknowledge that its connection is open.
+const OPENING: Duration = Duration::from_secs(60);

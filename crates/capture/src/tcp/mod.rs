@@ -22,9 +22,11 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 pub use self::connection::Connection;
 use self::connection::Flow;
@@ -34,7 +36,7 @@ use crate::packet::Unreachable;
 
 /// Ends the TCP connections whose packets it gets. At most 2048 connections are open at the same time: the first 128
 /// buffer up to 256 KiB in each direction, others 32 KiB. Packets that open more are dropped, so that programs try again.
-/// Dropping it forgets all of them.
+/// Dropping it stops their timers: the owners of connections drop theirs before.
 ///
 /// # Examples
 /// ```no_run
@@ -93,15 +95,16 @@ impl Stack {
             None => None,
         };
         let opens = segment.control == Control::Open && segment.acknowledgement.is_none();
-        match flow.filter(|flow| !flow.is_over()) {
-            Some(flow) => flow.handle_segment(&segment),
-            None if segment.control == Control::Reset => {}
-            None if opens => self.ask(ends, packet),
-            None => self.shared.output.send(&segment.refusal().compose(&ends)),
+        match flow {
+            Some(flow) if !flow.is_over() => flow.handle_segment(&segment),
+            Some(flow) if !opens && !flow.is_reset() => flow.answer_late(&segment),
+            Some(_) | None if segment.control == Control::Reset => {}
+            Some(_) | None if opens => self.ask(ends, packet),
+            Some(_) | None => self.shared.output.send(&segment.refusal().compose(&ends)),
         }
     }
 
-    /// Waits for a program that opens a connection.
+    /// Waits for a program that opens a connection. One task may wait at a time.
     ///
     /// Cancelling it loses none.
     pub async fn accept(&self) -> Attempt {
@@ -153,6 +156,9 @@ impl Shared {
         while timers.try_join_next().is_some() {}
         timers.spawn(async move {
             flow.drive().await;
+            if !flow.is_reset() {
+                sleep(LATE).await;
+            }
             let mut connections = shared.connections();
             // The program may have a new connection with the same port already.
             if matches!(connections.get(&ends), Some(Entry::Open(found)) if Arc::ptr_eq(found, &flow)) {
@@ -234,6 +240,8 @@ impl fmt::Debug for Attempt {
     }
 }
 
+/// How long the end of a connection is answered again: a system repeats a FIN after some 0.2 s.
+const LATE: Duration = Duration::from_secs(1);
 /// That of IPv6.
 const LEAST_MTU: u16 = 1280;
 /// Connections at the same time, and those of them with much room.

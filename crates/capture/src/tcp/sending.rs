@@ -1,4 +1,4 @@
-//! What goes to a program, until it is acknowledged: retransmission (RFC 6298), congestion control (RFC 5681, 6582) and
+//! What goes to a program, until it is acknowledged: retransmission (RFC 6298), congestion control (RFC 5681, 6582, without inflation of the window) and
 //! the program's window.
 
 use std::collections::VecDeque;
@@ -144,7 +144,10 @@ impl Sender {
         if std::mem::take(&mut self.congestion.repeats) {
             let end = self.highest.min(self.end);
             let length = end.saturating_sub(self.acknowledged).min(self.largest);
-            return Some(self.piece(self.acknowledged, length));
+            let piece = self.piece(self.acknowledged, length);
+            // A FIN that was not sent yet waits for its turn.
+            let is_early = piece.control == Control::End && self.highest <= self.end;
+            return Some(Piece { control: if is_early { Control::None } else { piece.control }, ..piece });
         }
         let piece = if self.next == 0 { Some(self.piece(0, 0)) } else { self.new_piece() }?;
         let taken = u64::try_from(piece.length).unwrap_or(0);
@@ -175,9 +178,10 @@ impl Sender {
     }
 
     /// Takes an acknowledgement and the position up to which the program accepts data. `false`: it acknowledges what was
-    /// never sent.
+    /// never sent, or what was acknowledged long ago.
     pub(super) fn acknowledge(&mut self, position: u64, edge: u64, is_bare: bool, now: Instant) -> bool {
-        if position > self.highest {
+        // RFC 5961, 5.2
+        if position > self.highest || position + MOST_IN_FLIGHT < self.acknowledged {
             return false;
         }
         if position > self.acknowledged {

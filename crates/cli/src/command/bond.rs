@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use manyway::Endpoint;
-use manyway::interfaces::InterfaceWatcher;
+use manyway::interfaces::{Change, InterfaceWatcher, LinkState};
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::hello;
 use tokio::sync::watch;
@@ -111,10 +111,11 @@ impl Bond {
                 Err(error) if !is_final(&error) => tracing::info!(reason = %error, "not connected"),
                 result => return result,
             }
+            // However often networks change.
+            tokio::time::sleep(FIRST_PAUSE).await;
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                // A network may have come back.
-                _ = watcher.changed() => pause = FIRST_PAUSE,
+                () = tokio::time::sleep(pause - FIRST_PAUSE) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = network_appears(&mut watcher) => pause = FIRST_PAUSE,
             }
         }
     }
@@ -162,6 +163,18 @@ async fn check(session: &NetSession, purpose: Purpose) -> Result<(), CommandErro
 /// connection, and names in it that are not found now may be found later.
 fn is_final(error: &CommandError) -> bool {
     error.code.is_interruption() || matches!(error.code, ExitCode::Authentication | ExitCode::Policy)
+}
+
+/// Waits until an interface, an address or a route comes that was not there.
+async fn network_appears(watcher: &mut InterfaceWatcher) {
+    let brings = |change: &Change| match change {
+        Change::Appeared { .. } | Change::AddressAdded { .. } | Change::Routes => true,
+        Change::State { state, .. } => *state == LinkState::Up,
+        Change::Vanished { .. } | Change::AddressRemoved { .. } | Change::Properties { .. } => false,
+        // The list is open.
+        _ => true,
+    };
+    while !watcher.changed().await.iter().any(brings) {}
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -108,9 +108,10 @@ impl Worlds {
     }
 }
 
-/// Whether plans have to fit into a part of the time: quick ones in virtual time take little and have what they need.
-fn is_bounded(extent: Extent, timing: Timing) -> bool {
-    extent == Extent::Full || timing == Timing::Real
+/// Whether plans have to fit into a part of the time: quick ones in virtual time take little and have what they need, unless
+/// the user sets a budget.
+fn is_bounded(arguments: &SeriesArgs, timing: Timing) -> bool {
+    !arguments.quick || timing == Timing::Real || arguments.budget.is_some()
 }
 
 /// The plan of an experiment, with the repetitions and the length that the user wants.
@@ -174,7 +175,7 @@ fn run_all<'a>(
     let plan = |experiment, timing| planned(arguments, extent, experiment, timing);
     let mut rest = Rest::new(arguments);
     for (experiment, _) in &chapters {
-        for timing in timings.iter().filter(|timing| is_bounded(extent, **timing)) {
+        for timing in timings.iter().filter(|timing| is_bounded(arguments, **timing)) {
             rest.expect(plan(experiment, *timing)?.estimate());
         }
     }
@@ -182,7 +183,7 @@ fn run_all<'a>(
     for (experiment, chapter) in &mut chapters {
         for (world, timing, runner) in worlds.runners() {
             let mut plan = plan(experiment, timing)?;
-            let share = if is_bounded(extent, timing) { rest.share(plan.estimate()) } else { None };
+            let share = if is_bounded(arguments, timing) { rest.share(plan.estimate()) } else { None };
             let left_out = match share {
                 Some(share) if extent == Extent::Quick => experiment::thin(experiment, &mut plan, share),
                 share => {

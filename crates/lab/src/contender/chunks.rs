@@ -59,7 +59,7 @@ impl Chunks {
         let [Traffic::Bulk { direction, size: Some(size), chunk, .. }] = scenario.traffic.as_slice() else {
             return None;
         };
-        if *direction == Direction::Both {
+        if *direction == Direction::Both || !scenario.cross_traffic.is_empty() {
             return None;
         }
         let (size, chunk) = (size.get(), chunk.map_or(Self::CHUNK, |chunk| chunk.get()));

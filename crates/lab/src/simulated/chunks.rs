@@ -27,10 +27,7 @@ pub(super) fn run(scenario: &Scenario, chunks: &Chunks, seed: u64) -> Result<Out
     let mut stage = Stage::new(scenario, &setup, seed);
     let begin = stage.world.now();
     let end = begin + if scenario.ending == Ending::OnTime { scenario.duration } else { scenario.limit() };
-    stage.add_cross_traffic(scenario, begin);
     let direction = scenario.traffic.first().map_or(Direction::Up, Traffic::direction);
-    let others: u32 = scenario.cross_traffic.iter().map(|traffic| traffic.count).sum();
-    let first = usize::try_from(others).unwrap_or(usize::MAX);
     let mut lanes = Vec::new();
     for route in 0..scenario.routes.len() {
         for _ in 0..chunks.connections {
@@ -43,7 +40,7 @@ pub(super) fn run(scenario: &Scenario, chunks: &Chunks, seed: u64) -> Result<Out
                 bytes: Some(dealing.bytes_of(number)),
             };
             stage.add_flow(scenario, (route, direction), flow);
-            lanes.push(Lane::new(&dealing, number, first + number));
+            lanes.push(Lane::new(&dealing, number));
         }
     }
     stage.count();
@@ -93,9 +90,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(dealing: &Dealing, number: usize, flow: usize) -> Self {
+    fn new(dealing: &Dealing, number: usize) -> Self {
         let numbers: Box<dyn Iterator<Item = u64>> = Box::new(dealing.of(number));
-        let mut lane = Self { flow, numbers: numbers.peekable(), due: 0 };
+        let mut lane = Self { flow: number, numbers: numbers.peekable(), due: 0 };
         lane.expect(dealing);
         lane
     }
@@ -160,7 +157,7 @@ impl Program {
                 overtaken: 0,
             }],
             routes: routes.into_iter().take(scenario.routes.len()).collect(),
-            cross: scenario.cross_traffic.iter().map(|_| Arrivals::default()).collect(),
+            cross: Vec::new(),
             delivery: Some(Delivery { most_held: ByteCount(self.order.most_held()), ..Delivery::default() }),
             control: Vec::new(),
             set_up: None,

@@ -128,6 +128,56 @@ async fn run(mtu: u16, steps: Vec<Step>) {
     assert!(stack.shared.connections().is_empty());
 }
 
+/// A segment of the program in order, with these flags.
+fn in_order(last: &Last, flags: u8, (acknowledgement, length): (i32, usize)) -> Vec<u8> {
+    let header = last.lock().unwrap().clone().unwrap();
+    segment(&header, &Step::Segment { sequence: 0, acknowledgement, window: 1000, flags, length })
+}
+
+const DATA: u8 = 0x41;
+const FIN: u8 = 0x01;
+
+#[test]
+fn before_the_answer_to_the_syn_is_acknowledged_nothing_is_taken() {
+    paused().block_on(async {
+        let (stack, last) = stack(65_521);
+        stack.receive(&opening(SocketAddr::new(IpAddr::from(PROGRAM.0), PROGRAM.1), DESTINATION.into()));
+        let connection = stack.accept().await.accept();
+        let syn = last.lock().unwrap().clone().unwrap();
+        for _ in 0..5 {
+            // It acknowledges the number before that of the answer.
+            stack.receive(&in_order(&last, DATA, (-1, 60_000)));
+        }
+        stack.receive(&in_order(&last, FIN, (-1, 0)));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(last.lock().unwrap().clone().unwrap(), syn, "it is repeated");
+        let mut buffer = [0; 10];
+        let context = Context::from_waker(Waker::noop());
+        assert!(connection.poll_read(&context, &mut ReadBuf::new(&mut buffer)).is_pending());
+    });
+}
+
+#[test]
+fn a_fin_that_comes_again_is_acknowledged_again() {
+    paused().block_on(async {
+        let (stack, last) = stack(1500);
+        stack.receive(&opening(SocketAddr::new(IpAddr::from(PROGRAM.0), PROGRAM.1), DESTINATION.into()));
+        let connection = stack.accept().await.accept();
+        stack.receive(&in_order(&last, DATA, (0, 0)));
+        connection.finish();
+        let fin = in_order(&last, FIN, (0, 0));
+        for _ in 0..2 {
+            *last.lock().unwrap() = None;
+            stack.receive(&fin);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let answer = last.lock().unwrap().clone().unwrap();
+            assert!(answer.ack && !answer.rst, "{answer:?}");
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(stack.shared.connections().is_empty());
+    });
+}
+
 fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }

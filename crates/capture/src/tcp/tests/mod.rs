@@ -107,7 +107,7 @@ async fn a_reset_by_the_program_is_seen_by_a_reader_a_writer_and_after_the_end()
     assert_eq!(timeout(PATIENCE, local.read(&mut data)).await.unwrap().unwrap(), 0);
     tokio::select! {
         error = local.until_reset() => panic!("{error}"),
-        () = tokio::time::sleep(Duration::from_secs(100)) => {}
+        () = sleep(Duration::from_secs(100)) => {}
     }
     program.reset();
     timeout(PATIENCE, local.until_reset()).await.unwrap();
