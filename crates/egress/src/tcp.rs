@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::quota::Quota;
 use crate::relay::{RelayError, Volume, relay};
 
-/// A TCP connection of a program, whoever ends it: the kernel, or this process.
+/// A TCP connection of a program that the kernel or this process terminates.
 pub trait LocalConnection: Send + Sync {
     /// Reads what the program has sent; nothing at the end.
     fn poll_read(&self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>>;

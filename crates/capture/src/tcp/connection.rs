@@ -120,7 +120,7 @@ impl Flow {
         self.with(|machine| machine.handle_segment(segment));
     }
 
-    /// Sends what is due.
+    /// Sends all pending segments.
     pub(super) fn flush(&self) {
         self.with(|_| ());
     }
@@ -159,7 +159,7 @@ impl Flow {
         }
     }
 
-    /// Does something, and sends what is due then.
+    /// Changes the connection, then sends all pending segments.
     fn with<T>(&self, work: impl FnOnce(&mut Machine) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state.machine);

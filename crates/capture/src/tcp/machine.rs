@@ -139,7 +139,7 @@ impl Machine {
         self.wake();
     }
 
-    /// Sends what is due.
+    /// Sends all pending segments.
     pub(super) fn flush(&mut self, output: &Output) {
         if self.is_reset {
             return;

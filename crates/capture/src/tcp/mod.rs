@@ -5,8 +5,8 @@
 //!                          └─ Attempt::accept        └───────── Sender ──── Connection::poll_write
 //! ```
 //!
-//! Each connection has a lock and a task for its timers of its own. What is due is sent at once by whoever moves it: the
-//! reader of the device, the owner of the connection, or its timers.
+//! Each connection has its own lock and its own timer task. The reader of the device, the owner of the connection and the
+//! timer task each send the pending segments after every change.
 
 mod connection;
 mod machine;
@@ -70,7 +70,7 @@ struct Shared {
 }
 
 enum Entry {
-    /// Nobody has decided yet.
+    /// The SYN is not answered yet.
     Asked,
     Open(Arc<Flow>),
 }

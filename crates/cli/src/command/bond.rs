@@ -111,7 +111,7 @@ impl Bond {
                 Err(error) if !is_final(&error) => tracing::info!(reason = %error, "not connected"),
                 result => return result,
             }
-            // However often networks change.
+            // Interfaces that change often must not raise the rate of attempts.
             tokio::time::sleep(FIRST_PAUSE).await;
             tokio::select! {
                 () = tokio::time::sleep(pause - FIRST_PAUSE) => pause = (pause * 2).min(LONGEST_PAUSE),

@@ -30,7 +30,7 @@ pub struct SeriesArgs {
     /// Make every run this long; events move with it
     #[arg(short = 't', long, value_name = "TIME", value_parser = parse_length)]
     pub duration: Option<Duration>,
-    /// Some points of each, in a tenth of the time, within 19 minutes
+    /// Some points of each, in a tenth of the time; about 19 minutes
     #[arg(long)]
     pub quick: bool,
     /// Keep to this time for all together: fewer repetitions, then shorter runs; with --quick fewer runs on sockets

@@ -84,32 +84,33 @@ fn drive(
 /// A connection with the chunks that it is to carry.
 struct Lane {
     flow: usize,
-    numbers: std::iter::Peekable<Box<dyn Iterator<Item = u64>>>,
-    /// Bytes up to the end of the next chunk.
+    numbers: Box<dyn Iterator<Item = u64>>,
+    /// The chunk that arrives next, and the bytes of the connection up to its end.
+    next: Option<u64>,
     due: u64,
 }
 
 impl Lane {
     fn new(dealing: &Dealing, number: usize) -> Self {
-        let numbers: Box<dyn Iterator<Item = u64>> = Box::new(dealing.of(number));
-        let mut lane = Self { flow: number, numbers: numbers.peekable(), due: 0 };
+        let mut lane = Self { flow: number, numbers: Box::new(dealing.of(number)), next: None, due: 0 };
         lane.expect(dealing);
         lane
     }
 
     fn expect(&mut self, dealing: &Dealing) {
-        self.due += self.numbers.peek().map_or(0, |number| NUMBER + dealing.length(*number));
+        self.next = self.numbers.next();
+        self.due += self.next.map_or(0, |number| NUMBER + dealing.length(number));
     }
 
     fn is_over(&self) -> bool {
-        self.numbers.size_hint().1 == Some(0)
+        self.next.is_none()
     }
 
     /// Hands the program what has arrived.
     fn advance(&mut self, stage: &Stage, at: Duration, dealing: &Dealing, program: &mut Program) {
         let received = stage.cross_received(self.flow);
         while received >= self.due
-            && let Some(number) = self.numbers.next()
+            && let Some(number) = self.next
         {
             program.take(at, number, dealing);
             self.expect(dealing);

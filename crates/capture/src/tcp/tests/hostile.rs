@@ -120,7 +120,7 @@ async fn run(mtu: u16, steps: Vec<Step>) {
         }
     }
     drop(connection);
-    // Whatever happened, nothing is kept for ever. A connection that was over may have been opened anew.
+    // The stack forgets every connection in the end. A late SYN may have opened another one.
     while let Ok(attempt) = tokio::time::timeout(Duration::from_millis(1), stack.accept()).await {
         drop(attempt);
     }

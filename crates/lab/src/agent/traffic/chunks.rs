@@ -93,11 +93,12 @@ impl Chunks {
             (self.arrived, *bytes) = (self.arrived + 1, rest);
         }
         let number = u64::from_be_bytes(self.number);
-        let missing = (NUMBER + dealing.length(number)).saturating_sub(self.arrived);
+        let whole = NUMBER + dealing.length(number);
+        let missing = whole.saturating_sub(self.arrived);
         let new = usize::try_from(missing).unwrap_or(usize::MAX).min(bytes.len());
         *bytes = bytes.get(new..).unwrap_or_default();
         self.arrived += u64::try_from(new).unwrap_or(0);
-        let is_whole = self.arrived >= NUMBER + dealing.length(number);
+        let is_whole = self.arrived >= whole;
         if is_whole {
             self.arrived = 0;
         }
