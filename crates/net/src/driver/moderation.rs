@@ -15,8 +15,9 @@ const LONGEST: Duration = Duration::from_millis(1);
 const SHORTEST: Duration = Duration::from_micros(150);
 /// Part of the shortest round trip that packets may wait.
 const PART: u32 = 16;
-/// A turn that moved more bytes has enough to do: waiting would only fill the buffers of the sockets.
-const MOST_BYTES: usize = 32 * 1024;
+/// A turn that moved more bytes handled several packets at once, so a wait would save little. It would cost more: the
+/// times of sending and arrival would all be those of turns, and the delivery rate would be measured too low.
+const MOST_BYTES: usize = 8 * 1024;
 /// Time between two looks at the round trips.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
