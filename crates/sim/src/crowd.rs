@@ -42,6 +42,7 @@ pub struct Crowd {
     handles: Vec<ConnectionHandle>,
     meter: fn() -> i64,
     metered: i64,
+    metered_at_clients: i64,
     packets: u64,
     buffer: Vec<u8>,
     to_server: VecDeque<(FourTuple, Vec<u8>)>,
@@ -71,6 +72,7 @@ impl Crowd {
             handles: Vec::new(),
             meter,
             metered,
+            metered_at_clients: 0,
             packets: 0,
             buffer: Vec::new(),
             to_server: VecDeque::new(),
@@ -107,6 +109,11 @@ impl Crowd {
     /// Total progress of the meter while the server worked.
     pub fn metered(&self) -> i64 {
         self.metered
+    }
+
+    /// The same while the clients worked, without their set-up.
+    pub fn metered_at_clients(&self) -> i64 {
+        self.metered_at_clients
     }
 
     /// Datagrams that the server received and sent.
@@ -150,8 +157,8 @@ impl Crowd {
             let next = self.server.poll_timeout().into_iter().chain(self.clients.poll_timeout()).min();
             let Some(next) = next.filter(|next| *next <= until) else { break };
             self.now = self.now.max(next);
-            self.clients.handle_timeout(self.now);
             let now = self.now;
+            self.with_clients(|clients, _| clients.handle_timeout(now));
             self.with_server(|server, _| server.handle_timeout(now));
         }
         self.now = until;
@@ -191,19 +198,26 @@ impl Crowd {
     }
 
     fn run_clients(&mut self) {
-        let Self { clients, buffer, now, .. } = self;
+        let now = self.now;
         while let Some((tuple, mut bytes)) = self.to_clients.pop_front() {
-            clients.handle_datagram(*now, tuple, Ecn::NotEct, &mut bytes);
+            self.with_clients(|clients, _| clients.handle_datagram(now, tuple, Ecn::NotEct, &mut bytes));
         }
-        while let Some((handle, event)) = clients.poll_event() {
-            serve(clients, handle, &event);
+        while let Some((handle, event)) = self.with_clients(|clients, _| clients.poll_event()) {
+            self.with_clients(|clients, _| serve(clients, handle, &event));
         }
-        while let Some(transmit) = clients.poll_transmit(*now, buffer) {
+        while let Some(transmit) = self.with_clients(|clients, buffer| clients.poll_transmit(now, buffer)) {
             let local = LocalAddress { interface: 0, address: transmit.tuple.remote };
             let tuple = FourTuple::udp(local, transmit.tuple.local.address);
-            let datagrams = buffer.chunks(transmit.segment.max(1));
+            let datagrams = self.buffer.chunks(transmit.segment.max(1));
             self.to_server.extend(datagrams.map(|datagram| (tuple, datagram.to_vec())));
         }
+    }
+
+    fn with_clients<T>(&mut self, work: impl FnOnce(&mut Endpoint, &mut Vec<u8>) -> T) -> T {
+        let before = (self.meter)();
+        let result = work(&mut self.clients, &mut self.buffer);
+        self.metered_at_clients += (self.meter)() - before;
+        result
     }
 
     fn with_server<T>(&mut self, work: impl FnOnce(&mut Endpoint, &mut Vec<u8>) -> T) -> T {

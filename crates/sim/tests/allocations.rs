@@ -1,4 +1,5 @@
-//! The memory of idle connections and of streams that ended, counted to the byte by a counting allocator.
+//! What connections allocate: the memory of idle ones and of streams that ended, to the byte, and how often a stream
+//! allocates. A counting allocator tells both.
 #![expect(clippy::print_stdout, reason = "the figures are worth reading also when the test passes")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,12 +15,19 @@ use manyway_sim::nightly::few_or_many;
 struct Counting;
 
 static HELD: AtomicI64 = AtomicI64::new(0);
+static CALLS: AtomicI64 = AtomicI64::new(0);
 
 fn held() -> i64 {
     HELD.load(Ordering::Relaxed)
 }
 
+/// How often memory was allocated.
+fn calls() -> i64 {
+    CALLS.load(Ordering::Relaxed)
+}
+
 fn count(bytes: usize, sign: i64) {
+    CALLS.fetch_add(sign.max(0), Ordering::Relaxed);
     HELD.fetch_add(sign * i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
 }
 
@@ -79,6 +87,27 @@ fn an_idle_connection_takes_at_most_16_kib() {
     for (paths, carried) in [(1, 0), (1, 1_000_000), (3, 0), (3, 1_000_000)] {
         let each = idle_bytes(paths, carried);
         assert!(each <= 16 << 10, "{paths} paths, {carried} bytes carried: {each}");
+    }
+}
+
+/// Every table has its size after the first ten million bytes.
+#[test]
+fn the_packets_of_a_stream_allocate_nothing_but_the_data_for_the_application() {
+    let _alone = alone();
+    for paths in [1, 2] {
+        let mut crowd = Crowd::new(1, paths, &ConnectionConfig::default(), calls);
+        crowd.exchange(0, ByteCount(10_000_000));
+        let before = (crowd.metered_at_clients(), crowd.metered(), crowd.packets());
+        crowd.exchange(0, ByteCount(30_000_000));
+        let sender = crowd.metered_at_clients() - before.0;
+        let receiver = crowd.metered() - before.1;
+        let packets = crowd.packets() - before.2;
+        println!("{paths} paths, {packets} packets: {sender} allocations at the sender, {receiver} at the receiver");
+        assert!(packets > 20_000);
+        // The stream, and tables that grow by an entry.
+        assert!(sender <= 100, "{sender}");
+        // The application gets received data in memory of its own, 28 kB at a time.
+        assert!(receiver <= 30_000_000 / 20_000, "{receiver}");
     }
 }
 
