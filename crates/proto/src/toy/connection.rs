@@ -51,16 +51,14 @@ impl ToyConnection {
         mut rng: Rng,
     ) -> Self {
         let (controller_seed, paths) = (rng.next_u64(), config.path_limit);
-        let interfaces = InterfaceMtus::default();
-        let observer = None;
         let mut engine = Engine::new(Beginnings {
             now,
             side,
             config,
             features: Features::ALL,
-            interfaces,
+            interfaces: InterfaceMtus::default(),
             rng,
-            observer,
+            observer: None,
             manager,
             tuple,
             controller_seed,
