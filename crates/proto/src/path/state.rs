@@ -48,7 +48,7 @@ impl PathState {
         match self {
             Validating => matches!(next, Active | Backup | Dead | Closed),
             Active => matches!(next, Backup | Parked | Suspect | Dead | Closed),
-            Parked => matches!(next, Active | Suspect | Dead | Closed),
+            Parked => matches!(next, Active | Backup | Suspect | Dead | Closed),
             Backup => matches!(next, Active | Suspect | Dead | Closed),
             Suspect => matches!(next, Active | Backup | Dead | Closed),
             Dead => matches!(next, Probation | Closed),
