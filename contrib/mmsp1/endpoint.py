@@ -225,7 +225,7 @@ class Endpoint:
         try:
             syn = packet.blocks[0].read([])
             if syn.side.tag != packet.tag:
-                raise Unreadable(INVALID_VALUE)  # 3.5
+                raise Unreadable(INVALID_VALUE)  # 3.148
         except Unreadable as fault:
             information = bytes([SYN]) if fault.code == INVALID_VALUE else b""
             return self.answer(local, remote, packet, Rst([(fault.code, information)]))
@@ -299,7 +299,7 @@ class Endpoint:
         for old in list(self.connections.values()):
             if old.state == State.SYN_SENT:
                 if remote in old.peer_addresses and (old.inner, old.peer_inner) == inner:
-                    attempt = old  # a simultaneous open (3.5a)
+                    attempt = old  # a simultaneous open (3.142)
             elif old.handshake_path.remote == remote and (old.inner, old.peer_inner) == inner:
                 old.finish("the peer began anew", False)  # 3.5b
         connection = attempt or Connection(self, State.ESTABLISHED, info.server, *inner)

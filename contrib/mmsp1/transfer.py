@@ -359,11 +359,11 @@ class Receiver:
         tseqs = tuple(range(first, last + 1))
         data = b"".join(self.pieces.pop(t).data for t in tseqs)
         if len(data) > self.largest_message:
-            raise Violation(UNRECOGNISED)  # 3.48
+            raise Violation(UNRECOGNISED)  # 3.140
         self.deliver(Message(head.stream, head.protocol, not head.bits & FLAG_U, data, tseqs), head.sseq)
 
     def check_size(self, tseq: int) -> None:
-        """Ends a message that cannot be whole any more because it is too large (3.48)."""
+        """Ends a message that cannot be whole any more because it is too large (3.140)."""
         if len(self.pieces) * FRAGMENT <= self.largest_message:
             return
         first, last = tseq, tseq

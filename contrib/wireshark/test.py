@@ -118,7 +118,7 @@ class Mmsp1(Test):
         self.assertEqual(fields.all("mmsp1.checksum.status"), ["2"])
         self.assertEqual(fields.messages(), [])
 
-    # Rules 3.4, 3.5, 3.7, 3.9, 3.10 to 3.12, 3.15, 3.16, 3.18, 3.28, 3.35, 3.38, 3.45 and 3.73.
+    # Rules 3.4, 3.5, 3.7, 3.9, 3.10 to 3.12, 3.15, 3.16, 3.18, 3.28, 3.35, 3.45, 3.73, 3.138 and 3.148.
     def test_what_a_receiver_drops_refuses_or_skips_is_told(self):
         syn, syn_ack, pong = golden("mmsp1_syn"), golden("mmsp1_syn_ack"), golden("mmsp1_pong")
         no_tag = syn[:4] + bytes(4) + syn[8:]

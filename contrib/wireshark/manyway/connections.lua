@@ -1,5 +1,5 @@
 -- Follows the connections of MMSP/2 through a capture, and opens their packets: Initial ones by their IDs alone, the
--- others with the secrets of a key log (RFC 9001, section 5; rules 4.6 to 4.8 and 4.16).
+-- others with the secrets of a key log (RFC 9001, section 5; rules 4.6 to 4.8 and 4.37).
 
 if ... == nil then return end -- Wireshark loads every file of its plugin folder; manyway.lua alone needs this one.
 
@@ -134,7 +134,7 @@ local function expand_number(expected, truncated, length)
     return number
 end
 
--- Path ID in 32 bits and packet number in 64, combined with the IV (rule 4.16).
+-- Path ID in 32 bits and packet number in 64, combined with the IV (rule 4.37).
 local function nonce_of(iv, path, number)
     local parts, value = {}, number
     for at = 12, 1, -1 do

@@ -291,7 +291,7 @@ end
 read[2] = function(reader, tree, packet)
     local tag, text = opening(reader, tree, false)
     if tag ~= packet.tag then
-        tree:add_proto_expert_info(e.violation, "The connection ID is not the tag: earns RST with 0x0004 (rule 3.5)")
+        tree:add_proto_expert_info(e.violation, "The connection ID is not the tag: earns RST with 0x0004 (rule 3.148)")
     elseif packet.is_good and not seen.tags[tag] then
         seen.tags[tag] = { connection = seen.connections, receiver = "client" }
         seen.connections = seen.connections + 1
@@ -347,7 +347,7 @@ end
 read[11] = function(reader, tree, packet)
     local nonce, path
     local present = parameters(reader, tree, { [PROBE_DATA] = function(...) nonce, path = probe_data(...) end })
-    if not present[PROBE_DATA] then malformed("probe data is missing (rule 3.38)") end
+    if not present[PROBE_DATA] then malformed("probe data is missing (rule 3.138)") end
     if packet.is_good and not seen.probes[nonce] then
         seen.probes[nonce] = { frame = packet.frame, time = packet.time }
     end

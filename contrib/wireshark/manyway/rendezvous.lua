@@ -9,7 +9,7 @@ local KINDS = {
     "ask of the fetching end", "ask of the offering end", "state", "leave", "observe", "bind", "bound",
 }
 local REQUEST, ANSWER, KNOCK, ASK, ASK_OFFERING, STATE, BIND, BOUND = 2, 4, 5, 6, 7, 8, 11, 12
--- The lengths that each kind may have (rules 10.2, 10.17, 10.25, 10.27).
+-- The lengths that each kind may have (rules 10.2, 10.17, 10.25, 10.27, 10.43).
 local LENGTHS = {
     { 256 }, { 256 }, { 44 }, { 46, 215 }, { 20 },
     { 64, 464 }, { 64, 464 }, { 35, 435 }, { 64 }, { 64 }, { 64 }, { 29 },

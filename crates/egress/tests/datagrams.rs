@@ -230,7 +230,7 @@ async fn a_new_flow_is_answered_at_once_though_the_first_name_server_is_dead_and
     assert_eq!(next_error(&mut receiver).await, (Reason::Refused, None));
 }
 
-// egress 8.3, 8.9
+// egress 8.11, 8.13
 #[tokio::test]
 async fn a_program_hears_why_its_datagrams_do_not_reach_a_name() {
     let names = Names::of("private.test", &[&["10.1.2.3"]]);
@@ -247,7 +247,7 @@ async fn a_program_hears_why_its_datagrams_do_not_reach_a_name() {
     }
 }
 
-// egress 8.3
+// egress 8.12
 #[tokio::test]
 async fn a_look_up_that_takes_long_stops_no_other_datagrams_of_its_flow() {
     let (server, to_server) = socket("127.0.0.1").await;
@@ -326,7 +326,7 @@ async fn an_error_names_its_destination_and_loses_no_datagram_to_another() {
     assert_eq!(next_error(&mut receiver).await, (Reason::Forbidden, Some(forbidden.to_string())));
 }
 
-// egress 8.9
+// egress 8.15
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn errors_of_a_flow_are_few_however_many_datagrams_do_not_arrive() {
@@ -351,7 +351,7 @@ async fn errors_of_a_flow_are_few_however_many_datagrams_do_not_arrive() {
     assert!((1..=most).contains(&errors), "{errors}");
 }
 
-// egress 8.9, 10.2
+// egress 8.16, 10.2
 #[tokio::test]
 async fn errors_of_a_client_are_dropped() {
     let (server, to_server) = socket("127.0.0.1").await;

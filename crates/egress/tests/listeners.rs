@@ -45,7 +45,7 @@ async fn connections_to_a_listener_come_to_the_client_with_its_number_and_their_
     }
 }
 
-// egress 9.2
+// egress 9.6
 #[tokio::test]
 async fn a_connection_that_the_client_refuses_is_reset() {
     let (client, quota) = client();

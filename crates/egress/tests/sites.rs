@@ -97,7 +97,7 @@ fn send((sender, _): &mut MessageHalves, lane: u16, number: u32, packet: &[u8]) 
     sender.try_send(message, Delivery::default()).unwrap();
 }
 
-// egress 11.2, 11.4, 11.5
+// egress 11.2, 11.4, 11.5, 11.15
 #[tokio::test]
 async fn packets_from_others_or_to_others_are_dropped_and_counted_and_those_between_both_networks_pass() {
     let host = Host::default();
@@ -158,7 +158,7 @@ async fn a_late_packet_is_waited_for_in_its_lane_alone() {
     until(|| host.packets.lock().unwrap().len() == 4).await;
 }
 
-// egress 11.3, 11.5
+// egress 11.5, 11.14
 #[tokio::test]
 async fn what_makes_no_sense_ends_the_stream_and_a_second_client_of_the_ticket_takes_the_place() {
     let host = Host::default();

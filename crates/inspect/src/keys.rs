@@ -170,7 +170,7 @@ pub(crate) struct PacketKey {
 impl PacketKey {
     /// Decrypts the payload; `None` if it was sealed with other keys.
     pub(crate) fn open(&self, path: PathId, number: u64, header: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        // spec 4.16: path id and packet number, each right-aligned in its part of the nonce
+        // spec 4.37: path id and packet number, each right-aligned in its part of the nonce
         let mut nonce = self.iv;
         let parts = path.0.to_be_bytes().into_iter().chain(number.to_be_bytes());
         for (byte, part) in nonce.iter_mut().zip(parts) {

@@ -193,7 +193,7 @@ fn an_idle_connection_ends_after_its_time_and_a_keep_alive_prevents_it() {
     pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
 }
 
-// spec 7.43
+// spec 7.43, 7.54
 #[test]
 fn a_receiver_in_the_middle_of_a_stream_asks_once_before_it_drops_a_silent_peer() {
     let mut config = ConnectionConfig::default();

@@ -56,7 +56,7 @@ fn books(pair: &EndpointPair, links: &[LinkConfig]) -> (Rate, u64) {
     (carried, dropped * 100 / offered)
 }
 
-// spec 9.33, 9.63
+// spec 9.33, 9.63, 9.81
 #[test]
 fn a_near_link_that_fades_is_filled_beside_a_far_one() {
     let links = [near().with_loss(fading(20.0, 2.83)), LinkConfig::new(mbit(20), 40 * MS)];
@@ -66,7 +66,7 @@ fn a_near_link_that_fades_is_filled_beside_a_far_one() {
     }
 }
 
-// spec 9.33, 9.63
+// spec 9.33, 9.63, 9.81
 #[test]
 fn fades_of_every_length_and_depth_leave_the_remaining_capacity() {
     for (row, packets) in [5.0, 20.0, 50.0, 100.0].into_iter().enumerate() {
@@ -160,7 +160,7 @@ fn a_cell_with_a_varying_rate_is_followed() {
     assert!(mean >= 93 && shares.iter().all(|share| *share >= 87), "{shares:?}");
 }
 
-// spec 9.76
+// spec 9.76, 9.78
 #[test]
 fn two_cells_with_varying_rates_are_filled_almost_as_by_cubic() {
     const TIME: Duration = Duration::from_secs(15);

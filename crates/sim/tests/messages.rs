@@ -221,7 +221,7 @@ fn an_expired_message_is_skipped_and_does_not_block_later_ones() {
     assert_eq!((figures.delivered, figures.abandoned), (1, 1));
 }
 
-// spec 8.49
+// spec 8.59
 #[test]
 fn messages_that_are_sent_once_are_lost_as_often_as_packets_and_none_comes_late() {
     let mut pair = connected(lossy(10.0)).unwrap();

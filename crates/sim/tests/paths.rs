@@ -190,7 +190,7 @@ fn challenges(pair: &mut EndpointPair, minutes: u32) -> Vec<u64> {
     asked
 }
 
-// spec 6.12, 6.27
+// spec 6.12, 6.131
 #[test]
 fn a_dead_path_is_probed_ever_more_rarely_and_at_once_on_news() {
     let silently_dead = || {

@@ -45,7 +45,7 @@ fn since(pair: &mut EndpointPair, moment: Instant) -> Vec<(Duration, PathState, 
     events.map(|(at, event)| (at - moment, event.state, event.reason)).collect()
 }
 
-// spec 6.24
+// spec 6.129
 #[test]
 fn a_path_of_a_server_whose_own_link_is_lost_is_dead_at_once() {
     let mut pair = sending();
@@ -58,7 +58,7 @@ fn a_path_of_a_server_whose_own_link_is_lost_is_dead_at_once() {
     assert!(pair.received(Side::Client).longest_silence() < 50 * MS);
 }
 
-// spec 6.24, 6.27
+// spec 6.130, 6.131
 #[test]
 fn a_path_of_a_server_is_probed_as_soon_as_its_link_is_back() {
     let mut pair = sending();
@@ -75,7 +75,7 @@ fn a_path_of_a_server_is_probed_as_soon_as_its_link_is_back() {
     assert!(first.is_some_and(|(after, ..)| *after < 60 * MS), "{events:?}");
 }
 
-// spec 6.24: then the fault may lie elsewhere, or the reports are wrong.
+// spec 6.129: then the fault may lie elsewhere, or the reports are wrong.
 #[test]
 fn no_path_of_a_server_is_given_up_for_its_link_if_all_links_are_lost() {
     let mut pair = sending();

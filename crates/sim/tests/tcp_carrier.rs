@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_proto::{
     ByteCount, CarrierFigures, ConnectionConfig, Ecn, EcnState, Event, FourTuple, LocalAddress, PathReason,
-    PathState, PathStatistics, Rng,
+    PathState, PathStatistics, Rng, Role,
 };
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::pair::Direction;
@@ -177,6 +177,32 @@ fn the_end_of_a_tcp_connection_loses_nothing() {
             _ => false,
         };
         assert!(events.iter().any(|(_, event)| closes(event)));
+    }
+}
+
+// spec 6.127
+#[test]
+fn a_retired_path_closes_within_two_seconds_from_use_and_from_reserve() {
+    for role in [Role::Primary, Role::Backup] {
+        let mut pair =
+            PairBuilder::new().seed(8).path(mbit(20), 10 * MS).path(mbit(20), 10 * MS).build(client, server);
+        let (interface, from, to) =
+            (pair.paths()[1].interface.index, local(&pair, 1), pair.servers()[0].address);
+        pair.peer(Side::Client).unwrap().peer().set_role(interface, role);
+        pair.connect(SECOND).unwrap();
+        pair.run_for(SECOND / 2).unwrap();
+        let now = pair.now();
+        let client = pair.peer(Side::Client).unwrap();
+        let tuple = client.open(now, from, to);
+        let id = client.peer().connection().unwrap().open_path(now, tuple).unwrap();
+        pair.run_for(SECOND / 2).unwrap();
+        let working = if role == Role::Backup { PathState::Backup } else { PathState::Active };
+        assert_eq!(figures(&mut pair, tuple).unwrap().state, working);
+        let now = pair.now();
+        pair.peer(Side::Client).unwrap().peer().connection().unwrap().retire_path(now, id).unwrap();
+        assert_eq!(figures(&mut pair, tuple).unwrap().state, PathState::Backup);
+        pair.run_for(2 * SECOND + 10 * MS).unwrap();
+        assert_eq!(figures(&mut pair, tuple), None, "{role}");
     }
 }
 

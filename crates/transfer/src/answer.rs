@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Most marks of one file.
-    // transfer 4.3
+    // transfer 4.13
     pub(crate) const MAX_MARKS: usize = 256;
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -61,7 +61,7 @@ impl Answer {
 ///
 /// Every 16 MiB; farther apart in a file of more than 4 GiB, so that the list stays short: a wrong byte costs at most
 /// 1/255 of the data that is there.
-// transfer 4.3
+// transfer 4.13
 pub(crate) fn places(length: u64) -> impl Iterator<Item = u64> {
     let step = (length / (Answer::MAX_MARKS as u64 - 1)).next_multiple_of(1 << 20).max(SHORTEST_STEP);
     let whole = length.saturating_sub(1) / step;

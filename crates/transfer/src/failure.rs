@@ -78,7 +78,7 @@ impl Reason {
     ];
 
     /// The number on the wire.
-    // transfer 1.6
+    // transfer 1.10
     pub fn code(self) -> u8 {
         Self::ALL.iter().position(|r| *r == self).and_then(|p| u8::try_from(p).ok()).unwrap_or(0)
     }

@@ -91,7 +91,7 @@ async fn a_server_follows_no_link_out_of_its_directory() {
 }
 
 /// The local user who offers files decides what leaves the host.
-// transfer 7.5
+// transfer 7.8
 #[tokio::test]
 async fn a_client_cannot_make_an_offer_follow_links() {
     let (here, back) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -164,7 +164,7 @@ async fn a_file_that_the_system_generates_arrives_with_all_its_content() {
     assert_eq!(std::fs::read(back.path().join("ostype")).unwrap(), b"Linux\n");
 }
 
-// transfer 4.6
+// transfer 4.16
 #[tokio::test]
 async fn of_a_file_that_only_grows_the_announced_beginning_arrives() {
     for when in ["before", "meanwhile"] {

@@ -26,7 +26,7 @@ enum Bad {
     FromServer,
 }
 
-// transfer 6.10
+// transfer 6.13
 #[tokio::test(start_paused = true)]
 async fn only_losses_in_the_measured_direction_count() {
     let lost = async |reverse, bad| measure(reverse, bad).await.lost();

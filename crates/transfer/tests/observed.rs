@@ -173,7 +173,7 @@ async fn a_failure_is_reported_with_the_end_at_which_it_happened() {
 }
 
 /// A small file has been read as a whole before its first byte is sent.
-// transfer 4.6
+// transfer 4.17
 #[tokio::test]
 async fn growth_after_the_last_read_is_reported_once() {
     let scene = Scene::new();

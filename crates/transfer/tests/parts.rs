@@ -146,7 +146,7 @@ fn offer_of_links(there: &TempDir, rules: Rules) -> MemorySession {
     client
 }
 
-// transfer 7.5, 8.1
+// transfer 7.8, 8.1
 #[cfg(unix)]
 #[tokio::test]
 async fn no_link_leads_out_of_an_offered_directory_unless_its_user_lets_links_be_followed() {
@@ -165,7 +165,7 @@ async fn no_link_leads_out_of_an_offered_directory_unless_its_user_lets_links_be
     }
 }
 
-// transfer 7.5
+// transfer 7.9
 #[cfg(unix)]
 #[tokio::test]
 async fn what_the_user_leaves_out_of_an_offered_directory_is_not_found_by_any_name() {

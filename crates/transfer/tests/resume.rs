@@ -320,7 +320,7 @@ async fn a_file_that_cannot_fit_takes_no_space_from_others() {
 }
 
 /// As when others fill the disk meanwhile, or the length of the content is unknown.
-// transfer 5.12
+// transfer 5.17, 5.18
 #[tokio::test]
 async fn a_part_that_fills_the_disk_is_removed_and_named() {
     let place = TempDir::new().unwrap();

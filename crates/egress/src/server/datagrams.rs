@@ -304,7 +304,7 @@ impl<'a> Remote<'a> {
     }
 
     /// Tells the client of an error, unless it was told of many.
-    // egress 8.9
+    // egress 8.15
     fn tell(
         &mut self,
         now: Instant,
@@ -413,7 +413,7 @@ impl<'a> Remote<'a> {
 }
 
 /// Errors of a flow: a token bucket.
-// egress 8.9
+// egress 8.15
 #[derive(Debug)]
 struct ErrorLimit {
     left: f64,
@@ -452,7 +452,7 @@ mod tests {
 
     use super::*;
 
-    // egress 8.9
+    // egress 8.15
     #[test]
     fn errors_are_few_at_once_and_in_a_second() {
         let begin = Instant::now();

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(ordered, ["[2::1]:1", "9.0.0.1:1", "[2::2]:1", "[2::3]:1"]);
     }
 
-    // egress 8.9
+    // egress 8.13
     #[test]
     fn a_system_without_a_family_of_addresses_does_not_reach_its_network() {
         assert_eq!(reason_of(&io::Error::from_raw_os_error(EAFNOSUPPORT)), Reason::NetworkUnreachable);

@@ -24,7 +24,7 @@ pub(super) struct SendError {
 pub(super) const QUOTE: usize = 8;
 
 /// The reason of an error of the system.
-// egress 8.9
+// egress 8.13
 pub(super) fn reason_of(error: &io::Error) -> Option<Reason> {
     Some(dial::reason_of(error)).filter(|reason| {
         matches!(

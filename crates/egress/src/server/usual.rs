@@ -173,7 +173,7 @@ mod tests {
         assert!(usual.questions.iter().all(|question| question.payload == a()));
     }
 
-    // egress 8.9
+    // egress 8.13
     #[test]
     fn an_error_about_the_only_destination_reaches_the_client_each_time() {
         let servers = servers(1);

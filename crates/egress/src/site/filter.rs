@@ -40,7 +40,7 @@ impl Filter {
     }
 
     /// Whether a packet may come from the other end: [`Verdict::Passed`], or why not.
-    // egress 11.4
+    // egress 11.4, 11.15, 11.16
     pub fn check(&self, packet: &[u8]) -> Verdict {
         let Some(header) = Header::parse(packet) else { return Verdict::Malformed };
         let inside = |networks: &[IpNet], address: &IpAddr| networks.iter().any(|it| it.contains(address));
@@ -111,7 +111,7 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    // egress 11.4
+    // egress 11.4, 11.15, 11.16
     #[test]
     fn only_own_sources_and_reachable_destinations_pass_and_nothing_that_is_too_large() {
         let sources = nets(&["10.99.0.2/32", "192.168.5.0/24", "fd00:5::/64"]);

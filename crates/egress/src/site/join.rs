@@ -26,7 +26,7 @@ pub struct Joined {
 ///
 /// # Errors
 /// [`EgressError::Refused`] with the reason, or the stream broke.
-// egress 11.1
+// egress 11.11
 pub async fn join<S: Session>(session: &S, joining: &Joining) -> Result<Joined, EgressError> {
     let (send, receive) = session.open().await?;
     let (mut sender, receiver) =

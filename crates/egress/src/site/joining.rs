@@ -9,7 +9,7 @@ use crate::codec::{CodecError, Fields};
 use crate::destination::{decode_ip, encode_ip};
 
 /// What a client asks for.
-// egress 11.1
+// egress 11.11
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Joining {
     /// The addresses that it would like, those that it had before, at most one of each family.

@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// Adds a client.
-    // egress 11.3
+    // egress 11.3, 11.13, 11.14
     pub(super) fn join(
         &mut self,
         config: &HubConfig,
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    // egress 11.3
+    // egress 11.13
     #[test]
     fn networks_need_a_permission_of_their_ticket_and_belong_to_one_client() {
         let permitted = [("branch", "192.168.0.0/16"), ("other", "192.168.5.0/24"), ("home", "10.1.0.0/16")];
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(scene.finds("192.168.6.9"), None);
     }
 
-    // egress 11.3
+    // egress 11.14
     #[tokio::test]
     async fn a_client_that_comes_again_takes_its_own_place_and_no_other_s() {
         let mut scene = Scene::new("10.99.0.0/24", &[("branch", "192.168.5.0/24")]);

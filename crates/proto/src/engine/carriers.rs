@@ -21,12 +21,17 @@ pub(crate) fn open_stream_path(engine: &mut Engine, now: Instant, tuple: FourTup
 /// A path over a stream gets no new data, and closes when what is on its way there had time to arrive.
 pub(crate) fn retire(engine: &mut Engine, now: Instant, id: PathId) {
     let Some(path) = engine.paths.get_mut(id) else { return };
-    if path.state().carries_data() {
-        path.set_role(Role::Backup);
-        engine.advance_path(now, id, PathState::Backup, PathReason::Replaced);
-        engine.tell_status(id);
-    } else {
-        engine.close_own_path(now, id, PathReason::Replaced);
+    match path.state() {
+        PathState::Active | PathState::Parked | PathState::Probation => {
+            path.set_role(Role::Backup);
+            engine.advance_path(now, id, PathState::Backup, PathReason::Replaced);
+            engine.tell_status(id);
+        }
+        // The time to arrive counts from the moment at which it became backup.
+        PathState::Backup => engine.change_reason(now, id, PathReason::Replaced),
+        PathState::Validating | PathState::Suspect | PathState::Dead | PathState::Closed => {
+            engine.close_own_path(now, id, PathReason::Replaced);
+        }
     }
 }
 

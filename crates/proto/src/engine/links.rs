@@ -23,7 +23,7 @@ pub(crate) fn on_links_changed(
         return;
     }
     let has = |path: &Path, news| news_of(&path.tuple()) == Some(news);
-    // spec 6.24: if every link reports down, ignore the reports: the system may be wrong and nothing else is left
+    // spec 6.129: if every link reports down, ignore the reports: the system may be wrong and nothing else is left
     // to try.
     if engine.paths.iter().any(|path| path.is_live() && !has(path, LinkNews::Lost)) {
         for id in engine.paths.ids() {

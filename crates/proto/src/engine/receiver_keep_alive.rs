@@ -1,5 +1,5 @@
 //! Receiver keep-alive: a receiver that gets nothing in the middle of a stream tests whether its peer is alive (spec
-//! 7.43).
+//! 7.43, 7.54).
 //!
 //! A receiver has nothing in flight, so it does not notice that no path works any more. Its peer notices, and waits
 //! for a path beyond the idle timeout (spec 7.35), so the receiver must not time out either (RFC 9000, section

@@ -41,7 +41,7 @@ impl Engine {
         self.observe(now, &Fact::Path(event));
         let PathEvent { path, state, .. } = event;
         self.sending.scheduler.on_event(&scheduler::Event::Path { path, state });
-        if matches!(state, PathState::Suspect | PathState::Dead | PathState::Closed)
+        if matches!(state, PathState::Backup | PathState::Suspect | PathState::Dead | PathState::Closed)
             && let Some(guard) = &mut self.sending.guard
         {
             guard.forget(path);

@@ -189,7 +189,7 @@ impl Mmsp1 {
     }
 
     /// Whether the peer at these addresses answered the SYN of this end, which has the larger tag and so is the client:
-    /// a SYN of the peer's own attempt counts no more (spec 3.5a).
+    /// a SYN of the peer's own attempt counts no more (spec 3.143).
     pub(crate) fn overrules_syn(&self, tuple: &FourTuple, tag: Tag) -> bool {
         let waits_for_pong = self.handshake.state() == HandshakeState::InfoPinged;
         waits_for_pong && self.handshake.is_candidate(tuple) && self.own.tag >= tag

@@ -12,7 +12,7 @@ use crate::mmsp2::reset_token::ResetKey;
 use crate::packet::content::{Contents, SentContent};
 use crate::{Rng, Shard, Violation};
 
-/// Ids issued for each path ahead of use (spec 4.16, 6.9).
+/// Ids issued for each path ahead of use (spec 4.38, 6.9).
 const AHEAD: usize = 2;
 
 /// A change for the endpoint's table of ids.

@@ -158,7 +158,7 @@ impl Challenger {
         self.run = None;
     }
 
-    /// Sends the next challenge early, at once if the last one is not too recent (spec 6.27): an event makes a
+    /// Sends the next challenge early, at once if the last one is not too recent (spec 6.132): an event makes a
     /// response likely, perhaps with every packet.
     pub(crate) fn expedite(&mut self, now: Instant) {
         let last_at = self.outstanding.back().map(|challenge| challenge.sent_at);

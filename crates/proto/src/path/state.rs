@@ -48,7 +48,7 @@ impl PathState {
         match self {
             Validating => matches!(next, Active | Backup | Dead | Closed),
             Active => matches!(next, Backup | Parked | Suspect | Dead | Closed),
-            Parked => matches!(next, Active | Suspect | Dead | Closed),
+            Parked => matches!(next, Active | Backup | Suspect | Dead | Closed),
             Backup => matches!(next, Active | Suspect | Dead | Closed),
             Suspect => matches!(next, Active | Backup | Dead | Closed),
             Dead => matches!(next, Probation | Closed),
@@ -234,27 +234,70 @@ impl fmt::Display for Role {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::PathState;
 
+    type Transitions<'a> = BTreeSet<(&'a str, &'a str)>;
+
+    const PATHS: &str = include_str!("../../../../docs/specification/paths.md");
+    const TERMS: &str = include_str!("../../../../docs/specification/terms.md");
+
+    /// The transitions that the code allows.
+    fn allowed() -> Transitions<'static> {
+        let pairs = PathState::ALL.into_iter().flat_map(|from| PathState::ALL.map(|to| (from, to)));
+        pairs.filter(|(from, to)| from.may_become(*to)).map(|(from, to)| (from.word(), to.word())).collect()
+    }
+
+    /// The transitions in the table of rule 6.2: rows of a state and its successors, of which a dash stands for none.
+    fn in_table(chapter: &str) -> Transitions<'_> {
+        let rule = chapter.split("\n**6.2 ").nth(1).expect("rule 6.2");
+        let rows = rule.lines().skip_while(|line| *line != "| from | to |").skip(2);
+        let rows = rows.map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+        let pairs = rows.flat_map(|(from, to)| to.split(", ").map(move |to| (from, to)));
+        pairs.filter(|(_, to)| *to != "–").collect()
+    }
+
+    /// The arrows between states in the diagram of rule 1.7, and those to *closed*, which the text below it gives to all
+    /// other states.
+    fn in_diagram(chapter: &str) -> Transitions<'_> {
+        let rule = chapter.split("\n**1.7 ").nth(1).expect("rule 1.7");
+        let diagram = rule.split("```").nth(1).expect("a diagram");
+        let arrows = diagram.lines().filter_map(|line| line.split_once(": ")?.0.split_once(" --> "));
+        let arrows: Transitions<'_> = arrows.map(|(from, to)| (from.trim(), to)).collect();
+        let arrows = arrows.into_iter().filter(|(from, _)| *from != "[*]");
+        let states = PathState::ALL.map(PathState::word).into_iter().filter(|from| *from != "closed");
+        arrows.chain(states.map(|from| (from, "closed"))).collect()
+    }
+
+    /// Fails with the transitions that only one of the two has.
+    fn compare(place: &str, specified: &Transitions<'_>) {
+        let allowed = allowed();
+        let missing: Vec<_> = allowed.difference(specified).collect();
+        let surplus: Vec<_> = specified.difference(&allowed).collect();
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "{place} lacks {missing:?}, and the code does not allow {surplus:?}"
+        );
+    }
+
     #[test]
-    fn the_transition_table_is_as_reviewed() {
-        let table: Vec<String> = PathState::ALL
-            .iter()
-            .map(|from| {
-                let to: Vec<_> =
-                    PathState::ALL.iter().filter(|to| from.may_become(**to)).map(|to| to.word()).collect();
-                format!("{from} -> {}", to.join(" "))
-            })
-            .collect();
-        insta::assert_snapshot!(table.join("\n"), @r"
-        validating -> active backup dead closed
-        active -> backup parked suspect dead closed
-        backup -> active suspect dead closed
-        parked -> active suspect dead closed
-        suspect -> active backup dead closed
-        dead -> probation closed
-        probation -> active backup suspect dead closed
-        closed -> 
-        ");
+    fn the_table_of_transitions_in_the_specification_is_that_of_the_code() {
+        compare("rule 6.2", &in_table(PATHS));
+    }
+
+    #[test]
+    fn the_diagram_of_states_in_the_specification_is_the_table() {
+        compare("the diagram of rule 1.7", &in_diagram(TERMS));
+    }
+
+    #[test]
+    fn a_table_and_a_diagram_become_transitions() {
+        let table = "\n**6.2 P** x\n\n| from | to |\n|---|---|\n| a | b, c |\n| c | – |\n\n| d | e |\n";
+        assert_eq!(in_table(table), BTreeSet::from([("a", "b"), ("a", "c")]));
+        let diagram = "\n**1.7 P** x\n```mermaid\nd\n    [*] --> a: new\n    a --> b: c: d\n```\n";
+        let arrows = in_diagram(diagram);
+        assert!(arrows.contains(&("a", "b")) && arrows.contains(&("dead", "closed")), "{arrows:?}");
+        assert_eq!(arrows.len(), 8);
     }
 }

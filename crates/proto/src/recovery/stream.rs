@@ -1,4 +1,4 @@
-//! Sending on a stream carrier, such as TCP (spec 6.79): the system below retransmits and controls congestion, so this
+//! Sending on a stream carrier, such as TCP (spec 6.79, 6.140): the system below retransmits and controls congestion, so this
 //! end neither declares packets lost nor has a window and a pacer of its own. The figures of the system take their
 //! place.
 //!

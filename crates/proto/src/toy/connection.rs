@@ -51,16 +51,14 @@ impl ToyConnection {
         mut rng: Rng,
     ) -> Self {
         let (controller_seed, paths) = (rng.next_u64(), config.path_limit);
-        let interfaces = InterfaceMtus::default();
-        let observer = None;
         let mut engine = Engine::new(Beginnings {
             now,
             side,
             config,
             features: Features::ALL,
-            interfaces,
+            interfaces: InterfaceMtus::default(),
             rng,
-            observer,
+            observer: None,
             manager,
             tuple,
             controller_seed,
@@ -146,5 +144,30 @@ impl ToyConnection {
         self.engine.manager.set_locals(locals);
         self.engine.on_locals_changed(now);
         self.wire.carry_out(&mut self.engine, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalAddress;
+    use crate::engine::carriers;
+    use crate::path::PathState;
+
+    // spec 6.127
+    #[test]
+    fn a_parked_path_is_retired_as_an_active_one_is() {
+        let now = Instant::from_nanos(0);
+        let local = LocalAddress { interface: 1, address: "192.0.2.1:4433".parse().unwrap() };
+        let tuple = FourTuple::tcp(local, "198.51.100.1:4433".parse().unwrap());
+        for state in [PathState::Active, PathState::Parked] {
+            let mut toy = ToyConnection::server(now, Arc::default(), tuple, Rng::from_seed([1; 32]));
+            let engine = &mut toy.engine;
+            engine.advance_path(now, PathId::FIRST, state, PathReason::TriedWithout);
+            assert_eq!(engine.paths.get(PathId::FIRST).unwrap().state(), state);
+            carriers::retire(engine, now, PathId::FIRST);
+            let path = engine.paths.get(PathId::FIRST).unwrap();
+            assert_eq!((path.state(), path.retires_at().is_some()), (PathState::Backup, true));
+        }
     }
 }

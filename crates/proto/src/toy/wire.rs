@@ -180,26 +180,13 @@ impl Toy {
             buffer.truncate(start);
             return None;
         }
-        let size = buffer.len() - start;
-        let ack_eliciting = carries_data || carry.ack_eliciting;
-        let kind = match (carry.mtu_probe, ack_eliciting) {
-            (Some(_), _) => PacketKind::MtuProbe,
-            (None, true) => PacketKind::Ordinary,
-            (None, false) => PacketKind::AckOnly,
+        let kind = match carry.mtu_probe {
+            Some(_) => PacketKind::MtuProbe,
+            None if carries_data || carry.ack_eliciting => PacketKind::Ordinary,
+            None => PacketKind::AckOnly,
         };
-        let (level, clear) = (Some(EncryptionLevel::OneRtt), None);
-        let takes_number = true;
-        Some(Built {
-            level,
-            path: id,
-            packet_number: number,
-            takes_number,
-            size,
-            kind,
-            contents,
-            carries_data,
-            clear,
-        })
+        let packet = built((id, number), buffer.len() - start, kind);
+        Some(Built { contents, carries_data, ..packet })
     }
 
     pub(crate) fn build_challenge(
@@ -223,21 +210,7 @@ impl Toy {
         if packet.is_full {
             writer.zeros(writer.remaining());
         }
-        let size = buffer.len();
-        let (level, kind, contents) = (Some(EncryptionLevel::OneRtt), PacketKind::AckOnly, Contents::new());
-        let (carries_data, clear) = (false, None);
-        let takes_number = true;
-        Some(Built {
-            level,
-            path: id,
-            packet_number: number,
-            takes_number,
-            size,
-            kind,
-            contents,
-            carries_data,
-            clear,
-        })
+        Some(built((id, number), buffer.len(), PacketKind::AckOnly))
     }
 
     pub(crate) fn carry_out(&mut self, engine: &mut Engine, now: Instant) {
@@ -257,6 +230,21 @@ impl Toy {
             }
             engine.notices.reuse(notices);
         }
+    }
+}
+
+/// A packet without data.
+fn built((path, packet_number): (PathId, u64), size: usize, kind: PacketKind) -> Built {
+    Built {
+        level: Some(EncryptionLevel::OneRtt),
+        path,
+        packet_number,
+        takes_number: true,
+        size,
+        kind,
+        contents: Contents::new(),
+        carries_data: false,
+        clear: None,
     }
 }
 

@@ -81,7 +81,7 @@ fn under_load(server: &mut Endpoint, stranger: &Stranger) {
     pass(server, START, START);
 }
 
-// spec 4.19, 7.13, 7.17
+// spec 4.19, 7.56, 7.17
 #[test]
 fn a_client_that_never_authenticates_gets_no_data_at_most_threefold_bytes_and_ten_seconds() {
     let config = ConnectionConfig::default();

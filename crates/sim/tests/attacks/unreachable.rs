@@ -147,7 +147,7 @@ fn lose_neighbour(pair: &mut EndpointPair, tuple: FourTuple) {
     pair.peer(Side::Client).unwrap().endpoint().on_neighbour_lost(now, tuple);
 }
 
-// spec 7.44
+// spec 7.51
 #[test]
 fn an_attempt_ends_once_no_next_hop_answers_and_a_connection_does_not_hear_of_it() {
     let mut pair = connected(2);

@@ -107,7 +107,7 @@ fn kept(tester: &mut Tester, blocks: &[Data<'_>]) -> usize {
     kept
 }
 
-// spec 3.98, 3.48
+// spec 3.98, 3.141
 #[test]
 fn fragments_that_never_become_a_message_take_at_most_twice_the_window() {
     for size in [1, 100, 1000] {

@@ -130,7 +130,7 @@ fn use_once(tester: &mut Tester, from: u16, stream: u64, text: &'static [u8]) {
     tester.connection().finish(StreamId(stream)).unwrap();
 }
 
-// spec 3.94
+// spec 3.146
 #[test]
 fn a_stream_number_is_used_again_after_both_directions_have_ended_and_sseqs_go_on() {
     let mut tester = Tester::accepted();
@@ -166,7 +166,7 @@ fn an_endpoint_opens_a_stream_number_again_after_both_directions_have_ended() {
     assert_eq!(sent.iter().map(|block| (block.stream, block.sseq)).collect::<Vec<_>>(), [(1, 1)]);
 }
 
-// spec 3.94
+// spec 3.147
 #[test]
 fn a_further_byte_stream_while_the_other_direction_has_not_ended_is_dropped_and_earns_error_0x0001() {
     let mut tester = Tester::accepted();

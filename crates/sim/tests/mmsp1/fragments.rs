@@ -158,7 +158,7 @@ fn an_sseq_that_was_delivered_or_waits_earns_rst_0x0004() {
     }
 }
 
-// spec 3.48
+// spec 3.48, 3.140
 #[test]
 fn a_message_of_half_the_window_is_taken_and_a_larger_one_earns_rst_0x000a() {
     let mut config = ConnectionConfig::mmsp1();
@@ -183,7 +183,7 @@ fn a_message_of_half_the_window_is_taken_and_a_larger_one_earns_rst_0x000a() {
     }
 }
 
-// spec 3.48
+// spec 3.139, 3.141
 #[test]
 fn a_message_of_half_the_window_is_taken_in_fragments_of_128_bytes_and_may_end_the_connection_in_smaller_ones()
  {

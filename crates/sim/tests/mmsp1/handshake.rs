@@ -440,7 +440,7 @@ fn simultaneous_connections_of_an_endpoint_have_different_ports() {
     }
 }
 
-// spec 3.5a
+// spec 3.143
 #[test]
 fn a_smaller_syn_of_the_peer_that_answered_begins_no_second_connection_if_the_ping_was_lost() {
     for (tag, expected) in [(1, &[][..]), (u32::MAX, &["SYN-ACK"])] {

@@ -65,7 +65,7 @@ where
 }
 
 /// Counts the bytes of a stream until its end, the limit of the request, or `enough`.
-// transfer 6.4, 6.9
+// transfer 6.9, 6.11
 pub(crate) async fn count<R: AsyncRead + Unpin>(
     receive: &mut R,
     request: &BenchRequest,

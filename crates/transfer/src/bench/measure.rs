@@ -8,7 +8,7 @@ use crate::frame::{BenchSummary, Interval};
 use super::request::{BenchLimit, BenchRequest};
 
 /// Bytes of one stream over time. Times are since its request was accepted.
-// transfer 6.4
+// transfer 6.11
 #[derive(Debug)]
 pub(crate) struct Meter {
     interval: Duration,

@@ -60,7 +60,7 @@ impl MessagePlan {
     /// The request to the other side.
     ///
     /// Only measured messages have a lifetime. Otherwise a loss in the other direction would count as one in this.
-    // transfer 6.10
+    // transfer 6.13
     fn request(&self) -> MessagesRequest {
         if self.reverse {
             MessagesRequest { size: self.size, lifetime: self.deadline }
@@ -303,7 +303,7 @@ fn outcome(plan: &MessagePlan, elapsed: Duration, record: &Record) -> MessageOut
 }
 
 /// Answers messages until their end.
-// transfer 6.10
+// transfer 6.10, 6.12
 pub(crate) async fn answer_messages<W, R>(
     request: MessagesRequest,
     longest: Duration,

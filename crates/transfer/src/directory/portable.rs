@@ -33,7 +33,7 @@ impl Directory {
     }
 
     /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
-    // transfer 4.3
+    // transfer 4.13
     pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
             Ok(parent) => parent,
@@ -77,7 +77,7 @@ impl Directory {
 
     /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
     /// closed.
-    // transfer 5.4
+    // transfer 5.4, 5.15
     pub(crate) fn settle(
         &self,
         path: &RelativePath,

@@ -35,7 +35,7 @@ impl Directory {
     }
 
     /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
-    // transfer 4.3
+    // transfer 4.13
     pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
             Ok(parent) => parent,
@@ -92,7 +92,7 @@ impl Directory {
 
     /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
     /// closed.
-    // transfer 5.4
+    // transfer 5.4, 5.15
     pub(crate) fn settle(
         &self,
         path: &RelativePath,
@@ -358,7 +358,7 @@ fn is_same(parent: &OwnedFd, name: &str, open: &Identity) -> bool {
 }
 
 /// Renames without replacing an existing file, where the file system supports that.
-// transfer 5.4
+// transfer 5.16
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn rename_to_free(parent: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
     use rustix::fs::{RenameFlags, renameat_with};

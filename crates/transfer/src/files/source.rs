@@ -169,7 +169,7 @@ impl Tree {
 
     /// What `path` names below this offered directory. Unless the local user lets links be followed, no name or link
     /// leads out of the offered directory.
-    // transfer 7.4, 7.5
+    // transfer 7.4, 7.8
     pub(crate) fn below(&self, path: &RelativePath, links: Links) -> Result<Self, Failure> {
         let not_found = || Failure::new(Reason::NotFound);
         let (real, place) = self.real.as_ref().zip(self.place.as_ref()).ok_or_else(not_found)?;

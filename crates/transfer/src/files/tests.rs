@@ -203,7 +203,7 @@ fn a_sender_that_announces_too_much_is_refused() {
     assert!(matches!(report, Err(TransferError::Codec(_))), "{report:?}");
 }
 
-// transfer 4.3
+// transfer 4.13
 #[test]
 fn existing_data_is_reported_by_its_hash() {
     let place = TempDir::new().unwrap();
@@ -234,7 +234,7 @@ fn existing_data_is_reported_by_its_hash() {
     assert_eq!(answers, wanted);
 }
 
-// transfer 4.5
+// transfer 4.4, 4.15
 #[test]
 fn a_sender_resumes_where_both_agree_or_starts_again() {
     let hash = *blake3::hash(b"12345").as_bytes();

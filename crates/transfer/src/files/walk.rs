@@ -124,7 +124,7 @@ impl Walk {
         self.linked.len() >= MOST_LINKED || identity == (0, 0) || self.linked.insert(identity)
     }
 
-    // transfer 3.2
+    // transfer 3.2, 3.9
     fn visit_link(&mut self, tree: Tree, place: &RelativePath, name: RelativePath) -> Option<Step> {
         // A link given by name is followed.
         let is_named = self.levels.is_empty();

@@ -88,7 +88,7 @@ fn marks_that_do_not_ascend_or_are_too_many_are_refused() {
     assert!(matches!(answer(&(1..258).collect::<Vec<_>>()), Err(CodecError::TooLong { .. })));
 }
 
-// transfer 4.5
+// transfer 3.6
 #[test]
 fn the_length_of_a_hole_is_bounded() {
     let hole = |length: u64| Frame::decode(Kind::Hole, &length.to_be_bytes());

@@ -35,7 +35,7 @@ impl Served {
 
     /// The rules for a client that requests these. The local user decides what leaves this host: a client can leave out
     /// more, and refuse to follow links.
-    // transfer 7.5
+    // transfer 7.8
     pub(super) fn rules(&self, wanted: Rules) -> Rules {
         let Self::Offer(_, own) = self else { return wanted };
         let links = if wanted.links == Links::Skip { Links::Skip } else { own.links };

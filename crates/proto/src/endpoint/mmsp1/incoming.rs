@@ -291,7 +291,7 @@ impl Endpoint {
         }
     }
 
-    /// Makes the connection of a valid INFO; an own attempt to the same peer becomes it (spec 3.5a), and the connection
+    /// Makes the connection of a valid INFO; an own attempt to the same peer becomes it (spec 3.142), and the connection
     /// that this client had before has ended (spec 3.5b).
     fn begin_serving(
         &mut self,

@@ -157,7 +157,7 @@ fn the_sseq_of_unordered_fragments_is_ignored() {
     );
 }
 
-// spec 3.48
+// spec 3.140
 #[test]
 fn a_message_above_the_limit_is_refused_before_it_is_complete() {
     let half = vec![0; usize::try_from(MOST / 2).unwrap()];

@@ -1,4 +1,4 @@
-//! One receiving half: complete messages in order, as bytes or as messages, and the end (spec 3.90 to 3.94).
+//! One receiving half: complete messages in order, as bytes or as messages, and the end (spec 3.90 to 3.94, 3.144).
 
 use std::collections::VecDeque;
 

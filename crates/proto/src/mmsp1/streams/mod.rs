@@ -41,7 +41,7 @@ const MOST_FRAGMENTS: u64 = 32_767;
 /// The streams of a connection.
 ///
 /// Both directions of a stream of the wire with one number are a bidirectional stream of the application. A number is
-/// used again, for a stream with a new id, after both directions have ended (spec 3.94).
+/// used again, for a stream with a new id, after both directions have ended (spec 3.146).
 ///
 /// Memory for received data: twice the window for what waits for earlier data or for its other fragments, and as much
 /// for what the application may read.

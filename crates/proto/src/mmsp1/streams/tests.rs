@@ -203,7 +203,7 @@ fn bytes_go_both_ways_and_each_end_is_told() {
     assert!(pair.ends.iter().all(|end| end.streams.arrivals.ready == 0 && end.streams.arrivals.behind == 0));
 }
 
-// spec 3.94
+// spec 3.146
 #[test]
 fn streams_are_used_again() {
     let mut pair = Pair::new(WINDOW, (4, 4), (4, 4));

@@ -86,7 +86,7 @@ impl DataKeys {
     pub(super) fn sealing(&mut self, limits: &KeyLimits) -> Option<(Arc<SealKey>, bool)> {
         let of_cipher = self.sealing.confidentiality_limit();
         if self.phase.usage.is_exhausted(of_cipher, limits) {
-            // spec 4.15: at the limit of the cipher, even if three PTOs have not passed
+            // spec 4.35: at the limit of the cipher, even if three PTOs have not passed
             if !self.phase.is_acked() {
                 return None;
             }

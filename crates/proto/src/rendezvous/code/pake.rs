@@ -12,7 +12,7 @@ use spake2::{Ed25519Group, Identity, Password, Spake2};
 use super::ShortCode;
 use crate::Rng;
 
-/// Names of the two ends in the key exchange (spec 10.20).
+/// Names of the two ends in the key exchange (spec 10.41).
 const OFFERING: &[u8] = b"manyway offering end";
 const FETCHING: &[u8] = b"manyway fetching end";
 const KEY_LEN: usize = 32;

@@ -252,7 +252,7 @@ fn failed(failure: CodeFailure) -> Told {
     Told { failure: Some(failure), ..Told::default() }
 }
 
-// spec 10.19, 10.20, 10.21, 10.33
+// spec 10.19, 10.20, 10.21, 10.33, 10.42
 #[test]
 fn the_end_with_the_code_gets_the_content_and_names_its_addresses() {
     let mut scene = Scene::new(1);
@@ -350,7 +350,7 @@ fn a_second_end_with_the_same_code_gets_nothing() {
     assert_eq!(scene.told("203.0.113.4:4"), &failed(CodeFailure::Unknown));
 }
 
-// spec 10.19
+// spec 10.40
 #[test]
 fn a_restarted_server_gives_the_waiting_end_its_number_again() {
     let mut scene = Scene::new(7);

@@ -253,7 +253,7 @@ impl Crowd {
     }
 }
 
-// spec 10.27, 10.34
+// spec 10.27, 10.34, 10.43
 #[test]
 fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
     let (mut crowd, [owner, guest]) = relaying(ForwardLimits::default());

@@ -49,7 +49,7 @@ struct Writing {
 impl<'a> Content<'a> {
     /// Opens the file and continues at `offset`. A file that cannot be opened gets its verdict, and its content is
     /// discarded.
-    // transfer 4.5
+    // transfer 4.15
     pub(super) fn start(
         reception: &'a Reception,
         index: u64,
@@ -269,7 +269,7 @@ impl Writing {
     }
 
     /// Frees space on a full disk for other files.
-    // transfer 5.12
+    // transfer 5.17
     fn give_way(&mut self, reception: &Reception, entry: &Entry) -> Failure {
         let keep = room::kept_when_full(reception, entry, self.position);
         let trimmed = self.held.with(|part| part.file().set_len(keep).map_err(|e| Failure::from_io(&e)));

@@ -103,7 +103,7 @@ fn expected(reception: &Reception, entry: &Entry) -> Result<Target, Failure> {
     }
 }
 
-// transfer 4.3
+// transfer 4.13
 fn look_at_file(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
     let held = reception.store.claim(&entry.path, &reception.activity)?;
     let target = expected(reception, entry)?;

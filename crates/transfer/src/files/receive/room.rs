@@ -27,7 +27,7 @@ pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result
 
 /// How much of an unfinished file stays on a full disk: all but what leaves space for others, and nothing if the file
 /// can never fit.
-// transfer 5.12
+// transfer 5.17
 pub(super) fn kept_when_full(reception: &Reception, entry: &Entry, position: u64) -> u64 {
     let Ok(room) = reception.store.directory.room(&entry.path) else { return position };
     if entry.room > room.total || entry.kind == EntryKind::Stream {

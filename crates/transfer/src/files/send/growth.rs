@@ -34,7 +34,7 @@ pub(super) fn check_before(entry: &Entry, facts: &Facts) -> Result<(), Failure> 
 
 /// After reading everything: the sent content must have existed at one moment. A file that was written meanwhile is
 /// read again as far as it was sent; if the content is the same, the file has only grown.
-// transfer 4.6
+// transfer 4.6, 4.16
 pub(super) fn check_after(
     entry: &Entry,
     before: &Facts,

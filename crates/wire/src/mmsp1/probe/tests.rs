@@ -58,7 +58,7 @@ fn an_unknown_family_earns_unresolved_address_and_a_malformed_value_invalid_fiel
     assert_eq!(Response::to(&refusal(&framed(11, 0, &long))), Response::Error(ErrorCode::INVALID_FIELD));
 }
 
-// spec 3.38, 3.39, 3.73
+// spec 3.73, 3.138
 #[test]
 fn a_missing_or_repeated_parameter_is_refused() {
     let parameter = |kind: u8| [&[0, kind, 0, 48], &data("192.0.2.1").to_bytes()[..]].concat();

@@ -128,7 +128,7 @@ fn our_own_version_has_ids_of_at_most_20_bytes() {
     assert!(matches!(error, DecodeError::OutOfRange { field: "connection id length", value: 21, .. }));
 }
 
-// spec 4.10
+// spec 4.10, 4.33
 #[test]
 fn a_version_list_comes_back_and_is_cut_at_32() {
     let ours = ConnectionId::from_u64(5);

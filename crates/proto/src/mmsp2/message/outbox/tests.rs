@@ -141,7 +141,7 @@ fn a_message_that_was_never_sent_is_dropped_without_a_number() {
     assert_eq!(parts(content), (MessageId::ordered(0), 0..21));
 }
 
-// spec 8.49
+// spec 8.60
 #[test]
 fn a_completely_sent_message_is_not_given_up_before_it_is_lost() {
     let mut outbox = outbox();
