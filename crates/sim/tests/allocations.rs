@@ -102,7 +102,9 @@ fn the_packets_of_a_stream_allocate_nothing_but_the_data_for_the_application() {
         let sender = crowd.metered_at_clients() - before.0;
         let receiver = crowd.metered() - before.1;
         let packets = crowd.packets() - before.2;
-        println!("{paths} paths, {packets} packets: {sender} allocations at the sender, {receiver} at the receiver");
+        println!(
+            "{paths} paths, {packets} packets: {sender} allocations at the sender, {receiver} at the receiver"
+        );
         assert!(packets > 20_000);
         // The stream, and tables that grow by an entry.
         assert!(sender <= 100, "{sender}");

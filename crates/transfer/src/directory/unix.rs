@@ -1,5 +1,6 @@
 //! The directory by file descriptors: no race in which a name could be exchanged for a link.
 
+mod beneath;
 mod links;
 mod room;
 mod umask;
@@ -251,6 +252,9 @@ impl Directory {
     }
 
     fn parent(&self, path: &RelativePath, missing: Missing) -> Result<OwnedFd, Failure> {
+        if let Some(directory) = beneath::open(&self.root, path.parent().as_ref()) {
+            return Ok(directory);
+        }
         let mut directory = step(&self.root, ".")?;
         let mut components = path.components();
         components.next_back();
