@@ -126,7 +126,7 @@ mod tests {
         let dealing = Dealing::new((25, 10), (&[1], 1), Duration::ZERO);
         let stream = [&0_u64.to_be_bytes()[..], &[7; 10], &1_u64.to_be_bytes(), &[7; 10]].concat();
         for (length, ends_well) in [(36, true), (18, true), (35, false), (19, false), (0, true)] {
-            let bytes = std::io::Cursor::new(stream[..length].to_vec());
+            let bytes = io::Cursor::new(stream[..length].to_vec());
             let mut read = Reading::Bytes(Box::new(bytes));
             let program = Program::new(Arc::new(dealing.clone()), Shared::default());
             let received = program.receive(&mut read, Instant::now()).await;
