@@ -4,19 +4,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use manyway::interfaces::InterfacePattern;
 use manyway::{ByteCount, ConfigError, ConnectionConfig, HostPort, PairMode};
 use manyway_egress::NetPorts;
 use manyway_terminal::{CommandError, ExitCode};
 use serde::{Deserialize, Deserializer};
 
-use crate::args::{Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_listen};
+use crate::args::{
+    Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_behind, parse_fixed, parse_listen,
+    parse_network,
+};
 use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::home::Home;
 use crate::output::cause;
@@ -63,6 +67,11 @@ struct ServeSettings {
     egress: bool,
     allow: Vec<Text<NetPorts>>,
     deny: Vec<Text<NetPorts>>,
+    tun: Vec<Text<Network>>,
+    tun_announce: Vec<Text<Network>>,
+    tun_behind: Vec<Text<Behind>>,
+    tun_address: Vec<Text<Fixed>>,
+    tun_mtu: Option<SiteMtu>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
 }
@@ -92,6 +101,20 @@ impl TryFrom<i64> for Threads {
     fn try_from(number: i64) -> Result<Self, Self::Error> {
         let number = u8::try_from(number).ok().filter(|number| (1..=64).contains(number));
         number.map(Self).ok_or("must be from 1 to 64")
+    }
+}
+
+/// Largest packet between sites.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+struct SiteMtu(u16);
+
+impl TryFrom<i64> for SiteMtu {
+    type Error = &'static str;
+
+    fn try_from(number: i64) -> Result<Self, Self::Error> {
+        let number = u16::try_from(number).ok().filter(|number| (1280..=9000).contains(number));
+        number.map(Self).ok_or("must be from 1280 to 9000")
     }
 }
 
@@ -152,6 +175,41 @@ impl FromStr for CongestionName {
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         ConnectionConfig::default().set_congestion(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+#[derive(Debug)]
+struct Network(IpNet);
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_network(text).map(Self)
+    }
+}
+
+/// A network behind a client.
+#[derive(Debug)]
+struct Behind((String, IpNet));
+
+impl FromStr for Behind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_behind(text).map(Self)
+    }
+}
+
+/// The address of a client.
+#[derive(Debug)]
+struct Fixed((String, IpAddr));
+
+impl FromStr for Fixed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_fixed(text).map(Self)
     }
 }
 
@@ -272,29 +330,51 @@ impl Settings {
 
 impl ServeSettings {
     fn apply(self, arguments: &mut ServeArgs, directory: &Path) {
-        let Self { dir, read_only, listen, advertise, max_clients, threads, egress, allow, deny, cert, key } =
-            self;
+        let Self {
+            dir,
+            read_only,
+            listen,
+            advertise,
+            max_clients,
+            threads,
+            egress,
+            allow,
+            deny,
+            tun,
+            tun_announce,
+            tun_behind,
+            tun_address,
+            tun_mtu,
+            cert,
+            key,
+        } = self;
         let path = |path: PathBuf| directory.join(path);
         arguments.dir = arguments.dir.take().or_else(|| dir.map(path));
         arguments.read_only |= read_only;
-        if arguments.listen.is_empty() {
-            arguments.listen = listen.into_iter().map(|address| address.0.0).collect();
-        }
-        if arguments.advertise.is_empty() {
-            arguments.advertise = advertise.into_iter().map(|host| host.0).collect();
-        }
+        unless_given(&mut arguments.listen, listen.into_iter().map(|address| address.0.0));
+        unless_given(&mut arguments.advertise, advertise.into_iter().map(|host| host.0));
         arguments.max_clients = arguments.max_clients.or_else(|| max_clients.map(|clients| clients.0));
         arguments.threads = arguments.threads.or_else(|| threads.map(|threads| threads.0));
         arguments.egress |= egress;
-        if arguments.allow.is_empty() {
-            arguments.allow = allow.into_iter().map(|net| net.0).collect();
-        }
+        unless_given(&mut arguments.allow, allow.into_iter().map(|net| net.0));
         // What either denies is denied.
         arguments.deny.extend(deny.into_iter().map(|net| net.0));
+        unless_given(&mut arguments.tun, tun.into_iter().map(|network| network.0.0));
+        unless_given(&mut arguments.tun_announce, tun_announce.into_iter().map(|network| network.0.0));
+        unless_given(&mut arguments.tun_behind, tun_behind.into_iter().map(|behind| behind.0.0));
+        unless_given(&mut arguments.tun_address, tun_address.into_iter().map(|fixed| fixed.0.0));
+        arguments.tun_mtu = arguments.tun_mtu.or_else(|| tun_mtu.map(|mtu| mtu.0));
         if arguments.cert.is_none() {
             arguments.cert = cert.map(path);
             arguments.key = key.map(path);
         }
+    }
+}
+
+/// Takes the values of the file where the command line has none.
+fn unless_given<T>(given: &mut Vec<T>, of_file: impl Iterator<Item = T>) {
+    if given.is_empty() {
+        given.extend(of_file);
     }
 }
 
@@ -340,6 +420,11 @@ threads = 3
 egress = true
 allow = ["10.1.0.0/16:80"]
 deny = ["10.1.2.0/24"]
+tun = ["10.99.0.0/24", "fd00:99::/64"]
+tun-announce = ["192.168.9.0/24"]
+tun-behind = ["branch=192.168.5.0/24"]
+tun-address = ["branch=10.99.0.7"]
+tun-mtu = 1300
 cert = "/etc/chain.pem"
 key = "key.pem"
 "#;
@@ -385,6 +470,12 @@ key = "key.pem"
         assert_eq!(serve.threads, Some(3));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
+        let net = |text: &str| text.parse::<IpNet>().unwrap();
+        assert_eq!(serve.tun, [net("10.99.0.0/24"), net("fd00:99::/64")]);
+        assert_eq!(serve.tun_announce, [net("192.168.9.0/24")]);
+        assert_eq!(serve.tun_behind, [("branch".to_owned(), net("192.168.5.0/24"))]);
+        assert_eq!(serve.tun_address, [("branch".to_owned(), "10.99.0.7".parse().unwrap())]);
+        assert_eq!(serve.tun_mtu, Some(1300));
         let cli = applied(ALL, &["serve", "--allow", "10.2.0.0/16", "--deny", "10.2.2.0/24"]);
         assert_eq!(serve_of(&cli).allow, ["10.2.0.0/16".parse().unwrap()]);
         assert_eq!(serve_of(&cli).deny, ["10.2.2.0/24", "10.1.2.0/24"].map(|net| net.parse().unwrap()));

@@ -2,10 +2,11 @@
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use manyway_egress::{Destination, Host, NetPorts, Ports, Treatment};
+use manyway_egress::{Destination, Header, Host, NetPorts, Ports, Treatment};
 use manyway_transfer::Urgency;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
@@ -13,33 +14,66 @@ use serde::de::{Deserializer, Error, Visitor};
 use crate::args::Protocol;
 use crate::output::units::parse_duration;
 
-/// What is known of a connection or a flow when it begins.
+/// What is known of a connection or a flow when it begins, or of a packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Traffic<'a> {
-    /// What carries it.
-    pub protocol: Protocol,
-    /// Where its first data go.
-    pub destination: &'a Destination,
+pub struct Traffic {
+    /// What carries it; `None` for another protocol.
+    protocol: Option<Protocol>,
+    /// Where its first data go; a name has no address here.
+    ip: Option<IpAddr>,
+    /// 0 without one.
+    port: u16,
     /// The differentiated services code point (RFC 2474) of its first packet, where that is known.
-    pub dscp: Option<u8>,
+    dscp: Option<u8>,
+}
+
+impl Traffic {
+    /// A connection or a flow to a destination.
+    pub fn new(protocol: Protocol, destination: &Destination, dscp: Option<u8>) -> Self {
+        let ip = match destination.host() {
+            Host::Ip(ip) => Some(*ip),
+            Host::Name(_) | Host::Resolver => None,
+        };
+        Self { protocol: Some(protocol), ip, port: destination.port(), dscp }
+    }
 }
 
 /// The treatment by the first of the rules that matches, or of the built-in ones behind them.
-pub fn treatment(rules: &[TrafficRule], traffic: Traffic<'_>) -> Treatment {
-    let own = rules.iter().find(|rule| rule.matches(traffic)).map(|rule| rule.treatment);
-    own.unwrap_or_else(|| Treatment { class: usual_class(traffic), lifetime: None })
+pub fn treatment(rules: &[TrafficRule], traffic: Traffic) -> Treatment {
+    by_rules(rules, &[traffic], traffic.dscp)
+}
+
+/// As [`treatment`], of a packet between sites. Which end has begun is not known, so either may be the one of the rule.
+pub fn packet_treatment(rules: &[TrafficRule], packet: &[u8]) -> Treatment {
+    let Some(header) = Header::parse(packet) else { return Treatment::default() };
+    let protocol = match header.protocol {
+        TCP => Some(Protocol::Tcp),
+        UDP => Some(Protocol::Udp),
+        _ => None,
+    };
+    let [from, to] = header.ports.unwrap_or_default();
+    let end = |ip, port| Traffic { protocol, ip: Some(ip), port, dscp: Some(header.dscp) };
+    by_rules(rules, &[end(header.destination, to), end(header.source, from)], Some(header.dscp))
+}
+
+fn by_rules(rules: &[TrafficRule], ends: &[Traffic], dscp: Option<u8>) -> Treatment {
+    let own = rules.iter().find(|rule| ends.iter().any(|end| rule.matches(*end)));
+    own.map_or_else(|| Treatment { class: usual_class(dscp), lifetime: None }, |rule| rule.treatment)
 }
 
 /// What programs mean by a code point (RFC 4594, RFC 8622).
-fn usual_class(Traffic { protocol, dscp, .. }: Traffic<'_>) -> Option<Urgency> {
-    match (protocol, dscp?) {
-        (Protocol::Tcp, _) => None,
+fn usual_class(dscp: Option<u8>) -> Option<Urgency> {
+    match dscp? {
         // Telephony, signalling, conferences, network control.
-        (Protocol::Udp, 46 | 44 | 40 | 34 | 36 | 38 | 48 | 56) => Some(Urgency::Interactive),
-        (Protocol::Udp, CS1 | LOWER_EFFORT) => Some(Urgency::Bulk),
-        (Protocol::Udp, _) => None,
+        46 | 44 | 40 | 34 | 36 | 38 | 48 | 56 => Some(Urgency::Interactive),
+        CS1 | LOWER_EFFORT => Some(Urgency::Bulk),
+        _ => None,
     }
 }
+
+/// Numbers of protocols in IP packets.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 const CS1: u8 = 8;
 const LOWER_EFFORT: u8 = 1;
@@ -57,13 +91,10 @@ pub struct TrafficRule {
 }
 
 impl TrafficRule {
-    fn matches(&self, Traffic { protocol, destination, dscp }: Traffic<'_>) -> bool {
-        let is_inside = |net: &NetPorts| match destination.host() {
-            Host::Ip(ip) => net.contains((*ip, destination.port()).into()),
-            Host::Name(_) | Host::Resolver => false,
-        };
-        self.protocol.is_none_or(|of_rule| of_rule == protocol)
-            && self.ports.contain(destination.port())
+    fn matches(&self, Traffic { protocol, ip, port, dscp }: Traffic) -> bool {
+        let is_inside = |net: &NetPorts| ip.is_some_and(|ip| net.contains((ip, port).into()));
+        self.protocol.is_none_or(|of_rule| protocol == Some(of_rule))
+            && self.ports.contain(port)
             && self.to.as_ref().is_none_or(is_inside)
             && self.dscp.is_none_or(|of_rule| dscp == Some(of_rule))
     }
@@ -208,7 +239,7 @@ mod tests {
 
     fn treated(rules: &[TrafficRule], protocol: Protocol, to: &str, dscp: Option<u8>) -> Treatment {
         let destination = Destination::parse_pair(to).unwrap();
-        treatment(rules, Traffic { protocol, destination: &destination, dscp })
+        treatment(rules, Traffic::new(protocol, &destination, dscp))
     }
 
     const UDP: Protocol = Protocol::Udp;
@@ -253,6 +284,34 @@ mod tests {
             assert_eq!(treated(&[], UDP, "10.1.2.3:5004", dscp).class, expected, "{dscp:?}");
         }
         assert_eq!(treated(&[], TCP, "10.1.2.3:22", None), Treatment::default());
+    }
+
+    #[test]
+    fn a_packet_between_sites_is_treated_by_either_of_its_ends_and_by_its_code_point() {
+        let rules = rules(
+            "[[rule]]\nproto = \"udp\"\nport = 5004\nclass = \"deadline\"\nlifetime = \"150ms\"\n\
+             [[rule]]\nto = \"10.1.0.9\"\nclass = \"bulk\"\n",
+        );
+        let packet = |protocol, ends: [u8; 2], ports: [u16; 2], dscp: u8| {
+            let [from, to] = ends.map(|last| [10, 1, 0, last]);
+            let [source, destination] = ports.map(u16::to_be_bytes);
+            let start = [0x45, dscp << 2, 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0];
+            [&start[..], &from, &to, &source, &destination, &[0; 4]].concat()
+        };
+        let deadline =
+            Treatment { class: Some(Urgency::Deadline), lifetime: Some(Duration::from_millis(150)) };
+        let of = |class| Treatment { class, lifetime: None };
+        for (bytes, expected) in [
+            (packet(17, [1, 2], [40_000, 5004], 0), deadline),
+            (packet(17, [2, 1], [5004, 40_000], 0), deadline),
+            (packet(6, [2, 1], [5004, 40_000], 0), of(None)),
+            (packet(1, [9, 1], [5004, 5004], 0), of(Some(Urgency::Bulk))),
+            (packet(6, [1, 9], [22, 22], 46), of(Some(Urgency::Bulk))),
+            (packet(6, [1, 2], [22, 22], 46), of(Some(Urgency::Interactive))),
+            (vec![0; 3], of(None)),
+        ] {
+            assert_eq!(packet_treatment(&rules, &bytes), expected, "{bytes:?}");
+        }
     }
 
     #[test]

@@ -51,16 +51,22 @@ pub async fn connect_as<S: Session>(
     if let Some(urgency) = treatment.class {
         session.set_urgency(&mut send, urgency);
     }
-    // egress 2.6
-    if treatment != Treatment::default() {
-        write_request(&mut send, &Request::Treatment(treatment)).await?;
-    }
+    ask_for(treatment, &mut send).await?;
     write_request(&mut send, &Request::Connect(destination.clone())).await?;
     match answer_of(&mut receive).await? {
         Answer::Done(Some(address)) => Ok(Opened { address, send, receive }),
         Answer::Done(None) => Err(CodecError::Truncated { field: "address", needed: 7, left: 0 }.into()),
         Answer::Refused(refusal) => Err(refusal.into()),
     }
+}
+
+/// Asks for a treatment, if that is not the default.
+// egress 2.6
+async fn ask_for<W: AsyncWrite + Unpin>(treatment: Treatment, send: &mut W) -> io::Result<()> {
+    if treatment == Treatment::default() {
+        return Ok(());
+    }
+    write_request(send, &Request::Treatment(treatment)).await
 }
 
 /// Asks whether the server carries connections of this client at all.
@@ -89,17 +95,19 @@ pub struct Listening<W, R> {
 }
 
 /// Asks the server to listen at `address`, where port 0 leaves the port to it. Its connections come as streams that the
-/// server opens, which [`accept`] takes; they have the `number` of the listener.
+/// server opens, which [`accept`] takes; they have the `number` of the listener. The server sends like `treatment`; the
+/// client's own direction is up to the caller.
 ///
 /// # Errors
 /// [`EgressError::Refused`] with the reason, or the stream broke.
 // egress 9.1
 pub async fn listen<S: Session>(
     session: &S,
-    number: u16,
-    address: SocketAddr,
+    (number, address): (u16, SocketAddr),
+    treatment: Treatment,
 ) -> Result<Listening<S::Send, S::Receive>, EgressError> {
     let (mut send, mut receive) = session.open().await?;
+    ask_for(treatment, &mut send).await?;
     write_request(&mut send, &Request::Listen { number, address }).await?;
     match answer_of(&mut receive).await? {
         Answer::Done(Some(address)) => Ok(Listening { address, _stream: (send, receive) }),

@@ -1,16 +1,19 @@
 //! Ports at the server. Tests carry the rules of the specification.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use manyway_egress::{GatewayConfig, Incoming, Listening, Reason, accept, listen};
-use manyway_session::Session as _;
+use manyway_egress::{Access, GatewayConfig, Incoming, Listening, Reason, Treatment, accept, listen};
+use manyway_session::{Session as _, Urgency};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::{
-    MemoryReceive, MemorySend, MemorySession, Names, gateway, in_time, read_all, reason, serve_listening,
-    until,
+    MemoryReceive, MemorySend, MemorySession, Names, gateway, in_time, pair, read_all, reason,
+    serve_listening, until,
 };
+
+const USUAL: Treatment = Treatment { class: None, lifetime: None };
 
 /// A client that may listen on loopback.
 fn client() -> (MemorySession, manyway_egress::Quota) {
@@ -18,7 +21,8 @@ fn client() -> (MemorySession, manyway_egress::Quota) {
 }
 
 async fn listening(client: &MemorySession, number: u16) -> Listening<MemorySend, MemoryReceive> {
-    in_time(listen(client, number, "127.0.0.1:0".parse().unwrap())).await.unwrap()
+    let at = (number, "127.0.0.1:0".parse().unwrap());
+    in_time(listen(client, at, USUAL)).await.unwrap()
 }
 
 async fn next(client: &MemorySession) -> Incoming<MemorySend, MemoryReceive> {
@@ -42,6 +46,30 @@ async fn connections_to_a_listener_come_to_the_client_with_its_number_and_their_
         send.write_all(b"answer").await.unwrap();
         send.shutdown().await.unwrap();
         assert_eq!(read_all(&mut program).await.unwrap(), b"answer");
+    }
+}
+
+// egress 2.6, 9.2
+#[tokio::test]
+async fn the_server_sends_connections_of_a_listener_in_the_class_that_the_client_asks_for() {
+    let (near, far) = pair();
+    let far = Arc::new(far);
+    let gateway = gateway(&[], GatewayConfig::default(), Names::default());
+    let serving = Arc::clone(&far);
+    tokio::spawn(async move {
+        let (quota, may) = (gateway.quota(), ["127.0.0.1".parse().unwrap()]);
+        let client = Access { session: &*serving, quota: &quota, listen: &may };
+        while let Some((send, receive)) = serving.accept().await {
+            drop(gateway.answer(&client, send, receive).await);
+        }
+    });
+    let treatment = Treatment { class: Some(Urgency::Interactive), lifetime: None };
+    for (treatment, expected) in [(USUAL, &[][..]), (treatment, &[Urgency::Interactive][..])] {
+        let at = (1, "127.0.0.1:0".parse().unwrap());
+        let listener = in_time(listen(&near, at, treatment)).await.unwrap();
+        let _program = TcpStream::connect(listener.address).await.unwrap();
+        next(&near).await.accept().await.unwrap();
+        assert_eq!(*far.urgencies.lock().unwrap(), expected);
     }
 }
 
@@ -87,11 +115,15 @@ async fn a_client_listens_only_where_it_may() {
     let openings: Vec<_> = may.iter().map(String::as_str).collect();
     let (client, _) = serve_listening(gateway(&[], GatewayConfig::default(), Names::default()), &openings);
     for forbidden in [other, SocketAddr::from(([0, 0, 0, 0], free.port())), "[::1]:0".parse().unwrap()] {
-        assert_eq!(reason(in_time(listen(&client, 1, forbidden)).await), Reason::Forbidden, "{forbidden}");
+        assert_eq!(
+            reason(in_time(listen(&client, (1, forbidden), USUAL)).await),
+            Reason::Forbidden,
+            "{forbidden}"
+        );
     }
-    assert_eq!(reason(in_time(listen(&client, 1, taken)).await), Reason::Other, "the port is taken");
+    assert_eq!(reason(in_time(listen(&client, (1, taken), USUAL)).await), Reason::Other, "the port is taken");
     drop(held);
-    assert_eq!(in_time(listen(&client, 1, free)).await.unwrap().address, free);
+    assert_eq!(in_time(listen(&client, (1, free), USUAL)).await.unwrap().address, free);
 }
 
 // egress 9.1
@@ -100,5 +132,5 @@ async fn a_client_without_the_right_listens_nowhere() {
     let (client, _) =
         serve_listening(gateway(&["0.0.0.0/0"], GatewayConfig::default(), Names::default()), &[]);
     let address = "127.0.0.1:0".parse().unwrap();
-    assert_eq!(reason(in_time(listen(&client, 1, address)).await), Reason::Forbidden);
+    assert_eq!(reason(in_time(listen(&client, (1, address), USUAL)).await), Reason::Forbidden);
 }

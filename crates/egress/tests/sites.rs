@@ -2,18 +2,19 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ipnet::IpNet;
 use manyway_egress::fuzzing::Request;
 use manyway_egress::{
     Assignment, Hub, HubConfig, Joining, Member, Port, Reason, Refusal, RequestError, SiteLog, Tally,
-    Verdict, Volume, answer_messages,
+    Treatment, Verdict, Volume, answer_messages,
 };
-use manyway_session::{Delivery, Message, MessageHalves};
+use manyway_session::{Delivery, Message, MessageHalves, Urgency};
 use tokio::task::JoinHandle;
 
-use crate::common::{in_time, messages, reason, until};
+use crate::common::{Deliveries, in_time, noted_messages, reason, until};
 
 const FRAME: u32 = 0x45;
 
@@ -22,6 +23,8 @@ const FRAME: u32 = 0x45;
 struct Host {
     packets: Arc<Mutex<Vec<Vec<u8>>>>,
     log: Arc<Mutex<Vec<String>>>,
+    /// How messages were sent, by both ends.
+    deliveries: Deliveries,
 }
 
 impl Host {
@@ -65,7 +68,7 @@ fn hub(host: &Host) -> Hub {
 
 /// A client named `branch` asks for a place, with 192.168.5.0/24 behind it.
 async fn ask(hub: Option<&Hub>, host: &Host) -> (MessageHalves, Result<Assignment, Refusal>, Ended) {
-    let (mut near, far) = messages();
+    let (mut near, far) = noted_messages(&host.deliveries);
     let (hub, host) = (hub.cloned(), host.clone());
     let ended = tokio::spawn(async move {
         let member = hub.as_ref().map(|hub| Member { hub, name: "branch", log: &host });
@@ -126,16 +129,24 @@ async fn packets_from_others_or_to_others_are_dropped_and_counted_and_those_betw
     assert_eq!(*host.packets.lock().unwrap(), good);
 
     let answer = packet(server, behind, 4);
-    assert_eq!(hub.deliver(&answer), Verdict::Passed);
+    assert_eq!(hub.deliver(&answer, Treatment::default()), Verdict::Passed);
     let Message { data, protocol } = in_time(client.1.receive()).await.unwrap().unwrap();
     assert_eq!((protocol, &data[2..6], &data[6..]), (0, &[0; 4][..], &answer[..]));
+    let treatment = Treatment { class: Some(Urgency::Bulk), lifetime: Some(Duration::from_secs(2)) };
+    assert_eq!(hub.deliver(&answer, treatment), Verdict::Passed);
+    in_time(client.1.receive()).await.unwrap().unwrap();
+    let last = *host.deliveries.lock().unwrap().last().unwrap();
+    assert_eq!((last.urgency, last.lifetime), (Urgency::Bulk, Some(Duration::from_secs(2))));
     let unassigned = [10, 99, 0, 9];
-    assert_eq!(hub.deliver(&packet(server, unassigned, 0)), Verdict::Destination(unassigned.into()));
+    assert_eq!(
+        hub.deliver(&packet(server, unassigned, 0), Treatment::default()),
+        Verdict::Destination(unassigned.into())
+    );
     client.0.finish();
     in_time(ended).await.unwrap().unwrap();
-    assert_eq!(hub.deliver(&answer), Verdict::Destination(behind.into()));
+    assert_eq!(hub.deliver(&answer, Treatment::default()), Verdict::Destination(behind.into()));
     let told = "from: 3 packets passed, 2 dropped for a source that is not its own, 2 dropped for a destination that it \
-                may not reach, 2 dropped for their size or form; to: 1 packets passed";
+                may not reach, 2 dropped for their size or form; to: 2 packets passed";
     assert_eq!(*host.log.lock().unwrap(), ["joined 10.99.0.2/24 1", "spoofed 10.99.0.3", told]);
 }
 

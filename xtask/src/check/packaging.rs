@@ -7,24 +7,34 @@ const IMAGE: &str = "packaging/Dockerfile";
 const IGNORED: &str = ".dockerignore";
 const DIST: &str = "packaging/dist";
 
-/// A unit of systemd.
+/// A unit of systemd, or what is added to one.
 struct Unit {
     path: &'static str,
-    /// Settings that it must have beside those of every unit, word by word.
+    /// Settings that it must have as every unit, word by word.
+    common: &'static [&'static str],
+    /// Those that it must have beside these.
     needed: &'static [&'static str],
     /// The capabilities that it gives.
     capabilities: &'static str,
 }
 
-const UNITS: [Unit; 2] = [
+const UNITS: [Unit; 3] = [
     Unit {
         path: "packaging/manyway.service",
+        common: &NEEDED,
         needed: &["StandardOutput=null", "PrivateDevices=yes", "PrivateUsers=yes", "ProcSubset=pid"],
         capabilities: "",
     },
     Unit {
         path: "packaging/manyway-tunnel@.service",
+        common: &NEEDED,
         needed: &["DevicePolicy=closed", "DeviceAllow=/dev/net/tun rw", "RestartPreventExitStatus=2 3 5"],
+        capabilities: "CAP_NET_ADMIN",
+    },
+    Unit {
+        path: "packaging/manyway-site.conf",
+        common: &[],
+        needed: &["DevicePolicy=closed", "DeviceAllow=/dev/net/tun rw"],
         capabilities: "CAP_NET_ADMIN",
     },
 ];
@@ -79,7 +89,8 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
 fn check_unit(unit: &Unit, file: &SourceFile) -> Vec<Finding> {
     let lines: Vec<_> = file.lines().map(|(_, line)| line.trim()).collect();
     let capabilities = RIGHTS.map(|key| format!("{key}{}", unit.capabilities));
-    let needed = NEEDED.iter().chain(unit.needed).copied().chain(capabilities.iter().map(String::as_str));
+    let needed =
+        unit.common.iter().chain(unit.needed).copied().chain(capabilities.iter().map(String::as_str));
     let missing = needed.filter(|needed| !lines.contains(needed));
     let mut findings: Vec<_> =
         missing.map(|needed| Finding::new(unit.path, 0, format!("lacks the line {needed}"))).collect();
@@ -225,7 +236,8 @@ mod tests {
     fn a_unit_without_a_setting_or_with_rights_is_found() {
         for unit in &UNITS {
             let rights = RIGHTS.map(|key| format!("{key}{}", unit.capabilities));
-            let needed = NEEDED.iter().chain(unit.needed).copied().chain(rights.iter().map(String::as_str));
+            let needed =
+                unit.common.iter().chain(unit.needed).copied().chain(rights.iter().map(String::as_str));
             let lines: Vec<_> = needed.collect();
             let findings = |text: &str| check_unit(unit, &file(unit.path, text)).len();
             let good = lines.join("\n");
@@ -250,6 +262,6 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_found() {
-        assert_eq!(check(&[]).len(), 5);
+        assert_eq!(check(&[]).len(), 6);
     }
 }

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
@@ -50,7 +50,7 @@ impl Connection {
 
     /// Resets the connection, at once.
     pub fn reset(&self) {
-        self.flow.with(|machine| machine.reset(&self.flow.output));
+        self.flow.reset();
     }
 }
 
@@ -141,12 +141,13 @@ impl Flow {
     /// Serves the timers until the connection is over.
     pub(super) async fn drive(&self) {
         loop {
-            let next = {
+            let (next, woken) = {
                 let mut state = self.lock();
                 state.machine.flush(&self.output);
                 state.awaited = state.machine.next();
-                state.awaited
+                (state.awaited, state.machine.take_woken())
             };
+            wake(woken);
             match next {
                 Next::Over => return,
                 Next::At(at) => {
@@ -159,7 +160,12 @@ impl Flow {
         }
     }
 
-    /// Changes the connection, then sends all pending segments.
+    /// Resets the connection, if it is not over.
+    pub(super) fn reset(&self) {
+        self.with(|machine| machine.reset(&self.output));
+    }
+
+    /// Changes the connection, then sends all pending segments and wakes those who wait for the change.
     fn with<T>(&self, work: impl FnOnce(&mut Machine) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state.machine);
@@ -170,13 +176,21 @@ impl Flow {
             // The timers are not served yet.
             (Next::At(_), Next::Over) => false,
         };
+        let woken = state.machine.take_woken();
+        drop(state);
         if is_sooner {
             self.changed.notify_one();
         }
+        wake(woken);
         result
     }
 
     fn lock(&self) -> MutexGuard<'_, FlowState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A waker runs what its task brings along, such as a call of the same connection: nothing may be locked.
+fn wake(woken: [Option<Waker>; 3]) {
+    woken.into_iter().flatten().for_each(Waker::wake);
 }

@@ -56,7 +56,7 @@ pub(super) struct Machine {
     mtu: u16,
     /// By how many bits windows are scaled: the program's, and ours, if the program scales.
     scales: Option<(u8, u8)>,
-    /// What the program was told last: up to where it may send.
+    /// The edge of the receiver when the program was told of it last.
     announced: u64,
     owes_acknowledgement: bool,
     is_reset: bool,
@@ -65,12 +65,14 @@ pub(super) struct Machine {
     probed: Instant,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Waits for a reset.
+    watcher: Option<Waker>,
 }
 
 impl Machine {
     /// Takes a segment that opens a connection; [`Machine::flush`] accepts it. `room` bytes are buffered in each direction.
     pub(super) fn new(ends: Ends, first: &Segment<'_>, mtu: u16, room: usize) -> Self {
-        let scales = first.scale.map(|scale| (scale, OWN_SCALE));
+        let scales = first.scale.map(|scale| (scale, scale_for(room)));
         let most = mtu - headers(&ends);
         let largest = first.largest.unwrap_or(LARGEST_UNKNOWN).clamp(LEAST, most);
         // It is not to be guessed.
@@ -91,6 +93,7 @@ impl Machine {
             probed: now,
             reader: None,
             writer: None,
+            watcher: None,
         }
     }
 
@@ -112,7 +115,7 @@ impl Machine {
             Control::Reset => {
                 // RFC 5961, 3.2: one that is not exact may be a guess; the program repeats it with the number of the answer.
                 if position == next {
-                    self.close();
+                    self.is_reset = true;
                 } else if (next..=self.receiver.edge().max(next)).contains(&position) {
                     self.owes_acknowledgement = true;
                 }
@@ -136,7 +139,6 @@ impl Machine {
         self.heard = now;
         self.receiver.take(position, segment.data, ends);
         self.owes_acknowledgement |= !is_bare || position != next;
-        self.wake();
     }
 
     /// Sends all pending segments.
@@ -241,30 +243,26 @@ impl Machine {
         if self.is_reset {
             return Poll::Ready(io::ErrorKind::ConnectionReset.into());
         }
-        self.reader = Some(context.waker().clone());
+        self.watcher = Some(context.waker().clone());
         Poll::Pending
     }
 
     /// Resets the connection, if it is not over.
     pub(super) fn reset(&mut self, output: &Output) {
         if !self.is_over() {
-            self.close();
+            self.is_reset = true;
             let segment = Segment { control: Control::Reset, ..self.bare(self.sender.highest()) };
             output.send(&segment.compose(&self.ends));
         }
     }
 
-    fn close(&mut self) {
-        self.is_reset = true;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
+    /// Those who wait for what has happened by now. To be woken once nothing of the connection is locked.
+    pub(super) fn take_woken(&mut self) -> [Option<Waker>; 3] {
         let can_read = self.is_reset || self.receiver.is_complete() || self.receiver.has_data();
         let can_write = self.is_reset || self.sender.room() > 0;
         let reader = self.reader.take_if(|_| can_read);
         let writer = self.writer.take_if(|_| can_write);
-        reader.into_iter().chain(writer).for_each(Waker::wake);
+        [reader, writer, self.watcher.take_if(|_| self.is_reset)]
     }
 
     fn send_piece(&mut self, piece: &Piece, output: &Output) {
@@ -282,7 +280,8 @@ impl Machine {
         self.on_announced();
     }
 
-    /// A segment without data.
+    /// A segment without data. A window in units of more than a byte may end before the one that was told of last. The receiver
+    /// goes on accepting what fits that (RFC 7323, 2.4).
     fn bare(&self, position: u64) -> Segment<'static> {
         let next = self.receiver.acknowledged();
         let window = self.receiver.edge().saturating_sub(next) >> self.scales.map_or(0, |(_, ours)| ours);
@@ -321,13 +320,16 @@ impl Machine {
     }
 }
 
+/// By how many bits windows of so many bytes are scaled: as few as possible, since each makes them coarser.
+fn scale_for(room: usize) -> u8 {
+    (room >> u16::BITS).checked_ilog2().and_then(|bits| u8::try_from(bits).ok()).unwrap_or(0)
+}
+
 /// Bytes of the headers of a segment.
 fn headers(ends: &Ends) -> u16 {
     if ends.destination.is_ipv4() { 40 } else { 60 }
 }
 
-/// Enough for windows of 512 KiB.
-const OWN_SCALE: u8 = 3;
 /// RFC 9293, 3.7.1
 const LARGEST_UNKNOWN: u16 = 536;
 /// As Linux has it: no header costs more than the data.

@@ -36,7 +36,7 @@ use crate::packet::Unreachable;
 
 /// Ends the TCP connections whose packets it gets. At most 2048 connections are open at the same time: the first 128
 /// buffer up to 256 KiB in each direction, others 32 KiB. Packets that open more are dropped, so that programs try again.
-/// Dropping it stops their timers: the owners of connections drop theirs before.
+/// Dropping it resets all connections.
 ///
 /// # Examples
 /// ```no_run
@@ -131,6 +131,14 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         self.shared.timers().abort_all();
+        // An attempt that is accepted later finds nothing.
+        let connections = std::mem::take(&mut *self.shared.connections());
+        for entry in connections.into_values() {
+            match entry {
+                Entry::Open(flow) => flow.reset(),
+                Entry::Asked => {}
+            }
+        }
     }
 }
 
@@ -187,7 +195,7 @@ impl Attempt {
         self.ends.destination
     }
 
-    /// Accepts it. Must be called inside a runtime. If the program has gone, the connection is reset.
+    /// Accepts it. Must be called inside a runtime. If the program has gone, or the stack, the connection is reset.
     pub fn accept(mut self) -> Connection {
         let (packet, ends) = (std::mem::take(&mut self.packet), self.ends);
         let first = Segment::parse(&packet).map(|(_, segment)| segment).unwrap_or_default();
@@ -195,10 +203,15 @@ impl Attempt {
         let room = if connections.len() <= FEW { LARGE } else { SMALL };
         let machine = Machine::new(ends, &first, self.shared.mtu, room);
         let flow = Arc::new(Flow::new(ends, machine, Arc::clone(&self.shared.output)));
-        connections.insert(ends, Entry::Open(Arc::clone(&flow)));
+        let is_kept =
+            connections.get_mut(&ends).map(|entry| *entry = Entry::Open(Arc::clone(&flow))).is_some();
         drop(connections);
-        flow.flush();
-        self.shared.keep(ends, Arc::clone(&flow));
+        if is_kept {
+            flow.flush();
+            self.shared.keep(ends, Arc::clone(&flow));
+        } else {
+            flow.reset();
+        }
         Connection::new(flow)
     }
 

@@ -1,5 +1,5 @@
-//! What goes to a program, until it is acknowledged: retransmission (RFC 6298), congestion control (RFC 5681, 6582, without inflation of the window) and
-//! the program's window.
+//! What goes to a program, until it is acknowledged: retransmission (RFC 6298), congestion control (RFC 5681, 6582, without
+//! inflation of the window) and the program's window.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -44,8 +44,11 @@ struct Congestion {
     window: u64,
     threshold: u64,
     duplicates: u32,
-    /// A loss is repaired once this position is acknowledged.
-    recovery: Option<u64>,
+    /// The end of what was sent before the last loss was noticed: duplicate acknowledgements up to there may answer
+    /// retransmissions, and tell of no loss (RFC 6582, 3.2).
+    recover: u64,
+    /// A fast retransmission is not yet acknowledged up to `recover`.
+    is_recovering: bool,
     /// The first segment is to be sent again.
     repeats: bool,
 }
@@ -68,7 +71,8 @@ impl Sender {
             window: 10 * largest,
             threshold: u64::MAX,
             duplicates: 0,
-            recovery: None,
+            recover: 0,
+            is_recovering: false,
             repeats: false,
         };
         let timer = Timer { at: None, timeout: FIRST_TIMEOUT, rtt: None, measures: None };
@@ -203,7 +207,8 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.congestion.threshold = (self.in_flight() / 2).max(2 * self.largest);
         self.congestion.window = self.largest;
-        self.congestion.recovery = None;
+        self.congestion.recover = self.highest;
+        self.congestion.is_recovering = false;
         self.congestion.duplicates = 0;
         self.next = self.acknowledged;
         self.timer.measures = None;
@@ -256,10 +261,12 @@ impl Sender {
 
     fn on_duplicate(&mut self) {
         self.congestion.duplicates += 1;
-        if self.congestion.duplicates == 3 && self.congestion.recovery.is_none() {
+        let tells_of_loss = !self.congestion.is_recovering && self.acknowledged > self.congestion.recover;
+        if self.congestion.duplicates == 3 && tells_of_loss {
             self.congestion.threshold = (self.in_flight() / 2).max(2 * self.largest);
             self.congestion.window = self.congestion.threshold;
-            self.congestion.recovery = Some(self.highest);
+            self.congestion.recover = self.highest;
+            self.congestion.is_recovering = true;
             self.congestion.repeats = true;
             self.timer.measures = None;
         }
@@ -269,11 +276,13 @@ impl Sender {
 impl Congestion {
     fn on_progress(&mut self, position: u64, newly: u64, largest: u64) {
         self.duplicates = 0;
-        match self.recovery {
-            Some(until) if position < until => self.repeats = true,
-            Some(_) => self.recovery = None,
-            None if self.window < self.threshold => self.window += newly,
-            None => self.window += (largest * newly / self.window).max(1),
+        if self.is_recovering {
+            self.is_recovering = position < self.recover;
+            self.repeats = self.is_recovering;
+        } else if self.window < self.threshold {
+            self.window += newly;
+        } else {
+            self.window += (largest * newly / self.window).max(1);
         }
         self.window = self.window.min(MOST_IN_FLIGHT);
     }

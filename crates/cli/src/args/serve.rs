@@ -1,6 +1,6 @@
 //! `manyway serve`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub struct ServeArgs {
     /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
-    /// Advertise this address to clients, for a server behind NAT; may be repeated
+    /// Where clients are to come, for a server behind NAT; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
     /// Connections at the same time; default no limit
@@ -62,15 +62,21 @@ pub struct ServeArgs {
     /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
-    /// Join sites (`tunnel --site`) by whole packets at this network, such as 10.99.0.0/24; needs root
+    /// Join sites (`tunnel --site`) at this network, such as 10.99.0.0/24; as root
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun: Vec<IpNet>,
     /// With --tun, a network behind this host
-    #[arg(long, value_name = "NET", value_parser = parse_network, requires = "tun")]
+    #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun_announce: Vec<IpNet>,
     /// A network that client NAME may announce
-    #[arg(long, value_name = "NAME=NET", value_parser = parse_behind, requires = "tun")]
+    #[arg(long, value_name = "NAME=NET", value_parser = parse_behind)]
     pub tun_behind: Vec<(String, IpNet)>,
+    /// The address that client NAME always has, and no other client
+    #[arg(long, value_name = "NAME=IP", value_parser = parse_fixed)]
+    pub tun_address: Vec<(String, IpAddr)>,
+    /// Largest packet between sites, 1280 to 9000 bytes; default 1400
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    pub tun_mtu: Option<u16>,
     /// Store nothing; key and ticket are lost at exit
     #[arg(long)]
     pub ephemeral: bool,
@@ -90,14 +96,31 @@ pub enum LogFormat {
 }
 
 /// The name of a ticket or key, and a network behind its client.
-fn parse_behind(text: &str) -> Result<(String, IpNet), String> {
-    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, network) = named.ok_or_else(|| {
+///
+/// # Errors
+/// The error text shows the right form.
+pub fn parse_behind(text: &str) -> Result<(String, IpNet), String> {
+    let (name, network) = named(text).ok_or_else(|| {
         format!(
             "{text:?} is not NAME=NET: write it like branch=192.168.5.0/24; the first ticket is `default`"
         )
     })?;
     Ok((name.to_owned(), parse_network(network)?))
+}
+
+/// The name of a ticket or key, and the address of its client.
+///
+/// # Errors
+/// The error text shows the right form.
+pub fn parse_fixed(text: &str) -> Result<(String, IpAddr), String> {
+    let parsed = named(text).and_then(|(name, address)| Some((name.to_owned(), address.parse().ok()?)));
+    parsed.ok_or_else(|| {
+        format!("{text:?} is not NAME=IP: write it like branch=10.99.0.7; the first ticket is `default`")
+    })
+}
+
+fn named(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(name, _)| !name.is_empty())
 }
 
 fn parse_clients(text: &str) -> Result<NonZeroUsize, String> {

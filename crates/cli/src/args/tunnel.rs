@@ -56,7 +56,7 @@ pub enum DnsSource {
 ///
 /// # Errors
 /// The error text shows the right form.
-pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
+pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let network: IpNet = text
         .parse()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))

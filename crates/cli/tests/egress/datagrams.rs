@@ -97,6 +97,12 @@ fn the_first_rule_of_the_settings_that_matches_decides_at_the_server_too() {
     // Its destination is a name, which is in no network.
     let _pipe = command(&["pipe", &server.ticket, "localhost", &tcp.port().to_string()]);
     server.running.wait_for("class: Some(Bulk), lifetime: None");
+    // Without a right to listen it is refused, but understood.
+    let refused = command(&["forward", &server.ticket, "-R", &format!("127.0.0.1:0:{tcp}")]);
+    refused.end().expect(5);
+    server
+        .running
+        .wait_for("asks for a listener address=127.0.0.1:0 treatment=Treatment { class: Some(Interactive)");
 }
 
 /// Asks a proxy to relay datagrams; returns the connection that keeps the relay, and its address.

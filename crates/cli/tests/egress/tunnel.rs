@@ -181,7 +181,7 @@ fn settings_that_would_make_a_tunnel_fail_in_silence_are_named() {
          iifname manyway-tun meta l4proto tcp drop; }\n}",
     );
     let refused = machine.start_tunnel(&[]).end().expect(1);
-    refused.says("the addresses ::1 and fd6d:77c4:19a2::1 (see").says("or from and to manyway-tun");
+    refused.says("the addresses ::1 and fd6d:77c4:19a2::1 (see").says("as packets of manyway-tun either");
     assert_eq!(machine.rules(), 0);
 }
 

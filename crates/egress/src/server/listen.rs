@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_session::Session;
+use manyway_session::{Session, Urgency};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,12 +35,21 @@ pub struct Access<'a, S> {
     pub listen: &'a [NetPorts],
 }
 
+/// What a client asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listening {
+    pub(super) number: u16,
+    pub(super) address: SocketAddr,
+    /// That of the streams of its connections.
+    pub(super) urgency: Option<Urgency>,
+}
+
 /// Listens until the client ends the stream of its request, and passes each connection to it.
 // egress 9
 pub(super) async fn listen<S, W, R>(
     shared: &Shared,
     client: &Access<'_, S>,
-    (number, address): (u16, SocketAddr),
+    listening: Listening,
     (mut send, mut receive): (W, R),
 ) -> Result<Volume, EgressError>
 where
@@ -49,7 +58,7 @@ where
     R: AsyncRead + Unpin,
 {
     let patience = shared.config.request_timeout;
-    let (listener, _place) = match open(client, address) {
+    let (listener, _place) = match open(client, listening.address) {
         Ok(opened) => opened,
         Err(refusal) => {
             let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
@@ -67,7 +76,7 @@ where
     loop {
         tokio::select! {
             accepted = listener.accept(), if taking.is_none() => match accepted {
-                Ok((socket, peer)) => taking = Some(Box::pin(take(shared, client, number, socket, peer))),
+                Ok((socket, peer)) => taking = Some(Box::pin(take(shared, client, listening, (socket, peer)))),
                 Err(error) => {
                     tracing::debug!(%error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
@@ -153,9 +162,8 @@ struct Taken<W, R> {
 async fn take<S: Session>(
     shared: &Shared,
     client: &Access<'_, S>,
-    number: u16,
-    socket: TcpStream,
-    peer: SocketAddr,
+    Listening { number, urgency, .. }: Listening,
+    (socket, peer): (TcpStream, SocketAddr),
 ) -> Option<Taken<S::Send, S::Receive>> {
     let places = (client.quota.connection(), Arc::clone(&shared.connections).try_acquire_owned().ok());
     let stream = match places {
@@ -165,10 +173,13 @@ async fn take<S: Session>(
         }
         _ => None,
     };
-    let Some((stream, places)) = stream else {
+    let Some((mut stream, places)) = stream else {
         reset_when_closed(&socket);
         return None;
     };
+    if let Some(urgency) = urgency {
+        client.session.set_urgency(&mut stream.0, urgency);
+    }
     Some(Taken { socket, stream, request: Request::Incoming { number, peer }, _places: places })
 }
 

@@ -95,8 +95,10 @@ impl Gateway {
                 let carried = self.connect(client.quota, &destination, send, receive).await;
                 return carried.map_err(|error| RequestError { destination: Some(destination), error });
             }
-            Ok((Request::Listen { number, address }, _)) => {
-                let carried = listen::listen(&self.shared, client, (number, address), (send, receive)).await;
+            Ok((Request::Listen { number, address }, treatment)) => {
+                tracing::debug!(%address, ?treatment, "the client asks for a listener");
+                let listening = listen::Listening { number, address, urgency: treatment.class };
+                let carried = listen::listen(&self.shared, client, listening, (send, receive)).await;
                 let destination = Destination::new(Host::Ip(address.ip()), address.port()).ok();
                 return carried.map_err(|error| RequestError { destination, error });
             }

@@ -1,6 +1,7 @@
 //! Settings of a server's network.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 
@@ -16,6 +17,8 @@ pub struct HubConfig {
     pub announced: Vec<IpNet>,
     /// Networks that a client with this ticket or key may announce, or parts of them.
     pub behind: Vec<(String, IpNet)>,
+    /// The address that a ticket or key always has, at most one of each family, and no other ever: one client at a time.
+    pub fixed: Vec<(String, IpAddr)>,
     /// Largest packet, in bytes; from 1280, by default 1400: on links of 1500 bytes a packet needs one datagram.
     pub mtu: u16,
     /// Clients at the same time. Default 256.
@@ -24,8 +27,8 @@ pub struct HubConfig {
 
 impl Default for HubConfig {
     fn default() -> Self {
-        let (networks, announced, behind) = (Vec::new(), Vec::new(), Vec::new());
-        Self { networks, announced, behind, mtu: 1400, clients: 256 }
+        let (networks, announced, behind, fixed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { networks, announced, behind, fixed, mtu: 1400, clients: 256 }
     }
 }
 
@@ -55,7 +58,22 @@ impl HubConfig {
             return Err(HubError::TooMany);
         }
         let pool = |network: &IpNet| Pool::new(*network).ok_or(HubError::TooSmall(*network));
-        self.networks.iter().map(pool).collect()
+        let mut pools = self.networks.iter().map(pool).collect::<Result<Vec<_>, _>>()?;
+        for (index, (name, address)) in self.fixed.iter().enumerate() {
+            let is_second =
+                |(other, it): &(String, IpAddr)| other == name && it.is_ipv4() == address.is_ipv4();
+            let has_two = self.fixed.iter().take(index).any(is_second);
+            if has_two || !pools.iter_mut().any(|pool| pool.fix(*address)) {
+                return Err(HubError::Fixed(name.clone(), *address));
+            }
+        }
+        Ok(pools)
+    }
+
+    /// The address that this ticket or key always has, of this family.
+    pub(super) fn fixed_of(&self, name: &str, is_v4: bool) -> Option<IpAddr> {
+        let found = self.fixed.iter().find(|(who, address)| who == name && address.is_ipv4() == is_v4);
+        found.map(|(_, address)| *address)
     }
 }
 
@@ -69,6 +87,8 @@ pub enum HubError {
     TooSmall(IpNet),
     /// Two networks have addresses in common.
     Overlap(IpNet, IpNet),
+    /// It is no address for a client, belongs to another one already, or is the second one of a client.
+    Fixed(String, IpAddr),
     /// More than [`Joining::MOST_NETWORKS`] networks lie behind the sites.
     TooMany,
 }
@@ -81,6 +101,11 @@ impl fmt::Display for HubError {
                 write!(f, "{network} has no place for a server and a client: write it like 10.99.0.0/24")
             }
             Self::Overlap(one, other) => write!(f, "{one} and {other} have addresses in common"),
+            Self::Fixed(name, address) => write!(
+                f,
+                "{address} cannot be the address of {name}: it has to be in the network of --tun, neither its first nor \
+                 its last one, for one client, which has one of each family"
+            ),
             Self::TooMany => write!(f, "at most {} networks may lie behind sites", Joining::MOST_NETWORKS),
         }
     }
@@ -121,6 +146,20 @@ mod tests {
         let (site, wide) = (net("10.99.0.0/24"), net("10.0.0.0/8"));
         assert_eq!(servers(&["10.99.0.0/24"], &["10.0.0.0/8"], &[]), Err(HubError::Overlap(site, wide)));
         assert_eq!(servers(&["10.99.0.0/24"], &[], &["10.0.0.0/8"]), Err(HubError::Overlap(site, wide)));
+        let fixed = |addresses: &[(&str, &str)]| {
+            let fixed = addresses.iter().map(|(who, it)| ((*who).to_owned(), it.parse().unwrap())).collect();
+            let networks = vec![net("10.99.0.0/24"), net("fd00:99::/64")];
+            HubConfig { networks, fixed, ..HubConfig::default() }.servers().is_ok()
+        };
+        assert!(fixed(&[("branch", "10.99.0.7"), ("branch", "fd00:99::7"), ("other", "10.99.0.8")]));
+        for wrong in [
+            &[("branch", "10.98.0.7")][..],
+            &[("branch", "10.99.0.1")],
+            &[("branch", "10.99.0.7"), ("other", "10.99.0.7")],
+            &[("branch", "10.99.0.7"), ("branch", "10.99.0.8")],
+        ] {
+            assert!(!fixed(wrong), "{wrong:?}");
+        }
         let many: Vec<_> = (0..33).map(|n| format!("192.168.{n}.0/24")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         assert_eq!(servers(&["10.99.0.0/24"], &many, &[]), Err(HubError::TooMany));

@@ -3,13 +3,19 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Both addresses of an IP packet, and its lane.
+/// What the header of an IP packet says, and the lane of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Who sends it.
     pub source: IpAddr,
     /// Who is to get it.
     pub destination: IpAddr,
+    /// The number of the protocol in it; of IPv6, of what follows its header.
+    pub protocol: u8,
+    /// The ports of the source and of the destination, of protocols that have some. `None` in a fragment.
+    pub ports: Option<[u16; 2]>,
+    /// The differentiated services code point (RFC 2474).
+    pub dscp: u8,
     lane: u16,
 }
 
@@ -24,7 +30,7 @@ impl Header {
     }
 
     fn of_v4(packet: &[u8]) -> Option<Self> {
-        let [first, _, high, low, _, _, fragment @ .., _, _, _, _] = packet.first_chunk::<12>()?;
+        let [first, class, high, low, _, _, fragment @ .., _, _, _, _] = packet.first_chunk::<12>()?;
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         let begin = usize::from(first & 0x0f) * 4;
         if length != packet.len() || begin < LEAST_V4 || begin > length {
@@ -37,24 +43,25 @@ impl Header {
         let is_fragment = u16::from_be_bytes(*fragment) & 0x3fff != 0;
         let ports = packet.get(begin..).filter(|_| !is_fragment).and_then(|rest| ports(protocol, rest));
         let lane = lane((source, destination, protocol, ports));
-        Some(Self { source: source.into(), destination: destination.into(), lane })
+        let (source, destination, dscp) = (source.into(), destination.into(), class >> 2);
+        Some(Self { source, destination, protocol, ports, dscp, lane })
     }
 
     fn of_v6(packet: &[u8]) -> Option<Self> {
-        let [_, label @ .., high, low, protocol, _] = packet.first_chunk::<8>()?;
+        let [first, label @ .., high, low, protocol, _] = packet.first_chunk::<8>()?;
         if usize::from(u16::from_be_bytes([*high, *low])) + LEAST_V6 != packet.len() {
             return None;
         }
         let source = Ipv6Addr::from(*packet.get(8..)?.first_chunk::<16>()?);
         let destination = Ipv6Addr::from(*packet.get(24..)?.first_chunk::<16>()?);
         // Without the traffic class, which programs change within a flow.
-        let [top, middle, bottom] = *label;
-        let label = [top & 0x0f, middle, bottom];
+        let [class, middle, bottom] = *label;
+        let label = [class & 0x0f, middle, bottom];
+        let ports = packet.get(LEAST_V6..).and_then(|rest| ports(*protocol, rest));
         // A label tells flows apart also behind extension headers (RFC 6437).
-        let ports =
-            packet.get(LEAST_V6..).filter(|_| label == [0; 3]).and_then(|rest| ports(*protocol, rest));
-        let lane = lane((source, destination, label, *protocol, ports));
-        Some(Self { source: source.into(), destination: destination.into(), lane })
+        let lane = lane((source, destination, label, *protocol, ports.filter(|_| label == [0; 3])));
+        let (source, destination, dscp) = (source.into(), destination.into(), first << 4 >> 2 | class >> 6);
+        Some(Self { source, destination, protocol: *protocol, ports, dscp, lane })
     }
 
     /// The lane of the packet, below [`LANES`]: the packets of a flow have the same.
@@ -65,8 +72,9 @@ impl Header {
 }
 
 /// Both ports, of protocols that begin with them.
-fn ports(protocol: u8, message: &[u8]) -> Option<[u8; 4]> {
-    PORTS.contains(&protocol).then(|| message.first_chunk().copied()).flatten()
+fn ports(protocol: u8, message: &[u8]) -> Option<[u16; 2]> {
+    let [high, low, to_high, to_low] = *message.first_chunk().filter(|_| PORTS.contains(&protocol))?;
+    Some([u16::from_be_bytes([high, low]), u16::from_be_bytes([to_high, to_low])])
 }
 
 fn lane(flow: impl Hash) -> u16 {
@@ -153,6 +161,24 @@ pub(crate) mod tests {
         };
         assert_eq!(labelled(1, 0x10), labelled(1, 0x20));
         assert_ne!(labelled(1, 0), labelled(2, 0));
+    }
+
+    #[test]
+    fn ports_and_code_points_are_read_in_either_version() {
+        let message = [0x13, 0x8c, 0, 53, 0, 0, 0, 0];
+        for (source, destination) in [("10.99.0.2", "10.99.0.1"), ("fd00::1", "fd00::2")] {
+            let mut bytes = packet(source, destination, 17, &message);
+            // Code point 46 (EF), without and with bits of ECN behind it.
+            if bytes[0] == 0x45 {
+                bytes[1] = 0xb9;
+            } else {
+                (bytes[0], bytes[1]) = (0x6b, 0x90);
+            }
+            let header = Header::parse(&bytes).unwrap();
+            assert_eq!((header.protocol, header.ports, header.dscp), (17, Some([5004, 53]), 46));
+        }
+        let icmp = Header::parse(&packet("10.99.0.2", "10.99.0.1", 1, &message)).unwrap();
+        assert_eq!((icmp.protocol, icmp.ports, icmp.dscp), (1, None, 0));
     }
 
     proptest! {

@@ -17,11 +17,12 @@ use super::header::Header;
 use super::joining::Joining;
 use super::pool::Pool;
 use super::stream::{Arrival, PacketReceiver, PacketSender};
-use super::table::{Entry, Table};
+use super::table::{Entry, Outgoing, Table};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::error::EgressError;
 use crate::quota::Quota;
 use crate::relay::Volume;
+use crate::treatment::Treatment;
 
 /// Hears of the clients of a network.
 pub trait SiteLog: Send + Sync {
@@ -84,7 +85,7 @@ impl Hub {
     }
 
     /// Passes a packet of this side on to the client whose address it is for.
-    pub fn deliver(&self, packet: &[u8]) -> Verdict {
+    pub fn deliver(&self, packet: &[u8], treatment: Treatment) -> Verdict {
         let Some(header) = Header::parse(packet) else { return Verdict::Malformed };
         if packet.len() > self.shared.config.mtu.into() {
             return Verdict::TooLarge(self.shared.config.mtu);
@@ -92,8 +93,10 @@ impl Hub {
         let table = self.shared.table.read().unwrap_or_else(PoisonError::into_inner);
         match table.find(header.destination) {
             None => Verdict::Destination(header.destination),
-            Some(entry) if entry.queue.try_send(Bytes::copy_from_slice(packet)).is_ok() => Verdict::Passed,
-            Some(_) => Verdict::QueueFull,
+            Some(entry) => match entry.queue.try_send((Bytes::copy_from_slice(packet), treatment)) {
+                Ok(()) => Verdict::Passed,
+                Err(_) => Verdict::QueueFull,
+            },
         }
     }
 
@@ -134,7 +137,7 @@ impl Hub {
         &self,
         entry: &Entry,
         (sender, receiver): (&mut PacketSender, &mut PacketReceiver),
-        mut outgoing: mpsc::Receiver<Bytes>,
+        mut outgoing: mpsc::Receiver<Outgoing>,
         filter: &Filter,
         (member, [from, to]): (&Member<'_>, &mut [Tally; 2]),
     ) -> Result<Volume, EgressError> {
@@ -158,8 +161,8 @@ impl Hub {
                     None => return Ok(volume),
                 },
                 // The table has the other end until the client is removed from it.
-                Some(packet) = outgoing.recv() => {
-                    let is_sent = sender.send(&packet)?;
+                Some((packet, treatment)) = outgoing.recv() => {
+                    let is_sent = sender.send(&packet, treatment)?;
                     to.count(if is_sent { Verdict::Passed } else { Verdict::QueueFull });
                     volume.sent += if is_sent { packet.len() as u64 } else { 0 };
                 }

@@ -10,6 +10,8 @@ use ipnet::IpNet;
 pub(super) struct Pool {
     network: IpNet,
     taken: BTreeSet<u128>,
+    /// Places that each belong to one ticket or key.
+    fixed: BTreeSet<u128>,
     /// The place that was given out last. An address that became free is given out again after all others.
     last: u128,
 }
@@ -17,7 +19,7 @@ pub(super) struct Pool {
 impl Pool {
     /// `None` if the network has no place for a server and a client.
     pub(super) fn new(network: IpNet) -> Option<Self> {
-        let pool = Self { network, taken: BTreeSet::new(), last: SERVER };
+        let pool = Self { network, taken: BTreeSet::new(), fixed: BTreeSet::new(), last: SERVER };
         (pool.end() > SERVER).then_some(pool)
     }
 
@@ -26,15 +28,28 @@ impl Pool {
         self.address(SERVER)
     }
 
+    /// Keeps an address for those who ask by [`Pool::take_fixed`]. `false` if it is kept already, or that of no client.
+    pub(super) fn fix(&mut self, address: IpAddr) -> bool {
+        self.place(address).is_some_and(|place| self.fixed.insert(place))
+    }
+
+    /// Takes an address that is kept. `None` if it is taken.
+    pub(super) fn take_fixed(&mut self, address: IpAddr) -> Option<IpNet> {
+        let place = self.place(address)?;
+        self.taken.insert(place).then(|| self.address(place))
+    }
+
     /// Takes the wanted address if it is free, or else another one; `None` if all are taken.
     pub(super) fn take(&mut self, wanted: Option<IpAddr>) -> Option<IpNet> {
-        let wanted = wanted.and_then(|wanted| self.place(wanted)).filter(|place| !self.taken.contains(place));
+        let is_free = |place: &u128| !self.taken.contains(place) && !self.fixed.contains(place);
+        let wanted = wanted.and_then(|wanted| self.place(wanted)).filter(is_free);
         let place = wanted.or_else(|| {
             // One of the next places is free unless all are taken.
             let places = self.end() - SERVER;
-            let tries = places.min(u128::try_from(self.taken.len()).unwrap_or(u128::MAX).saturating_add(1));
+            let used = self.taken.len() + self.fixed.len();
+            let tries = places.min(u128::try_from(used).unwrap_or(u128::MAX).saturating_add(1));
             let next = |step| SERVER + 1 + (self.last - SERVER + step) % places;
-            (0..tries).map(next).find(|place| !self.taken.contains(place))
+            (0..tries).map(next).find(is_free)
         })?;
         self.taken.insert(place);
         self.last = place;
@@ -123,6 +138,25 @@ mod tests {
             let given = take(&mut pool, Some(not_a_client_s)).unwrap();
             assert_ne!(given, format!("{not_a_client_s}/24"));
         }
+    }
+
+    // egress 11.3
+    #[test]
+    fn a_fixed_address_is_given_to_none_who_does_not_ask_for_it_as_such() {
+        let mut pool = pool("10.99.0.0/29");
+        let fixed: IpAddr = "10.99.0.3".parse().unwrap();
+        assert!(pool.fix(fixed));
+        for refused in ["10.99.0.3", "10.99.0.1", "10.99.0.7", "10.98.0.3"] {
+            assert!(!pool.fix(refused.parse().unwrap()), "{refused}");
+        }
+        let all: Vec<_> = std::iter::from_fn(|| take(&mut pool, Some("10.99.0.3"))).collect();
+        assert_eq!(all, ["10.99.0.2/29", "10.99.0.4/29", "10.99.0.5/29", "10.99.0.6/29"]);
+        for _ in 0..2 {
+            assert_eq!(pool.take_fixed(fixed).map(|it| it.to_string()).as_deref(), Some("10.99.0.3/29"));
+            assert_eq!(pool.take_fixed(fixed), None);
+            pool.give_back(fixed);
+        }
+        assert_eq!(take(&mut pool, Some("10.99.0.3")), None);
     }
 
     #[test]

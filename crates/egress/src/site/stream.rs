@@ -37,16 +37,16 @@ impl PacketSender {
         Self { sender, lanes: (0..LANES).map(|_| Course::new(now)).collect() }
     }
 
-    /// Sends an IP packet; returns whether there was room for it. A flow of little traffic goes before bulk data, and what
-    /// cannot arrive within half a second is dropped on the way, as datagrams of UDP are. What is no packet is not sent.
+    /// Sends an IP packet; returns whether there was room for it. By default a flow of little traffic goes before bulk data, and
+    /// what cannot arrive within half a second is dropped on the way, as datagrams of UDP are. What is no packet is not sent.
     ///
     /// # Errors
     /// The stream has ended.
-    pub fn send(&mut self, packet: &[u8]) -> io::Result<bool> {
+    pub fn send(&mut self, packet: &[u8], treatment: Treatment) -> io::Result<bool> {
         let Some(header) = Header::parse(packet) else { return Ok(false) };
         let Some(course) = self.lanes.get_mut(usize::from(header.lane())) else { return Ok(false) };
         let message = encode(header.lane(), course.next, packet);
-        course.send(&mut *self.sender, message, packet.len(), Treatment::default())
+        course.send(&mut *self.sender, message, packet.len(), treatment)
     }
 
     pub(super) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {

@@ -12,6 +12,10 @@ use super::config::{HubConfig, overlap};
 use super::joining::Joining;
 use super::pool::Pool;
 use crate::answer::{Reason, Refusal};
+use crate::treatment::Treatment;
+
+/// A packet for a client.
+pub(super) type Outgoing = (Bytes, Treatment);
 
 /// A client that has joined.
 #[derive(Debug)]
@@ -21,7 +25,7 @@ pub(super) struct Entry {
     name: String,
     pub(super) addresses: Vec<IpNet>,
     pub(super) networks: Vec<IpNet>,
-    pub(super) queue: mpsc::Sender<Bytes>,
+    pub(super) queue: mpsc::Sender<Outgoing>,
     /// Another one has taken its place.
     pub(super) replaced: Notify,
 }
@@ -56,7 +60,7 @@ impl Table {
         config: &HubConfig,
         name: &str,
         joining: &Joining,
-        queue: mpsc::Sender<Bytes>,
+        queue: mpsc::Sender<Outgoing>,
     ) -> Result<Arc<Entry>, Refusal> {
         let forbidden = |text: String| Refusal::with_text(Reason::Forbidden, text);
         for network in &joining.networks {
@@ -78,7 +82,8 @@ impl Table {
             replaced.insert(entry.number);
         }
         let own = |wanted: &IpAddr| self.addresses.get(wanted).filter(|entry| entry.name == name);
-        replaced.extend(joining.wanted.iter().filter_map(own).map(|entry| entry.number));
+        let fixed = config.fixed.iter().filter(|(who, _)| who == name).map(|(_, address)| address);
+        replaced.extend(joining.wanted.iter().chain(fixed).filter_map(own).map(|entry| entry.number));
         if self.entries.len() - replaced.len() >= config.clients {
             let text = format!("the network has {} clients", config.clients);
             return Err(Refusal::with_text(Reason::TooMany, text));
@@ -88,7 +93,7 @@ impl Table {
                 entry.replaced.notify_one();
             }
         }
-        let addresses = self.assign(joining)?;
+        let addresses = self.assign(config, name, joining)?;
         let (number, name, networks) = (self.next, name.to_owned(), joining.networks.clone());
         let entry = Arc::new(Entry { number, name, addresses, networks, queue, replaced: Notify::new() });
         self.next += 1;
@@ -100,13 +105,17 @@ impl Table {
     }
 
     /// An address of each network.
-    fn assign(&mut self, joining: &Joining) -> Result<Vec<IpNet>, Refusal> {
+    fn assign(&mut self, config: &HubConfig, name: &str, joining: &Joining) -> Result<Vec<IpNet>, Refusal> {
         let mut addresses: Vec<IpNet> = Vec::new();
         for index in 0..self.pools.len() {
             let Some(pool) = self.pools.get_mut(index) else { break };
             let is_v4 = pool.server().addr().is_ipv4();
             let wanted = joining.wanted.iter().find(|it| it.is_ipv4() == is_v4).copied();
-            if let Some(address) = pool.take(wanted) {
+            let taken = match config.fixed_of(name, is_v4) {
+                Some(fixed) => pool.take_fixed(fixed),
+                None => pool.take(wanted),
+            };
+            if let Some(address) = taken {
                 addresses.push(address);
                 continue;
             }
@@ -214,6 +223,23 @@ mod tests {
         // What the first leaves behind later is not the second's.
         scene.table.leave(&first);
         assert_eq!(scene.finds("10.99.0.2"), Some(second.number));
+    }
+
+    // egress 11.3
+    #[tokio::test]
+    async fn a_ticket_with_a_fixed_address_has_it_whatever_it_wants_and_one_client_at_a_time() {
+        let mut scene = Scene::new("10.99.0.0/24", &[]);
+        scene.config.fixed = vec![("branch".to_owned(), "10.99.0.7".parse().unwrap())];
+        scene.table = Table::new(scene.config.pools().unwrap());
+        let thief = scene.join("guest", &["10.99.0.7"], &[]).unwrap();
+        assert_eq!(thief.addresses, nets(&["10.99.0.2/24"]));
+        let first = scene.join("branch", &["10.99.0.9"], &[]).unwrap();
+        assert_eq!(first.addresses, nets(&["10.99.0.7/24"]));
+        let second = scene.join("branch", &[], &[]).unwrap();
+        first.replaced.notified().await;
+        scene.table.leave(&first);
+        assert_eq!(second.addresses, nets(&["10.99.0.7/24"]));
+        assert_eq!(scene.finds("10.99.0.7"), Some(second.number));
     }
 
     // egress 11.3, 11.7

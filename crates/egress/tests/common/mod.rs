@@ -100,7 +100,7 @@ pub(crate) fn messages() -> (MessageHalves, MessageHalves) {
     noted_messages(&Deliveries::default())
 }
 
-fn noted_messages(deliveries: &Deliveries) -> (MessageHalves, MessageHalves) {
+pub(crate) fn noted_messages(deliveries: &Deliveries) -> (MessageHalves, MessageHalves) {
     let ((to_right, from_left), (to_left, from_right)) =
         (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let halves = |to, from| -> MessageHalves {

@@ -210,6 +210,7 @@ Contenders:
                     settings go behind a colon: chunks:connections=N,shares=1/2/1
   run, tunnel,      a program that this verb of `manyway` carries; settings go behind
   forward, proxy    a colon: run:flows=N,program=NAME (own, iperf3 or curl)
+  ssh, wireguard-go the same by ssh -D, or a tunnel of wireguard-go, over the best route
   external:NAME     a program given by --external
 
 Examples:

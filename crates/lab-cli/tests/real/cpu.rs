@@ -16,7 +16,9 @@ fn processor_time_per_byte_is_measured_for_all_subjects() {
     let mut options = CpuOptions::default();
     (options.duration, options.repetitions) = (Duration::from_millis(300), 1);
     // A verb takes longer to start than to measure, and has a test of its own.
-    let is_left_out = |subject: &Subject| *subject == Subject::Tunnel && few_or_many(true, false);
+    let is_left_out = |subject: &Subject| {
+        matches!(subject, Subject::Tunnel | Subject::WireGuard) && few_or_many(true, false)
+    };
     options.subjects.retain(|subject| !is_left_out(subject));
     // One library of others fails, the other is missing: neither has a row, and all others are measured.
     let place = tempfile::tempdir().unwrap();
@@ -30,7 +32,8 @@ fn processor_time_per_byte_is_measured_for_all_subjects() {
     assert!(parts.iter().map(|part| (part.done, part.all)).eq((0..all).map(|done| (done, all))), "{parts:?}");
     // Each subject without a row is named by a single remark.
     let missing = options.subjects.len() - subjects.len();
-    assert_eq!(report.remarks.len(), missing, "{:?}", report.remarks);
+    let left_out = report.remarks.iter().filter(|remark| remark.contains(" is left out: "));
+    assert_eq!(left_out.count(), missing, "{:?}", report.remarks);
     for reason in [
         "quinn is left out: the receiver ended with exit status: 3: no memory",
         "s2n-quic is left out: the program of the peers is without it",

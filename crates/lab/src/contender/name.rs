@@ -15,8 +15,8 @@ use super::{
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
 pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
-     mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run and \
-     tunnel, each with :flows=N,program=NAME (own, iperf3 or curl), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
+     mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run, \
+     tunnel, ssh and wireguard-go, each with :flows=N,program=NAME (own, iperf3 or curl), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
 impl Contender {
@@ -337,6 +337,9 @@ mod tests {
             "mptcp-bbr",
             "run",
             "tunnel:flows=16",
+            "ssh",
+            "wireguard-go:program=iperf3",
+            "proxy:program=iperf3",
             "chunks",
             "chunks:connections=2,shares=1/2/1,search=57ns,file=104857600",
             "proxy:program=curl",
@@ -390,7 +393,6 @@ mod tests {
             ("run:flows=0", "1 to 64"),
             ("run:program=wget", "own, iperf3 or curl"),
             ("run:wire=mmsp1", "flows=N or program=NAME"),
-            ("proxy:program=iperf3", "knows no proxy"),
             ("tunnel:program=curl,flows=2", "one flow"),
             ("chunks:connections=0", "1 to 16"),
             ("chunks:shares=1:2", "1/2/1"),

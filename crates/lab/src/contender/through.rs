@@ -1,14 +1,15 @@
-//! Programs over a verb of the `manyway` command.
+//! Programs over a verb of the `manyway` command, or over a peer of it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::NameError;
 
-/// A program whose connections a verb of `manyway` carries to a server with `--egress`, over all routes.
+/// A program whose connections a verb of `manyway` carries to a server with `--egress`, over all routes, or a peer over the
+/// best one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Through {
-    /// The verb at the client.
+    /// The verb, or the peer, at the client.
     pub verb: Verb,
     /// The program that sends and receives.
     pub program: Program,
@@ -16,7 +17,7 @@ pub struct Through {
     pub flows: u8,
 }
 
-/// A verb of `manyway` for other programs.
+/// A verb of `manyway` for other programs, or a program of others that is used like one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// A local port for the one destination.
@@ -27,6 +28,10 @@ pub enum Verb {
     Run,
     /// The traffic of the whole host.
     Tunnel,
+    /// `ssh -D`, a proxy as well, over one TCP connection.
+    Ssh,
+    /// A tunnel by wireguard-go.
+    WireGuard,
 }
 
 /// A program that sends and receives.
@@ -42,7 +47,17 @@ pub enum Program {
 }
 
 impl Verb {
-    const ALL: [Self; 4] = [Self::Forward, Self::Proxy, Self::Run, Self::Tunnel];
+    const ALL: [Self; 6] = [Self::Forward, Self::Proxy, Self::Run, Self::Tunnel, Self::Ssh, Self::WireGuard];
+
+    /// Whether it is no verb of `manyway`, and uses the best route alone.
+    pub const fn is_peer(self) -> bool {
+        matches!(self, Self::Ssh | Self::WireGuard)
+    }
+
+    /// Whether programs ask it by SOCKS5.
+    pub(crate) const fn is_proxy(self) -> bool {
+        matches!(self, Self::Proxy | Self::Ssh)
+    }
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -51,6 +66,8 @@ impl Verb {
             Self::Proxy => "proxy",
             Self::Run => "run",
             Self::Tunnel => "tunnel",
+            Self::Ssh => "ssh",
+            Self::WireGuard => "wireguard-go",
         }
     }
 }
@@ -109,11 +126,10 @@ impl FromStr for Through {
     fn from_str(name: &str) -> Result<Self, NameError> {
         let (verb, settings) = name.split_once(':').map_or((name, None), |(verb, rest)| (verb, Some(rest)));
         let verb = Verb::ALL.into_iter().find(|one| one.name() == verb);
-        let verb = verb.ok_or_else(|| NameError(format!("{name:?} is no verb of manyway")))?;
+        let verb = verb.ok_or_else(|| NameError(format!("{name:?} is no verb of manyway, and no peer")))?;
         let mut through = Self::new(verb);
         settings.into_iter().flat_map(|all| all.split(',')).try_for_each(|one| through.set(one))?;
         match (through.verb, through.program) {
-            (Verb::Proxy, Program::Iperf3) => Err(NameError("iperf3 knows no proxy: take curl".to_owned())),
             (_, Program::Curl) if through.flows > 1 => {
                 Err(NameError("curl has one flow: leave flows out".to_owned()))
             }

@@ -48,6 +48,9 @@ pub enum Subject {
     Run,
     /// The same through `manyway tunnel`.
     Tunnel,
+    /// The same over a tunnel by wireguard-go.
+    #[serde(rename = "wireguard-go")]
+    WireGuard,
     /// One connection of the QUIC library quinn, by `manyway-peers`.
     Quinn,
     /// One connection of the QUIC library s2n-quic, by `manyway-peers`.
@@ -63,11 +66,12 @@ pub enum Subject {
 
 impl Subject {
     /// All, in the order of the report.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Manyway,
         Self::ManywayMmsp1,
         Self::Run,
         Self::Tunnel,
+        Self::WireGuard,
         Self::Quinn,
         Self::S2nQuic,
         Self::Tcp,
@@ -75,11 +79,12 @@ impl Subject {
         Self::Udp,
     ];
 
-    /// The verb that carries the program.
+    /// The verb, or the peer, that carries the program.
     pub(super) fn through(self) -> Option<Through> {
         match self {
             Self::Run => Some(Through::new(Verb::Run)),
             Self::Tunnel => Some(Through::new(Verb::Tunnel)),
+            Self::WireGuard => Some(Through::new(Verb::WireGuard)),
             Self::Manyway
             | Self::ManywayMmsp1
             | Self::Quinn
@@ -103,6 +108,7 @@ impl fmt::Display for Subject {
             Self::ManywayMmsp1 => "manyway-mmsp1",
             Self::Run => "run",
             Self::Tunnel => "tunnel",
+            Self::WireGuard => "wireguard-go",
             Self::Quinn => "quinn",
             Self::S2nQuic => "s2n-quic",
             Self::Tcp => "tcp",

@@ -15,6 +15,7 @@ use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpe
 use crate::contender::{PathDetection, Through, Verb, Wire};
 use crate::error::LabError;
 use crate::hosts::Hosts;
+use crate::real::peer;
 use crate::real::process::Trouble;
 use crate::real::session::Session;
 use crate::real::through::{self, Verbs, beside};
@@ -100,12 +101,13 @@ impl Stage {
         let assignment = |side| self.assignment(side, carrier.clone());
         let verbs = subject.through().map(|through| {
             let exchanges = assignment(Side::Client).exchanges;
-            Verbs::start(&self.hosts, &self.manyway, (through, &exchanges), &self.stop).map_err(|trouble| {
-                match trouble {
+            let route = (IpAddr::V4(CLIENT), IpAddr::V4(SERVER));
+            Verbs::start(&self.hosts, &self.manyway, (through, &exchanges, route), &self.stop).map_err(
+                |trouble| match trouble {
                     Trouble::Failure(text) => LabError::System(format!("{subject}: {text}")),
                     Trouble::Lab(error) => error,
-                }
-            })
+                },
+            )
         });
         let verbs = verbs.transpose()?;
         let command = |side| match &verbs {
@@ -228,6 +230,7 @@ fn carrier(subject: Subject) -> Option<CarrierSpec> {
         }),
         Subject::Run => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Run))),
         Subject::Tunnel => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Tunnel))),
+        Subject::WireGuard => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::WireGuard))),
         Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
             congestion: "cubic".to_owned(),
             pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],
@@ -258,6 +261,12 @@ fn sample(client: &Report, server: &Report, worked: Duration) -> Option<Sample> 
 
 /// Packets larger than the link's MTU are those that offload leaves unsegmented between two namespaces.
 fn remark(subject: Subject, taken: Counts) -> Option<String> {
+    if subject == Subject::WireGuard {
+        return Some(format!(
+            "{}; its project published 7.3 Gbit/s over 8 cores for a newer one, with offload of segmentation",
+            peer::wireguard_version()
+        ));
+    }
     let mean = taken.bytes.checked_div(taken.packets)?;
     (subject == Subject::TcpWithoutOffload && mean > u64::from(MTU) + ETHERNET).then(|| {
         format!("offload could not be switched off for {subject}: packets had {mean} bytes on average")

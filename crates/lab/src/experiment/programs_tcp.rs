@@ -7,8 +7,8 @@ pub(super) static ONE: Experiment = Experiment {
     name: "programs-tcp",
     title: "one download over TCP by forward, proxy, run and tunnel",
     chosen: "a download for 15 s: of the lab's own program, which sends as fast as TCP takes it, of iperf3 and of curl, \
-             each as a share of what a stream of Manyway brings in the same run, as in bench; the kernel's TCP runs over \
-             the better link, multipath TCP over both; the loss is that of the first link",
+             each as a share of what a stream of Manyway brings in the same run, as in bench; the kernel's TCP and ssh -D \
+             run over the better link, multipath TCP over both; the loss is that of the first link",
     values: LINKS,
     rows: || WORLDS.map(|values| Row::new(values, []).quick()).to_vec(),
     kernel: &[
@@ -21,6 +21,8 @@ pub(super) static ONE: Experiment = Experiment {
         "run:program=iperf3",
         "tunnel:program=iperf3",
         "proxy:program=curl",
+        "proxy:program=iperf3",
+        "ssh",
         "tcp-cubic",
         "mptcp-cubic",
         "mptcp-bbr",
@@ -35,6 +37,8 @@ pub(super) static ONE: Experiment = Experiment {
         Column { head: "by run", quantity: of_ours(&RUN_IPERF3), unit: Unit::Share },
         Column { head: "by tunnel", quantity: of_ours(&TUNNEL_IPERF3), unit: Unit::Share },
         Column { head: "curl by proxy", quantity: of_ours(&PROXY_CURL), unit: Unit::Share },
+        Column { head: "iperf3 by proxy", quantity: of_ours(&PROXY_IPERF3), unit: Unit::Share },
+        Column { head: "ssh -D", quantity: SSH, unit: Unit::Megabits },
         Column { head: "TCP", quantity: goodput("tcp-cubic"), unit: Unit::Megabits },
         Column { head: "multipath TCP", quantity: MPTCP_CUBIC, unit: Unit::Megabits },
         Column { head: "with BBR", quantity: MPTCP_BBR, unit: Unit::Megabits },
@@ -48,6 +52,8 @@ pub(super) static ONE: Experiment = Experiment {
         not_below("iperf3 by run of manyway", of_ours(&RUN_IPERF3), SHARE),
         not_below("iperf3 by tunnel of manyway", of_ours(&TUNNEL_IPERF3), SHARE),
         not_below("curl by proxy of manyway", of_ours(&PROXY_CURL), SHARE),
+        not_below("iperf3 by proxy of manyway", of_ours(&PROXY_IPERF3), SHARE),
+        not_below("proxy of ssh -D", Quantity::Ratio(&PROXY, &SSH), 1.0),
         not_below("run of multipath TCP", Quantity::Ratio(&RUN, &MPTCP_CUBIC), 1.0),
         not_below("run of multipath TCP with BBR", Quantity::Ratio(&RUN, &MPTCP_BBR), 1.0),
     ],
@@ -146,6 +152,9 @@ const FORWARD_IPERF3: Quantity = goodput("forward:program=iperf3");
 const RUN_IPERF3: Quantity = goodput("run:program=iperf3");
 const TUNNEL_IPERF3: Quantity = goodput("tunnel:program=iperf3");
 const PROXY_CURL: Quantity = goodput("proxy:program=curl");
+/// By proxychains, since it knows no proxy.
+const PROXY_IPERF3: Quantity = goodput("proxy:program=iperf3");
+const SSH: Quantity = goodput("ssh");
 const MPTCP_CUBIC: Quantity = goodput("mptcp-cubic");
 const MPTCP_BBR: Quantity = goodput("mptcp-bbr");
 

@@ -1,10 +1,11 @@
 //! Makes the assignments of two agents from a scenario and a contender.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use manyway_sim::pair::{Direction, Side};
 
+use super::peer::Route;
 use super::through;
 use crate::agent::document::{
     Assignment, CarrierSpec, Exchange, ExternalSpec, Load, ManywaySpec, Multipath, Pair, TcpSpec,
@@ -40,6 +41,12 @@ impl<'a> Plan<'a> {
         let mut plan = Self { scenario, hosts, routes, pairs: Vec::new() };
         plan.pairs = plan.routes.iter().map(|route| plan.pair(*route)).collect::<Result<_, _>>()?;
         Ok(plan)
+    }
+
+    /// The ends of the best route.
+    pub(crate) fn best(&self) -> Route {
+        let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        self.pairs.first().map_or((unspecified, unspecified), |pair| (pair.client, pair.server))
     }
 
     /// Groups of routes, each of which should carry something: Manyway selects one of several.
@@ -240,10 +247,9 @@ fn routes(scenario: &Scenario, contender: &Contender) -> Result<Vec<usize>, LabE
         Contender::Manyway(settings) => settings.routes,
         Contender::Tcp { route: RouteChoice::All, .. } => RouteChoice::Best,
         Contender::Tcp { route, .. } => *route,
-        Contender::Possible { .. }
-        | Contender::Mptcp { .. }
-        | Contender::Through(_)
-        | Contender::External(_) => RouteChoice::All,
+        Contender::Possible { .. } | Contender::Mptcp { .. } | Contender::External(_) => RouteChoice::All,
+        Contender::Through(through) if through.verb.is_peer() => RouteChoice::Best,
+        Contender::Through(_) => RouteChoice::All,
         // Its shares are those of the routes in the order of the scenario.
         Contender::Chunks(chunks) => {
             let all = chunks.dealing(scenario).map(|_| (0..scenario.routes.len()).collect());

@@ -4,6 +4,7 @@ mod assignment;
 mod cross;
 pub(crate) mod helper;
 mod outcome;
+pub(crate) mod peer;
 pub(crate) mod process;
 mod running;
 pub(crate) mod session;

@@ -59,7 +59,7 @@ impl Running {
     ) -> Result<Result<Self, End>, Trouble> {
         let verbs = if let Contender::Through(through) = contender {
             let exchanges = plan.exchanges();
-            let verbs = Verbs::start(hosts, programs.manyway, (*through, &exchanges), stop)?;
+            let verbs = Verbs::start(hosts, programs.manyway, (*through, &exchanges, plan.best()), stop)?;
             if through.program != Program::Own {
                 let tool = Tool::start(hosts, &verbs, (through, plan.scenario(), &exchanges), stop)?;
                 return Ok(Ok(Self { ends: Ends::Tool(Box::new(tool)), verbs: Some(verbs) }));

@@ -1,4 +1,4 @@
-//! The verbs of `manyway` that carry programs: a server with `--egress`, and a verb at the client.
+//! What carries programs: a server with `--egress` and a verb of `manyway` at the client, or a peer at both ends.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 
 use super::helper::Helper;
+use super::peer::{self, Route};
 use super::process::Trouble;
 use crate::agent::document::{Exchange, Load, SocketsSpec};
 use crate::contender::{Program, Through, Verb};
@@ -22,10 +23,10 @@ pub(crate) struct Verbs {
     through: Through,
     manyway: PathBuf,
     home: Home,
-    server: Helper,
+    /// Empty for a peer.
     ticket: String,
-    /// `None` for a verb that starts the program itself.
-    client: Option<Helper>,
+    /// The server, and the client unless it starts the program itself.
+    ends: Vec<Helper>,
 }
 
 impl Verbs {
@@ -33,11 +34,20 @@ impl Verbs {
     pub(crate) fn start(
         hosts: &Hosts,
         manyway: &Path,
-        (through, exchanges): (Through, &[Exchange]),
+        (through, exchanges, route): (Through, &[Exchange], Route),
         stop: &Stop,
     ) -> Result<Self, Trouble> {
         hosts.ip(Side::Server, &format!("address replace {DESTINATION}/32 dev lo")).map_err(Trouble::Lab)?;
         let home = Home::make(hosts.name(Side::Client)).map_err(Trouble::Lab)?;
+        let of_peer = match through.verb {
+            Verb::Ssh => Some(peer::ssh(hosts, &home.0, route, PROXY, stop)?),
+            Verb::WireGuard => Some(peer::wireguard(hosts, &home.0, route, DESTINATION, stop)?),
+            Verb::Forward | Verb::Proxy | Verb::Run | Verb::Tunnel => None,
+        };
+        if let Some(ends) = of_peer {
+            let (manyway, ticket, ends) = (manyway.to_owned(), String::new(), Vec::from(ends));
+            return Ok(Self { through, manyway, home, ticket, ends });
+        }
         let at = |side| {
             let mut command = hosts.command(side, manyway);
             home.settle(&mut command);
@@ -51,17 +61,29 @@ impl Verbs {
         let announced = server.line(PATIENCE, stop)?;
         let ticket = ticket(&announced)
             .ok_or_else(|| Trouble::Failure(format!("manyway serve prints no ticket: {announced:.80}")))?;
-        let client = match arguments(through.verb, exchanges) {
-            None => None,
-            Some(arguments) => {
-                let mut command = at(Side::Client);
-                command.arg(through.verb.name()).arg(&ticket).args(arguments);
-                let mut client = Helper::start(through.verb.name(), command)?;
-                client.line(PATIENCE, stop)?;
-                Some(client)
-            }
-        };
-        Ok(Self { through, manyway: manyway.to_owned(), home, server, ticket, client })
+        let mut ends = vec![server];
+        if let Some(arguments) = arguments(through.verb, exchanges) {
+            let mut command = at(Side::Client);
+            command.arg(through.verb.name()).arg(&ticket).args(arguments);
+            let mut client = Helper::start(through.verb.name(), command)?;
+            client.line(PATIENCE, stop)?;
+            ends.push(client);
+        }
+        Ok(Self { through, manyway: manyway.to_owned(), home, ticket, ends })
+    }
+
+    /// The command by which iperf3 at the client is carried.
+    pub(super) fn iperf3(&self, hosts: &Hosts) -> Result<Command, Trouble> {
+        if !self.through.verb.is_proxy() {
+            return Ok(self.command(hosts, "iperf3"));
+        }
+        let file = self.home.0.join("proxychains");
+        let settings = format!("strict_chain\nquiet_mode\n[ProxyList]\nsocks5 127.0.0.1 {PROXY}\n");
+        let io = |error| Trouble::Lab(LabError::Io { doing: format!("writing {}", file.display()), error });
+        fs::write(&file, settings).map_err(io)?;
+        let mut command = self.command(hosts, BY_PROXY);
+        command.arg("-q").arg("-f").arg(&file).arg("iperf3");
+        Ok(command)
     }
 
     /// The command by which a program at the client is carried.
@@ -77,8 +99,7 @@ impl Verbs {
 
     /// What they said for people, which is errors.
     pub(crate) fn words(&self) -> String {
-        let helpers = [Some(&self.server), self.client.as_ref()];
-        let words = helpers.into_iter().flatten().map(Helper::words).filter(|words| !words.is_empty());
+        let words = self.ends.iter().map(Helper::words).filter(|words| !words.is_empty());
         words.collect::<Vec<_>>().join("; ")
     }
 }
@@ -91,9 +112,9 @@ pub(crate) fn sockets(through: &Through) -> SocketsSpec {
         listen: destination,
         connect: match through.verb {
             Verb::Forward => SocketAddr::new(loopback, PORT),
-            Verb::Proxy | Verb::Run | Verb::Tunnel => destination,
+            Verb::Proxy | Verb::Run | Verb::Tunnel | Verb::Ssh | Verb::WireGuard => destination,
         },
-        proxy: (through.verb == Verb::Proxy).then_some(SocketAddr::new(loopback, PROXY)),
+        proxy: through.verb.is_proxy().then_some(SocketAddr::new(loopback, PROXY)),
         flows: through.flows,
     }
 }
@@ -108,23 +129,26 @@ pub(crate) fn beside(lab: &Path) -> PathBuf {
 /// # Errors
 /// What is missing, and how to get it.
 pub(crate) fn check(manyway: &Path, through: &Through) -> Result<(), String> {
-    if !manyway.exists() {
+    if !through.verb.is_peer() && !manyway.exists() {
         return Err(format!("there is no {}: build the command beside the lab", manyway.display()));
     }
-    let program = match through.program {
-        Program::Own => return Ok(()),
-        Program::Iperf3 | Program::Curl => through.program.name(),
+    let program: &[_] = match through.program {
+        Program::Own => &[],
+        Program::Iperf3 if through.verb.is_proxy() => &[("iperf3", "--version"), (BY_PROXY, "-h")],
+        Program::Iperf3 | Program::Curl => &[(through.program.name(), "--version")],
     };
-    match Command::new(program).arg("--version").output() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!("{program}, which it needs, can not be run here ({error})")),
+    for (program, argument) in peer::programs(through.verb).iter().chain(program) {
+        if let Err(error) = Command::new(program).arg(argument).output() {
+            return Err(format!("{program}, which it needs, can not be run here ({error})"));
+        }
     }
+    Ok(())
 }
 
 /// The arguments of a verb that runs beside the program, after the ticket.
 fn arguments(verb: Verb, exchanges: &[Exchange]) -> Option<Vec<String>> {
     match verb {
-        Verb::Run => None,
+        Verb::Run | Verb::Ssh | Verb::WireGuard => None,
         Verb::Proxy => Some(vec!["--listen".to_owned(), format!("127.0.0.1:{PROXY}")]),
         Verb::Tunnel => Some(vec!["--route".to_owned(), format!("{DESTINATION}/32")]),
         Verb::Forward => {
@@ -144,6 +168,15 @@ fn arguments(verb: Verb, exchanges: &[Exchange]) -> Option<Vec<String>> {
 fn ticket(line: &str) -> Option<String> {
     let document: serde_json::Value = serde_json::from_str(line).ok()?;
     document.get("ticket")?.as_str().map(str::to_owned)
+}
+
+impl Drop for Verbs {
+    fn drop(&mut self) {
+        self.ends.clear();
+        if self.through.verb == Verb::WireGuard {
+            peer::remove_sockets();
+        }
+    }
 }
 
 /// A directory for keys and settings that no user has. Dropping it removes it.
@@ -170,6 +203,8 @@ impl Drop for Home {
     }
 }
 
+/// Lets a program that knows no proxy use one, by taking the place of functions of the C library.
+pub(super) const BY_PROXY: &str = "proxychains4";
 /// An address of the server's host to which no link leads.
 pub(super) const DESTINATION: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// Where programs listen there.

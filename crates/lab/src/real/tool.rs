@@ -80,7 +80,7 @@ impl Tool {
                 let (listen, port) = (ends.listen.ip().to_string(), ends.listen.port().to_string());
                 let mut server = hosts.command(Side::Server, "iperf3".as_ref());
                 server.args(["-s", "-1", "-B", &listen, "-p", &port, "--forceflush"]);
-                let mut client = verbs.command(hosts, "iperf3");
+                let mut client = verbs.iperf3(hosts)?;
                 // Only whole seconds.
                 let time = scenario.duration.as_secs_f64().ceil().to_string();
                 client.args(["-c", &ends.connect.ip().to_string(), "-p", &port, "-J", "-i", "0.1"]);

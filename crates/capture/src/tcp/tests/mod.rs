@@ -3,6 +3,7 @@
 
 mod hostile;
 mod program;
+mod rules;
 
 use std::time::Duration;
 
@@ -111,6 +112,24 @@ async fn a_reset_by_the_program_is_seen_by_a_reader_a_writer_and_after_the_end()
     }
     program.reset();
     timeout(PATIENCE, local.until_reset()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_stack_resets_its_connections_at_both_ends() {
+    let mut program = Program::connect("192.0.2.7:80", 1500, NONE);
+    let mut local = accepted(&program).await;
+    let waiting = tokio::spawn(async move { local.read(&mut [0; 4]).await });
+    tokio::task::yield_now().await;
+    program.end_stack();
+    let error = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    timeout(PATIENCE, program.until_reset()).await.unwrap();
+
+    let mut program = Program::connect("192.0.2.7:80", 1500, NONE);
+    let attempt = timeout(PATIENCE, program.stack.accept()).await.unwrap();
+    program.end_stack();
+    assert!(timeout(PATIENCE, attempt.accept().read(&mut [0; 4])).await.unwrap().is_err());
+    timeout(PATIENCE, program.until_reset()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

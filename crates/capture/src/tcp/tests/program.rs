@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Program {
             }
             system.work.notify_one();
         }));
-        let task = tokio::spawn(drive(Arc::clone(&system), Arc::clone(&stack), (mtu, begin), faults));
+        let task = tokio::spawn(drive(Arc::clone(&system), Arc::downgrade(&stack), (mtu, begin), faults));
         Self { stack, address, system, task }
     }
 
@@ -184,6 +184,11 @@ impl Program {
     /// Its host loses power.
     pub(super) fn vanish(&self) {
         self.system.state.lock().unwrap().is_gone = true;
+    }
+
+    /// Drops the stack; the program's system goes on.
+    pub(super) fn end_stack(&mut self) {
+        self.stack = Arc::new(Stack::new(1500, |_| {}));
     }
 
     /// At least this many bytes, or all up to the end.
@@ -239,7 +244,7 @@ impl Drop for Program {
 }
 
 /// Serves the system of the program.
-async fn drive(system: Arc<System>, stack: Arc<Stack>, (mtu, begin): (u16, Instant), mut faults: Faults) {
+async fn drive(system: Arc<System>, stack: Weak<Stack>, (mtu, begin): (u16, Instant), mut faults: Faults) {
     loop {
         let (packets, next) = step(&system, mtu, begin);
         for packet in packets {
@@ -255,14 +260,19 @@ async fn drive(system: Arc<System>, stack: Arc<Stack>, (mtu, begin): (u16, Insta
     }
 }
 
-fn deliver(stack: &Arc<Stack>, packet: Vec<u8>, delay: Duration) {
+fn deliver(stack: &Weak<Stack>, packet: Vec<u8>, delay: Duration) {
+    let stack = Weak::clone(stack);
+    let receive = move || {
+        if let Some(stack) = stack.upgrade() {
+            stack.receive(&packet);
+        }
+    };
     if delay.is_zero() {
-        return stack.receive(&packet);
+        return receive();
     }
-    let stack = Arc::clone(stack);
     tokio::spawn(async move {
         sleep(delay).await;
-        stack.receive(&packet);
+        receive();
     });
 }
 

@@ -58,7 +58,7 @@ impl EgressBond {
     async fn attempt(&self, destination: &Destination) -> (Result<Connected, EgressError>, bool) {
         match self.bond.session().await {
             Some(session) => {
-                let treatment = self.treatment(Traffic { protocol: Protocol::Tcp, destination, dscp: None });
+                let treatment = self.treatment(Traffic::new(Protocol::Tcp, destination, None));
                 let opened = connect_as(&session, destination, treatment).await;
                 (opened, session.0.close_reason().is_some())
             }
@@ -67,7 +67,7 @@ impl EgressBond {
     }
 
     /// How the settings treat this traffic.
-    pub fn treatment(&self, traffic: Traffic<'_>) -> Treatment {
+    pub fn treatment(&self, traffic: Traffic) -> Treatment {
         treatment(&self.bond.global().traffic_rules, traffic)
     }
 

@@ -203,9 +203,7 @@ impl Shared {
         Outgoing { destination, dscp, .. }: &Outgoing,
     ) -> Result<Option<(FlowSender, FlowReceiver)>, EgressError> {
         let treatment = match self.kind {
-            FlowKind::Udp => {
-                self.bond.treatment(Traffic { protocol: Protocol::Udp, destination, dscp: *dscp })
-            }
+            FlowKind::Udp => self.bond.treatment(Traffic::new(Protocol::Udp, destination, *dscp)),
             FlowKind::Echo => Treatment::default(),
         };
         let opening = async {

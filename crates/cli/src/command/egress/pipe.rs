@@ -37,8 +37,7 @@ async fn carry(
     session: &NetSession,
     destination: &Destination,
 ) -> Result<(), CommandError> {
-    let traffic = Traffic { protocol: Protocol::Tcp, destination, dscp: None };
-    let treatment = treatment(&global.traffic_rules, traffic);
+    let treatment = treatment(&global.traffic_rules, Traffic::new(Protocol::Tcp, destination, None));
     let opened = connect_as(session, destination, treatment).await.map_err(|error| {
         let error = explain(&error, session.0.close_reason());
         CommandError { text: format!("{destination}: {error}"), ..error }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_egress::{Destination, EgressError, Host, Incoming, Reason, accept, listen};
+use manyway_egress::{Destination, EgressError, Host, Reason, Treatment, accept, listen};
 use manyway_terminal::CommandError;
 use manyway_transfer::Session;
 use tokio::net::TcpStream;
@@ -15,13 +15,20 @@ use super::super::session::NetSession;
 use super::bond::EgressBond;
 use super::explain;
 use super::listening::carry_stream;
-use crate::args::ForwardRule;
+use crate::args::{ForwardRule, Protocol};
+use crate::traffic::Traffic;
 
 /// Listeners at the server.
 pub(super) struct Remote {
-    rules: Arc<[ForwardRule]>,
+    rules: Arc<[Forwarded]>,
     /// On which connection, and with the ports that the server chose.
     listening: Listeners,
+}
+
+/// A rule, and how its connections are treated.
+struct Forwarded {
+    rule: ForwardRule,
+    treatment: Treatment,
 }
 
 type Stream<S> = (<S as Session>::Send, <S as Session>::Receive);
@@ -40,7 +47,13 @@ impl Remote {
     pub(super) async fn start(bond: &EgressBond, rules: &[ForwardRule]) -> Result<Self, CommandError> {
         let session =
             bond.bond().session().await.ok_or_else(|| CommandError::failed("the server is away"))?;
-        let rules: Arc<[ForwardRule]> = rules.into();
+        let rules: Arc<[Forwarded]> = rules
+            .iter()
+            .map(|rule| Forwarded {
+                rule: rule.clone(),
+                treatment: bond.treatment(Traffic::new(Protocol::Tcp, &rule.destination, None)),
+            })
+            .collect();
         let listening = Listeners::open(session, &rules).await?;
         Ok(Self { rules, listening })
     }
@@ -61,7 +74,7 @@ impl Remote {
 }
 
 /// Lets the server listen again, as soon as there is a connection to it and its ports are free.
-async fn again(bond: &EgressBond, rules: &[ForwardRule]) -> Listeners {
+async fn again(bond: &EgressBond, rules: &[Forwarded]) -> Listeners {
     let mut is_told = false;
     loop {
         let opened = match bond.bond().session().await {
@@ -81,10 +94,10 @@ async fn again(bond: &EgressBond, rules: &[ForwardRule]) -> Listeners {
 }
 
 impl Listeners {
-    async fn open(session: NetSession, rules: &[ForwardRule]) -> Result<Self, CommandError> {
+    async fn open(session: NetSession, rules: &[Forwarded]) -> Result<Self, CommandError> {
         let mut open = Vec::new();
-        for (number, rule) in (0..).zip(rules) {
-            let listening = listen(&session, number, rule.listen).await.map_err(|error| {
+        for (number, Forwarded { rule, treatment }) in (0..).zip(rules) {
+            let listening = listen(&session, (number, rule.listen), *treatment).await.map_err(|error| {
                 let error = explain(&error, session.0.close_reason());
                 CommandError { text: format!("-R {rule}: {error}"), ..error }
             })?;
@@ -94,12 +107,12 @@ impl Listeners {
     }
 
     /// Connects what comes in until the connection ends.
-    async fn serve(&self, rules: &Arc<[ForwardRule]>) {
+    async fn serve(&self, rules: &Arc<[Forwarded]>) {
         let mut connections = JoinSet::new();
         while let Some(stream) = self.session.accept().await {
-            let rules = Arc::clone(rules);
+            let (session, rules) = (self.session.clone(), Arc::clone(rules));
             connections.spawn(async move {
-                if let Err(error) = attend(stream, &rules).await {
+                if let Err(error) = attend(&session, stream, &rules).await {
                     tracing::debug!(%error, "a connection of the server was not carried");
                 }
             });
@@ -108,13 +121,24 @@ impl Listeners {
     }
 }
 
-async fn attend((send, receive): Stream<NetSession>, rules: &[ForwardRule]) -> Result<(), EgressError> {
+async fn attend(
+    session: &NetSession,
+    (send, receive): Stream<NetSession>,
+    rules: &[Forwarded],
+) -> Result<(), EgressError> {
     let incoming = accept(send, receive).await?;
-    let Some(rule) = rules.get(usize::from(incoming.number)) else {
+    let Some(Forwarded { rule, treatment }) = rules.get(usize::from(incoming.number)) else {
         return Ok(incoming.refuse(Reason::Other).await?);
     };
     match timeout(PATIENCE, connect(&rule.destination)).await {
-        Ok(Ok(socket)) => carry_in(socket, incoming).await,
+        Ok(Ok(socket)) => {
+            let (mut send, receive) = incoming.accept().await?;
+            if let Some(urgency) = treatment.class {
+                session.set_urgency(&mut send, urgency);
+            }
+            carry_stream(socket, (send, receive)).await;
+            Ok(())
+        }
         Ok(Err(_)) => Ok(incoming.refuse(Reason::Refused).await?),
         Err(_) => Ok(incoming.refuse(Reason::TimedOut).await?),
     }
@@ -127,15 +151,6 @@ async fn connect(destination: &Destination) -> std::io::Result<TcpStream> {
         Host::Name(name) => TcpStream::connect((name.as_str(), port)).await,
         Host::Resolver => Err(std::io::ErrorKind::Unsupported.into()),
     }
-}
-
-async fn carry_in(
-    socket: TcpStream,
-    incoming: Incoming<<NetSession as Session>::Send, <NetSession as Session>::Receive>,
-) -> Result<(), EgressError> {
-    let stream = incoming.accept().await?;
-    carry_stream(socket, stream).await;
-    Ok(())
 }
 
 /// How long a destination may take to answer.

@@ -26,7 +26,7 @@ pub(super) fn open(global: &GlobalArgs, arguments: &ServeArgs) -> Result<Option<
     if global.wire == Wire::Mmsp1 && !arguments.tun.is_empty() {
         return Err(CommandError::usage("--tun is for clients with a ticket or key: leave out --wire mmsp1"));
     }
-    Sites::open(arguments)
+    Sites::open(global, arguments)
 }
 
 /// What clients may use beside files, and the task that passes the packets of this host on to them.

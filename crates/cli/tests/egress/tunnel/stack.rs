@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::common::lab::{Family, Lab};
-use crate::common::program::{Running, have};
+use crate::common::program::{Running, have, wait_until};
 use crate::egress::hosts::{HOST, serve_web};
 use crate::egress::run::Scene;
 
@@ -71,6 +71,24 @@ fn behind_a_firewall_that_drops_redirected_connections_programs_reach_the_server
     tunnel.end().expect(0);
     assert!(open.end().expect(0).out.contains("ECONNRESET"));
     assert_eq!(machine.rules(), 0);
+}
+
+#[test]
+fn programs_that_connect_during_the_self_test_are_served() {
+    let Some(machine) = Machine::start() else { return };
+    // The test of IPv6 takes its whole time then, that of IPv4 almost none.
+    machine.0.lab.client.nft(
+        "table inet wall {\nchain i { type filter hook input priority 0; ip6 daddr ::1 tcp dport > 0 drop; }\n}",
+    );
+    let tunnel = machine.start_tunnel(&[]);
+    wait_until("the redirection", || {
+        machine.client(&["nft", "list", "tables"]).contains("table inet manyway\n")
+    });
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    tunnel.wait_for(NOTE);
+    assert!(machine.downloads(), "{}", tunnel.messages());
+    tunnel.signal("TERM");
+    tunnel.end().expect(0);
 }
 
 #[test]

@@ -132,6 +132,7 @@ const fn name(subject: Subject) -> &'static str {
         Subject::ManywayMmsp1 => "manyway over MMSP/1",
         Subject::Run => "a program by manyway run",
         Subject::Tunnel => "a program by manyway tunnel",
+        Subject::WireGuard => "a program by wireguard-go",
         Subject::Quinn => "quinn",
         Subject::S2nQuic => "s2n-quic",
         Subject::Tcp => "kernel TCP",

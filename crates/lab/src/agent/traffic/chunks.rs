@@ -51,7 +51,7 @@ impl Program {
         loop {
             let length = read.take(&mut buffer).await.map_err(failed)?;
             if length == 0 {
-                return Ok(());
+                return chunks.end();
             }
             let mut rest = buffer.get(..length).unwrap_or_default();
             while let Some(number) = chunks.take(&mut rest, &self.dealing) {
@@ -84,6 +84,14 @@ struct Chunks {
 }
 
 impl Chunks {
+    /// The lane has ended.
+    fn end(&self) -> Result<(), String> {
+        match self.arrived {
+            0 => Ok(()),
+            arrived => Err(format!("a connection ended after {arrived} bytes of a chunk and its number")),
+        }
+    }
+
     /// Takes bytes up to the end of a chunk, and returns its number; `None` once there are no more.
     fn take(&mut self, bytes: &mut &[u8], dealing: &Dealing) -> Option<u64> {
         while self.arrived < NUMBER {
@@ -112,6 +120,19 @@ const READ: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_ends_within_a_chunk_is_an_error() {
+        let dealing = Dealing::new((25, 10), (&[1], 1), Duration::ZERO);
+        let stream = [&0_u64.to_be_bytes()[..], &[7; 10], &1_u64.to_be_bytes(), &[7; 10]].concat();
+        for (length, ends_well) in [(36, true), (18, true), (35, false), (19, false), (0, true)] {
+            let bytes = io::Cursor::new(stream[..length].to_vec());
+            let mut read = Reading::Bytes(Box::new(bytes));
+            let program = Program::new(Arc::new(dealing.clone()), Shared::default());
+            let received = program.receive(&mut read, Instant::now()).await;
+            assert_eq!(received.is_ok(), ends_well, "{length}: {received:?}");
+        }
+    }
 
     #[test]
     fn chunks_are_found_however_their_bytes_arrive() {

@@ -20,6 +20,7 @@ use super::super::explain;
 use super::networks::{Unusable, check, routes};
 use crate::args::{GlobalArgs, TunnelArgs};
 use crate::serving::notify::{Notice, tell};
+use crate::traffic::packet_treatment;
 
 /// Carries packets between sites and nothing else until a signal, and returns it.
 ///
@@ -235,8 +236,9 @@ impl Place {
                         continue;
                     }
                     clamp_segment_size(packet, self.tun.mtu());
+                    let treatment = packet_treatment(&bond.global().traffic_rules, packet);
                     // What finds no room is lost, as on any network.
-                    if sender.send(packet).is_err() {
+                    if sender.send(packet, treatment).is_err() {
                         return End::Stream;
                     }
                 }

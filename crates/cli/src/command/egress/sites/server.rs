@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::client::{COST, SET_AGAIN, look_after, looks};
 use super::networks::{check, routes};
-use crate::args::ServeArgs;
+use crate::args::{GlobalArgs, ServeArgs};
 use crate::serving::journal::Journal;
+use crate::traffic::{TrafficRule, packet_treatment};
 
 /// The network, and its device.
 pub(in crate::command) struct Sites {
@@ -20,6 +21,7 @@ pub(in crate::command) struct Sites {
     device: Device,
     tun: Arc<Tun>,
     config: HubConfig,
+    rules: Vec<TrafficRule>,
 }
 
 /// Gives the system what comes from clients.
@@ -36,16 +38,28 @@ impl Sites {
     ///
     /// # Errors
     /// The options contradict each other, a network is unusable here, or the system refuses the device.
-    pub(in crate::command) fn open(arguments: &ServeArgs) -> Result<Option<Self>, CommandError> {
-        if arguments.tun.is_empty() {
-            return Ok(None);
-        }
+    pub(in crate::command) fn open(
+        global: &GlobalArgs,
+        arguments: &ServeArgs,
+    ) -> Result<Option<Self>, CommandError> {
+        let usual = HubConfig::default();
         let config = HubConfig {
             networks: arguments.tun.clone(),
             announced: arguments.tun_announce.clone(),
             behind: arguments.tun_behind.clone(),
-            ..HubConfig::default()
+            fixed: arguments.tun_address.clone(),
+            mtu: arguments.tun_mtu.unwrap_or(usual.mtu),
+            ..usual
         };
+        if config.networks.is_empty() {
+            let HubConfig { announced, behind, fixed, .. } = config;
+            if announced.is_empty() && behind.is_empty() && fixed.is_empty() && arguments.tun_mtu.is_none() {
+                return Ok(None);
+            }
+            let text = "--tun-announce, --tun-behind, --tun-address and --tun-mtu are about the network of --tun NET: \
+                        add that";
+            return Err(CommandError::usage(text));
+        }
         let servers = config.servers().map_err(CommandError::usage)?;
         let behind = config.behind.iter().map(|(_, network)| *network);
         let reached: Vec<IpNet> = config.networks.iter().copied().chain(behind).collect();
@@ -62,7 +76,7 @@ impl Sites {
         let (device, tun) = Device::open(site).map_err(CommandError::failed)?;
         let tun = Arc::new(tun);
         let hub = Hub::new(config.clone(), TunPort(Arc::clone(&tun))).map_err(CommandError::usage)?;
-        Ok(Some(Self { hub, device, tun, config }))
+        Ok(Some(Self { hub, device, tun, config, rules: global.traffic_rules.clone() }))
     }
 
     /// The network, for clients.
@@ -105,7 +119,7 @@ impl Sites {
                     };
                     let packet = buffer.get_mut(..length).unwrap_or_default();
                     clamp_segment_size(packet, self.tun.mtu());
-                    let verdict = self.hub.deliver(packet);
+                    let verdict = self.hub.deliver(packet, packet_treatment(&self.rules, packet));
                     answer.clear();
                     if error_of(verdict).is_some_and(|error| error.compose(packet, &mut answer)) {
                         // A program that does not hear of it waits for an answer.

@@ -17,7 +17,7 @@ use tokio::time::interval;
 use super::super::super::direction::Direction;
 use super::super::super::signal::{interrupted, until_interrupted};
 use super::super::bond::EgressBond;
-use super::super::captured::{packets, relay};
+use super::super::captured::{Incoming, packets, relay};
 use super::super::listening::PAUSE;
 use super::super::sites::client::{Site, alone};
 use super::checks::check_reverse_path;
@@ -113,9 +113,11 @@ async fn serve(
     (connections, tun, site): (Connections, Arc<Tun>, Option<Site>),
     bond: &Arc<EgressBond>,
 ) -> Result<Signal, CommandError> {
+    let mut relays = JoinSet::new();
+    let mut carry = |incoming| carry_one(&mut relays, (arguments, bond), incoming);
     let tcp = until_interrupted(async {
         check_reverse_path(global, bond).await?;
-        TcpEnd::take_over(tunnel, connections, &tun, bond).await
+        TcpEnd::take_over(tunnel, connections, &tun, bond, &mut carry).await
     })
     .await?;
     if guard.is_none() {
@@ -123,7 +125,6 @@ async fn serve(
         KillSwitch::lift().map_err(CommandError::failed)?;
     }
     announce(global, arguments, site.as_ref())?;
-    let mut relays = JoinSet::new();
     let mut looks = interval(LOOK);
     let (rest, kept, stop) = (packets(&tun, bond, tcp.stack()), bond.bond().keep(), interrupted());
     let sites = between_sites(site, bond);
@@ -131,10 +132,7 @@ async fn serve(
     loop {
         tokio::select! {
             accepted = tcp.accept(), if relays.len() < MOST => match accepted {
-                Ok(incoming) => {
-                    let destination = of_program(arguments, incoming.destination());
-                    relays.spawn(relay(Arc::clone(bond), incoming, destination));
-                }
+                Ok(incoming) => carry_one(&mut relays, (arguments, bond), incoming),
                 Err(error) => {
                     tracing::warn!(reason = %error, "accept failed");
                     tokio::time::sleep(PAUSE).await;
@@ -157,6 +155,16 @@ async fn serve(
             }
         }
     }
+}
+
+/// Carries a connection of a program in a task of its own.
+fn carry_one(
+    relays: &mut JoinSet<()>,
+    (arguments, bond): (&TunnelArgs, &Arc<EgressBond>),
+    incoming: Incoming,
+) {
+    let destination = of_program(arguments, incoming.destination());
+    relays.spawn(relay(Arc::clone(bond), incoming, destination));
 }
 
 /// Puts back what other programs have removed.

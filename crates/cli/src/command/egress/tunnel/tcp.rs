@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_capture::packet::Unreachable;
 use manyway_capture::{ADDRESS_V4, ADDRESS_V6, Connections, Stack, TUNNEL_DEVICE, Tun, Tunnel};
 use manyway_terminal::CommandError;
 use tokio::net::TcpStream;
@@ -24,19 +23,21 @@ pub(super) enum TcpEnd {
 }
 
 impl TcpEnd {
-    /// Leads the traffic of the machine to the tunnel, and finds out which of them works. The kernel is faster.
+    /// Leads the traffic of the machine to the tunnel, and finds out which of them works. The kernel is faster. What programs
+    /// open meanwhile goes to `carry`.
     pub(super) async fn take_over(
         tunnel: &mut Tunnel,
         connections: Connections,
         tun: &Arc<Tun>,
         bond: &Arc<EgressBond>,
+        carry: &mut impl FnMut(Incoming),
     ) -> Result<Self, CommandError> {
         let redirected = tunnel.redirect();
         tunnel.take_over().map_err(CommandError::failed)?;
         let why = match redirected {
             Ok(()) => {
                 let kernel = Self::Kernel(connections);
-                let Some(probe) = kernel.first_that_fails(tunnel).await else { return Ok(kernel) };
+                let Some(probe) = kernel.first_that_fails(tunnel, carry).await else { return Ok(kernel) };
                 let (loopback, own) = addresses(probe);
                 format!(
                     "connections of this machine do not arrive by redirection: a firewall has to accept TCP from and to \
@@ -51,11 +52,13 @@ impl TcpEnd {
         let stack = Arc::new(Stack::new(tun.mtu(), move |packet| drop(device.try_send(packet))));
         let end = Self::Stack(Arc::clone(&stack));
         let failed = tokio::select! {
-            failed = end.first_that_fails(tunnel) => failed,
+            failed = end.first_that_fails(tunnel, carry) => failed,
             never = packets(tun, bond, Some(&stack)) => match never {},
         };
         if failed.is_some() {
-            return Err(CommandError::failed(format!("{why}, or from and to {TUNNEL_DEVICE}")));
+            return Err(CommandError::failed(format!(
+                "{why}. They do not arrive as packets of {TUNNEL_DEVICE} either: a firewall has to accept TCP there"
+            )));
         }
         let names = if names.is_err() { "; names are asked where this machine asks for them" } else { "" };
         bond.say(&format!("{why}. The tunnel ends TCP itself, which takes more processor time{names}"));
@@ -85,16 +88,16 @@ impl TcpEnd {
     }
 
     /// Connects to addresses that exist in the tunnel alone, since a firewall of this host may drop connections in silence.
-    async fn first_that_fails(&self, tunnel: &Tunnel) -> Option<IpAddr> {
+    async fn first_that_fails(&self, tunnel: &Tunnel, carry: &mut impl FnMut(Incoming)) -> Option<IpAddr> {
         for probe in tunnel.probes() {
-            if !self.arrives(probe).await {
+            if !self.arrives(probe, carry).await {
                 return Some(probe);
             }
         }
         None
     }
 
-    async fn arrives(&self, probe: IpAddr) -> bool {
+    async fn arrives(&self, probe: IpAddr, carry: &mut impl FnMut(Incoming)) -> bool {
         let probe = SocketAddr::new(probe, PROBE_PORT);
         let arrived = async {
             loop {
@@ -104,8 +107,7 @@ impl TcpEnd {
                         return Some(attempt.accept());
                     }
                     Ok(incoming @ Incoming::Accepted(..)) if incoming.destination() == probe => return None,
-                    // The program may try again.
-                    Ok(incoming) => incoming.refuse(Unreachable::Port),
+                    Ok(incoming) => carry(incoming),
                     Err(_) => sleep(PAUSE).await,
                 }
             }

@@ -1,0 +1,144 @@
+//! Programs of others that need nothing but a port, as `docs/programs.md` has them, while one of two links becomes a black
+//! hole.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::hosts::{HOST, WEB, serve_web, tell, web_hash};
+use crate::common::lab::{Family, Hole, Lab, Namespace};
+use crate::common::program::{Running, Server, have, wait_until};
+
+/// Two links, and a port of this machine that is forwarded to the same one of the server's host.
+struct Scene {
+    lab: Lab,
+    _server: Server,
+    _forward: Running,
+}
+
+impl Scene {
+    fn start(port: u16) -> Option<Self> {
+        let lab = Lab::start(2, Family::V4)?;
+        lab.limit(1, 20);
+        lab.limit(2, 20);
+        serve_web(&lab);
+        let server = lab.serve(&["--egress", "--allow", HOST]);
+        let rule = format!("{port}:{HOST}:{port}/udp");
+        let forward = lab.start_client(&["forward", &server.ticket, "-L", &rule]);
+        forward.wait_until("its port", || forward.printed().contains("/udp"));
+        Some(Self { lab, _server: server, _forward: forward })
+    }
+}
+
+/// A camera that sends 8 Mbit/s for 4 s by SRT with a latency of 200 ms. What comes later than that is dropped by the
+/// receiver. Returns what was sent and what arrived.
+fn film(scene: &Scene) -> (Vec<u8>, Vec<u8>) {
+    let file = scene.lab.there().join("film");
+    let mut receiver = scene.lab.server.command("sh");
+    receiver.args(["-c", "exec srt-live-transmit -q -a:no \"$0\" file://con > \"$1\""]);
+    receiver.arg(format!("srt://{HOST}:9000?mode=listener&latency=200")).arg(&file);
+    let receiver = Running::start(receiver);
+    wait_until("the receiver", || scene.lab.server.run("ss", "-Hlun").contains(":9000 "));
+    let mut camera = scene.lab.client.command("srt-live-transmit");
+    camera.args(["-q", "-a:no", "-chunk", "1316", "file://con", "srt://127.0.0.1:9000?latency=200"]);
+    let mut camera = camera.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = camera.stdin.take().unwrap();
+    let mut sent = Vec::new();
+    let begin = Instant::now();
+    for number in 0..3040_u32 {
+        if number == 1520 {
+            scene.lab.swallow(1, Hole::Both);
+        }
+        let packet: Vec<u8> = number.to_be_bytes().into_iter().cycle().take(1316).collect();
+        let due = begin + Duration::from_micros(1316) * number;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        stdin.write_all(&packet).unwrap();
+        sent.extend(packet);
+    }
+    // What is in the buffers of both ends.
+    std::thread::sleep(Duration::from_secs(1));
+    scene.lab.release();
+    Command::new("kill").args(["-INT", &camera.id().to_string()]).status().unwrap();
+    drop(stdin);
+    let _ = camera.wait();
+    // It ends with the connection, and writes what it holds back.
+    receiver.end();
+    (sent, std::fs::read(&file).unwrap())
+}
+
+#[test]
+fn srt_with_a_latency_of_200_ms_loses_nothing_while_a_link_becomes_a_black_hole() {
+    let Some(scene) = Scene::start(9000) else { return };
+    if !have(&[("srt-live-transmit", "-version"), ("ss", "-V")]) {
+        return;
+    }
+    let mut losses = Vec::new();
+    // A busy machine only ever adds to the losses.
+    for _ in 0..4 {
+        let (sent, arrived) = film(&scene);
+        let lost = sent.len().saturating_sub(arrived.len());
+        tell(&format!("{lost} of {} bytes came too late", sent.len()));
+        if sent == arrived {
+            return;
+        }
+        losses.push(lost);
+    }
+    panic!("{losses:?} bytes came too late");
+}
+
+/// A private key, and the public one.
+fn keys() -> [String; 2] {
+    let text = |command: &mut Command| {
+        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
+    };
+    let private = text(Command::new("wg").arg("genkey"));
+    let public = text(Command::new("sh").args(["-c", "echo \"$0\" | wg pubkey", &private]));
+    [private, public]
+}
+
+/// An end of a VPN by wireguard-go, whose device has this name and the address 10.8.0.N.
+fn vpn(lab: &Lab, host: &Namespace, (name, number): (&str, u8), settings: &str) -> Running {
+    let mut command = host.command("wireguard-go");
+    command.args(["-f", name]);
+    let running = Running::start(command);
+    wait_until("the device", || host.run("ip", "link").contains(name));
+    let file = lab.here().join(name);
+    std::fs::write(&file, settings).unwrap();
+    wait_until("its settings", || {
+        let mut set = host.command("wg");
+        set.args(["setconf", name]).arg(&file).output().unwrap().status.success()
+    });
+    host.ip(&format!("addr add 10.8.0.{number}/24 dev {name}"));
+    host.ip(&format!("link set {name} mtu 1280 up"));
+    running
+}
+
+#[test]
+fn a_vpn_by_wireguard_goes_over_a_forward_while_a_link_becomes_a_black_hole() {
+    let Some(scene) = Scene::start(51_820) else { return };
+    if !have(&[("wireguard-go", "--version"), ("wg", "--version"), ("curl", "-V")]) {
+        return;
+    }
+    let Scene { lab, .. } = &scene;
+    let ([mine, my_public], [theirs, their_public]) = (keys(), keys());
+    // The socket for settings has the name of the device, and no network namespace of its own.
+    let (near, far) = (format!("wa{}", std::process::id()), format!("wb{}", std::process::id()));
+    let settings = format!(
+        "[Interface]\nPrivateKey = {theirs}\nListenPort = 51820\n[Peer]\nPublicKey = {my_public}\nAllowedIPs = 10.8.0.0/24\n"
+    );
+    let _far = vpn(lab, &lab.server, (&far, 1), &settings);
+    let settings = format!(
+        "[Interface]\nPrivateKey = {mine}\n[Peer]\nPublicKey = {their_public}\nAllowedIPs = 10.8.0.0/24, {HOST}/32\n\
+         Endpoint = 127.0.0.1:51820\n"
+    );
+    let _near = vpn(lab, &lab.client, (&near, 2), &settings);
+    lab.client.ip(&format!("route add {HOST}/32 dev {near}"));
+    let file = lab.here().join("page");
+    let mut curl = lab.client.command("curl");
+    curl.args(["-sS", "-m", "60", "-o"]).arg(&file).arg(format!("http://{HOST}:{WEB}/10000000"));
+    let download = Running::start(curl);
+    wait_until("the download", || std::fs::metadata(&file).is_ok_and(|it| it.len() > 2_000_000));
+    lab.swallow(1, Hole::Both);
+    download.end().expect(0);
+    assert_eq!(blake3::hash(&std::fs::read(&file).unwrap()), web_hash(10_000_000));
+}
