@@ -27,7 +27,7 @@ pub struct ServeArgs {
     /// With --wire mmsp1: clients may connect from here, such as 192.168.1.0/24; may be repeated
     #[arg(long, value_name = "NET", conflicts_with = "open")]
     pub from: Vec<AddressFilter>,
-    /// With --wire mmsp1: let clients from all addresses fetch; none may send
+    /// With --wire mmsp1: anybody may fetch, none send
     #[arg(long)]
     pub open: bool,
     /// Listen here; may be repeated; default all addresses, port 4455
@@ -62,7 +62,7 @@ pub struct ServeArgs {
     /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
-    /// Join sites (`tunnel --site`) at this network, such as 10.99.0.0/24; as root
+    /// Join sites at this network; needs root
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun: Vec<IpNet>,
     /// With --tun, a network behind this host
@@ -71,10 +71,10 @@ pub struct ServeArgs {
     /// A network that client NAME may announce
     #[arg(long, value_name = "NAME=NET", value_parser = parse_behind)]
     pub tun_behind: Vec<(String, IpNet)>,
-    /// The address that client NAME always has, and no other client
+    /// The address of client NAME, kept for it alone
     #[arg(long, value_name = "NAME=IP", value_parser = parse_fixed)]
     pub tun_address: Vec<(String, IpAddr)>,
-    /// Largest packet between sites, 1280 to 9000 bytes; default 1400
+    /// Largest packet between sites; default 1400
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..=9000))]
     pub tun_mtu: Option<u16>,
     /// Store nothing; key and ticket are lost at exit

@@ -161,9 +161,9 @@ mod tests {
         let fit = |seconds| options(&arguments(seconds), Stop::default());
         let (all, left_out) = fit(3600);
         assert_eq!((all.repetitions, left_out.len()), (5, 0));
-        let (fewer, left_out) = fit(64);
+        let (fewer, left_out) = fit(72);
         assert_eq!((fewer.repetitions, fewer.duration, left_out.len()), (2, Duration::from_secs(3), 1));
-        let (shorter, left_out) = fit(18);
+        let (shorter, left_out) = fit(20);
         assert_eq!((shorter.repetitions, shorter.duration), (1, Duration::from_millis(1500)));
         assert_eq!(left_out.len(), 2);
     }
