@@ -55,6 +55,8 @@ impl Stage {
             ip(&["-n", namespace, "address", "add", &format!("{address}/24"), "dev", DEVICE])?;
             ip(&["-n", namespace, "link", "set", DEVICE, "mtu", &MTU.to_string(), "up"])?;
         }
+        await_carrier(client)?;
+        await_carrier(server)?;
         Ok(Self {
             hosts,
             program: program.to_owned(),
@@ -303,6 +305,19 @@ fn ip(arguments: &[&str]) -> Result<String, LabError> {
     let words = String::from_utf8_lossy(&output.stderr);
     Err(LabError::System(format!("ip refuses ({}): {}", arguments.join(" "), words.trim())))
 }
+
+/// Waits until the system has noticed that both ends of the cable are up, for at most [`CARRIER_TIME`].
+fn await_carrier(namespace: &str) -> Result<(), LabError> {
+    let until = Instant::now() + CARRIER_TIME;
+    while !ip(&["-n", namespace, "link", "show", DEVICE])?.contains("state UP") && Instant::now() < until {
+        std::thread::sleep(CARRIER_STEP);
+    }
+    Ok(())
+}
+
+/// On a busy machine it takes a second.
+const CARRIER_TIME: Duration = Duration::from_secs(5);
+const CARRIER_STEP: Duration = Duration::from_millis(10);
 
 /// Largest IP packet of the link.
 pub(super) const MTU: u16 = 1500;
