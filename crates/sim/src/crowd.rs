@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use manyway_proto::identity::{AuthorisedKeys, client_config, server_config};
 use manyway_proto::{
     ClientConfig, ConnectionConfig, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple,
@@ -111,7 +111,7 @@ impl Crowd {
         self.metered
     }
 
-    /// The same while the clients worked, without their set-up.
+    /// The same while the clients worked, without the calls by which they began to connect.
     pub fn metered_at_clients(&self) -> i64 {
         self.metered_at_clients
     }
@@ -133,20 +133,23 @@ impl Crowd {
     #[expect(clippy::expect_used, reason = "the caller names a connection that was set up")]
     pub fn exchange(&mut self, client: usize, bytes: manyway_proto::ByteCount) {
         let handle = *self.handles.get(client).expect("a client");
-        let connection = self.clients.connection(handle).expect("a connection");
-        let stream = connection.open_stream().expect("the server allows many streams");
         let mut rest = Bytes::from(vec![0; bytes.to_usize()]);
-        while let Some(connection) = self.clients.connection(handle) {
-            let taken = connection.write(stream, rest.clone()).unwrap_or(rest.len());
-            rest = rest.slice(taken..);
-            if rest.is_empty() {
-                // A stream that the server stopped needs no end.
-                let _ = connection.finish(stream);
-                break;
-            }
+        let stream = self.with_clients(|clients, _| {
+            let connection = clients.connection(handle).expect("a connection");
+            connection.open_stream().expect("the server allows many streams")
+        });
+        while !rest.is_empty() {
+            self.with_clients(|clients, _| {
+                let Some(connection) = clients.connection(handle) else { return rest.clear() };
+                let taken = connection.write(stream, rest.clone()).unwrap_or(rest.len());
+                rest.advance(taken);
+                if rest.is_empty() {
+                    // A stream that the server stopped needs no end.
+                    let _ = connection.finish(stream);
+                }
+            });
             self.rest(Duration::from_millis(1));
         }
-        self.rest(Duration::from_millis(1));
     }
 
     /// Lets time pass: packets arrive at once, timers fire when they are due.
