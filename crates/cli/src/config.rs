@@ -18,8 +18,8 @@ use manyway_terminal::{CommandError, ExitCode};
 use serde::{Deserialize, Deserializer};
 
 use crate::args::{
-    Cli, Command, Costly, GlobalArgs, Memory, ServeArgs, Trust, parse_behind, parse_fixed, parse_listen,
-    parse_network,
+    Cli, Command, Costly, GlobalArgs, Memory, SITE_MTU, ServeArgs, Trust, parse_behind, parse_fixed,
+    parse_listen, parse_network,
 };
 use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::home::Home;
@@ -69,8 +69,8 @@ struct ServeSettings {
     deny: Vec<Text<NetPorts>>,
     tun: Vec<Text<Network>>,
     tun_announce: Vec<Text<Network>>,
-    tun_behind: Vec<Text<Behind>>,
-    tun_address: Vec<Text<Fixed>>,
+    tun_behind: Vec<Text<NetworkBehind>>,
+    tun_address: Vec<Text<ReservedAddress>>,
     tun_mtu: Option<SiteMtu>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -113,8 +113,8 @@ impl TryFrom<i64> for SiteMtu {
     type Error = &'static str;
 
     fn try_from(number: i64) -> Result<Self, Self::Error> {
-        let number = u16::try_from(number).ok().filter(|number| (1280..=9000).contains(number));
-        number.map(Self).ok_or("must be from 1280 to 9000")
+        let number = Some(number).filter(|number| SITE_MTU.contains(number));
+        number.and_then(|number| u16::try_from(number).ok()).map(Self).ok_or("must be from 1280 to 9000")
     }
 }
 
@@ -178,50 +178,27 @@ impl FromStr for CongestionName {
     }
 }
 
-#[derive(Debug)]
-struct Network(IpNet);
+/// Makes types of values that functions of the command line parse.
+macro_rules! parsed_by {
+    ($($name:ident($value:ty) = $parse:ident;)+) => {$(
+        #[derive(Debug)]
+        struct $name($value);
 
-impl FromStr for Network {
-    type Err = String;
+        impl FromStr for $name {
+            type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_network(text).map(Self)
-    }
+            fn from_str(text: &str) -> Result<Self, String> {
+                $parse(text).map(Self)
+            }
+        }
+    )+};
 }
 
-/// A network behind a client.
-#[derive(Debug)]
-struct Behind((String, IpNet));
-
-impl FromStr for Behind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_behind(text).map(Self)
-    }
-}
-
-/// The address of a client.
-#[derive(Debug)]
-struct Fixed((String, IpAddr));
-
-impl FromStr for Fixed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_fixed(text).map(Self)
-    }
-}
-
-#[derive(Debug)]
-struct ListenAddress(SocketAddr);
-
-impl FromStr for ListenAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_listen(text).map(Self)
-    }
+parsed_by! {
+    ListenAddress(SocketAddr) = parse_listen;
+    Network(IpNet) = parse_network;
+    NetworkBehind((String, IpNet)) = parse_behind;
+    ReservedAddress((String, IpAddr)) = parse_fixed;
 }
 
 impl FromStr for Time {

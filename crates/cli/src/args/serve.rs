@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -27,7 +28,7 @@ pub struct ServeArgs {
     /// With --wire mmsp1: clients may connect from here, such as 192.168.1.0/24; may be repeated
     #[arg(long, value_name = "NET", conflicts_with = "open")]
     pub from: Vec<AddressFilter>,
-    /// With --wire mmsp1: anybody may fetch, none send
+    /// With --wire mmsp1: anyone may fetch, no one send
     #[arg(long)]
     pub open: bool,
     /// Listen here; may be repeated; default all addresses, port 4455
@@ -36,7 +37,7 @@ pub struct ServeArgs {
     /// Accept TCP within TLS here too, such as at 443, for networks that let nothing else through
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
-    /// Where clients are to come, for a server behind NAT; may be repeated
+    /// Advertise this address to clients, for a server behind NAT; may be repeated
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Vec<HostPort>,
     /// Connections at the same time; default no limit
@@ -62,7 +63,7 @@ pub struct ServeArgs {
     /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
-    /// Join sites at this network; needs root
+    /// Network for sites (`tunnel --site`); needs root
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun: Vec<IpNet>,
     /// With --tun, a network behind this host
@@ -71,11 +72,11 @@ pub struct ServeArgs {
     /// A network that client NAME may announce
     #[arg(long, value_name = "NAME=NET", value_parser = parse_behind)]
     pub tun_behind: Vec<(String, IpNet)>,
-    /// The address of client NAME, kept for it alone
+    /// Reserve this address for client NAME
     #[arg(long, value_name = "NAME=IP", value_parser = parse_fixed)]
     pub tun_address: Vec<(String, IpAddr)>,
     /// Largest packet between sites; default 1400
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(SITE_MTU))]
     pub tun_mtu: Option<u16>,
     /// Store nothing; key and ticket are lost at exit
     #[arg(long)]
@@ -118,6 +119,9 @@ pub fn parse_fixed(text: &str) -> Result<(String, IpAddr), String> {
         format!("{text:?} is not NAME=IP: write it like branch=10.99.0.7; the first ticket is `default`")
     })
 }
+
+/// Largest packets between sites, in bytes: that of IPv6 at least (RFC 8200, section 5), and of jumbo frames at most.
+pub const SITE_MTU: RangeInclusive<i64> = 1280..=9000;
 
 fn named(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, _)| !name.is_empty())

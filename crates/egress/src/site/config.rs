@@ -17,7 +17,7 @@ pub struct HubConfig {
     pub announced: Vec<IpNet>,
     /// Networks that a client with this ticket or key may announce, or parts of them.
     pub behind: Vec<(String, IpNet)>,
-    /// The address that a ticket or key always has, at most one of each family, and no other ever: one client at a time.
+    /// Addresses reserved for a ticket or key, at most one of each family. One client at a time uses the ticket or key then.
     pub fixed: Vec<(String, IpAddr)>,
     /// Largest packet, in bytes; from 1280, by default 1400: on links of 1500 bytes a packet needs one datagram.
     pub mtu: u16,
@@ -70,7 +70,7 @@ impl HubConfig {
         Ok(pools)
     }
 
-    /// The address that this ticket or key always has, of this family.
+    /// The address of this family that is reserved for this ticket or key.
     pub(super) fn fixed_of(&self, name: &str, is_v4: bool) -> Option<IpAddr> {
         let found = self.fixed.iter().find(|(who, address)| who == name && address.is_ipv4() == is_v4);
         found.map(|(_, address)| *address)
@@ -87,7 +87,7 @@ pub enum HubError {
     TooSmall(IpNet),
     /// Two networks have addresses in common.
     Overlap(IpNet, IpNet),
-    /// It is no address for a client, belongs to another one already, or is the second one of a client.
+    /// It is no address for a client, is reserved for another one already, or is the second one of a client.
     Fixed(String, IpAddr),
     /// More than [`Joining::MOST_NETWORKS`] networks lie behind the sites.
     TooMany,

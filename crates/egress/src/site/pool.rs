@@ -10,7 +10,7 @@ use ipnet::IpNet;
 pub(super) struct Pool {
     network: IpNet,
     taken: BTreeSet<u128>,
-    /// Places that each belong to one ticket or key.
+    /// Places that are reserved for a ticket or key each.
     fixed: BTreeSet<u128>,
     /// The place that was given out last. An address that became free is given out again after all others.
     last: u128,
@@ -28,12 +28,12 @@ impl Pool {
         self.address(SERVER)
     }
 
-    /// Keeps an address for those who ask by [`Pool::take_fixed`]. `false` if it is kept already, or that of no client.
+    /// Reserves an address for [`Pool::take_fixed`]. `false` if it is reserved already, or that of no client.
     pub(super) fn fix(&mut self, address: IpAddr) -> bool {
         self.place(address).is_some_and(|place| self.fixed.insert(place))
     }
 
-    /// Takes an address that is kept. `None` if it is taken.
+    /// Takes a reserved address. `None` if it is taken.
     pub(super) fn take_fixed(&mut self, address: IpAddr) -> Option<IpNet> {
         let place = self.place(address)?;
         self.taken.insert(place).then(|| self.address(place))
@@ -142,7 +142,7 @@ mod tests {
 
     // egress 11.3
     #[test]
-    fn a_fixed_address_is_given_to_none_who_does_not_ask_for_it_as_such() {
+    fn a_reserved_address_is_given_to_its_client_alone() {
         let mut pool = pool("10.99.0.0/29");
         let fixed: IpAddr = "10.99.0.3".parse().unwrap();
         assert!(pool.fix(fixed));

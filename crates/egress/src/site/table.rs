@@ -227,7 +227,7 @@ mod tests {
 
     // egress 11.3
     #[tokio::test]
-    async fn a_ticket_with_a_fixed_address_has_it_whatever_it_wants_and_one_client_at_a_time() {
+    async fn a_ticket_with_a_reserved_address_gets_it_whatever_it_asks_for_and_one_client_at_a_time() {
         let mut scene = Scene::new("10.99.0.0/24", &[]);
         scene.config.fixed = vec![("branch".to_owned(), "10.99.0.7".parse().unwrap())];
         scene.table = Table::new(scene.config.pools().unwrap());
