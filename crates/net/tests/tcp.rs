@@ -32,7 +32,7 @@ fn client(choice: CarrierChoice) -> Endpoint {
     Endpoint::bind(options).unwrap()
 }
 
-/// An address whose TCP port leads to a server, and whose UDP port swallows everything.
+/// An address whose TCP port leads to a server, and whose UDP port drops everything.
 struct Filtered {
     address: SocketAddr,
     /// Counts how often all connections were to be reset.

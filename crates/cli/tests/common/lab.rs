@@ -118,20 +118,20 @@ impl Lab {
     }
 
     /// Makes a link a black hole, without any error.
-    pub(crate) fn swallow(&self, link: u8, hole: Hole) {
-        self.client.nft(&swallowing(&format!("va{link}")));
+    pub(crate) fn black_hole(&self, link: u8, hole: Hole) {
+        self.client.nft(&dropping(&format!("va{link}")));
         if hole == Hole::Both {
-            self.server.nft(&swallowing(&format!("vb{link}")));
+            self.server.nft(&dropping(&format!("vb{link}")));
         }
     }
 
     /// Makes links black holes in both directions.
-    pub(crate) fn swallow_all(&self, links: &[u8]) {
-        links.iter().for_each(|link| self.swallow(*link, Hole::Both));
+    pub(crate) fn black_holes(&self, links: &[u8]) {
+        links.iter().for_each(|link| self.black_hole(*link, Hole::Both));
     }
 
     /// Drops UDP of one family on every link, without any error.
-    pub(crate) fn swallow_family(&self, family: Family) {
+    pub(crate) fn drop_udp(&self, family: Family) {
         let protocol = if family == Family::V4 { "ipv4" } else { "ipv6" };
         for end in [&self.client, &self.server] {
             end.nft(&format!(
@@ -286,7 +286,7 @@ impl Drop for Namespace {
 }
 
 /// Rules that drop incoming packets of an interface; those of several interfaces add up.
-fn swallowing(interface: &str) -> String {
+fn dropping(interface: &str) -> String {
     format!(
         "table inet hole {{\nchain {interface} {{ type filter hook input priority 0; iifname \"{interface}\" drop; }}\n}}"
     )

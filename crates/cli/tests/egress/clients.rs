@@ -85,7 +85,7 @@ impl Scene {
         wait_until("both links to carry", || {
             carried().iter().all(|bytes| *bytes > 700_000) || child.try_wait().unwrap().is_some()
         });
-        self.lab.swallow(1, Hole::Both);
+        self.lab.black_hole(1, Hole::Both);
         let start = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {

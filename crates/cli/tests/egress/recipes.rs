@@ -47,7 +47,7 @@ fn film(scene: &Scene) -> (Vec<u8>, Vec<u8>) {
     let begin = Instant::now();
     for number in 0..3040_u32 {
         if number == 1520 {
-            scene.lab.swallow(1, Hole::Both);
+            scene.lab.black_hole(1, Hole::Both);
         }
         let packet: Vec<u8> = number.to_be_bytes().into_iter().cycle().take(1316).collect();
         let due = begin + Duration::from_micros(1316) * number;
@@ -131,7 +131,7 @@ fn a_vpn_by_wireguard_goes_over_a_forward_while_a_link_becomes_a_black_hole() {
     curl.args(["-sS", "-m", "60", "-o"]).arg(&file).arg(format!("http://{HOST}:{WEB}/10000000"));
     let download = Running::start(curl);
     wait_until("the download", || std::fs::metadata(&file).is_ok_and(|it| it.len() > 2_000_000));
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     download.end().expect(0);
     assert_eq!(blake3::hash(&std::fs::read(&file).unwrap()), web_hash(10_000_000));
 }

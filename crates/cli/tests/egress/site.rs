@@ -91,7 +91,7 @@ fn any_protocol_goes_between_a_host_behind_the_client_and_the_server_over_two_li
     let asking = Sites::python(host, ASK, &[]);
     let (begin, sent) = (lab.client.sent("va1"), || lab.client.sent("va1"));
     asking.wait_until("data on the first link", || sent() > begin + 1_000_000);
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     let asked = asking.end().expect(0);
     lab.unlimit();
     let expected = "10.99.0.1: ping udp 253\nfd00:99::1: ping udp 253\ntcp 4000000\ntoo large\nlost\n";

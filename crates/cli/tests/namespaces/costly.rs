@@ -35,7 +35,7 @@ fn at_a_terminal_the_user_is_asked_while_the_transfer_waits() {
         command.args(["send", "file", &server.ticket]);
         let mut asked = AtTerminal::start(command);
         wait_until("data", || lab.client.sent("va1") > 1_000_000);
-        lab.swallow_all(&[1]);
+        lab.black_holes(&[1]);
         asked.read_until("Use va2 (cost 2)? [y/N] ");
         assert!(lab.client.sent("va2") < LITTLE);
         asked.write(answer);
@@ -69,7 +69,7 @@ fn without_a_terminal_the_options_decide_and_waiting_is_told() {
         let Some((lab, server)) = links() else { return };
         let client = lab.start_client(&[options, &PRIMARY, &["send", "file", &server.ticket]].concat());
         client.wait_until("data", || lab.client.sent("va1") > 1_000_000);
-        lab.swallow_all(&[1]);
+        lab.black_holes(&[1]);
         match words {
             Some(words) => {
                 client.wait_for(words);
@@ -114,7 +114,7 @@ fn bench_says_that_a_dearer_path_waits_and_that_it_carries_because_the_other_fai
 
     let allowed = bench("4", &["--costly", "allow"]);
     allowed.wait_until("data", || lab.client.sent("va1") > 6_000_000);
-    lab.swallow_all(&[1]);
+    lab.black_holes(&[1]);
     let summary = allowed.end().expect(0).summary();
     // Both directions are black holes, and either end may notice first.
     let why = told(&summary, "va1").1;
@@ -161,7 +161,7 @@ fn a_free_backup_is_shown_as_used_while_the_costly_path_needs_leave() {
     let bench = ["bench", "--json", "-t", "4", server.ticket.as_str()];
     let loaded = lab.start_client(&[&with_backup, &bench[..]].concat());
     loaded.wait_until("data", || lab.client.sent("va1") > 3_000_000);
-    lab.swallow_all(&[1]);
+    lab.black_holes(&[1]);
     let summary = loaded.end().expect(0).summary();
     // The server does not know the costs: its answers use the other one.
     assert_eq!(told(&summary, "va2"), (true, "by-peer".to_owned()), "{summary}");

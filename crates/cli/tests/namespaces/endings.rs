@@ -12,8 +12,8 @@ use crate::common::program::{Running, assert_same_content, make_file, names, wai
 fn a_peer_that_does_not_answer_is_told_within_the_connect_timeout() {
     let Some(lab) = Lab::start(2, Family::Both) else { return };
     let server = lab.serve(&[]);
-    lab.swallow(1, Hole::Both);
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(1, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     let finished = lab
         .run_client(&["--connect-timeout", "2s", "bench", "-t", "1", &server.ticket])
         .expect(7)

@@ -11,7 +11,7 @@ fn a_black_hole_is_left_by_the_data_and_used_again_when_it_ends() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let sending = Sending::start(&lab, 40, &[]);
     sending.until_both_carry();
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     sending.client.wait_for("va1 suspect");
     sending.client.wait_for("va1 dead");
     sending.until_more_over("va2", 2 * MB);
@@ -26,7 +26,7 @@ fn a_link_whose_way_back_is_black_is_left_and_used_again() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let sending = Sending::start(&lab, 36, &[]);
     sending.until_both_carry();
-    lab.swallow(1, Hole::Back);
+    lab.black_hole(1, Hole::Back);
     sending.client.wait_for("va1 suspect");
     sending.client.wait_for("va1 dead");
     sending.until_more_over("va2", 2 * MB);
@@ -50,7 +50,7 @@ fn a_black_hole_is_left_by_what_is_fetched() {
     };
     until_more_over("vb1", MB);
     until_more_over("vb2", MB);
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     until_more_over("vb1", 4 * MB);
     lab.release();
     until_more_over("vb2", MB);
@@ -167,7 +167,7 @@ fn both_links_may_be_black_holes_for_a_while() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let sending = Sending::start(&lab, 20, &[]);
     sending.until_both_carry();
-    lab.swallow_all(&[1, 2]);
+    lab.black_holes(&[1, 2]);
     std::thread::sleep(Duration::from_secs(2));
     lab.release();
     sending.until_more_over("va1", MB);

@@ -183,7 +183,7 @@ fn a_broken_address_family_delays_the_handshake_by_less_than_a_second() {
         let Some(lab) = Lab::start(2, Family::Both) else { return };
         let server = lab.serve(&[]);
         make_file(&lab.here().join("file"), MB);
-        lab.swallow_family(broken);
+        lab.drop_udp(broken);
         let sent = lab.run_client(&["--json", "send", "file", &server.ticket]).expect(0);
         assert!(sent.took < Duration::from_secs(2), "{sent:?}");
         assert_paths_avoid(&sent.summary(), broken);
@@ -225,7 +225,7 @@ fn a_family_that_breaks_in_the_middle_is_replaced_by_the_other_on_every_interfac
         };
         until_more_over("va1", 500_000);
         until_more_over("va2", 500_000);
-        lab.swallow_family(broken);
+        lab.drop_udp(broken);
         until_more_over("va1", 1_500_000);
         until_more_over("va2", 1_500_000);
         lab.unlimit();
@@ -252,7 +252,7 @@ fn a_link_that_carries_one_direction_only_is_not_chosen_for_the_handshake() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let server = lab.serve(&[]);
     make_file(&lab.here().join("file"), MB);
-    lab.swallow(1, Hole::Back);
+    lab.black_hole(1, Hole::Back);
     let sent = lab.run_client(&["-q", "send", "file", &server.ticket]).expect(0);
     assert!(sent.took < Duration::from_secs(3), "{sent:?}");
     wait_until("the file", || lab.there().join("file").exists());

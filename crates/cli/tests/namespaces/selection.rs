@@ -52,7 +52,7 @@ fn a_backup_carries_data_while_the_others_are_dead_and_hardly_any_else() {
     };
     until_more_over_primary(3_000_000);
     assert_backup_rests();
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     client.wait_for("va1 dead");
     let before = lab.client.sent("va2");
     client.wait_until("the backup to carry data", || lab.client.sent("va2") > before + 2_000_000);
@@ -81,7 +81,7 @@ fn a_server_is_reached_over_the_address_that_works() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let server = lab.serve(&[]);
     make_file(&lab.here().join("file"), MB);
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     lab.run_client(&["-q", "send", "file", &server.ticket]).expect(0);
     assert_same_content(&lab.here().join("file"), &lab.there().join("file"));
 }

@@ -9,7 +9,7 @@ use crate::common::program::{assert_same_content, make_file, wait_until};
 #[test]
 fn a_file_goes_by_tcp_where_udp_is_blocked_and_paths_tells_so() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
-    lab.swallow_family(Family::V4);
+    lab.drop_udp(Family::V4);
     let server = lab.serve(&["--carrier", "auto"]);
     make_file(&lab.here().join("small"), 2 * MB);
     lab.run_client(&["send", "small", &server.ticket]).expect(0);
@@ -33,7 +33,7 @@ fn a_transfer_goes_on_by_tcp_when_udp_is_blocked_in_the_middle() {
     make_file(&lab.here().join("big"), 30 * MB);
     let client = lab.start_client(&["send", "big", &server.ticket]);
     wait_until("data over UDP", || lab.client.sent("va1") > 1_000_000 && lab.client.sent("va2") > 1_000_000);
-    lab.swallow_family(Family::V4);
+    lab.drop_udp(Family::V4);
     let sent = |interface: &str| lab.client.sent(interface);
     let (one, two) = (sent("va1"), sent("va2"));
     wait_until("data over TCP", || sent("va1") > one + 2_000_000 && sent("va2") > two + 2_000_000);

@@ -18,7 +18,7 @@ fn path_over<'a>(document: &'a Value, interface: &str) -> &'a Value {
 fn paths_says_why_each_pair_of_addresses_is_used_or_not() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let server = lab.serve(&[]);
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     let document = lab.run_client(&["paths", "--json", &server.ticket]).expect(0).summary();
     let (good, bad) = (path_over(&document, "va1"), path_over(&document, "va2"));
     assert_eq!(
@@ -66,7 +66,7 @@ fn paths_goes_on_to_tell_what_changes_until_it_is_interrupted() {
 fn ping_shows_the_loss_of_one_path_only() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let server = lab.serve(&[]);
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     let ping = ["-c", "4", "-i", "100ms", "-W", "500ms", server.ticket.as_str()];
     let documents = lab.run_client(&[&["--json", "ping"], &ping[..]].concat()).expect(0).json();
     let (summary, lines) = documents.split_last().unwrap();
@@ -104,7 +104,7 @@ fn a_quiet_path_that_is_cut_is_not_called_used_while_it_is_watched() {
     };
     let is_used = |used: bool| last().is_some_and(|row| row["used"] == used);
     watching.wait_until("a second path", || is_used(true));
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     watching.wait_until("its end", || is_used(false));
     assert_eq!(last().unwrap()["rtt"], Value::Null, "it does not answer");
     lab.release();
@@ -214,7 +214,7 @@ fn bench_has_rows_also_while_nothing_arrives() {
     let server = lab.serve(&[]);
     let client = lab.start_client(&["bench", "-t", "6", "-i", "500ms", &server.ticket]);
     client.wait_until("a row", || client.printed().contains("0.50-1.00"));
-    lab.swallow_all(&[1, 2]);
+    lab.black_holes(&[1, 2]);
     client.wait_until("an empty row", || client.printed().contains("no figures from the server"));
     lab.release();
     let bench = client.end().expect(0).says("longest stall");

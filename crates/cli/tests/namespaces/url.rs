@@ -77,7 +77,7 @@ fn a_link_that_dies_in_silence_stops_the_other_for_less_than_a_second_and_is_use
     let client = lab.start_client(&["get", &url(&web, "f"), "--sha256", &web.sum()]);
     until_more_over(&lab, &client, 1, MB);
     until_more_over(&lab, &client, 2, MB);
-    lab.swallow(2, Hole::Both);
+    lab.black_hole(2, Hole::Both);
     let (mut last, mut moved_at, mut longest) = (0, Instant::now(), Duration::ZERO);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(7) {

@@ -90,7 +90,7 @@ fn hosts_behind_the_machine_reach_the_servers_side_by_tcp_udp_and_names_and_keep
     });
     let sent = lab.server.sent("vb1");
     wait_until("data on the first link", || lab.server.sent("vb1") > sent + 500_000);
-    lab.swallow(1, Hole::Both);
+    lab.black_hole(1, Hole::Both);
     download.end().expect(0);
     assert_eq!(blake3::hash(&std::fs::read(&file).unwrap()), web_hash(size));
     lab.unlimit();
