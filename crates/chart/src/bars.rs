@@ -4,6 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::FigureError;
+use super::compact::compact;
 use super::style::{SIZE, colours};
 
 /// The results of repeated measurements of one contender.
@@ -45,7 +46,7 @@ impl BarChart {
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
-        Ok(document)
+        Ok(compact(&document))
     }
 
     fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {

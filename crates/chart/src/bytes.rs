@@ -5,6 +5,7 @@ use std::time::Duration;
 use plotters::prelude::*;
 
 use super::FigureError;
+use super::compact::compact;
 use super::style::{SIZE, axes, curve, dashed, in_millions, legend};
 
 /// The arrivals of one contender.
@@ -35,7 +36,7 @@ impl BytesPlot {
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
-        Ok(document)
+        Ok(compact(&document))
     }
 
     fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {

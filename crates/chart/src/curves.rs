@@ -4,6 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::FigureError;
+use super::compact::compact;
 use super::style::{DashedStyle, LEGEND, SIZE, dashed};
 
 /// A curve.
@@ -37,7 +38,7 @@ impl CurvePlot {
     pub fn to_svg(&self) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document).map_err(|error| FigureError(error.to_string()))?;
-        Ok(document)
+        Ok(compact(&document))
     }
 
     fn draw(&self, document: &mut String) -> Result<(), Box<dyn std::error::Error>> {

@@ -3,6 +3,7 @@
 mod bars;
 mod bytes;
 mod columns;
+mod compact;
 mod curves;
 mod rates;
 mod style;

@@ -6,6 +6,7 @@ use manyway_units::Rate;
 use plotters::prelude::*;
 
 use super::FigureError;
+use super::compact::compact;
 use super::style::{LEGEND, SIZE, axes, curve, dashed, in_millions, legend};
 
 /// The kind of an event.
@@ -85,7 +86,7 @@ impl RatePlot {
     pub fn to_svg_within(&self, extent: Extent) -> Result<String, FigureError> {
         let mut document = String::new();
         self.draw(&mut document, extent).map_err(|error| FigureError(error.to_string()))?;
-        Ok(document)
+        Ok(compact(&document))
     }
 
     /// The extent of its own axes.

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway_proto::{
-    CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, Instant, Relay,
-    RelayCounters, RelayLimits, Rng, Side,
+    CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, Forwarding, FourTuple,
+    Instant, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Side,
 };
 use manyway_wire::Writer;
 use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, State, Status};
@@ -129,12 +129,14 @@ impl Code {
 
 impl Play {
     fn say(&mut self, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
-        if let Some(to) = self.relay.forward(self.now, from, datagram) {
+        let tuple =
+            FourTuple::udp(LocalAddress { interface: 0, address: SERVER.parse().expect("an address") }, from);
+        if let Forwarding::To(FourTuple { remote: to, .. }) = self.relay.forward(self.now, tuple, datagram) {
             assert!(to != from && self.bound.contains(&to) && self.bound.contains(&from));
         }
         assert!(self.relay.pairs() <= PAIRS);
         let (before, mut answer) = (self.relay.counters(), Vec::new());
-        let answered = self.relay.handle_datagram(self.now, from, datagram, &mut answer);
+        let answered = self.relay.handle_datagram(self.now, tuple, datagram, &mut answer);
         assert!(answer.len() <= datagram.len(), "an answer is no longer than the question");
         assert!(self.relay.tokens() <= TOKENS && self.relay.mailboxes() <= MAILBOXES);
         let all = |counters: RelayCounters| {

@@ -1,5 +1,6 @@
 //! Codes that people can say, on sockets: one end offers a ticket, the other redeems the code for it.
 
+mod line;
 mod offer;
 mod post;
 mod redeem;
@@ -7,11 +8,14 @@ mod redeem;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
 
 use manyway_proto::{CodeFailure, Observed, RelayKey, Rng};
 use tokio::sync::mpsc;
 
 use crate::link::{Command, Errand};
+use crate::tcp::RecordStream;
 use crate::ticket::TicketError;
 
 pub use offer::OfferedCode;
@@ -79,8 +83,8 @@ struct Observer {
     seen: Vec<SocketAddr>,
     /// The servers that relay to the other end.
     relays: Vec<SocketAddr>,
-    /// How often it asked for a relay.
-    turns: usize,
+    /// How often it asked each server for a relay.
+    turns: Vec<usize>,
 }
 
 /// More addresses of one host are of no use to its peer.
@@ -89,8 +93,8 @@ const MOST_SEEN: usize = 8;
 impl Observer {
     fn new(commands: mpsc::WeakUnboundedSender<Command>, servers: &[SocketAddr]) -> Self {
         let (answers, heard) = mpsc::channel(MOST_ANSWERS);
-        let (servers, seen, relays) = (servers.to_vec(), Vec::new(), Vec::new());
-        Self { commands, servers, answers, heard, seen, relays, turns: 0 }
+        let (seen, relays, turns) = (Vec::new(), Vec::new(), vec![0; servers.len()]);
+        Self { commands, servers: servers.to_vec(), answers, heard, seen, relays, turns }
     }
 
     /// Asks all servers from all sockets.
@@ -99,12 +103,16 @@ impl Observer {
         self.send(Errand::Observe { servers, answers });
     }
 
-    /// Asks all servers to relay for a socket: until one does for another each time, then for the same again.
+    /// Asks each server to relay for a socket: until it does for another one each time, then for the same again. So both
+    /// IP families are tried.
     fn bind_relay(&mut self, key: RelayKey) {
-        self.send(Errand::BindRelay { servers: self.servers.clone(), key, turn: self.turns });
-        if self.relays.is_empty() {
-            self.turns += 1;
+        let Self { servers, relays, turns, .. } = self;
+        let mut errands = Vec::new();
+        for (server, turn) in servers.iter().zip(turns) {
+            errands.push(Errand::BindRelay { server: *server, key, turn: *turn });
+            *turn += usize::from(!relays.contains(server));
         }
+        errands.into_iter().for_each(|errand| self.send(errand));
     }
 
     /// An endpoint that has ended needs nothing.
@@ -129,5 +137,50 @@ impl Observer {
         }
         // `answers` keeps the channel open.
         std::future::pending::<()>().await;
+    }
+}
+
+/// Time that a direct way has before a relay is used, and time that UDP has before a relay over TCP is looked for.
+const DIRECT: Duration = Duration::from_secs(3);
+const OVER_UDP: Duration = Duration::from_secs(4);
+/// Time from one attempt to reach the rendezvous server over TCP to the next.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// The last resort: a TCP connection over which the rendezvous server relays, once both ends have asked for it.
+struct StreamRelay(Option<Pin<Box<dyn Future<Output = RecordStream> + Send>>>);
+
+impl fmt::Debug for StreamRelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamRelay").finish_non_exhaustive()
+    }
+}
+
+impl StreamRelay {
+    /// Begins to look for it after `wait`.
+    fn start(server: Option<SocketAddr>, key: RelayKey, wait: Duration) -> Self {
+        Self(server.map(|server| -> Pin<Box<dyn Future<Output = RecordStream> + Send>> {
+            Box::pin(async move {
+                tokio::time::sleep(wait).await;
+                loop {
+                    match line::relayed(server, key).await {
+                        Ok(stream) => return stream,
+                        Err(error) => tracing::debug!(%server, %error, "no relay over TCP"),
+                    }
+                    tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+                }
+            })
+        }))
+    }
+
+    /// Waits for the connection, and returns it once. Dropping the future loses nothing.
+    async fn connected(&mut self) -> RecordStream {
+        match &mut self.0 {
+            Some(connecting) => {
+                let stream = connecting.await;
+                self.0 = None;
+                stream
+            }
+            None => std::future::pending().await,
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::error::ConnectError;
 use crate::info::ConnectionInfo;
 use crate::report::PathReport;
 use crate::stream::pipe::{Ending, Pipes};
+use crate::tcp::RecordStream;
 use crate::ticket::HostPort;
 use crate::wire::Wire;
 
@@ -159,9 +160,13 @@ pub(crate) enum Command {
 pub(crate) enum Errand {
     /// Asks rendezvous servers where they see the sockets of the endpoint.
     Observe { servers: Vec<SocketAddr>, answers: mpsc::Sender<Observed> },
-    /// Asks rendezvous servers to relay for one socket of the endpoint: a server relays for one address of an end. It is
+    /// Asks a rendezvous server to relay for one socket of the endpoint: a server relays for one address of an end. It is
     /// another one in each turn, since some may not reach the server.
-    BindRelay { servers: Vec<SocketAddr>, key: RelayKey, turn: usize },
+    BindRelay { server: SocketAddr, key: RelayKey, turn: usize },
+    /// Serves the client at the other end of a TCP connection that a rendezvous server relays.
+    ServeStream(Box<RecordStream>),
+    /// Uses such a TCP connection where a client connects to its remote address.
+    DialStream(Box<RecordStream>),
     /// Sends a knock to each of these addresses, so that a NAT of this host lets packets from there in.
     Knock { remotes: Vec<SocketAddr> },
 }

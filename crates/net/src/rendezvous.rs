@@ -1,11 +1,17 @@
-//! A rendezvous server on UDP sockets.
+//! A rendezvous server on UDP sockets, and on TCP for ends whose network blocks UDP.
+
+mod streams;
 
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 
-use manyway_proto::{Ecn, FourTuple, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Transmit};
+use manyway_proto::{
+    Ecn, Forwarding, FourTuple, LocalAddress, Relay, RelayCounters, RelayLimits, Rng, Transmit,
+};
+
+use streams::Streams;
 
 use crate::driver::is_missing;
 use crate::error::BindFailure;
@@ -35,6 +41,7 @@ const RECEIVES: usize = 4;
 #[derive(Debug)]
 pub struct RendezvousServer {
     sockets: Vec<UdpSocket>,
+    streams: Streams,
     relay: Relay,
     clock: Clock,
     buffer: ReceiveBuffer,
@@ -43,10 +50,10 @@ pub struct RendezvousServer {
 
 impl RendezvousServer {
     /// Listens on `addresses`; if empty, on port 4455 of every address of both families, or of the only one that this
-    /// host supports.
+    /// host supports. It listens there for TCP, too, as far as these ports are free.
     ///
     /// # Errors
-    /// If an address cannot be bound, or another system call fails.
+    /// If an address cannot be bound for UDP, or another system call fails.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -57,8 +64,10 @@ impl RendezvousServer {
         let relay = Relay::new(limits, &mut Rng::from_seed(seed));
         let sockets = if addresses.is_empty() { bind_all() } else { bind_each(addresses) };
         let sockets = sockets.map_err(BindFailure::Socket)?;
+        let streams = Streams::bind(sockets.iter().map(|socket| socket.local().address));
         Ok(Self {
             sockets,
+            streams,
             relay,
             clock: Clock::new(),
             buffer: ReceiveBuffer::new(),
@@ -69,6 +78,11 @@ impl RendezvousServer {
     /// Its addresses, with the ports that the system chose.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.sockets.iter().map(|socket| socket.local().address).collect()
+    }
+
+    /// Its addresses for TCP: fewer where the ports are taken.
+    pub fn tcp_addresses(&self) -> Vec<SocketAddr> {
+        self.streams.addresses().collect()
     }
 
     /// Its counters.
@@ -95,10 +109,11 @@ impl RendezvousServer {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { sockets, relay, clock, buffer, answer } = self;
-        for socket in sockets {
+        let Self { sockets, streams, relay, clock, buffer, answer } = self;
+        streams.poll(context, clock, relay);
+        for at in 0..sockets.len() {
             let mut calls = 0;
-            while let Poll::Ready(ready) = socket.poll_readable(context) {
+            while let Some(Poll::Ready(ready)) = sockets.get(at).map(|socket| socket.poll_readable(context)) {
                 if let Err(error) = ready {
                     return Poll::Ready(Err(error));
                 }
@@ -107,41 +122,52 @@ impl RendezvousServer {
                     context.waker().wake_by_ref();
                     break;
                 }
-                serve(socket, relay, clock, (buffer, answer));
+                serve(sockets, at, (relay, clock), (buffer, answer));
             }
         }
         Poll::Pending
     }
 }
 
-/// Answers the requests of one receive call, and forwards packets. What cannot be sent counts as lost; the ends repeat
-/// it.
+/// Answers the requests of one receive call on a socket, and forwards packets. What cannot be sent counts as lost; the
+/// ends repeat it.
 fn serve(
-    socket: &mut UdpSocket,
-    relay: &mut Relay,
-    clock: &Clock,
+    sockets: &mut [UdpSocket],
+    at: usize,
+    (relay, clock): (&mut Relay, &Clock),
     (buffer, answer): (&mut ReceiveBuffer, &mut Vec<u8>),
 ) {
     let now = clock.now();
-    let rows = match socket.try_receive(buffer) {
-        Ok(rows) => rows,
-        Err(error) => {
-            if error.kind() != io::ErrorKind::WouldBlock {
-                tracing::debug!(%error, "receive");
-            }
-            return;
+    let rows = match sockets.get_mut(at).map(|socket| socket.try_receive(buffer)) {
+        Some(Ok(rows)) => rows,
+        Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => {
+            return tracing::debug!(%error, "receive");
         }
+        Some(Err(_)) | None => return,
     };
     for mut row in rows {
         let tuple = row.tuple;
         for datagram in row.datagrams() {
-            if let Some(to) = relay.forward(now, tuple.remote, datagram) {
-                send(socket, FourTuple { remote: to, ..tuple }, datagram);
-            } else if relay.handle_datagram(now, tuple.remote, datagram, answer) {
+            if let Forwarding::To(to) = relay.forward(now, tuple, datagram) {
+                // The other end may be at a socket of the other family.
+                let fits = |socket: &&mut UdpSocket| is_at(&socket.local(), &to.local);
+                if let Some(socket) = sockets.iter_mut().find(fits) {
+                    send(socket, to, datagram);
+                }
+            } else if relay.handle_datagram(now, tuple, datagram, answer)
+                && let Some(socket) = sockets.get_mut(at)
+            {
                 send(socket, tuple, answer);
             }
         }
     }
+}
+
+/// Whether a socket that is bound to an address has packets with that local address.
+fn is_at(bound: &LocalAddress, local: &LocalAddress) -> bool {
+    let (bound, local) = (bound.address, local.address);
+    bound == local
+        || (bound.ip().is_unspecified() && bound.port() == local.port() && bound.is_ipv4() == local.is_ipv4())
 }
 
 fn send(socket: &mut UdpSocket, tuple: FourTuple, datagram: &[u8]) {

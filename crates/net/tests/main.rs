@@ -1,6 +1,7 @@
 //! Endpoints, connections and streams over sockets on loopback.
 
 mod choice;
+mod codes;
 mod common;
 mod connections;
 mod examples;

@@ -157,8 +157,9 @@ pub use path::{
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{
-    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, MAX_CONTENT,
-    Relay, RelayCounters, RelayKey, RelayLimits, ShortCode, ShortCodeError,
+    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, ForwardLimits, Forwarding,
+    MAX_CONTENT, Relay, RelayAnswer, RelayCounters, RelayKey, RelayLimits, RelayRequest, ShortCode,
+    ShortCodeError,
 };
 pub use rng::Rng;
 pub use shard::Shard;

@@ -36,12 +36,24 @@ impl Records {
         u16::try_from(length).ok().map(u16::to_be_bytes)
     }
 
-    /// The next complete record, for [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram). Costs O(1).
-    pub fn next_record(&mut self) -> Option<&mut [u8]> {
+    /// The next complete record, which stays. Costs O(1).
+    pub fn peek_record(&self) -> Option<&[u8]> {
+        let (begin, end) = self.bounds()?;
+        self.bytes.get(begin..end)
+    }
+
+    /// Where the next record stands, if its length is known.
+    fn bounds(&self) -> Option<(usize, usize)> {
         let length = usize::from(u16::from_be_bytes(*self.bytes.get(self.at..)?.first_chunk::<PREFIX>()?));
         let begin = self.at + PREFIX;
-        let record = self.bytes.get_mut(begin..begin + length)?;
-        self.at = begin + length;
+        Some((begin, begin + length))
+    }
+
+    /// The next complete record, for [`Endpoint::handle_datagram`](crate::Endpoint::handle_datagram). Costs O(1).
+    pub fn next_record(&mut self) -> Option<&mut [u8]> {
+        let (begin, end) = self.bounds()?;
+        let record = self.bytes.get_mut(begin..end)?;
+        self.at = end;
         Some(record)
     }
 }
@@ -63,7 +75,9 @@ mod tests {
             let mut found = Vec::new();
             for bytes in stream.chunks(step) {
                 records.push(bytes);
-                while let Some(record) = records.next_record() {
+                while let Some(peeked) = records.peek_record().map(<[u8]>::to_vec) {
+                    let record = records.next_record().unwrap();
+                    assert_eq!(record, peeked);
                     found.push(record.len());
                 }
             }

@@ -40,19 +40,28 @@ fn announce(
     let addresses = server.local_addresses();
     let listening: Vec<_> = addresses.iter().copied().map(address).collect();
     if global.json {
-        json::print(&json!({ "listening": listening, "relay": arguments.relay }))?;
+        let tcp: Vec<_> = server.tcp_addresses().into_iter().map(address).collect();
+        json::print(&json!({ "listening": listening, "tcp": tcp, "relay": arguments.relay }))?;
     }
     let port = addresses.first().map_or(manyway::DEFAULT_PORT, SocketAddr::port);
     let relay = arguments.limits().forwarding;
-    opening(&listening, (port, relay), !global.cap_rules().is_empty()).print(global.quiet)
+    let lacks_tcp = server.tcp_addresses().len() < addresses.len();
+    let warnings = [
+        (!global.cap_rules().is_empty())
+            .then_some("warning: caps do not hold for a rendezvous server, which counts nothing"),
+        lacks_tcp.then_some("warning: a TCP port is taken; who has no UDP cannot meet here"),
+    ];
+    opening(&listening, (port, relay), warnings).print(global.quiet)
 }
 
-fn opening(listening: &[String], (port, relay): (u16, Option<ForwardLimits>), has_caps: bool) -> Opening {
-    Opening::default()
-        .message_if_some(
-            has_caps.then_some("warning: caps do not hold for a rendezvous server, which counts nothing"),
-        )
-        .message(format!("rendezvous on UDP {}", listening.join(", ")))
+fn opening(
+    listening: &[String],
+    (port, relay): (u16, Option<ForwardLimits>),
+    warnings: [Option<&str>; 2],
+) -> Opening {
+    let warned = warnings.into_iter().fold(Opening::default(), Opening::message_if_some);
+    warned
+        .message(format!("rendezvous on UDP and TCP {}", listening.join(", ")))
         .message_if_some(relay.map(|limits| {
             format!(
                 "relay for {} pairs, each at most {}, {} and {}",
@@ -62,7 +71,7 @@ fn opening(listening: &[String], (port, relay): (u16, Option<ForwardLimits>), ha
                 units::duration(limits.time)
             )
         }))
-        .message(firewall_of(port, false, None))
+        .message(firewall_of(port, true, None))
         .message("On a server: `manyway serve --rendezvous HOST:PORT`, with the name of this host")
 }
 
@@ -112,8 +121,10 @@ mod tests {
         let mut counters = RelayCounters::default();
         (counters.answered, counters.matched, counters.refused) = (312, 40, 1);
         counters.forwarded_bytes = 1_234_567;
+        let warnings =
+            [Some("warning: caps do not hold for a rendezvous server, which counts nothing"), None];
         for width in [80, 120] {
-            let screen = opening(&listening, (4455, Some(ForwardLimits::default())), true).screen(width);
+            let screen = opening(&listening, (4455, Some(ForwardLimits::default())), warnings).screen(width);
             let ending = message(&ending("SIGTERM", 21, &counters), width);
             insta::assert_snapshot!(format!("rendezvous_{width}"), format!("{screen}\n{ending}"));
         }

@@ -11,7 +11,7 @@ const MEET: &str = "11.9.9.9:4455";
 struct Nats {
     lab: Lab,
     hub: Namespace,
-    _routers: [Namespace; 2],
+    routers: [Namespace; 2],
 }
 
 impl Nats {
@@ -38,7 +38,7 @@ impl Nats {
                 rules[side - 1]
             ));
         }
-        Some(Self { lab, hub, _routers: routers })
+        Some(Self { lab, hub, routers })
     }
 
     fn rendezvous(&self, options: &[&str]) -> Running {
@@ -47,6 +47,13 @@ impl Nats {
         let running = Running::start(command);
         running.wait_for("rendezvous on UDP");
         running
+    }
+
+    /// The network behind this NAT lets no UDP through, without any error.
+    fn block_udp(&self, side: usize) {
+        self.routers[side].nft(
+            "table ip blocking {\nchain pass {\ntype filter hook forward priority 0\nmeta l4proto udp drop\n}\n}",
+        );
     }
 
     /// Offers a file of the server's host, and waits for the code.
@@ -89,4 +96,46 @@ fn two_hosts_behind_nats_that_keep_ports_reach_each_other_by_a_code() {
     let Some(nats) = Nats::start(["masquerade", "masquerade"]) else { return };
     let _meeting = nats.rendezvous(&[]);
     nats.transfer();
+}
+
+// spec 10.48, 10.49, 10.50, 10.52, 10.53
+#[test]
+fn where_udp_is_blocked_letters_and_packets_go_over_tcp() {
+    // Behind both NATs, and behind that of the sender alone.
+    for blocked in [&[0, 1][..], &[1]] {
+        let Some(nats) = Nats::start(["masquerade", "masquerade random"]) else { return };
+        let meeting = nats.rendezvous(&["--relay", "--json"]);
+        for side in blocked {
+            nats.block_udp(*side);
+        }
+        nats.transfer();
+        meeting.signal("INT");
+        let counted = meeting.end().expect(0).summary();
+        let relayed = counted["forwarded_bytes"].as_u64().unwrap();
+        assert!((500_000..700_000).contains(&relayed), "{counted}");
+    }
+}
+
+// spec 10.45, 10.46
+#[test]
+fn a_relayed_connection_moves_to_a_direct_path_when_one_works() {
+    const SIZE: usize = 10_000_000;
+    let Some(nats) = Nats::start(["masquerade", "masquerade"]) else { return };
+    let meeting = nats.rendezvous(&["--relay", "--relay-rate", "10M", "--json"]);
+    nats.hub.nft(
+        "table ip blocking {\nchain pass {\ntype filter hook forward priority 0\niifname far1 oifname far2 drop\n}\n}",
+    );
+    make_file(&nats.lab.there().join("big"), SIZE);
+    let (sender, code) = nats.offer();
+    let receiver = nats.lab.start_client(&["get", &code, "--rendezvous", MEET]);
+    let sent = || nats.hub.sent("far1");
+    receiver.wait_until("data over the relay", || sent() > 1_000_000);
+    nats.hub.nft("delete table ip blocking");
+    receiver.end().expect(0);
+    sender.end().expect(0);
+    assert_same_content(&nats.lab.here().join("big"), &nats.lab.there().join("big"));
+    meeting.signal("INT");
+    let counted = meeting.end().expect(0).summary();
+    let relayed = counted["forwarded_bytes"].as_u64().unwrap();
+    assert!((500_000..8_000_000).contains(&relayed), "{counted}");
 }

@@ -136,22 +136,29 @@ struct Rest {
     begun: Instant,
     budget: Option<Duration>,
     expected: Duration,
+    /// What plans need that get all of their time.
+    set_aside: Duration,
 }
 
 impl Rest {
     fn new(arguments: &SeriesArgs) -> Self {
         let budget = arguments.budget.or_else(|| arguments.quick.then_some(QUICK));
-        Self { begun: Instant::now(), budget, expected: Duration::ZERO }
+        Self { begun: Instant::now(), budget, expected: Duration::ZERO, set_aside: Duration::ZERO }
     }
 
-    /// A plan is to be run that takes this time.
-    fn expect(&mut self, time: Duration) {
-        self.expected += time;
+    /// A plan is to be run that would take this time, and gets all of it or a part.
+    fn expect(&mut self, time: Duration, is_bounded: bool) {
+        *(if is_bounded { &mut self.expected } else { &mut self.set_aside }) += time;
+    }
+
+    /// A plan begins that gets all of its time.
+    fn release(&mut self, time: Duration) {
+        self.set_aside = self.set_aside.saturating_sub(time);
     }
 
     /// The part of the next plan, which would take this time.
     fn share(&mut self, time: Duration) -> Option<Duration> {
-        let left = self.budget?.saturating_sub(self.begun.elapsed());
+        let left = self.budget?.saturating_sub(self.begun.elapsed()).saturating_sub(self.set_aside);
         let part = time.as_secs_f64() / self.expected.as_secs_f64().max(1e-3);
         self.expected = self.expected.saturating_sub(time);
         Some(left.mul_f64(part.clamp(0.0, 1.0)))
@@ -175,15 +182,20 @@ fn run_all<'a>(
     let plan = |experiment, timing| planned(arguments, extent, experiment, timing);
     let mut rest = Rest::new(arguments);
     for (experiment, _) in &chapters {
-        for timing in timings.iter().filter(|timing| is_bounded(arguments, **timing)) {
-            rest.expect(plan(experiment, *timing)?.estimate());
+        for timing in &timings {
+            rest.expect(plan(experiment, *timing)?.estimate(), is_bounded(arguments, *timing));
         }
     }
     let mut code = ExitCode::Ok;
     for (experiment, chapter) in &mut chapters {
         for (world, timing, runner) in worlds.runners() {
             let mut plan = plan(experiment, timing)?;
-            let share = if is_bounded(arguments, timing) { rest.share(plan.estimate()) } else { None };
+            let share = if is_bounded(arguments, timing) {
+                rest.share(plan.estimate())
+            } else {
+                rest.release(plan.estimate());
+                None
+            };
             let left_out = match share {
                 Some(share) if extent == Extent::Quick => experiment::thin(experiment, &mut plan, share),
                 share => {
@@ -212,4 +224,32 @@ fn run_all<'a>(
         }
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_runs_in_virtual_time_is_set_aside_before_others_share_the_rest() {
+        let second = Duration::from_secs(1);
+        let mut rest = Rest {
+            begun: Instant::now(),
+            budget: Some(1000 * second),
+            expected: Duration::ZERO,
+            set_aside: Duration::ZERO,
+        };
+        for _ in 0..2 {
+            rest.expect(200 * second, false);
+            rest.expect(900 * second, true);
+        }
+        let near = |share: Option<Duration>, expected: u32| {
+            let share = share.unwrap();
+            assert!(share <= expected * second && share > (expected - 60) * second, "{share:?}");
+        };
+        rest.release(200 * second);
+        near(rest.share(900 * second), 400);
+        rest.release(200 * second);
+        near(rest.share(900 * second), 1000);
+    }
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::post::Post;
-use super::{CodeError, Observer, random};
+use super::{CodeError, DIRECT, Observer, StreamRelay, random};
 use crate::Clock;
 use crate::link::{Command, Errand};
 use crate::ticket::{HostPort, Ticket};
@@ -51,6 +51,7 @@ pub struct OfferedCode {
     ask_at: Instant,
     knock_at: Instant,
     bind_at: Instant,
+    over_tcp: StreamRelay,
     /// Set once the other end has the ticket.
     until: Option<Instant>,
 }
@@ -62,7 +63,7 @@ impl OfferedCode {
         ticket: Ticket,
     ) -> Result<Self, CodeError> {
         let clock = Clock::new();
-        let post = Post::bind(servers, clock).await?;
+        let mut post = Post::bind(servers, clock).await?;
         let mut sender = CodeSender::new(clock.now(), servers, random()?);
         let code = loop {
             match sender.poll_event() {
@@ -86,6 +87,7 @@ impl OfferedCode {
             ask_at: now,
             knock_at: now,
             bind_at: now,
+            over_tcp: StreamRelay(None),
             until: None,
         })
     }
@@ -105,7 +107,11 @@ impl OfferedCode {
         loop {
             while let Some(event) = self.sender.poll_event() {
                 match event {
-                    CodeSenderEvent::Delivered => self.until = Some(Instant::now() + AFTER_DELIVERY),
+                    CodeSenderEvent::Delivered => {
+                        self.until = Some(Instant::now() + AFTER_DELIVERY);
+                        let (server, key) = (self.sender.server(), self.sender.relay_key());
+                        self.over_tcp = StreamRelay::start(server, key, DIRECT);
+                    }
                     CodeSenderEvent::PeerAt(addresses) => self.meet(addresses),
                     CodeSenderEvent::Failed(failure) => {
                         self.close().await;
@@ -123,13 +129,14 @@ impl OfferedCode {
             let knock_at = (self.peer.1 > 0).then_some(self.knock_at);
             let bind_at = self.until.map(|_| self.bind_at);
             let errand_at = knock_at.into_iter().chain(bind_at).fold(self.ask_at, Instant::min);
-            let Self { sender, post, observer, ticket, clock, .. } = self;
+            let Self { sender, post, observer, ticket, clock, over_tcp, .. } = self;
             tokio::select! {
                 () = post.turn(sender) => {}
                 () = observer.changed() => {
                     let ticket = ticket.with_hosts(observer.seen.iter().copied().map(HostPort::from));
                     sender.set_content(clock.now(), &ticket.to_bytes());
                 }
+                stream = over_tcp.connected() => observer.send(Errand::ServeStream(Box::new(stream))),
                 () = tokio::time::sleep_until(errand_at) => {}
             }
         }

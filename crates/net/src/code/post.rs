@@ -1,18 +1,22 @@
-//! The sockets over which a code is exchanged.
+//! The sockets over which a code is exchanged: UDP, and TCP while that brings no answer.
 
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::Poll;
+use std::time::Duration;
 
 use manyway_proto::{CodeReceiver, CodeSender, Instant};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
+use super::line::Lines;
 use crate::Clock;
 
 /// More than any datagram of a mailbox has.
 const LONGEST: usize = 1024;
+/// Datagrams go over TCP as well if UDP has brought no answer for so long (spec 10.52).
+const HEAD_START: Duration = Duration::from_millis(400);
 
 /// What both ends of a code have in common.
 pub(super) trait Machine {
@@ -52,6 +56,9 @@ machine!(CodeReceiver);
 #[derive(Debug)]
 pub(super) struct Post {
     sockets: Vec<UdpSocket>,
+    lines: Lines,
+    /// When the first datagram since the last answer over UDP was sent.
+    asked_at: Option<Instant>,
     clock: Clock,
 }
 
@@ -68,12 +75,13 @@ impl Post {
                 }
             }
         }
-        failure.filter(|_| sockets.is_empty()).map_or(Ok(Self { sockets, clock }), Err)
+        let post = Self { sockets, lines: Lines::new(), asked_at: None, clock };
+        failure.filter(|_| post.sockets.is_empty()).map_or(Ok(post), Err)
     }
 
     /// Sends what is ready, waits for a datagram or a timer, and handles that. Dropping the future loses nothing but a
     /// datagram, as a network may.
-    pub(super) async fn turn(&self, machine: &mut impl Machine) {
+    pub(super) async fn turn(&mut self, machine: &mut impl Machine) {
         let mut buffer = Vec::new();
         while let Some(to) = machine.poll_transmit(self.clock.now(), &mut buffer) {
             self.send(to, &buffer).await;
@@ -86,17 +94,25 @@ impl Post {
             }
         };
         let mut space = [0; LONGEST];
+        let Self { sockets, lines, asked_at, clock } = self;
         tokio::select! {
-            (from, length) = self.receive(&mut space) => {
+            (from, length) = receive(sockets, &mut space) => {
+                *asked_at = None;
+                lines.clear();
                 let datagram = space.get(..length).unwrap_or_default();
-                machine.handle_datagram(self.clock.now(), from, datagram);
+                machine.handle_datagram(clock.now(), from, datagram);
             }
-            () = timer => machine.handle_timeout(self.clock.now()),
+            (from, datagram) = lines.receive() => machine.handle_datagram(clock.now(), from, &datagram),
+            () = timer => machine.handle_timeout(clock.now()),
         }
     }
 
     /// A datagram that cannot be sent counts as lost.
-    async fn send(&self, to: SocketAddr, datagram: &[u8]) {
+    async fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let now = self.clock.now();
+        if now - *self.asked_at.get_or_insert(now) >= HEAD_START {
+            self.lines.send(to, datagram);
+        }
         let of_family =
             |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv4() == to.is_ipv4());
         if let Some(socket) = self.sockets.iter().find(of_family)
@@ -105,22 +121,22 @@ impl Post {
             tracing::debug!(%to, %error, "send");
         }
     }
+}
 
-    /// The next datagram; errors, such as ICMP's about earlier ones, are skipped.
-    async fn receive(&self, space: &mut [u8]) -> (SocketAddr, usize) {
-        poll_fn(|context| {
-            for socket in &self.sockets {
-                let mut buffer = ReadBuf::new(space);
-                // Each error is of one datagram, so this ends.
-                while let Poll::Ready(result) = socket.poll_recv_from(context, &mut buffer) {
-                    match result {
-                        Ok(from) => return Poll::Ready((from, buffer.filled().len())),
-                        Err(error) => tracing::debug!(%error, "receive"),
-                    }
+/// The next datagram; errors, such as ICMP's about earlier ones, are skipped.
+async fn receive(sockets: &[UdpSocket], space: &mut [u8]) -> (SocketAddr, usize) {
+    poll_fn(|context| {
+        for socket in sockets {
+            let mut buffer = ReadBuf::new(space);
+            // Each error is of one datagram, so this ends.
+            while let Poll::Ready(result) = socket.poll_recv_from(context, &mut buffer) {
+                match result {
+                    Ok(from) => return Poll::Ready((from, buffer.filled().len())),
+                    Err(error) => tracing::debug!(%error, "receive"),
                 }
             }
-            Poll::Pending
-        })
-        .await
-    }
+        }
+        Poll::Pending
+    })
+    .await
 }

@@ -8,15 +8,14 @@ use manyway_proto::{CodeReceiver, CodeReceiverEvent, ShortCode};
 use tokio::time::Instant;
 
 use super::post::Post;
-use super::{CodeError, Observer, random};
+use super::{CodeError, DIRECT, OVER_UDP, Observer, StreamRelay, random};
 use crate::error::ConnectError;
+use crate::link::Errand;
 use crate::ticket::{HostPort, Ticket};
 use crate::{Clock, Connection, Endpoint};
 
 /// Time from one question where this end is seen to the next. The sockets exist only once the endpoint connects.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(250);
-/// Time that a direct way has before a relay is used.
-const DIRECT: Duration = Duration::from_secs(3);
 
 /// Redeems a code at the first of these rendezvous servers that knows it.
 ///
@@ -25,7 +24,7 @@ const DIRECT: Duration = Duration::from_secs(3);
 /// it is void.
 pub async fn redeem_code(code: &ShortCode, servers: &[SocketAddr]) -> Result<RedeemedCode, CodeError> {
     let clock = Clock::new();
-    let post = Post::bind(servers, clock).await?;
+    let mut post = Post::bind(servers, clock).await?;
     let mut receiver = CodeReceiver::new(clock.now(), code, servers, random()?);
     loop {
         match receiver.poll_event() {
@@ -56,7 +55,8 @@ impl RedeemedCode {
     }
 
     /// Connects to the sender at these of its addresses, while that lets the packets of this endpoint in. Where no
-    /// direct way is found within 3 s, and the rendezvous server relays, packets go over that.
+    /// direct way is found within 3 s, and the rendezvous server relays, packets go over that: over UDP, or from 4 s on
+    /// over TCP.
     ///
     /// # Errors
     /// As [`Endpoint::connect`].
@@ -67,19 +67,24 @@ impl RedeemedCode {
     ) -> Result<Connection, ConnectError> {
         let commands = endpoint.commands().ok_or(ConnectError::EndpointClosed)?;
         let Self { ticket, receiver, clock, post, servers } = self;
-        let mut meeting = Meeting { observer: Observer::new(commands, servers), receiver, clock, post };
+        let mut meeting = Meeting {
+            observer: Observer::new(commands, servers),
+            over_tcp: StreamRelay::start(receiver.server(), receiver.relay_key(), OVER_UDP),
+            direct_until: Instant::now() + DIRECT,
+            used: Vec::new(),
+            receiver,
+            clock,
+            post,
+        };
         let client = Identity::from_ticket_secret(ticket.secret());
-        let direct = endpoint.connect_to(hosts, *ticket.server_key_hash(), &client);
-        tokio::select! {
-            connected = direct => return connected,
-            () = meeting.find_relay() => {}
-        }
-        // The relay comes last: a direct way that opens now is still faster.
-        let relays = meeting.observer.relays.iter().copied().map(HostPort::from);
-        let hosts: Vec<_> = hosts.iter().cloned().chain(relays).collect();
-        tokio::select! {
-            connected = endpoint.connect_to(&hosts, *ticket.server_key_hash(), &client) => connected,
-            () = meeting.go_on() => std::future::pending().await,
+        loop {
+            let relays = meeting.used.iter().copied().map(HostPort::from);
+            let all: Vec<_> = relays.chain(hosts.iter().cloned()).collect();
+            // A direct way that opens now is still faster.
+            tokio::select! {
+                connected = endpoint.connect_to(&all, *ticket.server_key_hash(), &client) => return connected,
+                () = meeting.find_relay() => {}
+            }
         }
     }
 }
@@ -87,39 +92,42 @@ impl RedeemedCode {
 /// What goes on beside an attempt to connect.
 struct Meeting<'a> {
     observer: Observer,
+    over_tcp: StreamRelay,
+    direct_until: Instant,
+    /// The relays to connect to.
+    used: Vec<SocketAddr>,
     receiver: &'a mut CodeReceiver,
     clock: &'a Clock,
-    post: &'a Post,
+    post: &'a mut Post,
 }
 
 impl Meeting<'_> {
-    /// Returns once a direct way has had its time and a relay is there.
+    /// Tells the sender where this endpoint is seen, and asks for a relay, until there is another one.
     async fn find_relay(&mut self) {
-        let patience = tokio::time::sleep(DIRECT);
-        tokio::pin!(patience);
-        tokio::select! {
-            () = &mut patience => {}
-            () = self.go_on() => {}
-        }
-        while self.observer.relays.is_empty() {
-            // One question and what comes of it.
-            let _ = tokio::time::timeout(BETWEEN_QUESTIONS, self.go_on()).await;
-        }
-    }
-
-    /// Tells the sender where this endpoint is seen, and asks for a relay, without end.
-    async fn go_on(&mut self) {
         let mut ask_at = Instant::now();
         loop {
-            let Self { observer, receiver, clock, post } = self;
+            let Self { observer, over_tcp, receiver, clock, post, .. } = self;
             tokio::select! {
                 () = post.turn(*receiver) => {}
                 () = observer.changed() => receiver.set_addresses(clock.now(), &observer.seen),
+                stream = over_tcp.connected() => {
+                    let relay = stream.tuple().remote;
+                    observer.send(Errand::DialStream(Box::new(stream)));
+                    // TCP goes to one address after another.
+                    self.used.retain(|used| *used != relay);
+                    self.used.insert(0, relay);
+                    return;
+                }
                 () = tokio::time::sleep_until(ask_at) => {
                     observer.ask();
                     observer.bind_relay(receiver.relay_key());
                     ask_at += BETWEEN_QUESTIONS;
                 }
+            }
+            let news = self.observer.relays.iter().find(|relay| !self.used.contains(relay)).copied();
+            if let Some(relay) = news.filter(|_| self.direct_until <= Instant::now()) {
+                self.used.push(relay);
+                return;
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The TCP of a driver: its connections, who decides about them, and the connections that are being set up.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -23,6 +24,7 @@ const CONNECT: Duration = Duration::from_secs(4);
 pub(super) struct Tcp {
     pub(super) streams: TcpStreams,
     pub(super) dialler: Dialler,
+    pub(super) relayed: RelayedStreams,
     /// TCP connections on each interface that uses TCP, if no target rate wants another number.
     connections: usize,
     /// Connections that are being set up.
@@ -73,6 +75,7 @@ impl Tcp {
                 options.connection.pairs,
                 options.carriers.tls_port,
             ),
+            relayed: RelayedStreams::default(),
             connections: usize::from(options.carriers.connections),
             dials: Vec::new(),
             dialled,
@@ -108,6 +111,12 @@ impl Tcp {
     /// Connects, in a task of its own.
     pub(super) fn dial(&mut self, client: ClientId, purpose: Purpose, local: LocalAddress, target: Target) {
         let (settings, results) = (self.streams.settings().clone(), self.results.clone());
+        let remote = target.remote;
+        if let Some(result) = self.relayed.take(local, &target) {
+            let dialled = Dialled { client, purpose, took: Duration::ZERO, local, remote, result };
+            let _ = results.send(dialled);
+            return;
+        }
         let (no_neighbour, lost) = oneshot::channel();
         self.dials.retain(|dial| !dial.no_neighbour.is_closed());
         self.dials.push(Dial { client, local, remote: target.remote, no_neighbour });
@@ -131,5 +140,29 @@ impl Tcp {
                 result,
             });
         });
+    }
+}
+
+/// TCP connections that rendezvous servers relay: nothing else leads to the peer at their addresses.
+#[derive(Debug, Default)]
+pub(super) struct RelayedStreams(BTreeMap<SocketAddr, Option<RecordStream>>);
+
+impl RelayedStreams {
+    /// Keeps a connection, in place of an earlier one to this address.
+    pub(super) fn keep(&mut self, stream: RecordStream) {
+        self.0.insert(stream.tuple().remote, Some(stream));
+    }
+
+    /// The connection to this address, once, if it goes from the local one; `None` if nothing is relayed there.
+    fn take(&mut self, local: LocalAddress, target: &Target) -> Option<io::Result<RecordStream>> {
+        let kept = self.0.get_mut(&target.remote)?;
+        let fits = |stream: &mut RecordStream| {
+            !target.is_tls && stream.tuple().local.address.ip() == local.address.ip()
+        };
+        let taken = kept.take_if(fits).map(|mut stream| {
+            stream.set_interface(local.interface);
+            stream
+        });
+        Some(taken.ok_or_else(|| io::ErrorKind::ConnectionRefused.into()))
     }
 }

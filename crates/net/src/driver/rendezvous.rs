@@ -19,14 +19,16 @@ impl Driver {
                     self.endpoint.observe(tuple);
                 }
             }
-            Errand::BindRelay { servers, key, turn } => {
-                for server in servers {
-                    let tuples = self.tuples(&[server]);
-                    if let Some(tuple) = turn.checked_rem(tuples.len()).and_then(|at| tuples.get(at)) {
-                        self.endpoint.bind_relay(*tuple, key);
-                    }
+            Errand::BindRelay { server, key, turn } => {
+                let tuples = self.tuples(&[server]);
+                if let Some(tuple) = turn.checked_rem(tuples.len()).and_then(|at| tuples.get(at)) {
+                    self.endpoint.bind_relay(*tuple, key);
                 }
             }
+            // Without TCP there is no use for them.
+            Errand::ServeStream(_) | Errand::DialStream(_) if !self.tcp.dialler.uses_tcp() => {}
+            Errand::ServeStream(stream) => self.tcp.streams.adopt(self.clock.now(), *stream),
+            Errand::DialStream(stream) => self.tcp.relayed.keep(*stream),
             Errand::Knock { remotes } => {
                 for tuple in self.tuples(&remotes) {
                     self.endpoint.knock(tuple);

@@ -146,6 +146,11 @@ impl TcpStreams {
         self.insert(now, io, Standing::Associated);
     }
 
+    /// Takes over a connection that leads to a client of this server, as if it had been accepted.
+    pub(super) fn adopt(&mut self, now: Instant, io: RecordStream) {
+        self.admit(now, io);
+    }
+
     /// Takes the connections that have ended since the last call.
     pub(super) fn take_ended(&mut self) -> Vec<FourTuple> {
         std::mem::take(&mut self.ended)
@@ -164,7 +169,9 @@ impl TcpStreams {
         endpoint.handle_datagram(now, tuple, Ecn::NotEct, &mut first);
         if let Some(stream) = self.streams.get_mut(&tuple) {
             stream.standing = Standing::Unassociated;
-            stream.handle_records(now, endpoint);
+            while let Some(record) = stream.io.next_record() {
+                endpoint.handle_datagram(now, tuple, Ecn::NotEct, record);
+            }
         }
     }
 
@@ -428,6 +435,10 @@ impl Stream {
     ) -> io::Result<Received> {
         let tuple = self.io.tuple();
         for _ in 0..READS {
+            // What was read before, also by whom the connection comes from.
+            if let Some(misplaced) = self.handle_records(clock.now(), group, endpoint) {
+                return Ok(misplaced);
+            }
             let length = match self.io.poll_read(context, buffer) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Poll::Ready(result) => result?,
@@ -435,26 +446,25 @@ impl Stream {
             };
             traffic.on_received(&tuple, (length, SEGMENT), None);
             self.is_busy = true;
-            let now = clock.now();
-            if self.standing == Standing::New {
-                let Some(first) = self.io.next_record() else { continue };
-                if let Some(shard) = group.owner_of_stream(first) {
-                    return Ok(Received::Misplaced(shard, first.to_vec()));
-                }
-                self.standing = Standing::Unassociated;
-                endpoint.handle_datagram(now, tuple, Ecn::NotEct, first);
-            }
-            self.handle_records(now, endpoint);
         }
-        Ok(Received::Some)
+        Ok(self.handle_records(clock.now(), group, endpoint).unwrap_or(Received::Some))
     }
 
-    /// Handles the records that were read.
-    fn handle_records(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    /// Handles the records that were read, unless the first one shows that another driver has to.
+    fn handle_records(&mut self, now: Instant, group: &Group, endpoint: &mut Endpoint) -> Option<Received> {
         let tuple = self.io.tuple();
+        if self.standing == Standing::New {
+            let first = self.io.next_record()?;
+            if let Some(shard) = group.owner_of_stream(first) {
+                return Some(Received::Misplaced(shard, first.to_vec()));
+            }
+            self.standing = Standing::Unassociated;
+            endpoint.handle_datagram(now, tuple, Ecn::NotEct, first);
+        }
         while let Some(record) = self.io.next_record() {
             endpoint.handle_datagram(now, tuple, Ecn::NotEct, record);
         }
+        None
     }
 
     /// Reports the system's figures to the connection that uses this one.

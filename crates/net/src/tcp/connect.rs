@@ -35,7 +35,7 @@ pub(crate) struct Settings {
     pub(crate) resolver: Resolver,
 }
 
-/// Connects from a local address, of which port 0 lets the system choose one; through a proxy, if one is set, and with
+/// Connects from a local address, of which the system chooses what is not specified, by its routes and port 0; through a proxy, if one is set, and with
 /// TLS, if that is wanted.
 ///
 /// # Errors
@@ -54,7 +54,11 @@ pub(crate) async fn connect(
         (opened, _) => opened?,
     };
     let mut bound = local;
-    bound.address.set_port(stream.local_addr()?.port());
+    let chosen = stream.local_addr()?;
+    bound.address.set_port(chosen.port());
+    if bound.address.ip().is_unspecified() {
+        bound.address.set_ip(chosen.ip());
+    }
     let early = match &settings.via {
         Some(proxy) => proxy.pass(&mut stream, remote).await?,
         None => Vec::new(),

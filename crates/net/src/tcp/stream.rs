@@ -56,6 +56,16 @@ impl RecordStream {
         self.records.next_record()
     }
 
+    /// The same, which stays.
+    pub(crate) fn peek_record(&self) -> Option<&[u8]> {
+        self.records.peek_record()
+    }
+
+    /// The interface through which it goes, where the system chose that.
+    pub(crate) fn set_interface(&mut self, interface: u32) {
+        self.tuple.local.interface = interface;
+    }
+
     /// Writes a record. The stream keeps what the system does not take now, for [`poll_flush`](Self::poll_flush);
     /// records written meanwhile follow it.
     ///

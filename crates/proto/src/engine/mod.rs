@@ -17,6 +17,7 @@ mod expiry;
 mod features;
 mod health;
 mod input;
+pub(crate) mod leaving;
 mod links;
 
 mod challenge_packet;

@@ -4,7 +4,7 @@ use manyway_wire::PathId;
 
 use super::carry::{Carry, Load, single};
 use super::challenge_packet::next_challenge_packet;
-use super::{Engine, Side};
+use super::{Engine, Side, leaving};
 use crate::packet::BASE_DATAGRAM;
 use crate::path::{Path, PathState};
 use crate::wire::Wire;
@@ -37,7 +37,7 @@ impl Engine {
         if self.phase.is_handshaking() || !self.phase.is_open() {
             return None;
         }
-        self.close_leaving(now);
+        leaving::close(self, now);
         self.select_pairs(now);
         wire.carry_out(self, now);
         Transmitter { engine: self, wire, now, buffer }.run()

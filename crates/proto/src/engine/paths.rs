@@ -8,7 +8,7 @@ use super::costs::tell_cost;
 use super::notices::Notice;
 use super::pairs::is_unvalidated;
 use super::settle::Portion;
-use super::{Engine, Side};
+use super::{Engine, Side, leaving};
 use crate::event::{Event, PathEvent};
 use crate::path::{Migration, Path, PathAvailability, PathReason, PathReport, PathState, Role, SendRefusal};
 use crate::{ByteCount, FourTuple, Instant, Rate};
@@ -86,6 +86,7 @@ impl Engine {
         if self.side == Side::Server {
             return;
         }
+        leaving::leave_relays(self);
         for id in self.paths.ids() {
             let targets = self.pairs().targets(id);
             let looks = |path: &&mut Path| matches!(path.state(), PathState::Validating | PathState::Dead);
@@ -260,7 +261,7 @@ impl Engine {
         let Some(address) = self.manager.on_remove_address(id, sequence) else { return };
         // The peer may still be reachable there for a moment, and until another path works there is no better choice.
         self.manager.deprecate(address);
-        self.close_leaving(now);
+        leaving::close(self, now);
         self.retarget_paths(now);
         self.open_missing_paths(now);
         self.events.push(Event::PeerAddresses);

@@ -106,24 +106,6 @@ impl Engine {
         self.tell_status(id);
     }
 
-    /// Closes paths to withdrawn addresses, once another path works.
-    pub(crate) fn close_leaving(&mut self, now: Instant) {
-        if !self.manager.has_deprecated() {
-            return;
-        }
-        let leaves = |path: &Path| self.manager.is_deprecated(path.tuple().remote);
-        let stays = self.paths.iter().any(|path| path.is_live() && !leaves(path));
-        if !stays {
-            return;
-        }
-        for id in self.paths.ids() {
-            if self.paths.get(id).is_some_and(|path| self.manager.is_deprecated(path.tuple().remote)) {
-                self.close_own_path(now, id, PathReason::AddressGone);
-            }
-        }
-        self.manager.forget_deprecated();
-    }
-
     /// When to review the choice, or to send the next connectivity check.
     pub(crate) fn selection_deadline(&self) -> Option<Instant> {
         let selection = self.manager.selection.as_ref().filter(|_| self.phase.is_established())?;

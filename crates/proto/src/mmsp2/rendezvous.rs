@@ -7,7 +7,7 @@ use manyway_wire::mmsp2::Parameters;
 use manyway_wire::rendezvous::Body;
 
 use super::Mmsp2;
-use crate::engine::{Engine, single};
+use crate::engine::{Engine, leaving, single};
 use crate::event::Event;
 use crate::path::remotes::may_be_challenged;
 use crate::rendezvous::{LABEL, Learnt, RendezvousClient, Secrets};
@@ -33,7 +33,10 @@ impl Mmsp2 {
         let asker = (engine.side, self.ids.local.shard());
         self.rendezvous = Some(Box::new(RendezvousClient::new(now, asker, secrets, &relays)));
         self.tell_rendezvous(engine);
+        engine.manager.set_relays(&relays);
         if engine.side == Side::Client {
+            engine.retarget_paths(now);
+            engine.open_missing_paths(now);
             // Another interface may lead to the rendezvous servers.
             engine.events.push(Event::PeerAddresses);
         }
@@ -86,18 +89,25 @@ impl Mmsp2 {
         body: &Body<'_>,
     ) {
         let Some(rendezvous) = &mut self.rendezvous else { return };
-        let Learnt::PeerIsAt(mut addresses) = rendezvous.on_message(now, from, body) else { return };
-        keep_fit(engine, &mut addresses);
-        match engine.side {
-            // spec 10.9
-            Side::Server => {
-                if let Some(rendezvous) = &mut self.rendezvous {
-                    rendezvous.knock(&addresses);
-                }
-            }
-            // spec 10.8
-            Side::Client => on_peer_met(engine, now, &addresses),
-        }
+        let learnt = rendezvous.on_message(now, from, body);
+        on_learnt(engine, now, rendezvous, learnt);
+    }
+}
+
+fn on_learnt(engine: &mut Engine, now: Instant, rendezvous: &mut RendezvousClient, learnt: Learnt) {
+    let (mut addresses, is_new) = match learnt {
+        Learnt::PeerIsAt(addresses) => (addresses, true),
+        Learnt::PeerStaysAt(addresses) => (addresses, false),
+        Learnt::Nothing => return,
+    };
+    keep_fit(engine, &mut addresses);
+    match engine.side {
+        // spec 10.56: the NAT of this end forgets an earlier knock, and the client goes on to try.
+        Side::Server if !is_new && !leaving::is_relayed(engine) => {}
+        // spec 10.9
+        Side::Server => rendezvous.knock(&addresses),
+        // spec 10.8
+        Side::Client => on_peer_met(engine, now, &addresses),
     }
 }
 

@@ -48,8 +48,10 @@ pub(crate) struct PathManager {
     closed_by_application: Vec<FourTuple>,
     /// Cost and quota of interfaces.
     terms: Vec<(LocalAddress, PathTerms)>,
-    /// Deprecated addresses: the peer withdrew them while no other path worked.
+    /// Deprecated addresses: the peer withdrew them while no other path worked, or they lead to a relay.
     deprecated: Vec<SocketAddr>,
+    /// The rendezvous servers, which may relay to the peer.
+    relays: Vec<SocketAddr>,
     /// The pairs to use, in a mode that chooses pair by pair.
     pub(crate) selection: Option<Box<Selection>>,
 }
@@ -262,6 +264,23 @@ impl PathManager {
             self.deprecated.remove(0);
         }
         self.deprecated.push(address);
+    }
+
+    /// Sets the addresses of the rendezvous servers, which may relay to the peer.
+    pub(crate) fn set_relays(&mut self, relays: &[SocketAddr]) {
+        self.relays = relays.to_vec();
+    }
+
+    /// Whether a rendezvous server has this address.
+    pub(crate) fn is_relay(&self, address: SocketAddr) -> bool {
+        self.relays.contains(&address)
+    }
+
+    /// A path leads to a relay: it stays until one to an address of the peer works, if any is known (spec 10.45).
+    pub(crate) fn leave_relay(&mut self, address: SocketAddr) {
+        if self.remotes.set_aside(address) && !self.is_deprecated(address) {
+            self.deprecate(address);
+        }
     }
 
     /// Whether a path still leads to this withdrawn address.

@@ -31,7 +31,7 @@ pub(crate) struct Remotes {
     /// Addresses from the application stay, whatever the peer says: they are how the peer was found.
     lasting: Vec<SocketAddr>,
     named: Vec<Named>,
-    /// Addresses of the application that the peer withdrew: left out while there are others.
+    /// Addresses of the application that the peer withdrew, or that lead to a relay: left out while there are others.
     withdrawn: Vec<SocketAddr>,
     /// The newest list from a rendezvous server.
     met: Vec<Met>,
@@ -136,6 +136,18 @@ impl Remotes {
         self.met.retain(|met| met.address != address);
         self.strays.retain(|stray| stray.address != address);
         (!self.contains(address)).then_some(address)
+    }
+
+    /// Leaves an address of the application out while others are known; false if no other one is.
+    pub(crate) fn set_aside(&mut self, address: SocketAddr) -> bool {
+        if self.withdrawn.contains(&address) {
+            return true;
+        }
+        let may_go = self.lasting.contains(&address) && self.iter().any(|other| other != address);
+        if may_go {
+            self.withdrawn.push(address);
+        }
+        may_go
     }
 
     /// No path works: restores the withdrawn addresses of the application, because the peer may be there after all.

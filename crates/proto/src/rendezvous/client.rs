@@ -56,6 +56,8 @@ enum Stage {
 pub(crate) enum Learnt {
     /// The complete list of the peer's addresses, newer than any before.
     PeerIsAt(Vec<SocketAddr>),
+    /// The same list as before.
+    PeerStaysAt(Vec<SocketAddr>),
     /// Nothing new.
     Nothing,
 }
@@ -277,6 +279,7 @@ impl RendezvousClient {
                 self.heard = sequence;
                 Learnt::PeerIsAt(addresses)
             }
+            Some((sequence, addresses)) if sequence == self.heard => Learnt::PeerStaysAt(addresses),
             Some(_) | None => Learnt::Nothing,
         }
     }

@@ -13,8 +13,8 @@ mod tests;
 
 pub(crate) use client::{Learnt, RendezvousClient};
 pub use code::{
-    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, MAX_CONTENT, RelayKey,
-    ShortCode, ShortCodeError,
+    CodeFailure, CodeReceiver, CodeReceiverEvent, CodeSender, CodeSenderEvent, MAX_CONTENT, RelayAnswer,
+    RelayKey, RelayRequest, ShortCode, ShortCodeError,
 };
-pub use relay::{ForwardLimits, Relay, RelayCounters, RelayLimits};
+pub use relay::{ForwardLimits, Forwarding, Relay, RelayCounters, RelayLimits};
 pub(crate) use secrets::{LABEL, Secrets};

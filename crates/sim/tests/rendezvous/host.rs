@@ -39,7 +39,7 @@ impl Node for Host {
             Self::End(end) => end.handle_datagram(now, tuple, ecn, datagram),
             Self::Relay { relay, answers } => {
                 let mut answer = Vec::new();
-                if relay.handle_datagram(now, tuple.remote, datagram, &mut answer) {
+                if relay.handle_datagram(now, tuple, datagram, &mut answer) {
                     answers.push_back((tuple, answer));
                 }
             }

@@ -146,9 +146,20 @@ pub fn tell(
 pub fn origin() -> Origin {
     Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: command_line(std::env::args()),
         date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     }
+}
+
+/// Without the place of the program, which tells a reader nothing.
+fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut command: Vec<_> = arguments.collect();
+    if let Some(program) = command.first_mut()
+        && let Some(name) = Path::new(program).file_name()
+    {
+        *program = name.to_string_lossy().into_owned();
+    }
+    command
 }
 
 /// Makes Ctrl-C and SIGTERM set a stop flag. Without threads or signals their default ends the program.
@@ -186,4 +197,15 @@ fn lead(findings: &Findings<'_>) -> Result<Lead, CommandError> {
         text: report_of_experiment::text(findings),
         pictures,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_the_program_without_its_place() {
+        let arguments = ["/usr/local/bin/manyway-lab", "experiments", "--quick"].map(str::to_owned);
+        assert_eq!(command_line(arguments.into_iter()), ["manyway-lab", "experiments", "--quick"]);
+    }
 }

@@ -114,6 +114,11 @@ impl MailboxEnd {
         RelayKey { token: self.token, number: self.number }
     }
 
+    /// The server in use.
+    pub(super) fn server(&self) -> Option<SocketAddr> {
+        self.servers.get(self.at).map(|server| server.address)
+    }
+
     /// How many letters this end has left.
     pub(super) fn posted(&self) -> u8 {
         self.posted
@@ -192,9 +197,12 @@ impl MailboxEnd {
             return None;
         }
         if self.nonce.is_some() {
-            self.wait = (self.wait * 2).min(LONGEST_WAIT);
             if !self.is_settled {
                 self.at = (self.at + 1) % self.servers.len();
+            }
+            // Every server once before the waits grow.
+            if self.is_settled || self.at == 0 {
+                self.wait = (self.wait * 2).min(LONGEST_WAIT);
             }
         }
         if !std::mem::take(&mut self.is_repeat) {

@@ -7,6 +7,7 @@
 mod mailbox_end;
 mod pake;
 mod receiver;
+mod relay_request;
 mod sender;
 mod short_code;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::fmt;
 use manyway_wire::rendezvous::Token;
 
 pub use receiver::{CodeReceiver, CodeReceiverEvent};
+pub use relay_request::{RelayAnswer, RelayRequest};
 pub use sender::{CodeSender, CodeSenderEvent};
 pub use short_code::{ShortCode, ShortCodeError};
 

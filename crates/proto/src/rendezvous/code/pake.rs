@@ -41,11 +41,15 @@ impl fmt::Debug for Exchange {
 impl Exchange {
     /// Begins; the offering end is [`Side::Server`].
     pub(super) fn new(side: Side, code: &ShortCode, rng: &mut Rng) -> Self {
+        Self::with_random(side, code, Random(rng))
+    }
+
+    fn with_random(side: Side, code: &ShortCode, random: impl RngCore + CryptoRng) -> Self {
         let password = Password::new(code.to_string());
         let (offering, fetching) = (Identity::new(OFFERING), Identity::new(FETCHING));
         let (spake2, message) = match side {
-            Side::Server => Spake2::start_a_with_rng(&password, &offering, &fetching, Random(rng)),
-            Side::Client => Spake2::start_b_with_rng(&password, &offering, &fetching, Random(rng)),
+            Side::Server => Spake2::start_a_with_rng(&password, &offering, &fetching, random),
+            Side::Client => Spake2::start_b_with_rng(&password, &offering, &fetching, random),
         };
         Self { side, spake2, message }
     }
@@ -150,5 +154,73 @@ impl RngCore for Random<'_> {
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rand_core::Error> {
         self.0.fill(bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Random numbers that count up from a byte.
+    struct Counting(u8);
+
+    impl CryptoRng for Counting {}
+
+    impl RngCore for Counting {
+        fn next_u32(&mut self) -> u32 {
+            rand_core::impls::next_u32_via_fill(self)
+        }
+
+        fn next_u64(&mut self) -> u64 {
+            rand_core::impls::next_u64_via_fill(self)
+        }
+
+        fn fill_bytes(&mut self, bytes: &mut [u8]) {
+            for byte in bytes {
+                *byte = self.0;
+                self.0 += 1;
+            }
+        }
+
+        fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rand_core::Error> {
+            self.fill_bytes(bytes);
+            Ok(())
+        }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What python-spake2 0.9 and pyca/cryptography 48 make of the same code and the same scalars.
+    // spec 10.20, 10.32
+    #[test]
+    fn the_letters_of_an_exchange_are_those_of_another_implementation() {
+        let code = "7-guitar-island".parse().unwrap();
+        let offering = Exchange::with_random(Side::Server, &code, Counting(0));
+        let fetching = Exchange::with_random(Side::Client, &code, Counting(64));
+        let first = [offering.letter(), fetching.letter()];
+        assert_eq!(
+            hex(&first[0][..33]),
+            "413d76bc25173504705d049f0787e2c4f554e3c056f543ec89e4afd5e7c71356f3"
+        );
+        assert_eq!(
+            hex(&first[1][..33]),
+            "424cebca76c2c65521643b91f8d5247321818e9e3419b51ea14ee385a90c7764b7"
+        );
+        let offering = offering.finish(&first[1]).unwrap();
+        let fetching = fetching.finish(&first[0]).unwrap();
+        let confirmation = fetching.seal(2, b"").unwrap();
+        let content = offering.seal(2, b"content").unwrap();
+        let ends = |letter: &Letter| format!("{} … {}", hex(&letter[..32]), hex(&letter[392..]));
+        assert_eq!(
+            ends(&confirmation),
+            "b1784571127bdb253010e03ae1f651e449ac784d5ce79f6d0481390c7659b17f … 103d998eadce281c"
+        );
+        assert_eq!(
+            ends(&content),
+            "e71ef064790e60c1ce68420ac14faf60d01ceb481887cdd997f6742b77a9977f … d3096813b18a7958"
+        );
+        assert_eq!(fetching.open(2, &content).unwrap(), b"content");
     }
 }

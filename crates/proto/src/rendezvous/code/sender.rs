@@ -178,6 +178,11 @@ impl CodeSender {
         self.end.relay_key()
     }
 
+    /// The rendezvous server that has the mailbox.
+    pub fn server(&self) -> Option<SocketAddr> {
+        self.end.server()
+    }
+
     /// When [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) have something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let until = match self.stage {

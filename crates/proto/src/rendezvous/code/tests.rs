@@ -10,7 +10,7 @@ use manyway_wire::rendezvous::{Body, MAX_LEN, Message};
 
 use super::*;
 use crate::rendezvous::{Relay, RelayLimits};
-use crate::{Instant, Rng};
+use crate::{FourTuple, Instant, LocalAddress, Rng};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 const MS: Duration = Duration::from_millis(1);
@@ -21,6 +21,11 @@ const CONTENT: &[u8] = b"whatever a ticket says";
 
 fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
+}
+
+/// A datagram from that address to the rendezvous server.
+fn udp(from: SocketAddr) -> FourTuple {
+    FourTuple::udp(LocalAddress { interface: 0, address: address(SERVER) }, from)
 }
 
 fn relay(seed: u8) -> Relay {
@@ -188,7 +193,7 @@ impl Scene {
         }
         let mut answer = Vec::new();
         let Some(relay) = self.relay.as_mut().filter(|_| to == address(SERVER)) else { return };
-        if relay.handle_datagram(self.now, from, datagram, &mut answer) {
+        if relay.handle_datagram(self.now, udp(from), datagram, &mut answer) {
             assert!(answer.len() <= datagram.len(), "no answer is longer than its request");
             (self.forge)(from, &mut answer);
             self.send(to, from, &answer);
@@ -373,7 +378,7 @@ fn a_restarted_server_gives_the_waiting_end_its_number_again() {
         let mut answer = Vec::new();
         scene.relay.as_mut().unwrap().handle_datagram(
             scene.now,
-            address("192.0.2.9:1"),
+            udp(address("192.0.2.9:1")),
             &buffer,
             &mut answer,
         );

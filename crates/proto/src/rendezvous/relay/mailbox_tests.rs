@@ -8,8 +8,8 @@ use manyway_wire::rendezvous::mailbox::{Ask, LETTER_LEN, Letter, State, Status};
 use manyway_wire::rendezvous::{Body, MAX_LEN, Message};
 use manyway_wire::{Side, Writer};
 
-use super::{ForwardLimits, Relay, RelayLimits};
-use crate::{Instant, Rng};
+use super::{ForwardLimits, Forwarding, Relay, RelayLimits};
+use crate::{FourTuple, Instant, LocalAddress, Rng};
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 const SECOND: Duration = Duration::from_secs(1);
@@ -35,6 +35,15 @@ struct Answer {
     letter: Option<Letter>,
 }
 
+fn local() -> LocalAddress {
+    LocalAddress { interface: 0, address: "198.51.100.1:4455".parse().unwrap() }
+}
+
+/// A datagram from that address.
+fn udp(from: SocketAddr) -> FourTuple {
+    FourTuple::udp(local(), from)
+}
+
 struct Crowd {
     relay: Relay,
     now: Instant,
@@ -50,7 +59,7 @@ impl Crowd {
     fn say(&mut self, from: SocketAddr, token: u64, body: Body<'_>) -> Option<Vec<u8>> {
         let (mut datagram, mut answer) = (Vec::new(), Vec::new());
         Message { token: self::token(token), body }.encode(&mut Writer::new(&mut datagram, MAX_LEN));
-        let is_answered = self.relay.handle_datagram(self.now, from, &datagram, &mut answer);
+        let is_answered = self.relay.handle_datagram(self.now, udp(from), &datagram, &mut answer);
         assert!(answer.len() <= datagram.len());
         is_answered.then_some(answer)
     }
@@ -249,7 +258,10 @@ impl Crowd {
     }
 
     fn forward(&mut self, from: SocketAddr, length: usize) -> Option<SocketAddr> {
-        self.relay.forward(self.now, from, &vec![0x40; length])
+        match self.relay.forward(self.now, udp(from), &vec![0x40; length]) {
+            Forwarding::To(tuple) => Some(tuple.remote),
+            Forwarding::Later(_) | Forwarding::Nowhere => None,
+        }
     }
 }
 
@@ -272,7 +284,11 @@ fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
     assert!(crowd.bind(guest, 2, 1));
     assert_eq!((crowd.forward(owner, 100), crowd.forward(guest, 100)), (Some(guest), Some(owner)));
     assert_eq!(crowd.forward(host(4), 100), None);
-    assert_eq!(crowd.relay.forward(crowd.now, owner, &[0, 0, 1]), None, "a message to the server");
+    assert_eq!(
+        crowd.relay.forward(crowd.now, udp(owner), &[0, 0, 1]),
+        Forwarding::Nowhere,
+        "a message to the server"
+    );
     // The guest moves. Its mailbox may be gone by then.
     crowd.leave(1, 1);
     assert!(crowd.bind(host(5), 2, 1));
@@ -280,10 +296,14 @@ fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
     // The address becomes an end of another pair.
     assert!(crowd.bind(host(5), 4, 2) && crowd.bind(host(3), 3, 2));
     assert_eq!((crowd.forward(owner, 100), crowd.forward(host(5), 100)), (None, Some(host(3))));
-    // Over IPv6 only what comes over IPv6.
+    // An end with IPv6 alone and one with IPv4 alone.
     let v6 = "[2001:db8::1]:1".parse().unwrap();
     assert!(crowd.bind(v6, 2, 1));
-    assert_eq!((crowd.forward(owner, 100), crowd.forward(v6, 100)), (None, None));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(v6, 100)), (Some(v6), Some(owner)));
+    // Over the same family where both ends have it.
+    let owner_v6 = "[2001:db8::2]:1".parse().unwrap();
+    assert!(crowd.bind(owner_v6, 1, 1) && crowd.bind(host(6), 2, 1));
+    assert_eq!((crowd.forward(owner, 100), crowd.forward(v6, 100)), (Some(host(6)), Some(owner_v6)));
     // An operator that does not want it.
     let mut crowd = Crowd::new(10, 10);
     crowd.open(1, 1);
@@ -336,4 +356,40 @@ fn whoever_asks_is_told_from_where_and_nothing_is_kept() {
     assert_eq!(token, self::token(7));
     assert_eq!(body, Body::Answer { nonce: 9, seen: host(3), sealed: None });
     assert_eq!((crowd.relay.tokens(), crowd.relay.mailboxes()), (0, 0));
+}
+
+// spec 10.49, 10.50, 10.51, 10.55
+#[test]
+fn records_go_to_records_and_wait_while_the_pair_is_at_its_rate() {
+    let limits = ForwardLimits { rate: Rate::from_bytes_per_second(1_000_000), ..ForwardLimits::default() };
+    let (mut crowd, [owner, guest]) = relaying(limits);
+    let tcp = |from: SocketAddr| FourTuple::tcp(local(), from);
+    let bind = |crowd: &mut Crowd, from: SocketAddr, token: u64| {
+        let cookie = crowd.cookie(from);
+        let (mut record, mut answer) = (Vec::new(), Vec::new());
+        let body = Body::Bind { nonce: 5, cookie, number: 1 };
+        Message { token: self::token(token), body }.encode(&mut Writer::new(&mut record, MAX_LEN));
+        assert!(crowd.relay.handle_datagram(crowd.now, tcp(from), &record, &mut answer));
+        matches!(Message::decode(&answer).unwrap().body, Body::Bound { is_bound: true, .. })
+    };
+    assert!(!bind(&mut crowd, owner, 1), "the other end is not there yet");
+    assert!(crowd.bind(guest, 2, 1));
+    assert_eq!(crowd.forward(guest, 100), None, "a datagram becomes no record");
+    assert!(bind(&mut crowd, guest, 2) && bind(&mut crowd, owner, 1));
+    let record = vec![0x40; 60_000];
+    let mut passed = 0;
+    let at = loop {
+        match crowd.relay.forward(crowd.now, tcp(owner), &record) {
+            Forwarding::To(to) => assert_eq!(to, tcp(guest)),
+            Forwarding::Later(at) => break at,
+            Forwarding::Nowhere => panic!("a record of a pair"),
+        }
+        passed += 1;
+    };
+    assert_eq!(passed, 4, "a quarter of a second at once");
+    crowd.now = at;
+    assert_eq!(crowd.relay.forward(crowd.now, tcp(owner), &record), Forwarding::To(tcp(guest)));
+    crowd.relay.on_carrier_closed(tcp(guest));
+    crowd.now += SECOND;
+    assert_eq!(crowd.relay.forward(crowd.now, tcp(owner), &record), Forwarding::Nowhere);
 }

@@ -20,11 +20,12 @@ use manyway_wire::rendezvous::{Body, MAX_LEN, Message, Sealed, Token};
 use manyway_wire::{Side, Writer};
 
 use crate::prefix::Prefix;
-use crate::{Instant, Rng};
+use crate::{FourTuple, Instant, Rng};
 
 use cookies::Cookies;
 pub use limits::{ForwardLimits, RelayCounters, RelayLimits};
 use mailboxes::Mailboxes;
+pub use pairs::Forwarding;
 use pairs::Pairs;
 
 /// The state of one connection.
@@ -40,11 +41,12 @@ struct Entry {
 /// A rendezvous server without its socket and its clock.
 ///
 /// ```
-/// use manyway_proto::{Instant, Relay, RelayLimits, Rng};
+/// use manyway_proto::{FourTuple, Instant, LocalAddress, Relay, RelayLimits, Rng};
 ///
 /// let mut relay = Relay::new(RelayLimits::default(), &mut Rng::from_seed([1; 32]));
 /// let mut answer = Vec::new();
-/// let from = "192.0.2.1:4455".parse()?;
+/// let local = LocalAddress { interface: 0, address: "198.51.100.1:4455".parse()? };
+/// let from = FourTuple::udp(local, "192.0.2.1:4455".parse()?);
 /// assert!(!relay.handle_datagram(Instant::from_nanos(0), from, b"garbage", &mut answer));
 /// assert_eq!(relay.counters().refused, 1);
 /// # Ok::<(), std::net::AddrParseError>(())
@@ -106,14 +108,23 @@ impl Relay {
         self.pairs.len()
     }
 
-    /// Where a datagram of other contents goes, unchanged: to the other end of its sender, if both have asked for that
-    /// and are within the limits. Costs O(log pairs).
-    pub fn forward(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
-        let limits = self.limits.forwarding.as_ref().filter(|_| !Message::is_meant(datagram))?;
-        let to = self.pairs.forward(now, limits, from, datagram.len())?;
-        self.counters.forwarded += 1;
-        self.counters.forwarded_bytes += datagram.len() as u64;
-        Some(to)
+    /// What becomes of a packet, which is a datagram or a record of other contents: it goes unchanged to the other end of
+    /// its sender, if both have asked for that and are within the limits. `from` has the address of the sender as its
+    /// remote one. Costs O(log pairs).
+    pub fn forward(&mut self, now: Instant, from: FourTuple, packet: &[u8]) -> Forwarding {
+        let limits = self.limits.forwarding.as_ref().filter(|_| !Message::is_meant(packet));
+        let Some(limits) = limits else { return Forwarding::Nowhere };
+        let forwarding = self.pairs.forward(now, limits, from, packet.len());
+        if let Forwarding::To(_) = forwarding {
+            self.counters.forwarded += 1;
+            self.counters.forwarded_bytes += packet.len() as u64;
+        }
+        forwarding
+    }
+
+    /// A TCP connection has ended: nothing is relayed to it any more.
+    pub fn on_carrier_closed(&mut self, from: FourTuple) {
+        self.pairs.release(from);
     }
 
     /// The counters.
@@ -122,15 +133,16 @@ impl Relay {
     }
 
     /// Handles a datagram and writes the answer into `answer`, which is cleared first; false if there is none. The
-    /// answer goes back to `from`, and is never longer than the datagram. Costs O(log tokens), and as much for each
+    /// answer goes back to the remote address of `tuple`, and is never longer than the datagram. Costs O(log tokens), and as much for each
     /// expired token.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        tuple: FourTuple,
         datagram: &[u8],
         answer: &mut Vec<u8>,
     ) -> bool {
+        let from = tuple.remote;
         answer.clear();
         self.expire(now);
         let Ok(Message { token, body }) = Message::decode(datagram) else {
@@ -162,7 +174,7 @@ impl Relay {
                 let tokens = self.mailboxes.tokens(token, number);
                 let limits = self.limits.forwarding.as_ref();
                 let is_bound =
-                    limits.is_some_and(|limits| self.pairs.bind(now, limits, (token, from), tokens));
+                    limits.is_some_and(|limits| self.pairs.bind(now, limits, (token, tuple), tokens));
                 Some(Body::Bound { nonce, is_bound })
             }
             Body::Retry { .. } | Body::Answer { .. } | Body::Knock | Body::State(_) | Body::Bound { .. } => {

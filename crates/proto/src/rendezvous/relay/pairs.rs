@@ -1,5 +1,6 @@
 //! The relay of last resort: forwards sealed packets between the two ends of a code that reach each other by no other
-//! way. It cannot read them, and sends one datagram for each that came, between two addresses that are proven.
+//! way, datagrams to datagrams and records to records. It cannot read them, and sends one for each that came, between two
+//! addresses that are proven.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,22 +10,43 @@ use manyway_wire::Side;
 use manyway_wire::rendezvous::Token;
 
 use super::limits::ForwardLimits;
-use crate::Instant;
+use crate::{ByteCount, Carrier, FourTuple, Instant};
 
 /// An end that neither binds nor sends is forgotten after this time (spec 10.28): its address may be another's by then.
 const SILENCE: Duration = Duration::from_secs(60);
+/// So that a time that was rounded down is not too early.
+const INSTANT: Duration = Duration::from_nanos(1);
 /// Part of a second's bytes that may pass at once.
 const BURST_DIVISOR: u64 = 4;
 /// What may pass at once at any rate.
 const LEAST_BURST: u64 = 64 * 1024;
+
+/// What becomes of a packet that came to a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Forwarding {
+    /// It goes on, from the local address to the remote one.
+    To(FourTuple),
+    /// The pair is at its rate until then: a datagram is dropped, a record waits.
+    Later(Instant),
+    /// It is of no pair, or of one that is beyond its limits.
+    Nowhere,
+}
 
 /// All pairs.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     pairs: BTreeMap<u64, Pair>,
     by_token: BTreeMap<Token, Place>,
-    by_address: BTreeMap<SocketAddr, Place>,
+    by_address: BTreeMap<Address, Place>,
     next: u64,
+}
+
+/// Where an end is, by its own address.
+type Address = (Carrier, SocketAddr);
+
+fn address(tuple: &FourTuple) -> Address {
+    (tuple.carrier, tuple.remote)
 }
 
 /// An end of a pair.
@@ -33,27 +55,41 @@ type Place = (u64, Side);
 #[derive(Debug)]
 struct Pair {
     tokens: [Token; 2],
-    /// Where the ends are, and when each was last heard: of the fetching end, then of the offering one, each over IPv4
-    /// and over IPv6.
-    ends: [Option<(SocketAddr, Instant)>; 4],
+    /// Where the ends are, and when each was last heard: the places of the fetching end, then those of the offering one.
+    ends: [Option<(FourTuple, Instant)>; 2 * PLACES],
     began_at: Instant,
     left: u64,
     /// Bytes that may pass at once, and since when.
     credit: (u64, Instant),
 }
 
-/// The place of an end among those of a pair. Packets go between addresses of one family.
-fn index(side: Side, address: SocketAddr) -> usize {
-    let of_side = match side {
-        Side::Client => 0,
-        Side::Server => 2,
-    };
-    of_side + usize::from(address.is_ipv6())
+/// An end may be at one address of each: UDP over IPv4, UDP over IPv6, and TCP.
+const PLACES: usize = 3;
+const OVER_TCP: usize = 2;
+
+/// The place of an address among those of an end.
+fn place(tuple: &FourTuple) -> usize {
+    match tuple.carrier {
+        Carrier::Udp => usize::from(tuple.remote.is_ipv6()),
+        Carrier::Tcp => OVER_TCP,
+    }
 }
 
 impl Pair {
-    fn end(&mut self, side: Side, address: SocketAddr) -> Option<&mut Option<(SocketAddr, Instant)>> {
-        self.ends.get_mut(index(side, address))
+    fn end(&mut self, side: Side, place: usize) -> Option<&mut Option<(FourTuple, Instant)>> {
+        let of_side = match side {
+            Side::Client => 0,
+            Side::Server => PLACES,
+        };
+        self.ends.get_mut(of_side + place)
+    }
+
+    /// Where packets from this place of the other end go: over the same IP family if possible, else over the other one.
+    /// Records go to records.
+    fn counterpart(&mut self, side: Side, from: usize) -> Option<(FourTuple, Instant)> {
+        let same = *self.end(side, from)?;
+        let other = if from == OVER_TCP { None } else { *self.end(side, 1 - from)? };
+        same.or(other)
     }
 }
 
@@ -63,12 +99,13 @@ impl Pairs {
     }
 
     /// An end is at that address, which is proven. `tokens` are those of the fetching and of the offering end, if they
-    /// have a mailbox; they are needed for the first time only. Returns false if there is no relay for it.
+    /// have a mailbox; they are needed for the first time only. Returns false if there is no relay for it, and over TCP
+    /// as long as the other end is not there (spec 10.49).
     pub(super) fn bind(
         &mut self,
         now: Instant,
         limits: &ForwardLimits,
-        (token, from): (Token, SocketAddr),
+        (token, from): (Token, FourTuple),
         tokens: Option<[Token; 2]>,
     ) -> bool {
         self.sweep(now, limits);
@@ -79,18 +116,30 @@ impl Pairs {
             self.begin(now, limits, tokens);
         }
         let Some(&(id, side)) = self.by_token.get(&token) else { return false };
-        let known = self.by_address.insert(from, (id, side));
+        let (place, known) = (place(&from), self.by_address.insert(address(&from), (id, side)));
         // One address is an end of one pair.
         if let Some((other, side)) = known.filter(|known| *known != (id, side))
-            && let Some(end) = self.pairs.get_mut(&other).and_then(|pair| pair.end(side, from))
+            && let Some(end) = self.pairs.get_mut(&other).and_then(|pair| pair.end(side, place))
         {
             *end = None;
         }
-        let Some(end) = self.pairs.get_mut(&id).and_then(|pair| pair.end(side, from)) else { return false };
-        if let Some((before, _)) = end.replace((from, now)).filter(|(before, _)| *before != from) {
-            self.by_address.remove(&before);
+        let Some(pair) = self.pairs.get_mut(&id) else { return false };
+        let Some(end) = pair.end(side, place) else { return false };
+        let before = end.replace((from, now));
+        let is_met = place != OVER_TCP || pair.counterpart(side.other(), place).is_some();
+        if let Some((before, _)) = before.filter(|(before, _)| address(before) != address(&from)) {
+            self.by_address.remove(&address(&before));
         }
-        true
+        is_met
+    }
+
+    /// The TCP connection of an end is gone.
+    pub(super) fn release(&mut self, from: FourTuple) {
+        if let Some((id, side)) = self.by_address.remove(&address(&from))
+            && let Some(end) = self.pairs.get_mut(&id).and_then(|pair| pair.end(side, place(&from)))
+        {
+            *end = None;
+        }
     }
 
     fn begin(&mut self, now: Instant, limits: &ForwardLimits, tokens: [Token; 2]) {
@@ -99,30 +148,41 @@ impl Pairs {
         self.by_token.insert(client, (self.next, Side::Client));
         self.by_token.insert(server, (self.next, Side::Server));
         let (left, credit) = (limits.bytes.get(), (burst(limits), now));
-        self.pairs.insert(self.next, Pair { tokens, ends: [None; 4], began_at: now, left, credit });
+        self.pairs.insert(self.next, Pair { tokens, ends: [None; 2 * PLACES], began_at: now, left, credit });
     }
 
-    /// Where a datagram from that address goes; `None` if it goes nowhere.
+    /// Where a packet from that address goes.
     pub(super) fn forward(
         &mut self,
         now: Instant,
         limits: &ForwardLimits,
-        from: SocketAddr,
+        from: FourTuple,
         length: usize,
-    ) -> Option<SocketAddr> {
-        let (id, side) = *self.by_address.get(&from)?;
-        let pair = self.pairs.get_mut(&id)?;
-        let (to, heard_at) = (*pair.end(side.other(), from)?)?;
+    ) -> Forwarding {
+        let pair = self.by_address.get(&address(&from)).and_then(|(id, side)| {
+            let pair = self.pairs.get_mut(id)?;
+            let to = pair.counterpart(side.other(), place(&from))?;
+            Some((pair, *side, to))
+        });
+        let Some((pair, side, (to, heard_at))) = pair else { return Forwarding::Nowhere };
         let is_over = now - pair.began_at >= limits.time || now - heard_at >= SILENCE;
-        let length = u64::try_from(length).ok().filter(|length| !is_over && *length <= pair.left)?;
-        *pair.end(side, from)? = Some((from, now));
+        let Some(length) = u64::try_from(length).ok().filter(|length| !is_over && *length <= pair.left)
+        else {
+            return Forwarding::Nowhere;
+        };
+        if let Some(end) = pair.end(side, place(&from)) {
+            *end = Some((from, now));
+        }
         let (credit, since) = pair.credit;
         let gained = u128::from(limits.rate.bytes_per_second()) * (now - since).as_nanos() / 1_000_000_000;
         let credit = credit.saturating_add(u64::try_from(gained).unwrap_or(u64::MAX)).min(burst(limits));
         pair.credit = (credit, now);
-        pair.credit.0 = credit.checked_sub(length)?;
+        let Some(rest) = credit.checked_sub(length) else {
+            return Forwarding::Later(now + ByteCount(length - credit) / limits.rate + INSTANT);
+        };
+        pair.credit.0 = rest;
         pair.left -= length;
-        Some(to)
+        Forwarding::To(to)
     }
 
     fn sweep(&mut self, now: Instant, limits: &ForwardLimits) {
@@ -135,8 +195,8 @@ impl Pairs {
             for token in &pair.tokens {
                 self.by_token.remove(token);
             }
-            for (address, _) in pair.ends.iter().flatten() {
-                self.by_address.remove(address);
+            for (tuple, _) in pair.ends.iter().flatten() {
+                self.by_address.remove(&address(tuple));
             }
         }
     }

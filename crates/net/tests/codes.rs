@@ -1,0 +1,53 @@
+//! A rendezvous server on loopback.
+
+use std::time::{Duration, Instant};
+
+use manyway::{RelayLimits, RendezvousServer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Time after which a connection without a record is closed.
+const FIRST: Duration = Duration::from_secs(3);
+
+/// Waits until the server ends the connection.
+async fn ended(mut stream: TcpStream) {
+    let mut buffer = [0; 100];
+    while stream.read(&mut buffer).await.is_ok_and(|length| length > 0) {}
+}
+
+// spec 10.54
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rendezvous_server_closes_tcp_connections_that_say_nothing_and_takes_few_from_one_address() {
+    let listen = ["127.0.0.1:0".parse().unwrap()];
+    let mut server = RendezvousServer::bind(&listen, RelayLimits::default()).unwrap();
+    let address = *server.tcp_addresses().first().unwrap();
+    let serving = tokio::spawn(async move { server.run().await });
+    let start = Instant::now();
+    let mut dripping = TcpStream::connect(address).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..31 {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    // More than are taken of one address.
+    if let Ok(surplus) = TcpStream::connect(address).await {
+        ended(surplus).await;
+    }
+    assert!(start.elapsed() < FIRST, "the first ones have a place until then");
+    // A record that never gets complete does not keep its connection.
+    let dripping = tokio::spawn(async move {
+        while dripping.write_all(&[0xff]).await.is_ok() {
+            tokio::time::sleep(FIRST / 20).await;
+        }
+    });
+    for stream in silent {
+        ended(stream).await;
+    }
+    dripping.await.unwrap();
+    assert!(start.elapsed() >= FIRST);
+    // There is a place again.
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&[0, 1, 7]).await.unwrap();
+    let closed = tokio::time::timeout(FIRST + FIRST / 10, ended(stream)).await;
+    assert!(closed.is_err(), "one with a record stays for longer");
+    serving.abort();
+}
