@@ -32,6 +32,11 @@ impl Directory {
         Ok(Self { root })
     }
 
+    /// The same directory for one transfer.
+    pub(crate) fn for_transfer(&self) -> Self {
+        Self { root: self.root.clone() }
+    }
+
     /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
     // transfer 4.13
     pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {

@@ -47,6 +47,23 @@ macro_rules! laws {
                 assert!(place.path().join("socket").symlink_metadata().unwrap().file_type().is_socket());
             }
 
+            #[cfg(unix)]
+            #[test]
+            fn a_directory_that_is_removed_during_a_transfer_is_made_again_and_a_link_there_not_followed() {
+                let (place, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+                let directory = Directory::open(place.path()).unwrap().for_transfer();
+                for name in ["a/first", "a/second"] {
+                    let part = directory.open_part(&path(name)).unwrap();
+                    settle(&directory, name, part, Timestamp::default()).unwrap();
+                    assert!(place.path().join(name).exists());
+                    std::fs::remove_dir_all(place.path().join("a")).unwrap();
+                }
+                std::os::unix::fs::symlink(elsewhere.path(), place.path().join("a")).unwrap();
+                let failure = directory.open_part(&path("a/third")).unwrap_err();
+                assert_eq!(failure.reason, Reason::SymbolicLink);
+                assert!(std::fs::read_dir(elsewhere.path()).unwrap().next().is_none());
+            }
+
             #[test]
             fn a_file_has_its_name_only_when_it_is_finished() {
                 let place = tempfile::tempdir().unwrap();

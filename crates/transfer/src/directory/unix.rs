@@ -2,6 +2,7 @@
 
 mod beneath;
 mod links;
+mod recent;
 mod room;
 mod umask;
 
@@ -10,6 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -19,12 +21,15 @@ use crate::entry::{EntryKind, MODE_MASK, Timestamp};
 use crate::failure::{Failure, Reason};
 use crate::name::{RelativePath, part_name, printable};
 
+use recent::Recent;
 pub(crate) use umask::umask;
 
 /// An open directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
+    /// Directories below it that stay open, if this is for one transfer.
+    recent: Option<Recent>,
 }
 
 impl Directory {
@@ -32,7 +37,12 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(failure)?;
-        Ok(Self { root })
+        Ok(Self { root: Arc::new(root), recent: None })
+    }
+
+    /// The same directory for one transfer: directories below it that are used again stay open, until this is dropped.
+    pub(crate) fn for_transfer(&self) -> Self {
+        Self { root: Arc::clone(&self.root), recent: Some(Recent::default()) }
     }
 
     /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
@@ -43,13 +53,16 @@ impl Directory {
             Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
             Err(failure) => return Err(failure),
         };
-        check_replaceable(&parent, path.last())?;
+        let is_taken = check_replaceable(&parent, path.last())?;
         let part = part_name(path.last());
         if let Ok(file) = rustix::fs::openat(&parent, &*part, READ, Mode::empty()) {
             let identity = own_part(&file, &part)?;
             if identity.size > 0 {
                 return Ok(Existing::Part(File::from(file), identity));
             }
+        }
+        if !is_taken {
+            return Ok(Existing::Nothing);
         }
         let Ok(file) = rustix::fs::openat(&parent, path.last(), READ, Mode::empty()) else {
             return Ok(Existing::Nothing);
@@ -182,16 +195,13 @@ impl Directory {
         path: &RelativePath,
         attributes: Attributes,
     ) -> Result<(), Failure> {
-        let directory = step(&self.parent(path, Missing::Refuse)?, path.last())?;
+        let directory = self.open_directory(Some(path))?;
         set_attributes(&File::from(directory), attributes).map_err(|error| Failure::from_io(&error))
     }
 
     /// Syncs the names in a directory; `None` is the directory itself.
     pub(crate) fn sync(&self, path: Option<&RelativePath>) -> Result<(), Failure> {
-        let directory = match path {
-            Some(path) => step(&self.parent(path, Missing::Refuse)?, path.last())?,
-            None => step(&self.root, ".")?,
-        };
+        let directory = self.open_directory(path)?;
         // Some file systems cannot sync directories and report an error.
         match rustix::fs::fsync(&directory) {
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -231,10 +241,7 @@ impl Directory {
 
     /// The children of a directory in order of their names; `None` is the directory itself.
     pub(crate) fn children(&self, path: Option<&RelativePath>) -> Result<Vec<ChildName>, Failure> {
-        let directory = match path {
-            Some(path) => step(&self.parent(path, Missing::Refuse)?, path.last())?,
-            None => step(&self.root, ".")?,
-        };
+        let directory = self.open_directory(path)?;
         let mut names = Vec::new();
         for entry in Dir::new(directory).map_err(failure)? {
             let entry = entry.map_err(failure)?;
@@ -251,14 +258,32 @@ impl Directory {
         Ok(names)
     }
 
-    fn parent(&self, path: &RelativePath, missing: Missing) -> Result<OwnedFd, Failure> {
-        if let Some(directory) = beneath::open(&self.root, path.parent().as_ref()) {
+    /// Opens a directory; `None` is the directory itself.
+    fn open_directory(&self, path: Option<&RelativePath>) -> Result<OwnedFd, Failure> {
+        let Some(path) = path else { return step(&self.root, ".") };
+        let parent = self.parent(path, Missing::Refuse)?;
+        step(&parent, path.last())
+    }
+
+    /// The directory that holds `path`.
+    fn parent(&self, path: &RelativePath, missing: Missing) -> Result<Arc<OwnedFd>, Failure> {
+        let Some(parent) = path.parent() else { return Ok(Arc::clone(&self.root)) };
+        if let Some(directory) = self.recent.as_ref().and_then(|recent| recent.get(&parent)) {
+            return Ok(directory);
+        }
+        let directory = Arc::new(self.open_below(&parent, missing)?);
+        if let Some(recent) = &self.recent {
+            recent.keep(parent, &directory);
+        }
+        Ok(directory)
+    }
+
+    fn open_below(&self, path: &RelativePath, missing: Missing) -> Result<OwnedFd, Failure> {
+        if let Some(directory) = beneath::open(&self.root, path) {
             return Ok(directory);
         }
         let mut directory = step(&self.root, ".")?;
-        let mut components = path.components();
-        components.next_back();
-        for component in components {
+        for component in path.components() {
             if missing == Missing::Make {
                 match rustix::fs::mkdirat(&directory, component, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => {}
@@ -275,7 +300,7 @@ impl Directory {
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
-    parent: OwnedFd,
+    parent: Arc<OwnedFd>,
     temporary: String,
 }
 
@@ -318,12 +343,13 @@ fn step(directory: &OwnedFd, component: &str) -> Result<OwnedFd, Failure> {
     })
 }
 
-/// Refuses a name under which a directory, device, pipe or socket stands: only files and links are replaced.
+/// Refuses a name under which a directory, device, pipe or socket stands: only files and links are replaced. Returns
+/// whether one of these stands there.
 // transfer 5.13
-fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<(), Failure> {
-    let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<bool, Failure> {
+    let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(false) };
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::Symlink => Ok(()),
+        FileType::RegularFile | FileType::Symlink => Ok(true),
         FileType::Directory => Err(Failure::new(Reason::IsDirectory)),
         FileType::Fifo
         | FileType::Socket

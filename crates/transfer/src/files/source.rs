@@ -152,7 +152,7 @@ impl Tree {
         let name = path.file_name().unwrap_or(place);
         let parse = |text: &std::ffi::OsStr| RelativePath::parse(text.to_str().ok_or(NameError::NotText)?);
         Ok(Self {
-            directory: Arc::new(Directory::open(parent)?),
+            directory: Arc::new(Directory::open(parent)?.for_transfer()),
             real: Some(parent.into()),
             place: Some(parse(place)?),
             name: Some(parse(name)?),
@@ -164,7 +164,8 @@ impl Tree {
     pub(crate) fn served(directory: &Arc<Directory>, place: Option<RelativePath>) -> Result<Self, Failure> {
         // transfer 7.2: names are relative to the parent of what was asked for
         let name = place.as_ref().map(|p| RelativePath::parse(p.last())).transpose()?;
-        Ok(Self { directory: Arc::clone(directory), real: None, place, name, offered: None })
+        let directory = Arc::new(directory.for_transfer());
+        Ok(Self { directory, real: None, place, name, offered: None })
     }
 
     /// What `path` names below this offered directory. Unless the local user lets links be followed, no name or link
@@ -179,7 +180,7 @@ impl Tree {
         let offered =
             Offered { source: RelativePath::parse(source)?, above: path.parent().ok_or_else(not_found)? };
         Ok(Self {
-            directory: Arc::new(Directory::open(&base)?),
+            directory: Arc::new(Directory::open(&base)?.for_transfer()),
             real: (links == Links::Follow).then_some(base),
             place: Some(RelativePath::parse(&below.join("/"))?),
             name: Some(RelativePath::parse(path.last())?),

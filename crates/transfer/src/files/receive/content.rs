@@ -129,7 +129,7 @@ impl<'a> Content<'a> {
             State::There { identity, hash: there } => {
                 let attributes = Attributes { mode: self.entry.mode, modified: self.entry.modified };
                 let outcome = if there == hash {
-                    self.reception.store.directory.adopt(&self.entry.path, &identity, attributes)
+                    self.reception.directory.adopt(&self.entry.path, &identity, attributes)
                 } else {
                     Err(Failure::new(Reason::Hash))
                 };
@@ -194,7 +194,7 @@ impl Writing {
     ) -> Result<Self, Failure> {
         // Data that arrived since the look-up may have taken the space.
         room::check(reception, entry, &kept)?;
-        let mut part = reception.store.directory.open_part(&entry.path)?;
+        let mut part = reception.directory.open_part(&entry.path)?;
         let mut hasher: Box<blake3::Hasher> = Box::default();
         if let Kept::Part { identity, hasher: whole, places } = kept
             && offset > 0
@@ -214,11 +214,13 @@ impl Writing {
                 }
             }
         }
-        // The rest is cut off: a hole must not show old content.
-        part.file()
-            .set_len(offset)
-            .and_then(|()| part.file().seek(SeekFrom::Start(offset)))
-            .map_err(|error| Failure::from_io(&error))?;
+        if offset > 0 || part.identity()?.size() > 0 {
+            // The rest is cut off: a hole must not show old content.
+            part.file()
+                .set_len(offset)
+                .and_then(|()| part.file().seek(SeekFrom::Start(offset)))
+                .map_err(|error| Failure::from_io(&error))?;
+        }
         held.put(part)?;
         // transfer 4.11
         let size = (entry.kind != EntryKind::Stream).then_some(entry.size);

@@ -79,7 +79,7 @@ pub(super) fn run(reception: &Reception, announced: &Queue<Announced>, found: &S
 fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
     match &entry.kind {
         EntryKind::Directory => {
-            let before = reception.store.directory.make_directory(&entry.path, entry.mode)?;
+            let before = reception.directory.make_directory(&entry.path, entry.mode)?;
             Ok((There::Directory { before }, Vec::new()))
         }
         EntryKind::Link(target) => {
@@ -93,7 +93,7 @@ fn look(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Fail
 /// What stands under the name, and what to do with it.
 // transfer 5.11
 fn expected(reception: &Reception, entry: &Entry) -> Result<Target, Failure> {
-    match (reception.store.directory.target(&entry.path), reception.wanted.existing) {
+    match (reception.directory.target(&entry.path), reception.wanted.existing) {
         (Target::Free, _) => Ok(Target::Free),
         (Target::Taken | Target::ToBackUp, Existing::Replace) => Ok(Target::Taken),
         (Target::Taken | Target::ToBackUp, Existing::BackUp) => Ok(Target::ToBackUp),
@@ -107,7 +107,7 @@ fn expected(reception: &Reception, entry: &Entry) -> Result<Target, Failure> {
 fn look_at_file(reception: &Reception, entry: &Entry) -> Result<(There, Vec<Mark>), Failure> {
     let held = reception.store.claim(&entry.path, &reception.activity)?;
     let target = expected(reception, entry)?;
-    let found = reception.store.directory.look(&entry.path, entry.size)?;
+    let found = reception.directory.look(&entry.path, entry.size)?;
     let (kept, marks) = match found {
         // transfer 4.11: content that is read only once cannot be resumed
         _ if entry.kind == EntryKind::Stream => (Kept::Nothing, Vec::new()),

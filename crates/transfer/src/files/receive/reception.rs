@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use super::wanted::Wanted;
+use crate::directory::Directory;
 use crate::entry::Entry;
 use crate::error::TransferError;
 use crate::failure::Failure;
@@ -16,6 +17,7 @@ use crate::progress::{Party, Progress, ProgressEvent, Report};
 /// State shared by the threads of one reception.
 pub(crate) struct Reception {
     pub(super) store: Arc<Store>,
+    pub(super) directory: Directory,
     pub(super) wanted: Wanted,
     pub(super) progress: Arc<dyn Progress>,
     answers: mpsc::Sender<Frame>,
@@ -32,7 +34,8 @@ impl Reception {
         answers: mpsc::Sender<Frame>,
     ) -> Self {
         let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
-        Self { store, wanted, progress, answers, activity, report, has_ended }
+        let directory = store.directory.for_transfer();
+        Self { store, directory, wanted, progress, answers, activity, report, has_ended }
     }
 
     /// Sends a frame to the sender; if it is gone, the error shows on the stream.

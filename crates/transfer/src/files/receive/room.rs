@@ -11,7 +11,7 @@ use crate::name::{part_name, printable};
 // transfer 5.12
 pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result<(), Failure> {
     // A file system that does not report its space fails when it is full.
-    let Ok(room) = reception.store.directory.room(&entry.path) else { return Ok(()) };
+    let Ok(room) = reception.directory.room(&entry.path) else { return Ok(()) };
     let there = match kept {
         Kept::Part { identity, .. } => identity.size().min(entry.size),
         Kept::Whole { .. } => return Ok(()),
@@ -29,7 +29,7 @@ pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result
 /// can never fit.
 // transfer 5.17
 pub(super) fn kept_when_full(reception: &Reception, entry: &Entry, position: u64) -> u64 {
-    let Ok(room) = reception.store.directory.room(&entry.path) else { return position };
+    let Ok(room) = reception.directory.room(&entry.path) else { return position };
     if entry.room > room.total || entry.kind == EntryKind::Stream {
         return 0;
     }
@@ -39,7 +39,7 @@ pub(super) fn kept_when_full(reception: &Reception, entry: &Entry, position: u64
 
 /// The error with the missing space and what occupies it.
 pub(super) fn full(reception: &Reception, entry: &Entry, there: u64) -> Failure {
-    let directory = &reception.store.directory;
+    let directory = &reception.directory;
     let Ok(room) = directory.room(&entry.path) else { return Failure::new(Reason::DiskFull) };
     let mut text = match entry.room.saturating_sub(there) {
         0 => format!("{} are free", size(room.free)),

@@ -88,7 +88,7 @@ pub(super) fn run(reception: &Reception, bundles: &Queue<Bundle>) {
 
 // transfer 5.4: sync the content, then rename, then sync the directories, then send the verdicts
 fn settle(reception: &Reception, jobs: Vec<Job>) {
-    let directory = &reception.store.directory;
+    let directory = &reception.directory;
     let files = jobs.iter().filter(|job| matches!(job, Job::File { .. })).count();
     let durability = if files > FEW { directory.sync_everything() } else { Ok(Durability::Unsafe) };
     let mut settled = Vec::with_capacity(jobs.len());
@@ -141,7 +141,7 @@ fn told(trouble: &Trouble) -> Result<(), Failure> {
 }
 
 fn sync_parents(reception: &Reception, parents: &BTreeSet<Option<RelativePath>>) -> Result<(), Failure> {
-    let directory = &reception.store.directory;
+    let directory = &reception.directory;
     if parents.len() > FEW && directory.sync_everything()? == Durability::Safe {
         return Ok(());
     }
