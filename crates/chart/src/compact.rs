@@ -1,5 +1,5 @@
-//! Makes the SVG of the drawing library smaller: it draws each dash as an element of its own, with a point for each point
-//! of the curve.
+//! Makes the SVG of the drawing library smaller: it draws each dash as an element of its own, with a point for each
+//! point of the curve.
 
 use std::fmt::Write as _;
 

@@ -4,6 +4,8 @@ mod line;
 mod offer;
 mod post;
 mod redeem;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io;
@@ -103,8 +105,8 @@ impl Observer {
         self.send(Errand::Observe { servers, answers });
     }
 
-    /// Asks each server to relay for a socket: until it does for another one each time, then for the same again. So both
-    /// IP families are tried.
+    /// Asks each server to relay for a socket: until it does for another one each time, then for the same again. So
+    /// both IP families are tried.
     fn bind_relay(&mut self, key: RelayKey) {
         let Self { servers, relays, turns, .. } = self;
         let mut errands = Vec::new();

@@ -160,8 +160,8 @@ pub(crate) enum Command {
 pub(crate) enum Errand {
     /// Asks rendezvous servers where they see the sockets of the endpoint.
     Observe { servers: Vec<SocketAddr>, answers: mpsc::Sender<Observed> },
-    /// Asks a rendezvous server to relay for one socket of the endpoint: a server relays for one address of an end. It is
-    /// another one in each turn, since some may not reach the server.
+    /// Asks a rendezvous server to relay for one socket of the endpoint: a server relays for one address of an end. It
+    /// is another one in each turn, since some may not reach the server.
     BindRelay { server: SocketAddr, key: RelayKey, turn: usize },
     /// Serves the client at the other end of a TCP connection that a rendezvous server relays.
     ServeStream(Box<RecordStream>),

@@ -1,6 +1,8 @@
 //! A rendezvous server on UDP sockets, and on TCP for ends whose network blocks UDP.
 
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::future::poll_fn;
 use std::io;
@@ -148,16 +150,23 @@ fn serve(
     for mut row in rows {
         let tuple = row.tuple;
         for datagram in row.datagrams() {
-            if let Forwarding::To(to) = relay.forward(now, tuple, datagram) {
-                // The other end may be at a socket of the other family.
-                let fits = |socket: &&mut UdpSocket| is_at(&socket.local(), &to.local);
-                if let Some(socket) = sockets.iter_mut().find(fits) {
-                    send(socket, to, datagram);
+            match relay.forward(now, tuple, datagram) {
+                Forwarding::To(to) => {
+                    // The other end may be at a socket of the other family.
+                    let fits = |socket: &&mut UdpSocket| is_at(&socket.local(), &to.local);
+                    if let Some(socket) = sockets.iter_mut().find(fits) {
+                        send(socket, to, datagram);
+                    }
                 }
-            } else if relay.handle_datagram(now, tuple, datagram, answer)
-                && let Some(socket) = sockets.get_mut(at)
-            {
-                send(socket, tuple, answer);
+                // spec 10.28: it is dropped.
+                Forwarding::Later(_) => {}
+                Forwarding::Nowhere | _ => {
+                    if relay.handle_datagram(now, tuple, datagram, answer)
+                        && let Some(socket) = sockets.get_mut(at)
+                    {
+                        send(socket, tuple, answer);
+                    }
+                }
             }
         }
     }

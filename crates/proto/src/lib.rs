@@ -154,6 +154,7 @@ pub use path::{
     LocalCandidate, PairMode, PathAvailability, PathReason, PathState, PingToken, Role, SendRefusal,
     may_be_challenged,
 };
+pub use prefix::Prefix;
 pub use records::Records;
 pub use recovery::{CarrierFigures, EcnFailure, EcnState, RecoveryConfig};
 pub use rendezvous::{

@@ -4,14 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The first 24 bits of an IPv4 address, or the first 56 of an IPv6 address: the least that one customer gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Prefix(u64);
+pub struct Prefix(u64);
 
 /// Distinguishes IPv4 from IPv6: the lowest 8 bits of an IPv6 prefix are zero.
 const IPV4: u64 = 1;
 
 impl Prefix {
     /// The network of an address; an IPv4 address seen through a dual-stack socket is an IPv4 address.
-    pub(crate) fn of(address: SocketAddr) -> Self {
+    pub fn of(address: SocketAddr) -> Self {
         match address.ip().to_canonical() {
             IpAddr::V4(v4) => Self(u64::from(v4.to_bits() >> 8) << 8 | IPV4),
             IpAddr::V6(v6) => {

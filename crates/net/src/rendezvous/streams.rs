@@ -1,5 +1,5 @@
-//! The TCP connections of a rendezvous server: for ends whose network blocks UDP, the same messages and packets as records
-//! (spec 10.48).
+//! The TCP connections of a rendezvous server: for ends whose network blocks UDP, the same messages and packets as
+//! records (spec 10.48).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,15 +9,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use manyway_proto::{Forwarding, FourTuple, Instant, Relay};
+use manyway_proto::{Forwarding, FourTuple, Instant, Prefix, Relay};
 use tokio::time::Sleep;
 
 use crate::Clock;
 use crate::tcp::{Accepted, Listener, RecordStream, Settings};
 
-/// Most connections, and most from one address. Each keeps up to two records of 64 KiB.
+/// Most connections, and most from one network: a host may have any number of IPv6 addresses.
 const MOST: usize = 512;
-const MOST_OF_HOST: usize = 32;
+const MOST_OF_NETWORK: usize = 32;
+/// A connection with so many bytes that wait for its end is not read. Less waits of what its peer sends, which
+/// therefore does not hold up the records of the other direction.
+const MOST_PENDING: u64 = 96 * 1024;
 /// A connection is closed if it brings no complete record for so long, and no first one.
 const SILENCE: Duration = Duration::from_secs(60);
 const FIRST: Duration = Duration::from_secs(3);
@@ -77,6 +80,12 @@ impl Streams {
         }
     }
 
+    /// Accepts no connection before that time.
+    #[cfg(test)]
+    pub(super) fn rest(&mut self, until: Instant) {
+        self.accept_at = Some(until);
+    }
+
     /// Where connections are accepted.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.listeners.iter().map(Listener::address)
@@ -91,10 +100,9 @@ impl Streams {
             let Some(mut end) = self.ends.remove(&tuple) else { continue };
             if self.serve(now, context, relay, &mut end).is_ok() && now < end.until {
                 self.ends.insert(tuple, end);
-            } else {
-                relay.on_carrier_closed(tuple);
+            } else if let Some(other) = relay.on_carrier_closed(tuple) {
                 // The other end learns from this that nothing arrives any more.
-                self.ends.retain(|_, other| other.peer != Some(tuple));
+                self.ends.remove(&other);
             }
         }
         self.set_timer(context, clock);
@@ -141,7 +149,7 @@ impl Streams {
             && let Poll::Ready(flushed) = end.io.poll_flush(context)
         {
             flushed.map_err(|_| Closed)?;
-            // Its peer was not read meanwhile.
+            // Its peer may not have been read meanwhile.
             context.waker().wake_by_ref();
         }
         if let Some((record, at)) = end.held.take() {
@@ -158,7 +166,8 @@ impl Streams {
                 self.handle(now, context, relay, end, &record)?;
             }
             let waits = |peer: &FourTuple| self.ends.get(peer).is_some_and(|peer| peer.io.pending() > 0);
-            if end.held.is_some() || end.io.pending() > 0 || end.peer.as_ref().is_some_and(waits) {
+            let is_full = end.io.pending() >= MOST_PENDING;
+            if end.held.is_some() || is_full || end.peer.as_ref().is_some_and(waits) {
                 return Ok(());
             }
             match end.io.poll_read(context, &mut self.buffer) {
@@ -194,16 +203,20 @@ impl Streams {
                 if relay.handle_datagram(now, tuple, record, &mut self.answer) {
                     end.io.write(&self.answer).map_err(|_| Closed)?;
                     flush(&mut end.io, context);
+                } else if end.peer.is_some() {
+                    // The pair is beyond its limits: a record that is left out is lost for good.
+                    return Err(Closed);
                 }
             }
         }
         Ok(())
     }
 
-    /// Wakes the server when a record may go on, or a connection is to be closed.
+    /// Wakes the server when a record may go on, a connection is to be closed, or connections are accepted again.
     fn set_timer(&mut self, context: &mut Context<'_>, clock: &Clock) {
         let deadlines = self.ends.values().map(|end| end.held.as_ref().map_or(end.until, |(_, at)| *at));
         self.timer = deadlines
+            .chain(self.accept_at)
             .min()
             .map(|at| Box::pin(tokio::time::sleep_until(tokio::time::Instant::from_std(clock.to_std(at)))));
         if let Some(timer) = &mut self.timer
@@ -220,18 +233,18 @@ struct Closed;
 
 /// Takes a connection, unless there are too many.
 fn admit(ends: &mut BTreeMap<FourTuple, End>, now: Instant, io: RecordStream) {
-    let host = io.tuple().remote.ip();
-    let of_host = ends.keys().filter(|tuple| tuple.remote.ip() == host).count();
-    if ends.len() < MOST && of_host < MOST_OF_HOST {
+    let network = Prefix::of(io.tuple().remote);
+    let of_network = ends.keys().filter(|tuple| Prefix::of(tuple.remote) == network).count();
+    if ends.len() < MOST && of_network < MOST_OF_NETWORK {
         ends.insert(io.tuple(), End { io, until: now + FIRST, held: None, peer: None });
     } else {
         io.reset();
     }
 }
 
-/// Registers for what the system does not take now; an error tells in the next turn.
+/// Registers for what the system does not take now. If it takes that or refuses it at last, the next turn goes on.
 fn flush(io: &mut RecordStream, context: &mut Context<'_>) {
-    if io.pending() > 0 {
-        let _ = io.poll_flush(context);
+    if io.pending() > 0 && io.poll_flush(context).is_ready() {
+        context.waker().wake_by_ref();
     }
 }

@@ -35,8 +35,8 @@ pub(crate) struct Settings {
     pub(crate) resolver: Resolver,
 }
 
-/// Connects from a local address, of which the system chooses what is not specified, by its routes and port 0; through a proxy, if one is set, and with
-/// TLS, if that is wanted.
+/// Connects from a local address, of which the system chooses what is not specified, the address by its routes; through
+/// a proxy, if one is set, and with TLS, if that is wanted.
 ///
 /// # Errors
 /// The system's, such as a refused connection, or the proxy refuses.

@@ -79,6 +79,11 @@ impl RecordStream {
             self.is_unflushed = !self.io.is_flushed()?;
             self.written += taken as u64;
         }
+        // While something always waits, what was taken must not gather.
+        if self.taken * 2 > self.rest.len() {
+            self.rest.drain(..self.taken);
+            self.taken = 0;
+        }
         let of_record = taken.saturating_sub(prefix.len());
         self.rest.extend_from_slice(prefix.get(taken..).unwrap_or_default());
         self.rest.extend_from_slice(record.get(of_record..).unwrap_or_default());

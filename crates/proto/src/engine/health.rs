@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use manyway_wire::PathId;
 
-use super::Engine;
 use super::costs::report_of;
 use super::notices::Notice;
 use super::selection::is_deprecated;
 use super::settle::Portion;
+use super::{Engine, leaving};
 use crate::path::{FEWEST_IN_FLIGHT, Path, PathReason, PathResponse, PathState};
 use crate::{Detection, Instant};
 
@@ -235,6 +235,7 @@ impl Engine {
                 self.advance_path(now, id, working, PathReason::Validated);
                 self.on_path_validated(now, id);
                 self.tell_status(id);
+                leaving::on_path_works(self, now, id);
             }
             PathState::Suspect => {
                 let working = path.working_state();
@@ -253,6 +254,7 @@ impl Engine {
                 self.advance_path(now, id, PathState::Probation, PathReason::Answered);
                 self.tell_status(id);
                 self.close_duplicates(now, id);
+                leaving::on_path_works(self, now, id);
             }
             // A response from the previous addresses proves nothing about the current ones.
             PathState::Active | PathState::Backup | PathState::Parked | PathState::Probation

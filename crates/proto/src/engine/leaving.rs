@@ -1,12 +1,14 @@
 //! Paths that stay only until another one works: to addresses that the peer withdrew (spec 6.8), and over rendezvous
 //! servers that relay to the peer (spec 10.46).
 
+use manyway_wire::PathId;
+
 use super::Engine;
 use crate::Instant;
 use crate::path::{Path, PathReason};
 
-/// Paths of datagrams over a relay give way to others, as soon as an address of the peer is known. A TCP connection gives
-/// way to UDP by itself.
+/// Paths of datagrams over a relay give way to others, as soon as an address of the peer is known. A TCP connection
+/// gives way to UDP by itself.
 pub(crate) fn leave_relays(engine: &mut Engine) {
     let Engine { paths, manager, .. } = engine;
     for path in paths.iter().filter(|path| path.is_live() && path.is_datagram()) {
@@ -14,6 +16,15 @@ pub(crate) fn leave_relays(engine: &mut Engine) {
         if manager.is_relay(remote) {
             manager.leave_relay(remote);
         }
+    }
+}
+
+/// A path works again, or for the first time. If it goes over a relay, the client tries other addresses beside it.
+pub(crate) fn on_path_works(engine: &mut Engine, now: Instant, id: PathId) {
+    let remote = engine.paths.get(id).map(|path| path.tuple().remote);
+    if remote.is_some_and(|remote| engine.manager.is_relay(remote)) {
+        engine.retarget_paths(now);
+        engine.open_missing_paths(now);
     }
 }
 

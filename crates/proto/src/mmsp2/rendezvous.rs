@@ -106,6 +106,8 @@ fn on_learnt(engine: &mut Engine, now: Instant, rendezvous: &mut RendezvousClien
         Side::Server if !is_new && !leaving::is_relayed(engine) => {}
         // spec 10.9
         Side::Server => rendezvous.knock(&addresses),
+        // spec 10.15: the peer may have withdrawn an address of an old list meanwhile.
+        Side::Client if !is_new => {}
         // spec 10.8
         Side::Client => on_peer_met(engine, now, &addresses),
     }

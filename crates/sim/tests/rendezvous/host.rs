@@ -17,6 +17,9 @@ use manyway_sim::{
 /// The address of the rendezvous server.
 pub(crate) const RELAY: &str = "198.51.100.1:4455";
 
+/// The address of the server, until it moves.
+pub(crate) const SERVER: &str = "172.16.0.1:4433";
+
 /// The machine of a host.
 #[derive(Debug)]
 pub(crate) enum Host {
@@ -172,6 +175,19 @@ impl Scene {
         let address = SocketAddr::new(new, SERVER_PORT);
         let Some(server) = self.pair.peer(Side::Server).and_then(Host::end) else { return };
         server.set_addresses(now, &[LocalAddress { interface: id.index, address }]);
+        if let Some(connection) = server.connection() {
+            connection.set_advertised_addresses(&[address]);
+        }
+    }
+
+    /// Gives the server one more address, which it advertises.
+    pub(crate) fn add_server_address(&mut self, address: SocketAddr) {
+        let (id, now) = (self.interfaces[1], self.pair.now());
+        let known: SocketAddr = SERVER.parse().unwrap();
+        self.pair.world_mut().network_mut().add_address(id, address.ip());
+        let locals = [known, address].map(|address| LocalAddress { interface: id.index, address });
+        let Some(server) = self.pair.peer(Side::Server).and_then(Host::end) else { return };
+        server.set_addresses(now, &locals);
         if let Some(connection) = server.connection() {
             connection.set_advertised_addresses(&[address]);
         }

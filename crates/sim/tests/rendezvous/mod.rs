@@ -6,14 +6,14 @@ mod host;
 
 use std::net::SocketAddr;
 
-use manyway_proto::{ConnectionError, Ecn};
+use manyway_proto::{ConnectionError, Ecn, PathState};
 use manyway_sim::nat::{Nat, NatConfig};
 use manyway_sim::rule::{Action, Matching};
 use manyway_sim::scenario::{MINUTE, MS, SECOND, megabytes};
 use manyway_sim::traffic::Exchange;
 use manyway_sim::{Node, PairError, Side};
 
-use host::{Host, RELAY, Scene};
+use host::{Host, RELAY, SERVER, Scene};
 
 fn start(scene: &mut Scene, from: Side) {
     let host = scene.pair.host(from);
@@ -161,4 +161,59 @@ fn forged_and_repeated_datagrams_of_a_relay_change_nothing() {
     }
     assert_eq!(client.connection().unwrap().remote_addresses(), before);
     scene.pair.transfer(Side::Client, megabytes(1), MINUTE).unwrap();
+}
+
+fn remotes(scene: &mut Scene) -> Vec<SocketAddr> {
+    let client = scene.pair.peer(Side::Client).and_then(Host::end).unwrap();
+    client.connection().unwrap().remote_addresses()
+}
+
+/// The client's request brings it the server's old list once more.
+// spec 10.8, 10.15
+#[test]
+fn an_address_that_the_server_withdrew_stays_away_although_a_rendezvous_still_has_it() {
+    let mut scene = Scene::connected(&[RELAY]);
+    let [first, second] = [SERVER, "172.16.9.9:4433"].map(|address| address.parse().unwrap());
+    let advertise = |scene: &mut Scene, addresses: &[SocketAddr]| {
+        let server = scene.pair.peer(Side::Server).and_then(Host::end).unwrap();
+        server.connection().unwrap().set_advertised_addresses(addresses);
+    };
+    advertise(&mut scene, &[first, second]);
+    scene.pair.run_for(40 * SECOND).unwrap();
+    assert!(remotes(&mut scene).contains(&second));
+    let (server, relay) = (scene.pair.host(Side::Server), RELAY.parse::<SocketAddr>().unwrap());
+    let to_relay = Matching::all().from(server).address(relay.ip());
+    scene.pair.world_mut().network_mut().add_rule(to_relay, Action::Drop);
+    advertise(&mut scene, &[first]);
+    scene.pair.run_for(SECOND).unwrap();
+    assert!(!remotes(&mut scene).contains(&second));
+    let matched = scene.relay().counters().matched;
+    scene.pair.run_for(MINUTE).unwrap();
+    assert!(scene.relay().counters().matched > matched, "the client has asked again");
+    assert!(!remotes(&mut scene).contains(&second));
+}
+
+/// The server's first address stands for a relay.
+// spec 10.45, 10.46, 10.47
+#[test]
+fn a_connection_leaves_a_relay_each_time_when_a_direct_path_works() {
+    let (relay, direct) = (SERVER, "172.16.9.9:4433".parse::<SocketAddr>().unwrap());
+    let mut scene = Scene::connected(&[relay]);
+    let relay = relay.parse().unwrap();
+    scene.add_server_address(direct);
+    let at = |scene: &mut Scene| {
+        let client = scene.pair.peer(Side::Client).and_then(Host::end).unwrap();
+        let paths = client.connection().unwrap().statistics().paths;
+        let live = paths.iter().filter(|path| path.state == PathState::Active);
+        live.map(|path| path.tuple.remote).collect::<Vec<_>>()
+    };
+    for time in 0..3 {
+        scene.pair.run_for(10 * SECOND).unwrap();
+        assert_eq!(at(&mut scene), [direct], "{time}");
+        let rule = Matching::all().address(direct.ip());
+        let rule = scene.pair.world_mut().network_mut().add_rule(rule, Action::Drop);
+        scene.pair.transfer(Side::Client, megabytes(2), MINUTE).unwrap();
+        assert_eq!(at(&mut scene), [relay], "{time}");
+        scene.pair.world_mut().network_mut().remove_rule(rule);
+    }
 }

@@ -304,6 +304,12 @@ fn packets_go_between_two_ends_of_one_code_and_nowhere_else() {
     let owner_v6 = "[2001:db8::2]:1".parse().unwrap();
     assert!(crowd.bind(owner_v6, 1, 1) && crowd.bind(host(6), 2, 1));
     assert_eq!((crowd.forward(owner, 100), crowd.forward(v6, 100)), (Some(host(6)), Some(owner_v6)));
+    // The guest has lost IPv4, and is heard over IPv6 alone.
+    for _ in 0..7 {
+        crowd.now += 10 * SECOND;
+        assert!(crowd.bind(owner, 1, 1) && crowd.bind(v6, 2, 1));
+    }
+    assert_eq!(crowd.forward(owner, 100), Some(v6));
     // An operator that does not want it.
     let mut crowd = Crowd::new(10, 10);
     crowd.open(1, 1);
@@ -389,7 +395,16 @@ fn records_go_to_records_and_wait_while_the_pair_is_at_its_rate() {
     assert_eq!(passed, 4, "a quarter of a second at once");
     crowd.now = at;
     assert_eq!(crowd.relay.forward(crowd.now, tcp(owner), &record), Forwarding::To(tcp(guest)));
-    crowd.relay.on_carrier_closed(tcp(guest));
+    // Another connection from the same address and port is no end of this pair.
+    let elsewhere = LocalAddress { address: "198.51.100.2:4455".parse().unwrap(), ..local() };
+    let stranger = FourTuple::tcp(elsewhere, owner);
+    assert_eq!(crowd.relay.forward(crowd.now, stranger, &record), Forwarding::Nowhere);
+    assert_eq!(crowd.relay.on_carrier_closed(stranger), None);
+    crowd.now += SECOND;
+    assert_eq!(crowd.relay.forward(crowd.now, tcp(owner), &record), Forwarding::To(tcp(guest)));
+    // With one connection the other one ends, and both have to be bound again.
+    assert_eq!(crowd.relay.on_carrier_closed(tcp(guest)), Some(tcp(owner)));
+    assert!(!bind(&mut crowd, owner, 1));
     crowd.now += SECOND;
     assert_eq!(crowd.relay.forward(crowd.now, tcp(owner), &record), Forwarding::Nowhere);
 }

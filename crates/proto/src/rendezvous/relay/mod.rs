@@ -108,9 +108,9 @@ impl Relay {
         self.pairs.len()
     }
 
-    /// What becomes of a packet, which is a datagram or a record of other contents: it goes unchanged to the other end of
-    /// its sender, if both have asked for that and are within the limits. `from` has the address of the sender as its
-    /// remote one. Costs O(log pairs).
+    /// What becomes of a packet, which is a datagram or a record of other contents: it goes unchanged to the other end
+    /// of its sender, if both have asked for that and are within the limits. `from` has the address of the sender as
+    /// its remote one. Costs O(log pairs).
     pub fn forward(&mut self, now: Instant, from: FourTuple, packet: &[u8]) -> Forwarding {
         let limits = self.limits.forwarding.as_ref().filter(|_| !Message::is_meant(packet));
         let Some(limits) = limits else { return Forwarding::Nowhere };
@@ -122,9 +122,10 @@ impl Relay {
         forwarding
     }
 
-    /// A TCP connection has ended: nothing is relayed to it any more.
-    pub fn on_carrier_closed(&mut self, from: FourTuple) {
-        self.pairs.release(from);
+    /// A TCP connection has ended. Returns the one to which its records went, which is to be closed (spec 10.51):
+    /// nothing is relayed between the two any more.
+    pub fn on_carrier_closed(&mut self, from: FourTuple) -> Option<FourTuple> {
+        self.pairs.release(from)
     }
 
     /// The counters.
@@ -133,8 +134,8 @@ impl Relay {
     }
 
     /// Handles a datagram and writes the answer into `answer`, which is cleared first; false if there is none. The
-    /// answer goes back to the remote address of `tuple`, and is never longer than the datagram. Costs O(log tokens), and as much for each
-    /// expired token.
+    /// answer goes back to the remote address of `tuple`, and is never longer than the datagram. Costs O(log tokens),
+    /// and as much for each expired token.
     pub fn handle_datagram(
         &mut self,
         now: Instant,

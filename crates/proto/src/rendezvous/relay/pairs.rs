@@ -1,6 +1,6 @@
 //! The relay of last resort: forwards sealed packets between the two ends of a code that reach each other by no other
-//! way, datagrams to datagrams and records to records. It cannot read them, and sends one for each that came, between two
-//! addresses that are proven.
+//! way, datagrams to datagrams and records to records. It cannot read them, and sends one for each that came, between
+//! two addresses that are proven.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use manyway_wire::Side;
 use manyway_wire::rendezvous::Token;
 
 use super::limits::ForwardLimits;
-use crate::{ByteCount, Carrier, FourTuple, Instant};
+use crate::{ByteCount, Carrier, FourTuple, Instant, LocalAddress};
 
 /// An end that neither binds nor sends is forgotten after this time (spec 10.28): its address may be another's by then.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -42,11 +42,12 @@ pub(super) struct Pairs {
     next: u64,
 }
 
-/// Where an end is, by its own address.
-type Address = (Carrier, SocketAddr);
+/// Where an end is: over UDP its address, from which it may send to any address of the server; over TCP the addresses
+/// of the connection, since another one may come from the same address and port.
+type Address = (SocketAddr, Option<LocalAddress>);
 
 fn address(tuple: &FourTuple) -> Address {
-    (tuple.carrier, tuple.remote)
+    (tuple.remote, (tuple.carrier == Carrier::Tcp).then_some(tuple.local))
 }
 
 /// An end of a pair.
@@ -55,7 +56,7 @@ type Place = (u64, Side);
 #[derive(Debug)]
 struct Pair {
     tokens: [Token; 2],
-    /// Where the ends are, and when each was last heard: the places of the fetching end, then those of the offering one.
+    /// Where the ends are, and when each was last heard: first the places of the fetching end.
     ends: [Option<(FourTuple, Instant)>; 2 * PLACES],
     began_at: Instant,
     left: u64,
@@ -85,11 +86,11 @@ impl Pair {
     }
 
     /// Where packets from this place of the other end go: over the same IP family if possible, else over the other one.
-    /// Records go to records.
-    fn counterpart(&mut self, side: Side, from: usize) -> Option<(FourTuple, Instant)> {
-        let same = *self.end(side, from)?;
-        let other = if from == OVER_TCP { None } else { *self.end(side, 1 - from)? };
-        same.or(other)
+    /// Records go to records. A place that was silent for too long is left out.
+    fn counterpart(&mut self, now: Instant, side: Side, from: usize) -> Option<FourTuple> {
+        let other = if from == OVER_TCP { from } else { 1 - from };
+        let mut heard = [from, other].into_iter().filter_map(|place| *self.end(side, place)?);
+        heard.find(|(_, at)| now - *at < SILENCE).map(|(tuple, _)| tuple)
     }
 }
 
@@ -126,20 +127,21 @@ impl Pairs {
         let Some(pair) = self.pairs.get_mut(&id) else { return false };
         let Some(end) = pair.end(side, place) else { return false };
         let before = end.replace((from, now));
-        let is_met = place != OVER_TCP || pair.counterpart(side.other(), place).is_some();
+        let is_met = place != OVER_TCP || pair.counterpart(now, side.other(), place).is_some();
         if let Some((before, _)) = before.filter(|(before, _)| address(before) != address(&from)) {
             self.by_address.remove(&address(&before));
         }
         is_met
     }
 
-    /// The TCP connection of an end is gone.
-    pub(super) fn release(&mut self, from: FourTuple) {
-        if let Some((id, side)) = self.by_address.remove(&address(&from))
-            && let Some(end) = self.pairs.get_mut(&id).and_then(|pair| pair.end(side, place(&from)))
-        {
-            *end = None;
-        }
+    /// The TCP connection of an end is gone: forgets that of the other end, too, and returns it.
+    pub(super) fn release(&mut self, from: FourTuple) -> Option<FourTuple> {
+        let (id, side) = self.by_address.remove(&address(&from))?;
+        let pair = self.pairs.get_mut(&id)?;
+        *pair.end(side, OVER_TCP)? = None;
+        let (other, _) = pair.end(side.other(), OVER_TCP)?.take()?;
+        self.by_address.remove(&address(&other));
+        Some(other)
     }
 
     fn begin(&mut self, now: Instant, limits: &ForwardLimits, tokens: [Token; 2]) {
@@ -161,11 +163,11 @@ impl Pairs {
     ) -> Forwarding {
         let pair = self.by_address.get(&address(&from)).and_then(|(id, side)| {
             let pair = self.pairs.get_mut(id)?;
-            let to = pair.counterpart(side.other(), place(&from))?;
+            let to = pair.counterpart(now, side.other(), place(&from))?;
             Some((pair, *side, to))
         });
-        let Some((pair, side, (to, heard_at))) = pair else { return Forwarding::Nowhere };
-        let is_over = now - pair.began_at >= limits.time || now - heard_at >= SILENCE;
+        let Some((pair, side, to)) = pair else { return Forwarding::Nowhere };
+        let is_over = now - pair.began_at >= limits.time;
         let Some(length) = u64::try_from(length).ok().filter(|length| !is_over && *length <= pair.left)
         else {
             return Forwarding::Nowhere;
