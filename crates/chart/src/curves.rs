@@ -5,7 +5,8 @@ use plotters::prelude::*;
 
 use super::FigureError;
 use super::compact::compact;
-use super::style::{DashedStyle, LEGEND, SIZE, dashed};
+use super::legend;
+use super::style::{DashedStyle, SIZE, dashed};
 
 /// A curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,8 @@ impl CurvePlot {
         let root = SVGBackend::with_string(document, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
         let area = root.margin(8, 0, 0, 0).titled(&self.title, ("sans-serif", 20))?;
+        let names: Vec<&str> = self.curves.iter().map(|curve| curve.name.as_str()).collect();
+        let area = legend::above(&area, &names, dashed())?;
         let points = || self.curves.iter().flat_map(|curve| curve.points.iter());
         let across = Axis::over(points().map(|(x, _)| *x));
         let upward = Axis::over(points().map(|(_, y)| *y));
@@ -84,20 +87,8 @@ impl CurvePlot {
                 let marks = places.iter().map(|place| Circle::new(*place, 3, style.filled()));
                 chart.draw_series(marks)?;
             }
-            chart.draw_series(DashedLineSeries::new(places, dash, gap, style))?.label(&curve.name).legend(
-                move |(x, y)| {
-                    plotters::element::DashedPathElement::new([(x, y), (x + LEGEND, y)], dash, gap, style)
-                },
-            );
+            chart.draw_series(DashedLineSeries::new(places, dash, gap, style))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .legend_area_size(LEGEND + 8)
-            .label_font(("sans-serif", 15))
-            .draw()?;
         Ok(())
     }
 }
@@ -165,6 +156,34 @@ mod tests {
         if let Some(place) = std::env::var_os("MANYWAY_PLOT") {
             std::fs::write(place, svg).unwrap();
         }
+    }
+
+    /// The frame begins below the last name, and names that do not fit beside each other have rows of their own.
+    #[test]
+    fn the_legend_lies_above_the_curves() {
+        let names = ["manyway:carrier=tcp,connections=5,target=800k", "of the document", "one", "two"]
+            .map(|name| name.repeat(2));
+        let curve = |name: &String| Curve { name: name.clone(), points: vec![(0.0, 5.0), (900.0, 5.0)] };
+        let plot = CurvePlot {
+            title: "rate".into(),
+            horizontal: "time, s".into(),
+            vertical: "Mbit/s".into(),
+            curves: names.iter().map(curve).collect(),
+        };
+        let svg = plot.to_svg().unwrap();
+        let lines: Vec<&str> = svg.lines().collect();
+        let number = |line: &str, key: &str| -> Option<i32> {
+            line.split_once(key)?.1.split_once('"')?.0.parse().ok()
+        };
+        let row = |name: &String| {
+            let place = lines.iter().position(|line| line == name).unwrap();
+            number(lines[place - 1], " y=\"").unwrap()
+        };
+        let rows: Vec<i32> = names.iter().map(row).collect();
+        assert!(rows[0] < rows[3], "{rows:?}");
+        // The lines of the grid, which reach from the lower to the upper edge of the frame.
+        let upper = lines.iter().filter_map(|line| number(line, " y2=\"")).min();
+        assert!(upper > Some(rows[3] + 10), "{rows:?} {upper:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod bytes;
 mod columns;
 mod compact;
 mod curves;
+mod legend;
 mod rates;
 mod style;
 

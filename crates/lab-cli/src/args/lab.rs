@@ -132,6 +132,9 @@ pub struct CpuArgs {
     /// Keep to this time: fewer repetitions, then shorter measurements, and it says so
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
+    /// Measure these alone, with commas between, such as manyway,manyway-tcp
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// The program manyway-peers, with QUIC libraries of others [default: beside this program, or in PATH]
     #[arg(long, value_name = "PATH")]
     pub peers: Option<PathBuf>,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde::{Deserialize, Serialize};
 
-use crate::contender::{PathDetection, Target, Wire};
+use crate::contender::{Carrier, PathDetection, Target, Wire};
 use crate::dealing::Dealing;
 use crate::outcome::{Arrivals, Control};
 
@@ -93,7 +93,7 @@ pub(crate) struct ManywaySpec {
     pub(crate) detection: PathDetection,
     /// The connection is expected to end after no path has worked for so long.
     pub(crate) no_path: Option<Duration>,
-    pub(crate) over_tcp: bool,
+    pub(crate) carrier: Carrier,
     /// TCP connections on each interface.
     pub(crate) connections: Option<u8>,
     /// The rate at which the receiver wants bulk.

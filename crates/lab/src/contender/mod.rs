@@ -55,8 +55,8 @@ pub struct ManywaySettings {
     pub detection: PathDetection,
     /// Name of the scheduler.
     pub scheduler: Option<String>,
-    /// Whether its paths go over TCP connections of the system instead of UDP, in virtual time over those of a model.
-    pub over_tcp: bool,
+    /// What its paths go over.
+    pub carrier: Carrier,
     /// TCP connections on each interface, at most for the advanced algorithm of a target. Default 1, with a target 5.
     pub connections: Option<u8>,
     /// The rate at which the receiver wants bulk.
@@ -77,6 +77,19 @@ impl ManywaySettings {
             None => self.wire == Wire::Mmsp1,
         }
     }
+}
+
+/// What paths go over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// UDP.
+    #[default]
+    Udp,
+    /// TCP connections of the system, in virtual time those of a model.
+    Tcp,
+    /// UDP, and TCP where that does not work, as is Manyway's own default; not in virtual time.
+    Auto,
 }
 
 /// A wire protocol of Manyway, with its own defaults for everything else.

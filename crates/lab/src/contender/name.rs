@@ -10,7 +10,8 @@ use manyway_units::text;
 use super::error::NameError;
 use super::target::whole_units;
 use super::{
-    Chunks, Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target, Through, Wire,
+    Carrier, Chunks, Contender, ExternalProgram, ManywaySettings, PathDetection, RouteChoice, Target,
+    Through, Wire,
 };
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
@@ -116,14 +117,14 @@ impl ManywaySettings {
     fn set(&mut self, settings: &str, mut config: ConnectionConfig) -> Result<(), NameError> {
         let unknown = |error: ConfigError| NameError(error.to_string());
         // The congestion control is the system's then.
-        self.over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
+        let over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
         let is_advanced = settings.split(',').any(|setting| setting == "algorithm=advanced");
         let has_target = settings.split(',').any(|setting| setting.starts_with("target="));
         let interval = interval_of(settings)?;
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=tcp, connections=N, target=RATE, interval=TIME, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=NAME, connections=N, target=RATE, interval=TIME, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -145,10 +146,18 @@ impl ManywaySettings {
                         }
                     }
                 }
-                "carrier" => match value {
-                    "udp" | "tcp" => {}
-                    _ => return Err(NameError(format!("carrier must be udp or tcp, not {value:?}"))),
-                },
+                "carrier" => {
+                    self.carrier = match value {
+                        "udp" => Carrier::Udp,
+                        "tcp" => Carrier::Tcp,
+                        "auto" => Carrier::Auto,
+                        _ => {
+                            return Err(NameError(format!(
+                                "carrier must be udp, tcp or auto, not {value:?}"
+                            )));
+                        }
+                    }
+                }
                 "connections" => {
                     let number = value.parse().ok().filter(|number| (1..=16).contains(number));
                     let wrong = || NameError(format!("connections must be 1 to 16, not {value:?}"));
@@ -165,7 +174,7 @@ impl ManywaySettings {
                 }
                 "interval" if has_target => {}
                 "interval" => return Err(NameError("interval is for a target=RATE".to_owned())),
-                "congestion" if self.over_tcp => self.congestion = Some(system_name(value)?),
+                "congestion" if over_tcp => self.congestion = Some(system_name(value)?),
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
                     self.scheduler = Some(value.to_owned());
@@ -190,8 +199,8 @@ impl ManywaySettings {
 
     /// Refuses settings that do not go together.
     fn check(&self, settings: &str) -> Result<(), NameError> {
-        if self.over_tcp && self.wire == Wire::Mmsp1 {
-            return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier=tcp".to_owned()));
+        if self.carrier != Carrier::Udp && self.wire == Wire::Mmsp1 {
+            return Err(NameError("MMSP/1 goes over UDP: leave out wire=mmsp1 or carrier".to_owned()));
         }
         if self.wire == Wire::Mmsp2 && settings.split(',').any(|setting| setting.starts_with("detection=")) {
             return Err(NameError("detection is a setting of MMSP/1: add wire=mmsp1".to_owned()));
@@ -220,7 +229,11 @@ impl fmt::Display for ManywaySettings {
         let target = self.target.map(|target| target.to_string());
         let algorithm = self.target.filter(|target| target.is_advanced).map(|_| "advanced".to_owned());
         let interval = self.target.and_then(|target| target.interval).map(whole_units);
-        let carrier = self.over_tcp.then(|| "tcp".to_owned());
+        let carrier = match self.carrier {
+            Carrier::Udp => None,
+            Carrier::Tcp => Some("tcp".to_owned()),
+            Carrier::Auto => Some("auto".to_owned()),
+        };
         let settings = [
             ("wire", &wire),
             ("detection", &detection),
@@ -325,6 +338,7 @@ mod tests {
             "manyway:carrier=tcp,scheduler=outstanding-ratio,congestion=reno,pairs=disjoint",
             "manyway@2:wire=mmsp1,scheduler=earliest",
             "manyway:carrier=tcp,connections=5,target=800k",
+            "manyway:carrier=auto,scheduler=min-rtt",
             "manyway:target=2M",
             "manyway:target=2M,interval=500ms",
             "manyway:target=2M,interval=90s,scheduler=min-rtt",
@@ -382,7 +396,7 @@ mod tests {
             ("manyway:algorithm=advanced", "target=RATE"),
             ("manyway:target=1M,algorithm=best", "basic or advanced"),
             ("manyway:wire=mmsp1,target=1M", "leave out"),
-            ("manyway:carrier=sctp", "udp or tcp"),
+            ("manyway:carrier=sctp", "udp, tcp or auto"),
             ("manyway:wire=mmsp1,carrier=tcp", "leave out"),
             ("manyway:", "scheduler=NAME"),
             ("manyway@0", "counted from 1"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,9 @@ impl Default for CpuOptions {
 pub enum Subject {
     /// One Manyway connection, with the system's offloads: batches of datagrams in one call.
     Manyway,
-    /// The same over MMSP/1, in clear text, with the scheduler and the congestion control of MMSP/2.
+    /// The same over one TCP connection of the system instead of UDP, in packets of up to 64 KiB.
+    ManywayTcp,
+    /// One Manyway connection over MMSP/1, in clear text, with the scheduler and the congestion control of MMSP/2.
     ManywayMmsp1,
     /// One TCP connection of a program inside of `manyway run`; the figures of processes are those of the program.
     Run,
@@ -66,8 +69,9 @@ pub enum Subject {
 
 impl Subject {
     /// All, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Manyway,
+        Self::ManywayTcp,
         Self::ManywayMmsp1,
         Self::Run,
         Self::Tunnel,
@@ -86,6 +90,7 @@ impl Subject {
             Self::Tunnel => Some(Through::new(Verb::Tunnel)),
             Self::WireGuard => Some(Through::new(Verb::WireGuard)),
             Self::Manyway
+            | Self::ManywayTcp
             | Self::ManywayMmsp1
             | Self::Quinn
             | Self::S2nQuic
@@ -101,10 +106,21 @@ impl Subject {
     }
 }
 
+impl FromStr for Subject {
+    type Err = String;
+
+    /// Parses a name as [`Display`](fmt::Display) writes it; the error lists all.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|subject| subject.to_string() == name);
+        found.ok_or_else(|| format!("one of {}", Self::ALL.map(|subject| subject.to_string()).join(", ")))
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Manyway => "manyway",
+            Self::ManywayTcp => "manyway-tcp",
             Self::ManywayMmsp1 => "manyway-mmsp1",
             Self::Run => "run",
             Self::Tunnel => "tunnel",
@@ -115,5 +131,19 @@ impl fmt::Display for Subject {
             Self::TcpWithoutOffload => "tcp-without-offload",
             Self::Udp => "udp",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subject_is_found_by_its_name() {
+        for subject in Subject::ALL {
+            assert_eq!(subject.to_string().parse(), Ok(subject));
+            assert_eq!(serde_json::to_value(subject).unwrap(), subject.to_string());
+        }
+        assert!("iperf".parse::<Subject>().unwrap_err().contains("manyway-tcp, manyway-mmsp1"));
     }
 }

@@ -12,7 +12,7 @@ use super::sample::Sample;
 use super::{CpuOptions, Subject, machine};
 use crate::Stop;
 use crate::agent::document::{Assignment, CarrierSpec, Exchange, Load, ManywaySpec, Pair, Report, TcpSpec};
-use crate::contender::{PathDetection, Through, Verb, Wire};
+use crate::contender::{Carrier, PathDetection, Through, Verb, Wire};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::real::peer;
@@ -223,6 +223,7 @@ fn carrier(subject: Subject) -> Option<CarrierSpec> {
     let manyway = ManywaySpec { remotes: vec![server], discover: true, paths: 1, ..ManywaySpec::default() };
     Some(match subject {
         Subject::Manyway => CarrierSpec::Manyway(manyway),
+        Subject::ManywayTcp => CarrierSpec::Manyway(ManywaySpec { carrier: Carrier::Tcp, ..manyway }),
         Subject::ManywayMmsp1 => CarrierSpec::Manyway(ManywaySpec {
             wire: Wire::Mmsp1,
             detection: PathDetection::Fast,

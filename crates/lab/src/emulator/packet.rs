@@ -6,7 +6,7 @@ use std::rc::Rc;
 use manyway_proto::Ecn;
 use manyway_sim::link::Parcel;
 
-use super::header::{self, Header};
+use super::header::{self, Header, Transport};
 use super::pool::Buffer;
 use crate::scenario::Checksum;
 
@@ -104,6 +104,11 @@ impl Parcel for IpPacket {
     fn is_ecn_capable(&self) -> bool {
         // RFC 3168: a packet that was marked before stays marked.
         header::ecn(self.buffer.bytes()) != 0
+    }
+
+    fn is_udp(&self) -> bool {
+        let header = Header::read(self.buffer.bytes());
+        header.is_some_and(|header| header.transport() == Transport::Udp)
     }
 
     fn mark_congestion(&mut self) {

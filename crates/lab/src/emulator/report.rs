@@ -70,6 +70,9 @@ pub struct LinkCounters {
     /// Dropped because they carried an ECN mark.
     #[serde(default)]
     pub black_hole: Count,
+    /// Dropped because the link drops UDP.
+    #[serde(default)]
+    pub filtered: Count,
     /// Copies made by the link.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.

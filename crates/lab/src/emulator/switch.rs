@@ -413,6 +413,7 @@ fn set(now: Instant, link: &mut Link<IpPacket>, setting: &Setting) {
         Setting::Duplication(probability) => link.set_duplication(now, *probability),
         Setting::Mtu(mtu) => link.set_mtu(now, *mtu),
         Setting::Ecn(treatment) => link.set_ecn(now, *treatment),
+        Setting::Drops(drops) => link.set_drops(now, *drops),
     }
 }
 
@@ -448,6 +449,7 @@ impl From<&link::LinkCounters> for LinkCounters {
             outage: counters.outage.into(),
             too_large: counters.too_large.into(),
             black_hole: counters.black_hole.into(),
+            filtered: counters.filtered.into(),
             duplicated: counters.duplicated.into(),
             corrupted: counters.corrupted.into(),
             marked: counters.marked.into(),

@@ -2,7 +2,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, Instant, Rate};
-use manyway_sim::link::{LinkConfig, LossModel, Parcel, Probability, QueueConfig, QueueLimit};
+use manyway_sim::link::{Drops, LinkConfig, LossModel, Parcel, Probability, QueueConfig, QueueLimit};
 use manyway_sim::nat::NatConfig;
 
 use super::header::{End, Header, Transport, ecn, mark_congestion, word};
@@ -11,7 +11,7 @@ use super::pool::Pool;
 use super::switch::{Exit, Switch};
 use super::translate::Translator;
 use crate::scenario::{
-    Change, Checksum, Damage, Direction, Ending, Interface, Link, Pattern, Route, Scenario, Side,
+    Change, Checksum, Damage, Direction, Ending, Interface, Link, Pattern, Route, Scenario, Setting, Side,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -497,4 +497,23 @@ fn what_the_client_sends_first_is_damaged_and_what_it_repeats_passes() {
         assert_eq!(is_sound(up[0]), checksum == Checksum::Repaired);
         assert_eq!(arrived(0).collect::<Vec<_>>(), [&back]);
     }
+}
+
+#[test]
+fn a_link_that_drops_udp_lets_tcp_pass_until_it_drops_nothing() {
+    let mut blocked = LinkConfig::default();
+    blocked.drops = Drops::Udp;
+    let mut switch = switch(&shared(blocked, LinkConfig::default()));
+    let send = |switch: &mut Switch| {
+        for protocol in [TCP, UDP] {
+            switch.enter(START, 0, &packet(protocol, A, S, 10), &mut Kept::default());
+        }
+        drain(switch).0
+    };
+    assert_eq!(send(&mut switch), [(2, packet(TCP, A, S, 10))]);
+    let up = switch.snapshot(START).links[0].up;
+    assert_eq!((up.offered.packets, up.filtered.packets, up.delivered.packets), (2, 1, 1));
+    let setting = Setting::Drops(Drops::Nothing);
+    switch.apply(START, &Change::Set { link: 0, direction: Direction::Up, setting }).unwrap();
+    assert_eq!(send(&mut switch).len(), 2);
 }

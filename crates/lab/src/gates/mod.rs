@@ -2,11 +2,11 @@
 //!
 //! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
 //! 2. Aggregation: on routes that share no link at least 97 % of `possible`, 95 % where packets are lost (97 % in the
-//!    group `fades`, wherever more than 80 % of the links is possible); and everywhere at least the result of every
+//!    group `fades`, wherever more than 80 % of the links is possible), 95 % where a link drops UDP; and everywhere at least the result of every
 //!    multipath TCP of the same campaign. In both directions at once, each reaches 90 % of one direction alone.
 //! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte, and the survivors fully used 0.5
 //!    s later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface
-//!    change, which its host knows, at most the former.
+//!    change, which its host knows, at most the former. Where UDP is blocked, set-up and silence take at most 1 s.
 //! 4. Latency: 99 % of the messages beside bulk traffic within the round-trip time of the fastest route and 10 ms. Of
 //!    messages with a deadline that go twice 99.9 % within one and a half times the fastest way there and 10 ms, for at
 //!    most 110 % more bytes.
@@ -25,7 +25,7 @@ mod tests;
 use std::time::Duration;
 
 pub use judgement::{Judgement, at_least, at_most};
-pub use plan::{Contest, TWICE, plan};
+pub use plan::{Contest, EITHER, TWICE, plan};
 pub use report::{json, text};
 
 use crate::campaign::{Case, Results, Run, Timing};
@@ -143,10 +143,11 @@ pub fn judge(results: &Results) -> Verdicts {
     let mut verdicts = Verdicts::default();
     for gate in Gate::ALL {
         for (place, case) in results.plan.cases.iter().enumerate() {
-            let Some(subject) = results.place(place, SUBJECT) else { continue };
+            let name = if case.scenario.blocks_udp() { EITHER } else { SUBJECT };
+            let Some(subject) = results.place(place, name) else { continue };
             let mut bench = Bench { results, place, case, subject, gate, verdicts: &mut verdicts };
             if results.of(place, subject).next().is_none() {
-                bench.cannot("manyway did not run");
+                bench.cannot(&format!("{name} did not run"));
                 continue;
             }
             match gate {
@@ -192,8 +193,10 @@ impl Bench<'_> {
         let names: Vec<String> = self.case.contenders.iter().map(ToString::to_string).collect();
         let is_steady =
             self.runs().all(|run| run.measures.recoveries.is_empty()) && !is_readdressed(scenario);
+        let is_steady = is_steady && !scenario.blocks_udp_later();
         if names.iter().any(|name| name == "possible") && is_steady && is_disjoint(scenario) {
             match self.carried_of_links() {
+                _ if scenario.blocks_udp() => self.against("possible", OVER_TCP),
                 // Where fades take more than a fifth, chance decides.
                 Some(share) if scenario.group == FADES && share <= 0.8 => {}
                 Some(_) | None if scenario.group == FADES => self.against("possible", 0.97),
@@ -232,6 +235,9 @@ impl Bench<'_> {
 
     fn failover(&mut self) {
         let scenario = &self.case.scenario;
+        if scenario.blocks_udp() {
+            return self.blocked_udp();
+        }
         let deaths = self.runs().flat_map(|run| {
             run.measures.recoveries.iter().filter(|one| one.fault == Fault::Died && one.working > 0)
         });
@@ -276,6 +282,21 @@ impl Bench<'_> {
             self.cannot(&format!(
                 "too short to see whether a route that returned is used again: {untold} of {returns} returns"
             ));
+        }
+    }
+
+    /// Set-up by TCP where UDP is blocked from the start, and the silence where it is blocked later.
+    fn blocked_udp(&mut self) {
+        if self.case.scenario.has_no_udp()
+            && let Some(reached) = self.spread(Measures::set_up_seconds)
+        {
+            self.at_most("set-up without UDP", Unit::Seconds, reached, UDP_GIVEN_UP.as_secs_f64());
+        }
+        if self.case.scenario.blocks_udp_later()
+            && let Some(reached) = self.spread(|measures| Some(measures.silence.as_secs_f64()))
+        {
+            let goal = "longest stall when UDP is blocked";
+            self.at_most(goal, Unit::Seconds, reached, UDP_GIVEN_UP.as_secs_f64());
         }
     }
 
@@ -430,6 +451,10 @@ const USED_AGAIN: Duration = Duration::from_secs(2);
 const SURVIVORS_FULL: Duration = Duration::from_millis(500);
 /// Time limit for fully using all routes after a return, and the returned route by itself.
 const RETURNED_FULL: Duration = Duration::from_secs(2);
+/// Time limit for going on by TCP without UDP, at the start and later.
+const UDP_GIVEN_UP: Duration = Duration::from_secs(1);
+/// Least share of what is possible where a path goes over TCP.
+const OVER_TCP: f64 = 0.95;
 /// Least share of one direction alone that each of two simultaneous directions reaches.
 const EACH_WAY: f64 = 0.9;
 /// Most bytes of messages that are sent twice, relative to those sent once.

@@ -13,6 +13,9 @@ pub(super) const SUBJECT: &str = "manyway";
 /// The judged contender where messages have a deadline: they are sent over two paths, as all late data is.
 pub const TWICE: &str = "manyway:scheduler=redundant=late";
 
+/// The judged contender where links drop UDP: it takes TCP there.
+pub const EITHER: &str = "manyway:carrier=auto";
+
 /// The reference for Manyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contest {
@@ -31,6 +34,16 @@ impl Contest {
         }
     }
 
+    /// Whether a scenario is judged. What others take of the links is no shortfall of a contender; in virtual time no link
+    /// drops UDP.
+    fn judges(self, scenario: &Scenario) -> bool {
+        let can_run = match self {
+            Self::Simulated => !scenario.blocks_udp(),
+            Self::Real => true,
+        };
+        can_run && scenario.cross_traffic.is_empty()
+    }
+
     const fn contenders(self) -> &'static [&'static str] {
         match self {
             Self::Simulated => &["manyway", "manyway-best"],
@@ -41,17 +54,21 @@ impl Contest {
 
 /// Plans every scenario in the requested directions, and for each whose routes stay as they are once more with messages
 /// of 100 bytes beside, in which Manyway runs alone. If its links are symmetric, once more with bulk traffic in both
-/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`]. Scenarios with
-/// traffic of others are left out.
+/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`]. Where links drop UDP,
+/// [`EITHER`] runs beside what is possible, on real sockets alone. Scenarios with traffic of others are left out.
 ///
 /// # Errors
 /// Never in a tested program: the names of the contenders are wrong.
 pub fn plan(scenarios: &[(Scenario, Way)], contest: Contest) -> Result<Plan, NameError> {
     let parse = |names: &[&str]| names.iter().map(|name| name.parse()).collect::<Result<Vec<Contender>, _>>();
     let (all, alone, twice) = (parse(contest.contenders())?, parse(&[SUBJECT])?, parse(&[SUBJECT, TWICE])?);
+    let either = parse(&[EITHER, "possible"])?;
     let mut cases = Vec::new();
-    // What others take of the links is no shortfall of a contender.
-    for (scenario, way) in scenarios.iter().filter(|(scenario, _)| scenario.cross_traffic.is_empty()) {
+    for (scenario, way) in scenarios.iter().filter(|(scenario, _)| contest.judges(scenario)) {
+        if scenario.blocks_udp() {
+            cases.push(Case { scenario: scenario.clone(), way: *way, contenders: either.clone() });
+            continue;
+        }
         let contenders = match scenario.routes.len() {
             _ if has_deadlines(scenario) => &twice,
             0 | 1 => &alone,

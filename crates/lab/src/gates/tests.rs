@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::Stop;
 use crate::campaign::tests::{Scripted, Silent, plan as campaign_plan};
-use crate::campaign::{self, Way};
+use crate::campaign::{self, Plan, Way};
 use crate::scenario::{Change, Direction, Event, Library};
 
 /// A campaign over two links of 50 Mbit/s in which contenders reach these rates, in the order of `who`.
@@ -267,6 +267,36 @@ fn messages_with_a_deadline_go_twice_in_time_and_take_so_much_more() {
     assert_eq!(judged(Some(25), 2_100), [true, true]);
     assert_eq!(judged(Some(26), 2_101), [false, false]);
     assert_eq!(judged(None, 1_000), [false, true]);
+}
+
+#[test]
+fn where_udp_is_blocked_set_up_silence_and_goodput_are_judged() {
+    let judged = |name: &str, milliseconds: u64, megabits: f64| {
+        let plan = plan(&[(scenario_of(name), Way::AsWritten)], Contest::Real).unwrap();
+        let mut runner = Scripted { megabits: vec![megabits, 100.0], ..Scripted::default() };
+        let mut results = campaign::run(
+            Plan { repetitions: 1, ..plan },
+            &mut runner,
+            &mut Silent::default(),
+            &Stop::default(),
+        );
+        for run in &mut results.runs {
+            run.measures.silence = Duration::from_millis(milliseconds);
+            run.measures.set_up = Some(Duration::from_millis(milliseconds));
+        }
+        let verdicts = judge(&results);
+        let all = verdicts.judged.iter();
+        all.map(|verdict| (verdict.goal.clone(), verdict.judgement.has_passed())).collect::<Vec<_>>()
+    };
+    let (share, set_up) = ("0.95 × possible".to_owned(), "set-up without UDP".to_owned());
+    let silence = "longest stall when UDP is blocked".to_owned();
+    assert_eq!(judged("udp-blocked", 1000, 96.0), [(share.clone(), true), (set_up.clone(), true)]);
+    assert_eq!(judged("udp-blocked", 1001, 94.0), [(share.clone(), false), (set_up, false)]);
+    assert_eq!(judged("udp-blocked-one", 1001, 96.0), [(share, true)]);
+    assert_eq!(judged("udp-blocked-midway", 1000, 50.0), [(silence.clone(), true)]);
+    assert_eq!(judged("udp-blocked-midway", 1001, 50.0), [(silence, false)]);
+    let scenarios = [(scenario_of("udp-blocked"), Way::AsWritten)];
+    assert!(plan(&scenarios, Contest::Simulated).unwrap().cases.is_empty());
 }
 
 fn scenario_of(name: &str) -> Scenario {

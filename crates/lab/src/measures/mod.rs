@@ -32,6 +32,8 @@ pub struct Measures {
     pub bytes: ByteCount,
     /// The longest time without a byte between the first and the last, or until the end for a flow that fell silent.
     pub silence: Duration,
+    /// Time until every expected path carried data; `None` where several contenders ran at the same time.
+    pub set_up: Option<Duration>,
     /// Events of routes, and the reaction of the traffic.
     pub recoveries: Vec<Recovery>,
     /// Delivery to the receiving applications; `None` on real sockets.
@@ -88,6 +90,7 @@ impl Measures {
             slowest: flows.iter().map(|one| goodput(scenario, one)).min().unwrap_or_default(),
             bytes: flows.iter().map(|one| one.flow.arrivals.total()).sum(),
             silence: flows.iter().map(|one| silence(one.flow, end(one))).max().unwrap_or_default(),
+            set_up: outcome.set_up.map(|set_up| set_up.took),
             recoveries: recoveries(scenario, outcome),
             delivery: outcome.delivery.as_ref().map(DeliveryFigures::of),
             cpu: outcome.cpu,
@@ -107,6 +110,11 @@ impl Measures {
     /// The goodput in Mbit/s.
     pub fn megabits(&self) -> f64 {
         megabits(self.goodput)
+    }
+
+    /// How long set-up took, in seconds.
+    pub fn set_up_seconds(&self) -> Option<f64> {
+        Some(self.set_up?.as_secs_f64())
     }
 
     /// The longest time from the return of a route until it was used again, in seconds; infinite if it never was,

@@ -166,7 +166,7 @@ impl<'a> Plan<'a> {
                 Ending::NoPath(patience) => Some(patience),
                 Ending::Complete | Ending::OnTime => None,
             },
-            over_tcp: settings.over_tcp,
+            carrier: settings.carrier,
             connections: settings.connections,
             target: settings.target,
             scheduler: settings.scheduler.clone(),

@@ -2,7 +2,9 @@
 
 use manyway_proto::Rate;
 use manyway_sim::CrossKind;
-use manyway_sim::link::{DelayModel, Jitter, LinkConfig, LossModel, Probability, QueueLimit, RateModel};
+use manyway_sim::link::{
+    DelayModel, Drops, Jitter, LinkConfig, LossModel, Probability, QueueLimit, RateModel,
+};
 use manyway_units::text;
 
 use crate::scenario::{Change, CrossTraffic, Direction, Scenario, Setting, Side, Traffic};
@@ -11,6 +13,7 @@ use crate::scenario::{Change, CrossTraffic, Direction, Scenario, Setting, Side, 
 pub(super) fn link(config: &LinkConfig) -> String {
     let mut words = vec![rate(&config.rate), delay(&config.delay), queue(&config.queue.limit)];
     words.extend(loss(&config.loss));
+    words.extend((config.drops != Drops::Nothing).then(|| drops(config.drops)));
     for (share, what) in [(config.corruption, "corrupted"), (config.duplication, "twice")] {
         if share > Probability::NEVER {
             words.push(format!("{} {what}", percent(share)));
@@ -116,6 +119,7 @@ fn setting(setting: &Setting) -> String {
         Setting::Duplication(share) => format!("{} twice", percent(*share)),
         Setting::Mtu(mtu) => format!("an MTU of {mtu}"),
         Setting::Ecn(treatment) => format!("ECN marks {treatment}"),
+        Setting::Drops(drops) => self::drops(*drops),
     }
 }
 
@@ -162,6 +166,14 @@ fn loss(model: &LossModel) -> Option<String> {
         LossModel::Next { count, .. } => Some(format!("the next {count} packets lost")),
         LossModel::GilbertElliott(_) => Some("lost in bursts".to_owned()),
         LossModel::Scripted(_) | _ => Some("lost by a script".to_owned()),
+    }
+}
+
+fn drops(drops: Drops) -> String {
+    match drops {
+        Drops::Nothing => "all packets through".to_owned(),
+        // The enum is non-exhaustive.
+        Drops::Udp | _ => "all UDP dropped".to_owned(),
     }
 }
 

@@ -54,6 +54,7 @@ pub fn run_line(plan: &Plan, run: &Run) -> Value {
     set("bits_per_second", measures.goodput.bits_per_second().into());
     set("bytes", measures.bytes.get().into());
     set("longest_stall", seconds(measures.silence));
+    set("set_up", measures.set_up.map_or(Value::Null, seconds));
     set("recoveries", measures.recoveries.iter().map(|one| recovery(&case.scenario, one)).collect());
     set("delivery", delivery(measures));
     set("cpu", cpu(measures));
@@ -108,6 +109,7 @@ fn summary(results: &Results) -> Vec<Value> {
             "megabits": goodput,
             "of_possible": of_possible(results, row.case, goodput),
             "longest_stall": spread(&|measures| Some(measures.silence.as_secs_f64())),
+            "set_up": spread(&Measures::set_up_seconds),
             "time_to_reuse": spread(&Measures::used_again),
             "recovery": spread(&Measures::recovery),
             "reordered_bytes": spread(&|measures| measures.delivery.map(|delivery| count(delivery.most_held.get()))),

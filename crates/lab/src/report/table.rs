@@ -74,12 +74,13 @@ fn written(Grid { columns, rows }: Grid) -> String {
     table.to_string()
 }
 
-const COLUMNS: [(&str, Align); 13] = [
+const COLUMNS: [(&str, Align); 14] = [
     ("scenario", Align::Left),
     ("contender", Align::Left),
     ("Mbit/s", Align::Right),
     ("least–most", Align::Right),
     ("of possible", Align::Right),
+    ("set-up", Align::Right),
     ("stall", Align::Right),
     ("used again", Align::Right),
     ("recovery", Align::Right),
@@ -95,13 +96,18 @@ fn cells(results: &Results, row: &Row) -> Vec<String> {
     let goodput = spread(&|measures| Some(measures.megabits()));
     let share = of_possible(results, row.case, goodput);
     let failed = results.of(row.case, row.contender).filter(|run| run.failure.is_some()).count();
-    let label = results.plan.cases.get(row.case).map(crate::campaign::Case::label);
+    let case = results.plan.cases.get(row.case);
+    let label = case.map(crate::campaign::Case::label);
+    // Elsewhere it is a matter of a few round trips.
+    let set_up =
+        case.filter(|case| case.scenario.blocks_udp()).and_then(|_| spread(&Measures::set_up_seconds));
     vec![
         label.unwrap_or_default(),
         row.name.clone(),
         numbers::of(goodput, numbers::megabits),
         numbers::range(goodput, numbers::megabits),
         share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
+        numbers::of(set_up, seconds),
         numbers::of(spread(&|measures| Some(measures.silence.as_secs_f64())), seconds),
         numbers::of(spread(&Measures::used_again), seconds),
         numbers::of(spread(&Measures::recovery), seconds),

@@ -1,7 +1,7 @@
 //! The built-in files.
 
 /// Name and text of every built-in scenario, in the order of reports.
-pub(super) const FILES: [(&str, &str); 66] = [
+pub(super) const FILES: [(&str, &str); 69] = [
     ("three-1.toml", include_str!("../../scenarios/three-1.toml")),
     ("two-50.toml", include_str!("../../scenarios/two-50.toml")),
     ("80-20.toml", include_str!("../../scenarios/80-20.toml")),
@@ -56,6 +56,9 @@ pub(super) const FILES: [(&str, &str); 66] = [
     ("fades-cells.toml", include_str!("../../scenarios/fades-cells.toml")),
     ("two-500.toml", include_str!("../../scenarios/two-500.toml")),
     ("one-bottleneck.toml", include_str!("../../scenarios/one-bottleneck.toml")),
+    ("udp-blocked.toml", include_str!("../../scenarios/udp-blocked.toml")),
+    ("udp-blocked-one.toml", include_str!("../../scenarios/udp-blocked-one.toml")),
+    ("udp-blocked-midway.toml", include_str!("../../scenarios/udp-blocked-midway.toml")),
     ("multitcp-82.toml", include_str!("../../scenarios/multitcp-82.toml")),
     ("multitcp-83.toml", include_str!("../../scenarios/multitcp-83.toml")),
     ("multitcp-84.toml", include_str!("../../scenarios/multitcp-84.toml")),

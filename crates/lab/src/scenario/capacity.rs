@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manyway_proto::{PairMode, Rate};
-use manyway_sim::link::{LinkConfig, LossModel, Probability};
+use manyway_sim::link::{Drops, LinkConfig, LossModel, Probability};
 
-use super::{Change, Direction, Link, Route, Scenario, Setting, Working};
+use super::{Change, Direction, Event, Link, Route, Scenario, Setting, Working};
 
 impl Scenario {
     /// Whether packets are lost or damaged other than by a queue or an outage, at any time.
@@ -27,6 +27,25 @@ impl Scenario {
                 | Change::Readdress { .. }
                 | Change::Rebind { .. } => false,
             })
+    }
+
+    /// Whether a link drops UDP at any time.
+    pub fn blocks_udp(&self) -> bool {
+        self.links.iter().any(drops_udp) || self.blocks_udp_later()
+    }
+
+    /// Whether a link begins to drop UDP during the traffic.
+    pub fn blocks_udp_later(&self) -> bool {
+        let begins =
+            |event: &Event| matches!(event.change, Change::Set { setting: Setting::Drops(Drops::Udp), .. });
+        self.events.iter().any(begins)
+    }
+
+    /// Whether each route has a link that drops UDP from the start.
+    pub fn has_no_udp(&self) -> bool {
+        let is_blocked =
+            |route: &Route| route.links.iter().filter_map(|link| self.links.get(*link)).any(drops_udp);
+        self.routes.iter().all(is_blocked)
     }
 
     /// Those of these routes that work at the start.
@@ -179,6 +198,11 @@ fn after_loss(round_trip: Duration, billionths: u64) -> u64 {
     (SEGMENT_HUNDREDTHS * BILLION / 100)
         .checked_div(each)
         .map_or(u64::MAX, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+/// Whether a link drops UDP from the start, in one direction at least.
+fn drops_udp(link: &Link) -> bool {
+    [&link.up, &link.down].into_iter().any(|way| way.drops == Drops::Udp)
 }
 
 const fn way(link: &Link, direction: Direction) -> &LinkConfig {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Class, MessageOptions, Order, Rate};
 use manyway_sim::link::{
-    DelayModel, EcnTreatment, LinkConfig, LossModel, Probability, QueueConfig, RateModel,
+    DelayModel, Drops, EcnTreatment, LinkConfig, LossModel, Probability, QueueConfig, RateModel,
 };
 use manyway_sim::nat::NatConfig;
 pub use manyway_sim::pair::{Direction, Side};
@@ -303,6 +303,8 @@ pub enum Setting {
     Mtu(u16),
     /// Treatment of packets with an ECN mark.
     Ecn(EcnTreatment),
+    /// What it drops by its kind.
+    Drops(Drops),
 }
 
 impl Setting {
@@ -317,6 +319,7 @@ impl Setting {
             Self::Duplication(share) => config.duplication = *share,
             Self::Mtu(mtu) => config.mtu = *mtu,
             Self::Ecn(treatment) => config.ecn = *treatment,
+            Self::Drops(drops) => config.drops = *drops,
         }
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! The program of CMT runs as well, over the model of TCP.
 //!
-//! There are no checksums here: a corrupted packet reaches the protocol, which drops it.
+//! There are no checksums here: a corrupted packet reaches the protocol, which drops it. Links do not tell UDP from TCP:
+//! a scenario in which one drops UDP is refused.
 
 mod chunks;
 mod cross;
@@ -57,6 +58,11 @@ impl Simulated {
 impl Runner for Simulated {
     fn run(&mut self, scenario: &Scenario, contender: &Contender, seed: u64) -> Result<Outcome, LabError> {
         self.supports(contender)?;
+        if scenario.blocks_udp() {
+            let text = "links of virtual time do not tell UDP from TCP, so none drops UDP: run it with \
+                        \"manyway-lab\" as root";
+            return Err(LabError::Unsupported(text.to_owned()));
+        }
         if let Contender::Chunks(chunks) = contender {
             return chunks::run(scenario, chunks, seed);
         }

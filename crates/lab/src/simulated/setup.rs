@@ -4,7 +4,7 @@ use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm, TargetRate};
 use manyway_sim::TcpCongestion;
 
 use crate::LabError;
-use crate::contender::{ManywaySettings, RENO_2002, Wire, thesis};
+use crate::contender::{Carrier, ManywaySettings, RENO_2002, Wire, thesis};
 
 /// The settings of both ends of a run.
 #[derive(Debug, Clone)]
@@ -43,7 +43,15 @@ impl Setup {
         }
         let target = settings.target.map(|target| target.setting(settings.connections)).transpose();
         let target = target.map_err(unknown)?;
-        let tcp = settings.over_tcp.then(|| {
+        let over_tcp = match settings.carrier {
+            Carrier::Udp => false,
+            Carrier::Tcp => true,
+            Carrier::Auto => {
+                let text = "carrier=auto takes real sockets: in virtual time paths go over UDP or over TCP";
+                return Err(LabError::Unsupported(text.to_owned()));
+            }
+        };
+        let tcp = over_tcp.then(|| {
             let congestion = congestion_of_tcp(settings.congestion.as_deref())?;
             let connections = match &target {
                 // It begins with one by itself.

@@ -506,6 +506,7 @@ fn set(now: Instant, link: &mut OneWay<Transit>, setting: &Setting) {
         Setting::Duplication(share) => link.set_duplication(now, *share),
         Setting::Mtu(mtu) => link.set_mtu(now, *mtu),
         Setting::Ecn(treatment) => link.set_ecn(now, *treatment),
+        Setting::Drops(drops) => link.set_drops(now, *drops),
     }
 }
 

@@ -7,7 +7,7 @@ use manyway_lab::scenario::{Change, Checksum, CrossTraffic, Direction, Route, Se
 use manyway_proto::{ByteCount, Rate};
 use manyway_sim::CrossKind;
 use manyway_sim::link::{
-    DelayModel, Discipline, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
+    DelayModel, Discipline, Drops, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
     Reaction,
 };
 use manyway_sim::nat::Dependence;
@@ -294,4 +294,23 @@ fn an_event_loses_the_next_packets_of_a_size() {
     let lost = Setting::Loss(LossModel::Next { count: 2, from: 1000 });
     let changes = scenario.events.iter().map(|event| &event.change);
     assert!(changes.eq([&Change::Set { link: 0, direction: Direction::Both, setting: lost }]));
+}
+
+#[test]
+fn a_link_may_drop_udp_from_the_start_in_one_direction_and_for_a_while() {
+    let text = "[links.a]\ndrops = 'udp'\n[links.b]\ndown = { drops = 'udp' }\n[links.c]\n\
+        [[events]]\nat = '1s'\nset = 'a'\ndrops = 'nothing'\n";
+    let scenario = parse(text).unwrap();
+    let ways = scenario.links.iter().map(|link| [link.up.drops, link.down.drops]);
+    let (udp, none) = (Drops::Udp, Drops::Nothing);
+    assert_eq!(ways.collect::<Vec<_>>(), [[udp, udp], [none, udp], [none, none]]);
+    let setting = Setting::Drops(none);
+    let change = Change::Set { link: 0, direction: Direction::Both, setting };
+    assert_eq!(scenario.events[0].change, change);
+    assert_eq!(
+        (scenario.blocks_udp(), scenario.blocks_udp_later(), scenario.has_no_udp()),
+        (true, false, false)
+    );
+    let error = parse("[links.a]\ndrops = 'tcp'\n").unwrap_err().to_string();
+    assert!(error.contains("udp") && error.contains("nothing"), "{error}");
 }

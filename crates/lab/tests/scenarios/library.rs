@@ -16,12 +16,16 @@ fn scenarios_are_found_by_name_by_group_and_all() {
             "fades",
             "fast",
             "sharing",
+            "firewalls",
             "multitcp",
             "cross"
         ]
     );
-    assert_eq!(library.groups().into_iter().map(found).collect::<Vec<_>>(), [12, 16, 5, 6, 5, 8, 1, 1, 6, 6]);
-    assert_eq!(found("all"), 66);
+    assert_eq!(
+        library.groups().into_iter().map(found).collect::<Vec<_>>(),
+        [12, 16, 5, 6, 5, 8, 1, 1, 3, 6, 6]
+    );
+    assert_eq!(found("all"), 69);
     assert_eq!(library.find("black-hole").unwrap()[0].name, "black-hole");
 }
 
@@ -31,7 +35,7 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     assert_eq!(
         library.find("two-5").unwrap_err().to_string(),
         "no scenario or group is called \"two-5\" (did you mean two-50?); known are `all`, the groups table, \
-         environments, simult-flows, unequal, failures, fades, fast, sharing, multitcp, cross, 66 scenarios, 29 experiments, and files whose names \
+         environments, simult-flows, unequal, failures, fades, fast, sharing, firewalls, multitcp, cross, 69 scenarios, 29 experiments, and files whose names \
          end in .toml"
     );
     assert!(!library.find("parsecs").unwrap_err().to_string().contains("did you mean"));

@@ -12,8 +12,10 @@ fn run(scenario: &Scenario, seed: u64) -> Outcome {
 
 /// The directions alternate, so that each is covered in every kind of scenario at half the cost.
 #[test]
-fn every_built_in_scenario_runs() {
-    for (place, scenario) in Library::builtin().unwrap().all().iter().enumerate() {
+fn every_built_in_scenario_of_virtual_time_runs() {
+    let library = Library::builtin().unwrap();
+    let can_run = |scenario: &&Scenario| !scenario.blocks_udp();
+    for (place, scenario) in library.all().iter().filter(can_run).enumerate() {
         // The packets of fast links take long to compute.
         let is_fast = scenario.sum(Direction::Up) > Rate::from_bits_per_second(200_000_000);
         let time = Duration::from_millis(if is_fast { 300 } else { 1000 });

@@ -27,6 +27,21 @@ fn contenders_that_need_sockets_are_referred_to_the_lab() {
 }
 
 #[test]
+fn scenarios_and_contenders_that_tell_udp_from_tcp_are_referred_to_the_lab() {
+    let library = Library::builtin().unwrap();
+    let refused = |scenario: &str, contender: &str| {
+        let scenario = library.find(scenario).unwrap().remove(0);
+        let error = Simulated::new().run(&scenario, &contender.parse().unwrap(), 1).unwrap_err();
+        assert!(matches!(error, LabError::Unsupported(_)));
+        error.to_string()
+    };
+    for scenario in ["udp-blocked", "udp-blocked-one", "udp-blocked-midway"] {
+        assert!(refused(scenario, "manyway:carrier=tcp").contains("\"manyway-lab\" as root"));
+    }
+    assert!(refused("two-50", "manyway:carrier=auto").contains("takes real sockets"));
+}
+
+#[test]
 fn an_unknown_scheduler_is_refused_with_the_known_ones() {
     let scenario = Library::builtin().unwrap().find("two-50").unwrap().remove(0);
     let settings = ManywaySettings { scheduler: Some("magic".into()), ..ManywaySettings::default() };

@@ -18,7 +18,9 @@ use crate::resolve::Resolver;
 const USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// An idle connection is probed after this time, so that the system notices a peer that is gone.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Bytes that may wait unsent in the system. What waits there can no longer take another path.
+/// Bytes that may wait unsent in the system. What waits there can no longer take another path. A constant, because the
+/// bound that follows the rate is the engine's: beyond the window it gives a connection what that sends in 5 ms, from 16 to
+/// 128 KiB (spec 6.140). This one holds where the system reports no figures, or none yet.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 

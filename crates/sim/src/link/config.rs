@@ -5,7 +5,8 @@ use std::time::Duration;
 use manyway_proto::Rate;
 
 use super::{
-    DelayModel, EcnTreatment, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel,
+    DelayModel, Drops, EcnTreatment, Jitter, LossModel, Order, Probability, QueueConfig, QueueLimit,
+    RateModel,
 };
 
 /// The properties of one direction of a link.
@@ -40,6 +41,8 @@ pub struct LinkConfig {
     pub mtu: u16,
     /// Treatment of packets with an ECN mark. Default none.
     pub ecn: EcnTreatment,
+    /// What it drops by its kind. Default nothing.
+    pub drops: Drops,
 }
 
 impl LinkConfig {
@@ -142,6 +145,7 @@ impl Default for LinkConfig {
             overhead: Self::IPV4_UDP,
             mtu: 1500,
             ecn: EcnTreatment::Kept,
+            drops: Drops::Nothing,
         }
     }
 }

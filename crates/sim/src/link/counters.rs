@@ -42,6 +42,8 @@ pub enum DropCause {
     TooLarge,
     /// It carried an ECN mark, and the link drops such packets.
     Marked,
+    /// The link drops packets of its kind, see [`Drops`](super::Drops).
+    Kind,
 }
 
 /// The counters of a link. They balance at any time: `offered + duplicated = delivered + dropped + held`, in packets
@@ -65,6 +67,8 @@ pub struct LinkCounters {
     pub too_large: Count,
     /// Dropped by [`DropCause::Marked`].
     pub black_hole: Count,
+    /// Dropped by [`DropCause::Kind`].
+    pub filtered: Count,
     /// Copies made by the link.
     pub duplicated: Count,
     /// Packets in which the link flipped a bit.
@@ -79,8 +83,15 @@ impl LinkCounters {
     /// All drops together.
     pub fn dropped(&self) -> Count {
         let mut sum = Count::default();
-        for part in [self.queue_full, self.queue_law, self.lost, self.outage, self.too_large, self.black_hole]
-        {
+        for part in [
+            self.queue_full,
+            self.queue_law,
+            self.lost,
+            self.outage,
+            self.too_large,
+            self.black_hole,
+            self.filtered,
+        ] {
             sum += part;
         }
         sum
@@ -104,6 +115,7 @@ impl LinkCounters {
             DropCause::Outage => &mut self.outage,
             DropCause::TooLarge => &mut self.too_large,
             DropCause::Marked => &mut self.black_hole,
+            DropCause::Kind => &mut self.filtered,
         };
         count.add(size);
     }

@@ -1,6 +1,6 @@
 //! A one-way link: packets and times in, packets and times out. No socket, no clock, no network.
 //!
-//! A packet passes, in this order: outage and MTU → treatment of its ECN mark ([`EcnTreatment`]) → the queue
+//! A packet passes, in this order: outage, MTU and [`Drops`] → treatment of its ECN mark ([`EcnTreatment`]) → the queue
 //! ([`QueueConfig`]) → the rate ([`RateModel`]) → loss ([`LossModel`]), corruption, duplication → delay and jitter
 //! ([`DelayModel`]). So a lost packet has used its share of the rate, as on a radio link.
 //!
@@ -26,6 +26,7 @@ mod cell;
 mod config;
 mod counters;
 mod delay;
+mod drops;
 mod ecn;
 mod flight;
 mod loss;
@@ -43,6 +44,7 @@ pub use cell::CellModel;
 pub use config::LinkConfig;
 pub use counters::{Count, DropCause, LinkCounters};
 pub use delay::{DelayModel, Jitter, Order};
+pub use drops::Drops;
 pub use ecn::EcnTreatment;
 pub use loss::{GilbertElliott, LossModel};
 pub use parcel::Parcel;
@@ -138,6 +140,9 @@ impl<P: Parcel> Link<P> {
         }
         if wire > u32::from(self.config.mtu) {
             return self.refuse(DropCause::TooLarge, size);
+        }
+        if self.config.drops.has(&payload) {
+            return self.refuse(DropCause::Kind, size);
         }
         let Some(payload) = self.config.ecn.treat(payload) else {
             return self.refuse(DropCause::Marked, size);
@@ -259,6 +264,12 @@ impl<P: Parcel> Link<P> {
     pub fn set_ecn(&mut self, now: Instant, ecn: EcnTreatment) {
         self.advance(now);
         self.config.ecn = ecn;
+    }
+
+    /// Changes what it drops by its kind. What is queued or in flight still arrives.
+    pub fn set_drops(&mut self, now: Instant, drops: Drops) {
+        self.advance(now);
+        self.config.drops = drops;
     }
 
     /// Cuts the link or restores it. A cut silently drops everything that is queued or in flight; to hold packets

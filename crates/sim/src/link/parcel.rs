@@ -17,6 +17,11 @@ pub trait Parcel: Clone {
     /// Marks the packet with CE.
     fn mark_congestion(&mut self) {}
 
+    /// Whether it is a UDP datagram. By default not: packets without a header have no kind.
+    fn is_udp(&self) -> bool {
+        false
+    }
+
     /// Replaces the mark of a packet that has one. By default nothing, for packets without a header.
     fn set_ecn(&mut self, mark: Ecn) {
         let _ = mark;

@@ -22,7 +22,7 @@ pub(super) fn run(
     program: &Path,
 ) -> Result<ExitCode, CommandError> {
     let stop = Stop::default();
-    let (options, left_out) = options(arguments, stop.clone());
+    let (options, left_out) = options(arguments, stop.clone())?;
     let say = |sentence: &str| {
         if !global.quiet {
             note(sentence);
@@ -49,16 +49,21 @@ pub(super) fn run(
 }
 
 /// What to measure within the budget, and what is left out.
-fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
+fn options(arguments: &CpuArgs, stop: Stop) -> Result<(CpuOptions, Vec<String>), CommandError> {
     let mut options = CpuOptions { stop, ..CpuOptions::default() };
     if arguments.quick {
         (options.repetitions, options.duration) = (1, Duration::from_secs(1));
     }
     options.repetitions = arguments.repeat.unwrap_or(options.repetitions);
     options.duration = arguments.duration.unwrap_or(options.duration);
+    if !arguments.only.is_empty() {
+        let meant = arguments.only.iter().map(|name| name.trim().parse::<Subject>());
+        let meant = meant.collect::<Result<Vec<_>, _>>();
+        options.subjects = meant.map_err(|known| CommandError::usage(format!("--only names {known}")))?;
+    }
     options.peers.clone_from(&arguments.peers);
     let mut left_out = Vec::new();
-    let Some(budget) = arguments.budget else { return (options, left_out) };
+    let Some(budget) = arguments.budget else { return Ok((options, left_out)) };
     let once = time(&options) / options.repetitions.max(1);
     options.repetitions = budget::repetitions(options.repetitions, once, budget, &mut left_out);
     if time(&options) > budget {
@@ -68,7 +73,7 @@ fn options(arguments: &CpuArgs, stop: Stop) -> (CpuOptions, Vec<String>) {
         left_out.push(format!("{} each instead of {before}, to fit", text::duration(options.duration)));
     }
     budget::check(time(&options), budget, &mut left_out);
-    (options, left_out)
+    Ok((options, left_out))
 }
 
 fn time(options: &CpuOptions) -> Duration {
@@ -129,6 +134,7 @@ fn text(report: &CpuReport) -> String {
 const fn name(subject: Subject) -> &'static str {
     match subject {
         Subject::Manyway => "manyway",
+        Subject::ManywayTcp => "manyway over TCP",
         Subject::ManywayMmsp1 => "manyway over MMSP/1",
         Subject::Run => "a program by manyway run",
         Subject::Tunnel => "a program by manyway tunnel",
@@ -155,17 +161,34 @@ mod tests {
             repeat: None,
             duration: None,
             quick: false,
+            only: Vec::new(),
             peers: None,
             budget: Some(Duration::from_secs(seconds)),
         };
-        let fit = |seconds| options(&arguments(seconds), Stop::default());
+        let fit = |seconds| options(&arguments(seconds), Stop::default()).unwrap();
         let (all, left_out) = fit(3600);
         assert_eq!((all.repetitions, left_out.len()), (5, 0));
-        let (fewer, left_out) = fit(72);
+        let (fewer, left_out) = fit(80);
         assert_eq!((fewer.repetitions, fewer.duration, left_out.len()), (2, Duration::from_secs(3), 1));
-        let (shorter, left_out) = fit(20);
+        let (shorter, left_out) = fit(22);
         assert_eq!((shorter.repetitions, shorter.duration), (1, Duration::from_millis(1500)));
         assert_eq!(left_out.len(), 2);
+    }
+
+    #[test]
+    fn subjects_are_chosen_by_name() {
+        let arguments = |only: &[&str]| CpuArgs {
+            repeat: None,
+            duration: None,
+            quick: true,
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            peers: None,
+            budget: None,
+        };
+        let chosen = |only: &[&str]| options(&arguments(only), Stop::default());
+        let (named, _) = chosen(&["manyway", "manyway-tcp"]).unwrap();
+        assert_eq!(named.subjects, [Subject::Manyway, Subject::ManywayTcp]);
+        assert!(chosen(&["iperf"]).unwrap_err().to_string().contains("manyway-tcp"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::places::{Place, Places};
 use crate::agent::document::{Assignment, Load, ManywaySpec, Pair};
 use crate::agent::lane::Lane;
 use crate::agent::shared::Shared;
-use crate::contender::{Wire, thesis};
+use crate::contender::{Carrier, Wire, thesis};
 use crate::outcome::Control;
 
 /// A Manyway connection.
@@ -46,7 +46,11 @@ impl Streams {
         if let Some(patience) = spec.no_path {
             options.connection.no_path_timeout = patience;
         }
-        options.carriers.choice = if spec.over_tcp { CarrierChoice::Tcp } else { CarrierChoice::Udp };
+        options.carriers.choice = match spec.carrier {
+            Carrier::Udp => CarrierChoice::Udp,
+            Carrier::Tcp => CarrierChoice::Tcp,
+            Carrier::Auto => CarrierChoice::Auto,
+        };
         let target = spec.target.map(|target| target.setting(spec.connections)).transpose();
         let target = target.map_err(|error| error.to_string())?;
         options.carriers.connections = match &target {
@@ -58,8 +62,9 @@ impl Streams {
         if target.is_some() || spec.connections.is_some() {
             options.connection.path_limit = MOST_PATHS;
         }
-        let own_congestion = spec.congestion.clone().filter(|_| !spec.over_tcp);
-        options.carriers.congestion = spec.congestion.clone().filter(|_| spec.over_tcp);
+        let of_tcp = spec.carrier == Carrier::Tcp;
+        let own_congestion = spec.congestion.clone().filter(|_| !of_tcp);
+        options.carriers.congestion = spec.congestion.clone().filter(|_| of_tcp);
         let config = &mut options.connection;
         type Set = fn(&mut ConnectionConfig, &str) -> Result<(), ConfigError>;
         let settings: [(&Option<String>, Set); 3] = [

@@ -14,7 +14,7 @@ const MOST: usize = 10_000;
 
 pub(super) const KINDS: [&str; 7] = ["cut", "restore", "set", "down", "up", "address", "rebind"];
 
-pub(super) const FIELDS: [&str; 23] = [
+pub(super) const FIELDS: [&str; 24] = [
     "at",
     "cut",
     "restore",
@@ -38,6 +38,7 @@ pub(super) const FIELDS: [&str; 23] = [
     "duplication",
     "mtu",
     "ecn",
+    "drops",
 ];
 
 /// Reads all events in the order of time; of those at the same time, in the order of the file.

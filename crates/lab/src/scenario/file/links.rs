@@ -21,7 +21,7 @@ pub(super) struct Written<'a> {
     pub(super) link: Link,
 }
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 17] = [
     "rate",
     "trace",
     "delay",
@@ -33,6 +33,7 @@ const FIELDS: [&str; 16] = [
     "duplication",
     "mtu",
     "ecn",
+    "drops",
     "checksum",
     "up",
     "down",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manyway_proto::{ByteCount, Rate};
 use manyway_sim::link::{
-    CellModel, Codel, DelayModel, DeliveryTrace, Discipline, EcnTreatment, GilbertElliott, Jitter,
+    CellModel, Codel, DelayModel, DeliveryTrace, Discipline, Drops, EcnTreatment, GilbertElliott, Jitter,
     LinkConfig, LossModel, Order, Probability, QueueConfig, QueueLimit, RateModel, Reaction,
 };
 use manyway_units::text;
@@ -17,8 +17,20 @@ use crate::LabError;
 use crate::scenario::Setting;
 
 /// The fields of properties, in any section.
-pub(super) const FIELDS: [&str; 11] =
-    ["rate", "trace", "delay", "rtt", "jitter", "queue", "loss", "corruption", "duplication", "mtu", "ecn"];
+pub(super) const FIELDS: [&str; 12] = [
+    "rate",
+    "trace",
+    "delay",
+    "rtt",
+    "jitter",
+    "queue",
+    "loss",
+    "corruption",
+    "duplication",
+    "mtu",
+    "ecn",
+    "drops",
+];
 
 /// The properties in a section; others stay as they are.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +51,7 @@ impl Properties {
             table.read("duplication", Value::share)?.map(Setting::Duplication),
             table.read("mtu", mtu)?.map(Setting::Mtu),
             table.read("ecn", ecn)?.map(Setting::Ecn),
+            table.read("drops", |value| value.word(&Drops::WORDS))?.map(Setting::Drops),
         ];
         Ok(Self(settings.into_iter().flatten().collect()))
     }
