@@ -30,17 +30,23 @@ pub async fn open_flow<S: Session>(
     destination: Option<&Destination>,
     treatment: Treatment,
 ) -> Result<(FlowSender, FlowReceiver), EgressError> {
+    request_flow(session, &Request::Flow(kind, destination.cloned()), treatment).await
+}
+
+/// Opens a stream of messages with this request.
+pub(crate) async fn request_flow<S: Session>(
+    session: &S,
+    request: &Request,
+    treatment: Treatment,
+) -> Result<(FlowSender, FlowReceiver), EgressError> {
     let (send, receive) = session.open().await?;
     let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
     let (mut sender, receiver) = flow(halves, &Quota::unlimited());
     sender.treat(treatment);
-    let mut frame = Vec::new();
     if treatment != Treatment::default() {
-        Request::Treatment(treatment).encode(&mut frame);
-        sender.send_frame(std::mem::take(&mut frame)).await?;
+        sender.send_request(&Request::Treatment(treatment)).await?;
     }
-    Request::Flow(kind, destination.cloned()).encode(&mut frame);
-    sender.send_frame(frame).await?;
+    sender.send_request(request).await?;
     Ok((sender, receiver))
 }
 
@@ -98,7 +104,19 @@ impl FlowSender {
         self.treatment = treatment;
     }
 
-    pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
+    pub(crate) async fn send_request(&mut self, request: &Request) -> io::Result<()> {
+        let mut frame = Vec::new();
+        request.encode(&mut frame);
+        self.send_frame(frame).await
+    }
+
+    pub(crate) async fn send_answer(&mut self, answer: Answer) -> io::Result<()> {
+        let mut frame = Vec::new();
+        answer.encode(&mut frame);
+        self.send_frame(frame).await
+    }
+
+    async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
         send_frame(&mut **self.sender.as_mut().ok_or(io::ErrorKind::BrokenPipe)?, frame).await
     }
 
@@ -170,6 +188,23 @@ impl FlowReceiver {
     /// The half of the stream itself, for another use.
     pub(crate) fn release(self) -> Box<dyn MessageReceiver> {
         self.receiver
+    }
+
+    /// Waits for a frame. A few datagrams may overtake it; more are lost.
+    // egress 8.2
+    pub(crate) async fn frame(&mut self) -> Result<Bytes, EgressError> {
+        let mut early = 0;
+        loop {
+            match self.receiver.receive().await? {
+                Some(Message { protocol: FRAME, data, .. }) => return Ok(data),
+                Some(message) if early < MOST_EARLY => {
+                    early += 1;
+                    self.order.push(Instant::now(), Datagram::decode(&message.data)?);
+                }
+                Some(_) => {}
+                None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            }
+        }
     }
 
     pub(crate) async fn arrival(&mut self) -> Result<Option<Arrival>, EgressError> {
@@ -254,6 +289,8 @@ impl Allowance {
     }
 }
 
+/// Datagrams that are kept until their flow is known.
+pub(crate) const MOST_EARLY: usize = 16;
 /// Bytes a second, and in a burst, that a flow may send before bulk data: a call with video.
 const RATE: f64 = 400e3;
 const BURST: f64 = 64e3;

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
-    Treatment, can_send_echo_requests, decline_datagrams, open_flow,
+    Access, Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
+    Treatment, answer_messages, can_send_echo_requests, open_flow,
 };
 use manyway_session::{Delivery, Message, MessageHalves, Urgency};
 use tokio::net::UdpSocket;
 
-use crate::common::{Names, gateway, gateway_of, in_time, messages, reason, serve_flows, until};
+use crate::common::{
+    MessageSession, Names, gateway, gateway_of, in_time, message_pair, messages, reason, serve_flows, until,
+};
 
 /// The payload protocols of frames and of datagrams.
 const FRAME: u32 = 0x45;
@@ -418,8 +420,9 @@ async fn raw(sent: &[(u32, &[u8])]) -> Result<(), EgressError> {
         sender.send(Bytes::copy_from_slice(data), delivery).await.unwrap();
     }
     sender.finish();
-    let quota = gateway.quota();
-    in_time(gateway.answer_datagrams(&quota, far)).await.map(drop).map_err(|end| end.error)
+    let (quota, (session, _other)) = (gateway.quota(), message_pair());
+    let client = Access { session: &session, quota: &quota, listen: &[] };
+    in_time(answer_messages(Some((&gateway, &client)), None, far)).await.map(drop).map_err(|end| end.error)
 }
 
 // egress 1.4, 8.1, 8.4
@@ -450,8 +453,8 @@ async fn a_server_without_egress_says_so() {
     let (mut sender, mut receiver) = near;
     let frame = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
     sender.send(Bytes::from_static(&[0x45, 1, 3, 0, 0]), frame).await.unwrap();
-    let declined = in_time(decline_datagrams(far)).await;
-    assert_eq!(reason::<()>(Err(declined.error)), Reason::NotEnabled);
+    let declined = in_time(answer_messages::<MessageSession>(None, None, far)).await;
+    assert_eq!(reason(declined.map_err(|end| end.error)), Reason::NotEnabled);
     let Message { data, .. } = in_time(receiver.receive()).await.unwrap().unwrap();
     assert_eq!(data[..3], [0x45, 1, 9]);
 }

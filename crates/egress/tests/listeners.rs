@@ -20,7 +20,7 @@ fn client() -> (MemorySession, manyway_egress::Quota) {
     serve_listening(gateway(&[], GatewayConfig::default(), Names::default()), &["127.0.0.1", "::1"])
 }
 
-async fn listening(client: &MemorySession, number: u16) -> Listening<MemorySend, MemoryReceive> {
+async fn listening(client: &MemorySession, number: u16) -> Listening {
     let at = (number, "127.0.0.1:0".parse().unwrap());
     in_time(listen(client, at, USUAL)).await.unwrap()
 }

@@ -8,6 +8,8 @@ mod datagrams;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
+mod incoming;
+#[cfg(target_os = "linux")]
 mod recipes;
 #[cfg(target_os = "linux")]
 mod run;

@@ -6,11 +6,11 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
+use super::limit::Limit;
 use super::messages::{failed, keep, refuse};
 use super::resolve::DNS;
 use super::shared::Shared;
@@ -46,8 +46,7 @@ impl Gateway {
         mut early: VecDeque<Datagram>,
     ) -> Result<Volume, EgressError> {
         // egress 6.5
-        let permits = (quota.flow(), Arc::clone(&self.shared.flows).try_acquire_owned().ok());
-        let (Some(_own), Some(_place)) = permits else {
+        let Some(_places) = self.shared.place_of_flow(quota) else {
             return Err(refuse(&mut sender, Refusal::new(Reason::TooMany).into()).await);
         };
         let usual = match destination {
@@ -63,11 +62,9 @@ impl Gateway {
             Ok(usual) => usual,
             Err(error) => return Err(refuse(&mut sender, error).await),
         };
-        let mut frame = Vec::new();
         // The addresses of name servers are the server's own affair.
         let is_told = destination.is_some_and(|it| *it.host() != Host::Resolver);
-        Answer::Done(usual.first().copied().filter(|_| is_told)).encode(&mut frame);
-        sender.send_frame(frame).await?;
+        sender.send_answer(Answer::Done(usual.first().copied().filter(|_| is_told))).await?;
         let mut remote = Remote::new((&self.shared, quota), kind, usual, sender);
         let mut volume = Volume::default();
         let begin = Instant::now();
@@ -114,7 +111,7 @@ struct Remote<'a> {
     kind: FlowKind,
     sockets: Sockets,
     sender: FlowSender,
-    errors: ErrorLimit,
+    errors: Limit,
     usual: Usual,
     /// Where the client sent to; only those may answer (RFC 4787, section 5).
     peers: BTreeMap<SocketAddr, Peer>,
@@ -212,7 +209,7 @@ impl<'a> Remote<'a> {
             sockets: Sockets::new(kind),
             usual: Usual::new(usual),
             sender,
-            errors: ErrorLimit::new(Instant::now()),
+            errors: Limit::new(Instant::now(), MOST_ERRORS, ERRORS_A_SECOND),
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
             lookup: None,
@@ -412,31 +409,6 @@ impl<'a> Remote<'a> {
     }
 }
 
-/// Errors of a flow: a token bucket.
-// egress 8.15
-#[derive(Debug)]
-struct ErrorLimit {
-    left: f64,
-    at: Instant,
-}
-
-impl ErrorLimit {
-    fn new(now: Instant) -> Self {
-        Self { left: MOST_ERRORS, at: now }
-    }
-
-    fn permits(&mut self, now: Instant) -> bool {
-        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.at = now;
-        self.left = elapsed.mul_add(ERRORS_A_SECOND, self.left).min(MOST_ERRORS);
-        let is_permitted = self.left >= 1.0;
-        if is_permitted {
-            self.left -= 1.0;
-        }
-        is_permitted
-    }
-}
-
 /// Datagrams and errors that are received at a time.
 const BATCH: usize = 32;
 /// Addresses of a flow that may answer, and names that it may use.
@@ -445,21 +417,3 @@ const MOST_NAMES: usize = 64;
 /// Errors of a flow at once, and in a second.
 const MOST_ERRORS: f64 = 8.0;
 const ERRORS_A_SECOND: f64 = 4.0;
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    // egress 8.15
-    #[test]
-    fn errors_are_few_at_once_and_in_a_second() {
-        let begin = Instant::now();
-        let mut limit = ErrorLimit::new(begin);
-        let mut permitted = |at| (0..100).filter(|_| limit.permits(begin + at)).count();
-        assert_eq!(permitted(Duration::ZERO), 8);
-        assert_eq!(permitted(Duration::from_secs(1)), 4);
-        assert_eq!(permitted(Duration::from_secs(9)), 8);
-    }
-}

@@ -84,6 +84,12 @@ impl Shared {
         let (socket, address) = dial::dial(allowed, until).await.map_err(Refusal::new)?;
         Ok((socket, address, [own, place]))
     }
+
+    /// Permits for a flow of datagrams; `None` if all are taken.
+    // egress 6.5
+    pub(super) fn place_of_flow(&self, quota: &Quota) -> Option<[OwnedSemaphorePermit; 2]> {
+        Some([quota.flow()?, Arc::clone(&self.flows).try_acquire_owned().ok()?])
+    }
 }
 
 impl Shared {

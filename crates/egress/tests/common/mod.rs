@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_egress::{
     Access, Destination, EgressError, Gateway, GatewayConfig, Name, NetPorts, Quota, Reason, RequestError,
-    Resolve, Rules, Volume,
+    Resolve, Rules, Volume, answer_messages,
 };
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
@@ -171,11 +171,24 @@ impl AsyncRead for MemoryReceive {
     }
 }
 
-/// A connection whose streams carry messages alone; each is passed to the gateway.
+/// One end of a connection whose streams carry messages alone.
 pub(crate) struct MessageSession {
     opened: mpsc::UnboundedSender<MessageHalves>,
+    accepted: Mutex<mpsc::UnboundedReceiver<MessageHalves>>,
     /// Of both ends.
     pub(crate) deliveries: Deliveries,
+}
+
+pub(crate) fn message_pair() -> (MessageSession, MessageSession) {
+    let ((to_right, from_left), (to_left, from_right)) =
+        (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    let deliveries = Deliveries::default();
+    let session = |opened, accepted| MessageSession {
+        opened,
+        accepted: Mutex::new(accepted),
+        deliveries: Arc::clone(&deliveries),
+    };
+    (session(to_right, from_right), session(to_left, from_left))
 }
 
 impl Session for MessageSession {
@@ -189,7 +202,8 @@ impl Session for MessageSession {
     }
 
     async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
-        None
+        let halves = self.accepted.lock().await.recv().await?;
+        Some((Opened(Some(halves)), tokio::io::empty()))
     }
 
     fn messages(mut send: Self::Send, _: Self::Receive) -> Option<MessageHalves> {
@@ -214,25 +228,33 @@ impl AsyncWrite for Opened {
     }
 }
 
-/// Serves the flows of a client in memory. The reasons why they failed come out of the channel.
-pub(crate) fn serve_flows(
-    gateway: Gateway,
-) -> (MessageSession, Quota, mpsc::UnboundedReceiver<Result<Volume, RequestError>>) {
-    let (streams, mut opened) = mpsc::unbounded_channel();
+/// Serves the flows of a client in memory. How they ended comes out of the channel.
+pub(crate) fn serve_flows(gateway: Gateway) -> (MessageSession, Quota, Ends) {
+    serve_datagrams(gateway, &[])
+}
+
+pub(crate) type Ends = mpsc::UnboundedReceiver<Result<Volume, RequestError>>;
+
+/// As [`serve_flows`], for a client that may listen at these addresses.
+pub(crate) fn serve_datagrams(gateway: Gateway, listen: &[&str]) -> (MessageSession, Quota, Ends) {
+    let listen: Vec<NetPorts> = listen.iter().map(|text| text.parse().unwrap()).collect();
     let (ends, ended) = mpsc::unbounded_channel();
-    let quota = gateway.quota();
-    let own = quota.clone();
+    let ((near, far), quota) = (message_pair(), gateway.quota());
+    let (own, far) = (quota.clone(), Arc::new(far));
     tokio::spawn(async move {
-        while let Some(halves) = opened.recv().await {
+        while let Some((send, receive)) = far.accept().await {
             let (gateway, quota, ends) = (gateway.clone(), own.clone(), ends.clone());
+            let (far, listen) = (Arc::clone(&far), listen.clone());
             tokio::spawn(async move {
-                let end = gateway.answer_datagrams(&quota, halves).await;
+                let client = Access { session: &*far, quota: &quota, listen: &listen };
+                let halves = MessageSession::messages(send, receive).unwrap();
+                let end = answer_messages(Some((&gateway, &client)), None, halves).await;
                 drop(quota);
                 drop(ends.send(end));
             });
         }
     });
-    (MessageSession { opened: streams, deliveries: Deliveries::default() }, quota, ended)
+    (near, quota, ended)
 }
 
 /// Serves a client in memory that may reach `openings`.

@@ -27,7 +27,7 @@ pub(super) const MOST: usize = 1024;
 /// How long a program may take to send its request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of a datagram.
-const MAX_DATAGRAM: usize = 65_535;
+pub(super) const MAX_DATAGRAM: usize = 65_535;
 /// Pause after the system refused one, mostly for lack of file descriptors.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
