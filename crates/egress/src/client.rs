@@ -7,6 +7,7 @@ use manyway_session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::answer::{Answer, Reason, Refusal};
+use crate::classed::ClassedSend;
 use crate::codec::CodecError;
 use crate::destination::Destination;
 use crate::error::EgressError;
@@ -32,7 +33,7 @@ pub struct Opened<W, R> {
 pub async fn connect<S: Session>(
     session: &S,
     destination: &Destination,
-) -> Result<Opened<S::Send, S::Receive>, EgressError> {
+) -> Result<Opened<ClassedSend<S>, S::Receive>, EgressError> {
     connect_as(session, destination, Treatment::default()).await
 }
 
@@ -44,11 +45,9 @@ pub async fn connect_as<S: Session>(
     session: &S,
     destination: &Destination,
     treatment: Treatment,
-) -> Result<Opened<S::Send, S::Receive>, EgressError> {
-    let (mut send, mut receive) = session.open().await?;
-    if let Some(urgency) = treatment.class {
-        session.set_urgency(&mut send, urgency);
-    }
+) -> Result<Opened<ClassedSend<S>, S::Receive>, EgressError> {
+    let (send, mut receive) = session.open().await?;
+    let mut send = ClassedSend::new(send, treatment.class);
     ask_for(treatment, &mut send).await?;
     write_request(&mut send, &Request::Connect(destination.clone())).await?;
     match answer_of(&mut receive).await? {

@@ -12,7 +12,9 @@
 //! specifies the bytes; comments cite its rules as `egress 2.1`.
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod answer;
+mod classed;
 mod client;
 mod codec;
 mod datagram;
@@ -32,6 +34,7 @@ mod treatment;
 mod wire;
 
 pub use answer::{Reason, Refusal};
+pub use classed::ClassedSend;
 pub use client::{Opened, check, connect, connect_as};
 pub use codec::CodecError;
 pub use datagram::Datagram;

@@ -105,7 +105,7 @@ where
     tokio::join!(sorting, server.run(&sorted));
 }
 
-async fn sort<S: Session>(
+async fn sort<S: Session + 'static>(
     session: &S,
     (send, mut receive): (S::Send, S::Receive),
     files: mpsc::Sender<Halves<S>>,

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::shared::{Shared, say};
 use crate::answer::{Answer, Reason, Refusal};
+use crate::classed::ClassedSend;
 use crate::destination::{Destination, Host};
 use crate::error::EgressError;
 use crate::quota::Quota;
@@ -62,7 +63,7 @@ pub(super) async fn listen<S, W, R>(
     (mut send, mut receive): (W, R),
 ) -> Result<Volume, EgressError>
 where
-    S: Session,
+    S: Session + 'static,
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
@@ -185,7 +186,7 @@ async fn take<S: Session>(
     client: &Access<'_, S>,
     Listening { number, treatment, .. }: Listening,
     (socket, peer): (TcpStream, SocketAddr),
-) -> Option<Taken<S::Send, S::Receive>> {
+) -> Option<Taken<ClassedSend<S>, S::Receive>> {
     let places = (client.quota.connection(), Arc::clone(&shared.connections).try_acquire_owned().ok());
     let stream = match places {
         (Some(own), Some(all)) => {
@@ -194,13 +195,11 @@ async fn take<S: Session>(
         }
         _ => None,
     };
-    let Some((mut stream, places)) = stream else {
+    let Some(((send, receive), places)) = stream else {
         reset_when_closed(&socket);
         return None;
     };
-    if let Some(urgency) = treatment.class {
-        client.session.set_urgency(&mut stream.0, urgency);
-    }
+    let stream = (ClassedSend::new(send, treatment.class), receive);
     Some(Taken { socket, stream, request: Request::Incoming { number, peer }, _places: places })
 }
 

@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::answer::{Answer, Reason, Refusal};
+use crate::classed::ClassedSend;
 use crate::destination::Destination;
 use crate::error::{EgressError, RequestError};
 use crate::quota::Quota;
@@ -84,17 +85,17 @@ impl Gateway {
         mut receive: R,
     ) -> Result<Volume, RequestError>
     where
-        S: Session,
+        S: Session + 'static,
         R: AsyncRead + Unpin,
     {
         let patience = self.shared.config.request_timeout;
         let of_nothing = |error| RequestError { destination: None, error };
         let unsupported = match request_of(patience, &mut receive).await {
             Ok((Request::Connect(destination), treatment)) => {
-                if let Some(urgency) = treatment.class {
+                if treatment.class.is_some() {
                     tracing::debug!(%destination, ?treatment, "the client asks for a treatment");
-                    client.session.set_urgency(&mut send, urgency);
                 }
+                let send = ClassedSend::<S>::new(send, treatment.class);
                 let carried = self.connect(client.quota, &destination, send, receive).await;
                 return carried.map_err(|error| RequestError { destination: Some(destination), error });
             }

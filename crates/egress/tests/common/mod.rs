@@ -26,19 +26,31 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct MemorySession {
     open: mpsc::UnboundedSender<(MemorySend, MemoryReceive)>,
     accept: Mutex<mpsc::UnboundedReceiver<(MemorySend, MemoryReceive)>>,
-    /// What was set for its streams.
-    pub(crate) urgencies: std::sync::Mutex<Vec<Urgency>>,
+    /// The classes that were set for its streams, and those of the other end.
+    pub(crate) urgencies: Urgencies,
+    others: Urgencies,
 }
+
+type Urgencies = Arc<std::sync::Mutex<Vec<Urgency>>>;
 
 pub(crate) fn pair() -> (MemorySession, MemorySession) {
     let (to_right, from_left) = mpsc::unbounded_channel();
     let (to_left, from_right) = mpsc::unbounded_channel();
-    let session = |open, accept| MemorySession {
+    let (left, right) = (Urgencies::default(), Urgencies::default());
+    let session = |open, accept, own: &Urgencies, others: &Urgencies| MemorySession {
         open,
         accept: Mutex::new(accept),
-        urgencies: std::sync::Mutex::default(),
+        urgencies: Arc::clone(own),
+        others: Arc::clone(others),
     };
-    (session(to_right, from_right), session(to_left, from_left))
+    (session(to_right, from_right, &left, &right), session(to_left, from_left, &right, &left))
+}
+
+impl MemorySession {
+    /// The classes that the other end has set.
+    pub(crate) fn others(&self) -> Vec<Urgency> {
+        self.others.lock().unwrap().clone()
+    }
 }
 
 impl Session for MemorySession {
@@ -46,7 +58,8 @@ impl Session for MemorySession {
     type Receive = MemoryReceive;
 
     async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
-        let ((near_send, far_receive), (far_send, near_receive)) = (direction(), direction());
+        let (near_send, far_receive) = direction(&self.urgencies);
+        let (far_send, near_receive) = direction(&self.others);
         self.open.send((far_send, far_receive)).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok((near_send, near_receive))
     }
@@ -55,8 +68,8 @@ impl Session for MemorySession {
         self.accept.lock().await.recv().await
     }
 
-    fn set_urgency(&self, _: &mut MemorySend, urgency: Urgency) {
-        self.urgencies.lock().unwrap().push(urgency);
+    fn set_urgency(send: &mut MemorySend, urgency: Urgency) {
+        send.urgencies.lock().unwrap().push(urgency);
     }
 }
 
@@ -111,12 +124,13 @@ pub(crate) fn noted_messages(deliveries: &Deliveries) -> (MessageHalves, Message
     (halves(to_right, from_right), halves(to_left, from_left))
 }
 
-fn direction() -> (MemorySend, MemoryReceive) {
+fn direction(urgencies: &Urgencies) -> (MemorySend, MemoryReceive) {
     let (near, far) = tokio::io::duplex(64 << 10);
     let (unused_read, write) = tokio::io::split(near);
     let (read, unused_write) = tokio::io::split(far);
     let was_finished = Arc::new(AtomicBool::new(false));
-    let send = MemorySend { write, _read: unused_read, was_finished: Arc::clone(&was_finished) };
+    let urgencies = Arc::clone(urgencies);
+    let send = MemorySend { write, _read: unused_read, was_finished: Arc::clone(&was_finished), urgencies };
     (send, MemoryReceive { read, _write: unused_write, was_finished })
 }
 
@@ -126,6 +140,7 @@ pub(crate) struct MemorySend {
     write: WriteHalf<DuplexStream>,
     _read: ReadHalf<DuplexStream>,
     was_finished: Arc<AtomicBool>,
+    urgencies: Urgencies,
 }
 
 impl AsyncWrite for MemorySend {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_egress::{
-    Destination, EgressError, Host, Listening, Reason, Treatment, accept, listen, listen_datagrams,
+    ClassedSend, Destination, EgressError, Host, Listening, Reason, Treatment, accept, listen,
+    listen_datagrams,
 };
 use manyway_terminal::CommandError;
 use manyway_transfer::Session;
@@ -119,9 +120,9 @@ impl Listeners {
     async fn serve(self, rules: &Arc<[Forwarded]>) {
         let mut connections = JoinSet::new();
         while let Some(stream) = self.session.accept().await {
-            let (session, rules) = (self.session.clone(), Arc::clone(rules));
+            let rules = Arc::clone(rules);
             connections.spawn(async move {
-                if let Err(error) = attend(&session, stream, &rules).await {
+                if let Err(error) = attend(stream, &rules).await {
                     tracing::debug!(%error, "a connection of the server was not carried");
                 }
             });
@@ -130,11 +131,7 @@ impl Listeners {
     }
 }
 
-async fn attend(
-    session: &NetSession,
-    (send, mut receive): Stream<NetSession>,
-    rules: &[Forwarded],
-) -> Result<(), EgressError> {
+async fn attend((send, mut receive): Stream<NetSession>, rules: &[Forwarded]) -> Result<(), EgressError> {
     let first = timeout(PATIENCE, NetSession::carries_messages(&mut receive));
     if first.await.map_err(|_| EgressError::Late)?? {
         let Some(halves) = NetSession::messages(send, receive) else { return Ok(()) };
@@ -146,11 +143,8 @@ async fn attend(
     };
     match timeout(PATIENCE, connect(&rule.destination)).await {
         Ok(Ok(socket)) => {
-            let (mut send, receive) = incoming.accept().await?;
-            if let Some(urgency) = treatment.class {
-                session.set_urgency(&mut send, urgency);
-            }
-            carry_stream(socket, (send, receive)).await;
+            let (send, receive) = incoming.accept().await?;
+            carry_stream(socket, (ClassedSend::new(send, treatment.class), receive)).await;
             Ok(())
         }
         Ok(Err(_)) => Ok(incoming.refuse(Reason::Refused).await?),
