@@ -15,6 +15,7 @@ mod recipes;
 mod run;
 #[cfg(target_os = "linux")]
 mod site;
+mod slow_programs;
 #[cfg(target_os = "linux")]
 mod tunnel;
 pub(crate) mod verbs;
