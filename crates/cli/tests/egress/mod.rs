@@ -10,6 +10,8 @@ mod hosts;
 #[cfg(target_os = "linux")]
 mod incoming;
 #[cfg(target_os = "linux")]
+mod name_caches;
+#[cfg(target_os = "linux")]
 mod recipes;
 #[cfg(target_os = "linux")]
 mod run;
