@@ -58,11 +58,30 @@ pub fn packet_treatment(rules: &[TrafficRule], packet: &[u8]) -> Treatment {
 
 fn by_rules(rules: &[TrafficRule], ends: &[Traffic], dscp: Option<u8>) -> Treatment {
     let own = rules.iter().find(|rule| ends.iter().any(|end| rule.matches(*end)));
-    own.map_or_else(|| Treatment { class: usual_class(dscp), lifetime: None }, |rule| rule.treatment)
+    own.map_or_else(|| Treatment { class: usual_class(ends, dscp), lifetime: None }, |rule| rule.treatment)
+}
+
+/// The class without a rule: what the program marks counts more than its port. `None` leaves it to the behaviour.
+fn usual_class(ends: &[Traffic], dscp: Option<u8>) -> Option<Urgency> {
+    class_of_code_point(dscp).or_else(|| ends.iter().find_map(|end| class_of_port(*end)))
+}
+
+/// Services that carry little, for which somebody waits; and copies, for which nobody does. The list is short: a port tells
+/// less than the behaviour. Who types and who copies over SSH use the same one.
+fn class_of_port(Traffic { protocol, port, .. }: Traffic) -> Option<Urgency> {
+    match (protocol?, port) {
+        // DNS, also over TLS; SIP, also over TLS.
+        (_, 53 | 853 | 5060) | (Protocol::Tcp, 5061) => Some(Urgency::Interactive),
+        // NTP, whose answers are worth what they are late.
+        (Protocol::Udp, 123) => Some(Urgency::Interactive),
+        // FTP's data, rsync.
+        (Protocol::Tcp, 20 | 873) => Some(Urgency::Bulk),
+        _ => None,
+    }
 }
 
 /// What programs mean by a code point (RFC 4594, RFC 8622).
-fn usual_class(dscp: Option<u8>) -> Option<Urgency> {
+fn class_of_code_point(dscp: Option<u8>) -> Option<Urgency> {
     match dscp? {
         // Telephony, signalling, conferences, network control.
         46 | 44 | 40 | 34 | 36 | 38 | 48 | 56 => Some(Urgency::Interactive),
@@ -272,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rule_the_code_point_decides_and_then_the_behaviour() {
+    fn without_a_rule_the_code_point_decides_then_the_port_and_then_the_behaviour() {
         for (dscp, expected) in [
             (Some(46), Some(Urgency::Interactive)),
             (Some(40), Some(Urgency::Interactive)),
@@ -284,6 +303,19 @@ mod tests {
             assert_eq!(treated(&[], UDP, "10.1.2.3:5004", dscp).class, expected, "{dscp:?}");
         }
         assert_eq!(treated(&[], TCP, "10.1.2.3:22", None), Treatment::default());
+        for (protocol, to, dscp, expected) in [
+            (UDP, "10.1.2.3:53", None, Some(Urgency::Interactive)),
+            (TCP, "10.1.2.3:853", None, Some(Urgency::Interactive)),
+            (TCP, "sip.example:5061", None, Some(Urgency::Interactive)),
+            (UDP, "10.1.2.3:5061", None, None),
+            (UDP, "10.1.2.3:123", None, Some(Urgency::Interactive)),
+            (TCP, "host.example:873", None, Some(Urgency::Bulk)),
+            (UDP, "10.1.2.3:53", Some(8), Some(Urgency::Bulk)),
+        ] {
+            assert_eq!(treated(&[], protocol, to, dscp).class, expected, "{to}");
+        }
+        let own = rules("[[rule]]\nport = 53\nclass = \"bulk\"\n");
+        assert_eq!(treated(&own, UDP, "10.1.2.3:53", None).class, Some(Urgency::Bulk));
     }
 
     #[test]

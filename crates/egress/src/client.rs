@@ -2,19 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use manyway_session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::timeout;
 
 use crate::answer::{Answer, Reason, Refusal};
+use crate::classed::ClassedSend;
 use crate::codec::CodecError;
 use crate::destination::Destination;
 use crate::error::EgressError;
 use crate::request::Request;
 use crate::treatment::Treatment;
-use crate::wire::{read_answer, read_request, write_answer, write_request};
+use crate::wire::{read_answer, write_request};
 
 /// A TCP connection at the other side, and the stream to it.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub struct Opened<W, R> {
 pub async fn connect<S: Session>(
     session: &S,
     destination: &Destination,
-) -> Result<Opened<S::Send, S::Receive>, EgressError> {
+) -> Result<Opened<ClassedSend<S>, S::Receive>, EgressError> {
     connect_as(session, destination, Treatment::default()).await
 }
 
@@ -46,11 +45,9 @@ pub async fn connect_as<S: Session>(
     session: &S,
     destination: &Destination,
     treatment: Treatment,
-) -> Result<Opened<S::Send, S::Receive>, EgressError> {
-    let (mut send, mut receive) = session.open().await?;
-    if let Some(urgency) = treatment.class {
-        session.set_urgency(&mut send, urgency);
-    }
+) -> Result<Opened<ClassedSend<S>, S::Receive>, EgressError> {
+    let (send, mut receive) = session.open().await?;
+    let mut send = ClassedSend::new(send, treatment.class);
     ask_for(treatment, &mut send).await?;
     write_request(&mut send, &Request::Connect(destination.clone())).await?;
     match answer_of(&mut receive).await? {
@@ -62,7 +59,7 @@ pub async fn connect_as<S: Session>(
 
 /// Asks for a treatment, if that is not the default.
 // egress 2.6
-async fn ask_for<W: AsyncWrite + Unpin>(treatment: Treatment, send: &mut W) -> io::Result<()> {
+pub(crate) async fn ask_for<W: AsyncWrite + Unpin>(treatment: Treatment, send: &mut W) -> io::Result<()> {
     if treatment == Treatment::default() {
         return Ok(());
     }
@@ -86,94 +83,8 @@ pub async fn check<S: Session>(session: &S) -> Result<(), EgressError> {
     }
 }
 
-/// A port at the server. Dropping it closes the port, and resets its connections.
-#[derive(Debug)]
-pub struct Listening<W, R> {
-    /// Where the server listens.
-    pub address: SocketAddr,
-    _stream: (W, R),
-}
-
-/// Asks the server to listen at `address`, where port 0 leaves the port to it. Its connections come as streams that the
-/// server opens, which [`accept`] takes; they have the `number` of the listener. The server sends like `treatment`; the
-/// client's own direction is up to the caller.
-///
-/// # Errors
-/// [`EgressError::Refused`] with the reason, or the stream broke.
-// egress 9.1
-pub async fn listen<S: Session>(
-    session: &S,
-    (number, address): (u16, SocketAddr),
-    treatment: Treatment,
-) -> Result<Listening<S::Send, S::Receive>, EgressError> {
-    let (mut send, mut receive) = session.open().await?;
-    ask_for(treatment, &mut send).await?;
-    write_request(&mut send, &Request::Listen { number, address }).await?;
-    match answer_of(&mut receive).await? {
-        Answer::Done(Some(address)) => Ok(Listening { address, _stream: (send, receive) }),
-        Answer::Done(None) => Err(CodecError::Truncated { field: "address", needed: 7, left: 0 }.into()),
-        Answer::Refused(refusal) => Err(refusal.into()),
-    }
-}
-
-/// A connection to a port at the server, which the client accepts or refuses.
-#[derive(Debug)]
-pub struct Incoming<W, R> {
-    /// The number of its listener.
-    pub number: u16,
-    /// Who connected.
-    pub peer: SocketAddr,
-    send: W,
-    receive: R,
-}
-
-/// Reads the request of a stream that the server opened.
-///
-/// # Errors
-/// It is no connection to a listener, does not come within 10 s, or the stream broke.
-// egress 9.2
-pub async fn accept<W, R>(mut send: W, mut receive: R) -> Result<Incoming<W, R>, EgressError>
-where
-    W: AsyncWrite + Unpin,
-    R: AsyncRead + Unpin,
-{
-    let request = timeout(PATIENCE, read_request(&mut receive)).await.map_err(|_| EgressError::Late)??;
-    match request {
-        Ok(Request::Incoming { number, peer }) => Ok(Incoming { number, peer, send, receive }),
-        Ok(_) | Err(_) => {
-            let refusal = Refusal::new(Reason::Unsupported);
-            write_answer(&mut send, &Answer::Refused(refusal.clone())).await?;
-            send.shutdown().await?;
-            Err(refusal.into())
-        }
-    }
-}
-
-impl<W: AsyncWrite + Unpin, R> Incoming<W, R> {
-    /// Accepts the connection, and returns its stream.
-    ///
-    /// # Errors
-    /// The stream broke.
-    pub async fn accept(mut self) -> io::Result<(W, R)> {
-        write_answer(&mut self.send, &Answer::Done(None)).await?;
-        Ok((self.send, self.receive))
-    }
-
-    /// Refuses it: the server resets it.
-    ///
-    /// # Errors
-    /// The stream broke.
-    pub async fn refuse(mut self, reason: Reason) -> io::Result<()> {
-        write_answer(&mut self.send, &Answer::Refused(Refusal::new(reason))).await?;
-        self.send.shutdown().await
-    }
-}
-
-/// How long a stream of the server may take to say what it is for.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// An answer of another protocol comes from a server that does not support this one.
-async fn answer_of<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Answer, EgressError> {
+pub(crate) async fn answer_of<R: AsyncRead + Unpin>(receive: &mut R) -> Result<Answer, EgressError> {
     match read_answer(receive).await {
         Err(EgressError::Codec(CodecError::Value { field: "protocol", .. })) => {
             Err(Refusal::new(Reason::Unsupported).into())

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
 use tokio::time::{Instant, sleep_until};
 
+use crate::allowance::Allowance;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::{DATAGRAM, Datagram, FRAME};
 use crate::destination::Destination;
@@ -30,17 +31,23 @@ pub async fn open_flow<S: Session>(
     destination: Option<&Destination>,
     treatment: Treatment,
 ) -> Result<(FlowSender, FlowReceiver), EgressError> {
+    request_flow(session, &Request::Flow(kind, destination.cloned()), treatment).await
+}
+
+/// Opens a stream of messages with this request.
+pub(crate) async fn request_flow<S: Session>(
+    session: &S,
+    request: &Request,
+    treatment: Treatment,
+) -> Result<(FlowSender, FlowReceiver), EgressError> {
     let (send, receive) = session.open().await?;
     let halves = S::messages(send, receive).ok_or_else(|| Refusal::new(Reason::Unsupported))?;
     let (mut sender, receiver) = flow(halves, &Quota::unlimited());
     sender.treat(treatment);
-    let mut frame = Vec::new();
     if treatment != Treatment::default() {
-        Request::Treatment(treatment).encode(&mut frame);
-        sender.send_frame(std::mem::take(&mut frame)).await?;
+        sender.send_request(&Request::Treatment(treatment)).await?;
     }
-    Request::Flow(kind, destination.cloned()).encode(&mut frame);
-    sender.send_frame(frame).await?;
+    sender.send_request(request).await?;
     Ok((sender, receiver))
 }
 
@@ -98,7 +105,19 @@ impl FlowSender {
         self.treatment = treatment;
     }
 
-    pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
+    pub(crate) async fn send_request(&mut self, request: &Request) -> io::Result<()> {
+        let mut frame = Vec::new();
+        request.encode(&mut frame);
+        self.send_frame(frame).await
+    }
+
+    pub(crate) async fn send_answer(&mut self, answer: Answer) -> io::Result<()> {
+        let mut frame = Vec::new();
+        answer.encode(&mut frame);
+        self.send_frame(frame).await
+    }
+
+    async fn send_frame(&mut self, frame: Vec<u8>) -> io::Result<()> {
         send_frame(&mut **self.sender.as_mut().ok_or(io::ErrorKind::BrokenPipe)?, frame).await
     }
 
@@ -172,6 +191,23 @@ impl FlowReceiver {
         self.receiver
     }
 
+    /// Waits for a frame. A few datagrams may overtake it; more are lost.
+    // egress 8.2
+    pub(crate) async fn frame(&mut self) -> Result<Bytes, EgressError> {
+        let mut early = 0;
+        loop {
+            match self.receiver.receive().await? {
+                Some(Message { protocol: FRAME, data, .. }) => return Ok(data),
+                Some(message) if early < MOST_EARLY => {
+                    early += 1;
+                    self.order.push(Instant::now(), Datagram::decode(&message.data)?);
+                }
+                Some(_) => {}
+                None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            }
+        }
+    }
+
     pub(crate) async fn arrival(&mut self) -> Result<Option<Arrival>, EgressError> {
         loop {
             let next = if self.has_ended { self.order.drain() } else { self.order.pop(Instant::now()) };
@@ -216,7 +252,7 @@ impl Course {
         payload: usize,
         treatment: Treatment,
     ) -> io::Result<bool> {
-        let behaviour = self.allowance.urgency(Instant::now(), payload);
+        let behaviour = self.allowance.urgency(Instant::now(), payload + OVERHEAD);
         let urgency = treatment.class.unwrap_or(behaviour);
         let usual = if urgency == Urgency::Bulk { BULK_LIFETIME } else { LIFETIME };
         let lifetime = treatment.lifetime.unwrap_or(usual);
@@ -227,60 +263,10 @@ impl Course {
     }
 }
 
-/// Whether a flow goes before bulk data: a token bucket. A flow that has emptied it is bulk until it is half full again,
-/// since datagrams of two classes would overtake each other.
-// egress 8.5
-#[derive(Debug)]
-struct Allowance {
-    left: f64,
-    at: Instant,
-    is_bulk: bool,
-}
-
-impl Allowance {
-    fn new(now: Instant) -> Self {
-        Self { left: BURST, at: now, is_bulk: false }
-    }
-
-    fn urgency(&mut self, now: Instant, payload: usize) -> Urgency {
-        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.at = now;
-        self.left = elapsed.mul_add(RATE, self.left).min(BURST);
-        #[expect(clippy::cast_precision_loss, reason = "at most 64 KiB")]
-        let cost = (payload + OVERHEAD) as f64;
-        self.is_bulk = if self.is_bulk { self.left < BURST / 2.0 } else { self.left < cost };
-        self.left = (self.left - cost).max(0.0);
-        if self.is_bulk { Urgency::Bulk } else { Urgency::Interactive }
-    }
-}
-
-/// Bytes a second, and in a burst, that a flow may send before bulk data: a call with video.
-const RATE: f64 = 400e3;
-const BURST: f64 = 64e3;
+/// Datagrams that are kept until their flow is known.
+pub(crate) const MOST_EARLY: usize = 16;
 /// Headers of a datagram on a link.
 const OVERHEAD: usize = 28;
 /// How long a datagram is worth sending. Bulk data of UDP has congestion control of its own, which a long queue misleads.
 const LIFETIME: Duration = Duration::from_millis(500);
 const BULK_LIFETIME: Duration = Duration::from_millis(250);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // egress 8.5
-    #[test]
-    fn a_call_goes_before_bulk_data_and_a_download_does_not() {
-        let begin = Instant::now();
-        let mut call = Allowance::new(begin);
-        let mut download = Allowance::new(begin);
-        for packet in 0..10_000_u32 {
-            // 50 packets of 200 bytes a second; 1000 packets of 1200 bytes a second
-            let at = |every| begin + Duration::from_millis(every) * packet;
-            assert_eq!(call.urgency(at(20), 200), Urgency::Interactive);
-            let is_bulk = download.urgency(at(1), 1200) == Urgency::Bulk;
-            assert_eq!(is_bulk, packet >= 76, "packet {packet}");
-        }
-        let later = begin + Duration::from_secs(11);
-        assert_eq!(download.urgency(later, 1200), Urgency::Interactive, "after a pause");
-    }
-}

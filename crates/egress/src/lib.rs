@@ -12,13 +12,17 @@
 //! specifies the bytes; comments cite its rules as `egress 2.1`.
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod answer;
+mod classed;
 mod client;
 mod codec;
 mod datagram;
 mod destination;
 mod error;
 mod flow;
+mod listening;
+mod names;
 mod order;
 mod quota;
 mod relay;
@@ -31,19 +35,21 @@ mod treatment;
 mod wire;
 
 pub use answer::{Reason, Refusal};
-pub use client::{Incoming, Listening, Opened, accept, check, connect, connect_as, listen};
+pub use classed::ClassedSend;
+pub use client::{Opened, check, connect, connect_as};
 pub use codec::CodecError;
 pub use datagram::Datagram;
 pub use destination::{Destination, DestinationError, Host, Name};
 pub use error::{EgressError, RequestError};
 pub use flow::{FlowReceiver, FlowSender, open_flow};
+pub use listening::{Incoming, IncomingFlow, Listening, accept, accept_flow, listen, listen_datagrams};
+pub use names::NameCache;
 pub use quota::Quota;
 pub use relay::{RelayError, Volume, relay};
 pub use request::{FlowKind, PROTOCOL, VERSION};
 pub use rules::{Class, NetPorts, NetPortsError, OwnAddresses, Ports, Rules, SystemAddresses};
 pub use server::{
-    Access, Gateway, GatewayConfig, Resolve, SystemResolver, answer_messages, can_send_echo_requests,
-    decline, decline_datagrams,
+    Access, Gateway, GatewayConfig, Resolve, SystemResolver, answer_messages, can_send_echo_requests, decline,
 };
 pub use site::{
     Assignment, Filter, Header, Hub, HubConfig, HubError, Joined, Joining, Member, PacketReceiver,

@@ -9,7 +9,7 @@ use crate::codec::{CodecError, Fields};
 /// How a connection or a flow is treated on its way, in both directions. By default its behaviour decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Treatment {
-    /// Which data go first. `None`: a TCP connection is bulk data, a flow as its traffic is.
+    /// Which data go first. `None`: as the traffic is.
     pub class: Option<Urgency>,
     /// How long a datagram is worth sending, in whole milliseconds from 1 to 65 535. `None`: as the class has it; without
     /// effect for a TCP connection.

@@ -236,6 +236,30 @@ async fn pipes_are_carried_as_sockets_are() {
     assert_eq!(read_all(&mut output).await.unwrap(), b"to standard output");
 }
 
+// egress 4.6
+#[tokio::test]
+async fn a_connection_that_moves_much_becomes_bulk_in_each_direction_by_itself() {
+    let (session, _) = serve(&["127.0.0.1"]);
+    let (listener, to) = listen().await;
+    let (mut program, mut destination) = carried(&session, &listener, &to).await;
+    let much = vec![7; 3_000_000];
+    let classes = |of: &MemorySession| of.urgencies.lock().unwrap().clone();
+    program.write_all(b"question").await.unwrap();
+    destination.read_exact(&mut [0; 8]).await.unwrap();
+    assert_eq!(classes(&session), [Urgency::Interactive]);
+    let mut read = vec![0; much.len()];
+    for is_back in [false, true] {
+        let (from, into) =
+            if is_back { (&mut destination, &mut program) } else { (&mut program, &mut destination) };
+        let (written, arrived) = tokio::join!(from.write_all(&much), into.read_exact(&mut read));
+        written.unwrap();
+        arrived.unwrap();
+        let [near, far] = [classes(&session), session.others()];
+        assert_eq!(near[..2], [Urgency::Interactive, Urgency::Bulk]);
+        assert_eq!((far[0], far.contains(&Urgency::Bulk)), (Urgency::Interactive, is_back));
+    }
+}
+
 // egress 2.6
 #[tokio::test]
 async fn both_directions_of_a_connection_have_the_class_that_the_opener_asks_for() {
@@ -251,11 +275,12 @@ async fn both_directions_of_a_connection_have_the_class_that_the_opener_asks_for
         }
     });
     let (_listener, to) = listen().await;
-    let class = Some(Urgency::Interactive);
+    let class = Some(Urgency::Bulk);
     drop(in_time(connect_as(&near, &to, Treatment { class, lifetime: None })).await.unwrap());
     in_time(connect(&near, &to)).await.unwrap();
     for session in [&near, &far] {
-        assert_eq!(*session.urgencies.lock().unwrap(), [Urgency::Interactive], "by default none is set");
+        let classes = session.urgencies.lock().unwrap();
+        assert_eq!(*classes, [Urgency::Bulk, Urgency::Interactive], "by default it begins as interactive");
     }
     // A second treatment is one too many.
     let treatment = [0x45, 1, 7, 0, 3, 1, 0, 0];

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway_egress::{
-    Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
-    Treatment, can_send_echo_requests, decline_datagrams, open_flow,
+    Access, Datagram, Destination, EgressError, FlowKind, FlowReceiver, Gateway, GatewayConfig, Host, Reason,
+    Treatment, answer_messages, can_send_echo_requests, open_flow,
 };
 use manyway_session::{Delivery, Message, MessageHalves, Urgency};
 use tokio::net::UdpSocket;
 
-use crate::common::{Names, gateway, gateway_of, in_time, messages, reason, serve_flows, until};
+use crate::common::{
+    MessageSession, Names, gateway, gateway_of, in_time, message_pair, messages, reason, serve_flows, until,
+};
 
 /// The payload protocols of frames and of datagrams.
 const FRAME: u32 = 0x45;
@@ -196,6 +198,39 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
     let (_, source) = receive(&first).await;
     first.send_to(b"answer", source).await.unwrap();
     assert_eq!(next(&mut receiver).await, ("answer".to_owned(), Some(resolver.to_string())));
+}
+
+// egress 5.11
+#[tokio::test]
+async fn names_have_no_addresses_of_a_family_that_the_server_does_not_reach() {
+    /// A query for `a.test`, of this type.
+    fn query(kind: u8) -> Vec<u8> {
+        let head = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00";
+        [&head[..], b"\x01a\x04test\x00\x00", &[kind, 0, 1]].concat()
+    }
+    let resolver = Destination::new(Host::Resolver, 53).unwrap();
+    for (has_v6, openings, is_asked) in
+        [(true, &[][..], true), (false, &["fd00::/8"][..], true), (false, &[], false)]
+    {
+        let (server, _) = socket("127.0.0.1").await;
+        let names = Names { servers: vec![server.local_addr().unwrap()], has_v6, ..Names::default() };
+        let (client, _, _) = serve_flows(gateway(openings, GatewayConfig::default(), names));
+        for usual in [Some(&resolver), None] {
+            let (mut sender, mut receiver) =
+                open_flow(&client, FlowKind::Udp, usual, Treatment::default()).await.unwrap();
+            let to = if usual.is_some() { None } else { Some(&resolver) };
+            sender.send(to, &query(28)).unwrap();
+            if !is_asked {
+                let datagram = in_time(receiver.receive()).await.unwrap().unwrap();
+                assert_eq!(datagram.address.as_ref(), to);
+                assert_eq!(datagram.payload[..12], [0, 7, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0]);
+                assert_eq!(datagram.payload[12..], query(28)[12..]);
+                sender.send(to, &query(1)).unwrap();
+            }
+            let expected = if is_asked { query(28) } else { query(1) };
+            assert_eq!(receive(&server).await.0, expected, "the name server is asked for what is reached");
+        }
+    }
 }
 
 // egress 8.8
@@ -418,8 +453,9 @@ async fn raw(sent: &[(u32, &[u8])]) -> Result<(), EgressError> {
         sender.send(Bytes::copy_from_slice(data), delivery).await.unwrap();
     }
     sender.finish();
-    let quota = gateway.quota();
-    in_time(gateway.answer_datagrams(&quota, far)).await.map(drop).map_err(|end| end.error)
+    let (quota, (session, _other)) = (gateway.quota(), message_pair());
+    let client = Access { session: &session, quota: &quota, listen: &[] };
+    in_time(answer_messages(Some((&gateway, &client)), None, far)).await.map(drop).map_err(|end| end.error)
 }
 
 // egress 1.4, 8.1, 8.4
@@ -450,8 +486,8 @@ async fn a_server_without_egress_says_so() {
     let (mut sender, mut receiver) = near;
     let frame = Delivery { protocol: FRAME, is_ordered: true, ..Delivery::default() };
     sender.send(Bytes::from_static(&[0x45, 1, 3, 0, 0]), frame).await.unwrap();
-    let declined = in_time(decline_datagrams(far)).await;
-    assert_eq!(reason::<()>(Err(declined.error)), Reason::NotEnabled);
+    let declined = in_time(answer_messages::<MessageSession>(None, None, far)).await;
+    assert_eq!(reason(declined.map_err(|end| end.error)), Reason::NotEnabled);
     let Message { data, .. } = in_time(receiver.receive()).await.unwrap().unwrap();
     assert_eq!(data[..3], [0x45, 1, 9]);
 }

@@ -20,7 +20,7 @@ fn client() -> (MemorySession, manyway_egress::Quota) {
     serve_listening(gateway(&[], GatewayConfig::default(), Names::default()), &["127.0.0.1", "::1"])
 }
 
-async fn listening(client: &MemorySession, number: u16) -> Listening<MemorySend, MemoryReceive> {
+async fn listening(client: &MemorySession, number: u16) -> Listening {
     let at = (number, "127.0.0.1:0".parse().unwrap());
     in_time(listen(client, at, USUAL)).await.unwrap()
 }
@@ -63,8 +63,9 @@ async fn the_server_sends_connections_of_a_listener_in_the_class_that_the_client
             drop(gateway.answer(&client, send, receive).await);
         }
     });
-    let treatment = Treatment { class: Some(Urgency::Interactive), lifetime: None };
-    for (treatment, expected) in [(USUAL, &[][..]), (treatment, &[Urgency::Interactive][..])] {
+    let treatment = Treatment { class: Some(Urgency::Bulk), lifetime: None };
+    let classes = [Urgency::Interactive, Urgency::Bulk];
+    for (treatment, expected) in [(USUAL, &classes[..1]), (treatment, &classes[..])] {
         let at = (1, "127.0.0.1:0".parse().unwrap());
         let listener = in_time(listen(&near, at, treatment)).await.unwrap();
         let _program = TcpStream::connect(listener.address).await.unwrap();

@@ -6,5 +6,6 @@ mod common;
 mod connections;
 mod datagrams;
 mod listeners;
+mod listeners_of_datagrams;
 mod sites;
 mod specification;

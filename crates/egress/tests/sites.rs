@@ -14,7 +14,7 @@ use manyway_egress::{
 use manyway_session::{Delivery, Message, MessageHalves, Urgency};
 use tokio::task::JoinHandle;
 
-use crate::common::{Deliveries, in_time, noted_messages, reason, until};
+use crate::common::{Deliveries, MessageSession, in_time, noted_messages, reason, until};
 
 const FRAME: u32 = 0x45;
 
@@ -72,7 +72,7 @@ async fn ask(hub: Option<&Hub>, host: &Host) -> (MessageHalves, Result<Assignmen
     let (hub, host) = (hub.cloned(), host.clone());
     let ended = tokio::spawn(async move {
         let member = hub.as_ref().map(|hub| Member { hub, name: "branch", log: &host });
-        answer_messages(None, member, far).await
+        answer_messages::<MessageSession>(None, member, far).await
     });
     let networks = vec!["192.168.5.0/24".parse().unwrap()];
     send_request(&mut near, &Request::Packets(Joining { wanted: Vec::new(), networks })).await;

@@ -44,7 +44,7 @@ pub trait Session: Send + Sync {
     }
 
     /// Sets which data of a stream of bytes go first, beside those of others. Default: without effect.
-    fn set_urgency(&self, send: &mut Self::Send, urgency: Urgency) {
+    fn set_urgency(send: &mut Self::Send, urgency: Urgency) {
         let _ = (send, urgency);
     }
 

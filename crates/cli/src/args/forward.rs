@@ -25,17 +25,8 @@ pub struct ForwardArgs {
     )]
     pub local: Vec<ForwardRule>,
     /// Let the server listen on PORT, and connect to HOST:HOSTPORT from here; repeatable
-    #[arg(short = 'R', long = "remote", value_name = "[BIND:]PORT:HOST:HOSTPORT", value_parser = parse_remote)]
+    #[arg(short = 'R', long = "remote", value_name = "[BIND:]PORT:HOST:HOSTPORT[/udp]")]
     pub remote: Vec<ForwardRule>,
-}
-
-/// The server's listeners are for TCP.
-fn parse_remote(text: &str) -> Result<ForwardRule, String> {
-    let rule: ForwardRule = text.parse()?;
-    match rule.protocol {
-        Protocol::Tcp => Ok(rule),
-        Protocol::Udp => Err("a server listens for TCP alone".to_owned()),
-    }
 }
 
 /// Where to listen, and what is behind it: as for `ssh -L` and `ssh -R`.
@@ -136,6 +127,7 @@ Examples:
   manyway forward home -L [::1]:8080:[2001:db8::7]:80
   manyway forward home -L 51820:vpn.example.org:51820/udp
   manyway forward home -R 0.0.0.0:8080:127.0.0.1:80
+  manyway forward home -R 192.0.2.7:51820:127.0.0.1:51820/udp
 
 BIND defaults to 127.0.0.1. The server must allow private destinations: \
 manyway serve --egress --allow 127.0.0.1:22. For -R the ticket needs \

@@ -107,7 +107,7 @@ pub enum Command {
     Paths(PathsArgs),
     /// Connect standard input and output to a TCP port through a server, for ssh and git
     Pipe(PipeArgs),
-    /// Forward local TCP and UDP ports through a server (ssh -L), or TCP ports of the server to this host (ssh -R)
+    /// Forward local TCP and UDP ports through a server (ssh -L), or ports of the server to this host (ssh -R)
     Forward(ForwardArgs),
     /// Run a local SOCKS5 and HTTP proxy whose connections leave from a server
     Proxy(ProxyArgs),

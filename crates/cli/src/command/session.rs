@@ -36,7 +36,7 @@ impl Session for NetSession {
         Some(halves((send, receive)))
     }
 
-    fn set_urgency(&self, send: &mut SendStream, urgency: Urgency) {
+    fn set_urgency(send: &mut SendStream, urgency: Urgency) {
         send.set_class(class_of(urgency));
     }
 

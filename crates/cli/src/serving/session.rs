@@ -10,6 +10,7 @@ use bytes::Bytes;
 use manyway::{Connection, ReceiveStream, SendStream};
 use manyway_transfer::{
     Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
+    Urgency,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -103,6 +104,10 @@ impl Session for ClientSession {
         let (sender, receiver) = NetSession::messages(send.stream, receive.stream)?;
         let sender = LimitedMessages { half: sender, limits: limits.clone(), carried: carried.clone() };
         Some((Box::new(sender), Box::new(LimitedMessages { half: receiver, limits, carried })))
+    }
+
+    fn set_urgency(send: &mut Self::Send, urgency: Urgency) {
+        NetSession::set_urgency(&mut send.stream, urgency);
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {

@@ -48,6 +48,12 @@ struct Share {
     listen: Arc<[NetPorts]>,
 }
 
+impl Share {
+    fn access<'a, S>(&'a self, session: &'a S) -> Access<'a, S> {
+        Access { session, quota: &self.quota, listen: &self.listen }
+    }
+}
+
 impl Egress {
     /// With the gateway and the network, or without one: then every request for it is declined.
     pub fn new(gateway: Option<Gateway>, hub: Option<Hub>) -> Arc<Self> {
@@ -99,7 +105,7 @@ where
     tokio::join!(sorting, server.run(&sorted));
 }
 
-async fn sort<S: Session>(
+async fn sort<S: Session + 'static>(
     session: &S,
     (send, mut receive): (S::Send, S::Receive),
     files: mpsc::Sender<Halves<S>>,
@@ -113,7 +119,8 @@ async fn sort<S: Session>(
     let Ok(Ok(first)) = first.await else { return Ok(()) };
     let Some(first) = first else {
         let Some(halves) = S::messages(send, receive) else { return Ok(()) };
-        let gateway = egress.share.as_ref().map(|share| (&share.gateway, &*share.quota));
+        let share = egress.share.as_ref().map(|share| (&share.gateway, share.access(session)));
+        let gateway = share.as_ref().map(|(gateway, client)| (*gateway, client));
         let member = egress.site.as_ref().map(|(hub, name)| Member { hub, name, log });
         return answer_messages(gateway, member, halves).await.map(drop);
     };
@@ -124,10 +131,7 @@ async fn sort<S: Session>(
         return Ok(());
     }
     match egress.share {
-        Some(Share { gateway, quota, listen }) => {
-            let client = Access { session, quota: &quota, listen: &listen };
-            gateway.answer(&client, send, receive).await.map(|_| ())
-        }
+        Some(share) => share.gateway.answer(&share.access(session), send, receive).await.map(|_| ()),
         None => Err(decline(send, receive).await),
     }
 }

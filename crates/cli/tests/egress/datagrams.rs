@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::verbs::{OUT, connected, line};
 use crate::common::place::Place;
-use crate::common::program::PATIENCE;
+use crate::common::program::{PATIENCE, Server};
 
 /// Answers each datagram with its text in capitals.
 fn shouter() -> SocketAddr {
@@ -59,6 +59,51 @@ fn a_forward_of_udp_answers_each_program_from_the_port_it_sent_to() {
             assert_eq!(ask(socket, port, text.as_bytes()), answer.as_bytes());
         }
     }
+}
+
+#[test]
+fn a_server_listens_for_datagrams_with_the_right_to_and_keeps_its_peers_apart() {
+    let place = Place::new();
+    let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (home, at) = (place.there().join("home"), free());
+    let mut command = place.serving(&["--listen", "127.0.0.1:0", "--egress"]);
+    command.env("MANYWAY_HOME", &home);
+    let server = Server::start(command);
+    let rule = format!("{at}:{}/udp", shouter());
+    let refused = place.run(&["forward", &server.ticket, "-R", &rule]).expect(5);
+    refused.says("the ticket needs the right to listen there");
+    place.run(&["forward", &server.ticket, "-R", "0.0.0.0:5000:127.0.0.1:5000/udp"]).expect(2);
+
+    let listening = server.listening();
+    let right = at.to_string();
+    let add = ["keys", "add", "ticket", "site", "-q", "--listen", &right, "--advertise", &listening];
+    let made = place.command(&add).env("MANYWAY_HOME", &home).output().unwrap();
+    let ticket = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    // A second rule, of TCP, on the same port.
+    let both = format!("{at}:127.0.0.1:9");
+    let running = place.start(&["forward", &ticket, "-R", &rule, "-R", &both]);
+    line(&running, &format!("server {at} -> "));
+    let (one, two) = (program(), program());
+    for (socket, text, answer) in
+        [(&one, "first", "FIRST"), (&two, "second", "SECOND"), (&one, "third", "THIRD")]
+    {
+        assert_eq!(ask(socket, &right, text.as_bytes()), answer.as_bytes());
+    }
+    place.run(&["forward", &ticket, "-R", &rule]).expect(1).says("the port is taken at the server");
+    running.signal("TERM");
+    running.end().expect(0);
+    wait_until_free(at);
+}
+
+/// The server closes the port of a client that has gone.
+fn wait_until_free(at: SocketAddr) {
+    for _ in 0..PATIENCE.as_millis() / 50 {
+        if UdpSocket::bind(at).is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{at} is still taken");
 }
 
 #[test]

@@ -8,11 +8,16 @@ mod datagrams;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
+mod incoming;
+#[cfg(target_os = "linux")]
+mod name_caches;
+#[cfg(target_os = "linux")]
 mod recipes;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod site;
+mod slow_programs;
 #[cfg(target_os = "linux")]
 mod tunnel;
 pub(crate) mod verbs;

@@ -6,11 +6,11 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
+use super::limit::Limit;
 use super::messages::{failed, keep, refuse};
 use super::resolve::DNS;
 use super::shared::Shared;
@@ -21,6 +21,7 @@ use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
 use crate::error::{EgressError, RequestError};
 use crate::flow::{Arrival, FlowReceiver, FlowSender};
+use crate::names::{AAAA, empty_answer, question};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::FlowKind;
@@ -46,8 +47,7 @@ impl Gateway {
         mut early: VecDeque<Datagram>,
     ) -> Result<Volume, EgressError> {
         // egress 6.5
-        let permits = (quota.flow(), Arc::clone(&self.shared.flows).try_acquire_owned().ok());
-        let (Some(_own), Some(_place)) = permits else {
+        let Some(_places) = self.shared.place_of_flow(quota) else {
             return Err(refuse(&mut sender, Refusal::new(Reason::TooMany).into()).await);
         };
         let usual = match destination {
@@ -63,12 +63,11 @@ impl Gateway {
             Ok(usual) => usual,
             Err(error) => return Err(refuse(&mut sender, error).await),
         };
-        let mut frame = Vec::new();
         // The addresses of name servers are the server's own affair.
         let is_told = destination.is_some_and(|it| *it.host() != Host::Resolver);
-        Answer::Done(usual.first().copied().filter(|_| is_told)).encode(&mut frame);
-        sender.send_frame(frame).await?;
+        sender.send_answer(Answer::Done(usual.first().copied().filter(|_| is_told))).await?;
         let mut remote = Remote::new((&self.shared, quota), kind, usual, sender);
+        remote.is_resolver = destination.is_some_and(|it| *it.host() == Host::Resolver);
         let mut volume = Volume::default();
         let begin = Instant::now();
         for datagram in early {
@@ -114,8 +113,10 @@ struct Remote<'a> {
     kind: FlowKind,
     sockets: Sockets,
     sender: FlowSender,
-    errors: ErrorLimit,
+    errors: Limit,
     usual: Usual,
+    /// Whether the destination of the flow is the resolver.
+    is_resolver: bool,
     /// Where the client sent to; only those may answer (RFC 4787, section 5).
     peers: BTreeMap<SocketAddr, Peer>,
     /// What named hosts are, or why nothing is sent to them.
@@ -211,8 +212,9 @@ impl<'a> Remote<'a> {
             kind,
             sockets: Sockets::new(kind),
             usual: Usual::new(usual),
+            is_resolver: false,
             sender,
-            errors: ErrorLimit::new(Instant::now()),
+            errors: Limit::new(Instant::now(), MOST_ERRORS, ERRORS_A_SECOND),
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
             lookup: None,
@@ -222,7 +224,7 @@ impl<'a> Remote<'a> {
     /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network. One
     /// to a name waits for its look-up; others go on meanwhile.
     fn send(&mut self, now: Instant, datagram: Datagram) -> io::Result<u64> {
-        if datagram.error.is_some() {
+        if datagram.error.is_some() || self.answer_without_v6(&datagram)? {
             return Ok(0);
         }
         let Some(destination) = &datagram.address else {
@@ -248,6 +250,20 @@ impl<'a> Remote<'a> {
                 Ok(0)
             }
         }
+    }
+
+    /// Answers a question for addresses of IPv6 that this host does not reach: there are none. False for all others.
+    // egress 5.11
+    fn answer_without_v6(&mut self, datagram: &Datagram) -> io::Result<bool> {
+        let is_to_resolver = match &datagram.address {
+            Some(destination) => *destination.host() == Host::Resolver,
+            None => self.is_resolver,
+        };
+        let asked = question(&datagram.payload).filter(|it| is_to_resolver && it.kind == AAAA);
+        let Some(asked) = asked.filter(|_| !self.shared.reaches_v6()) else { return Ok(false) };
+        let Some(answer) = empty_answer(&datagram.payload, asked) else { return Ok(false) };
+        self.sender.send(datagram.address.as_ref(), &answer)?;
+        Ok(true)
     }
 
     fn send_to(
@@ -412,31 +428,6 @@ impl<'a> Remote<'a> {
     }
 }
 
-/// Errors of a flow: a token bucket.
-// egress 8.15
-#[derive(Debug)]
-struct ErrorLimit {
-    left: f64,
-    at: Instant,
-}
-
-impl ErrorLimit {
-    fn new(now: Instant) -> Self {
-        Self { left: MOST_ERRORS, at: now }
-    }
-
-    fn permits(&mut self, now: Instant) -> bool {
-        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.at = now;
-        self.left = elapsed.mul_add(ERRORS_A_SECOND, self.left).min(MOST_ERRORS);
-        let is_permitted = self.left >= 1.0;
-        if is_permitted {
-            self.left -= 1.0;
-        }
-        is_permitted
-    }
-}
-
 /// Datagrams and errors that are received at a time.
 const BATCH: usize = 32;
 /// Addresses of a flow that may answer, and names that it may use.
@@ -445,21 +436,3 @@ const MOST_NAMES: usize = 64;
 /// Errors of a flow at once, and in a second.
 const MOST_ERRORS: f64 = 8.0;
 const ERRORS_A_SECOND: f64 = 4.0;
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    // egress 8.15
-    #[test]
-    fn errors_are_few_at_once_and_in_a_second() {
-        let begin = Instant::now();
-        let mut limit = ErrorLimit::new(begin);
-        let mut permitted = |at| (0..100).filter(|_| limit.permits(begin + at)).count();
-        assert_eq!(permitted(Duration::ZERO), 8);
-        assert_eq!(permitted(Duration::from_secs(1)), 4);
-        assert_eq!(permitted(Duration::from_secs(9)), 8);
-    }
-}

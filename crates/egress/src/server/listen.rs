@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_session::{Session, Urgency};
+use manyway_session::Session;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,12 +16,15 @@ use tokio::time::timeout;
 
 use super::shared::{Shared, say};
 use crate::answer::{Answer, Reason, Refusal};
+use crate::classed::ClassedSend;
+use crate::destination::{Destination, Host};
 use crate::error::EgressError;
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::Request;
 use crate::rules::NetPorts;
 use crate::tcp::{relay_tcp, reset_when_closed};
+use crate::treatment::Treatment;
 use crate::wire::{read_answer, write_answer, write_request};
 
 /// One client at the server: its connection, and what it may use.
@@ -40,8 +43,15 @@ pub struct Access<'a, S> {
 pub(super) struct Listening {
     pub(super) number: u16,
     pub(super) address: SocketAddr,
-    /// That of the streams of its connections.
-    pub(super) urgency: Option<Urgency>,
+    /// That of what comes in.
+    pub(super) treatment: Treatment,
+}
+
+impl Listening {
+    /// For a log.
+    pub(super) fn destination(&self) -> Option<Destination> {
+        Destination::new(Host::Ip(self.address.ip()), self.address.port()).ok()
+    }
 }
 
 /// Listens until the client ends the stream of its request, and passes each connection to it.
@@ -53,12 +63,13 @@ pub(super) async fn listen<S, W, R>(
     (mut send, mut receive): (W, R),
 ) -> Result<Volume, EgressError>
 where
-    S: Session,
+    S: Session + 'static,
     W: AsyncWrite + Unpin,
     R: AsyncRead + Unpin,
 {
     let patience = shared.config.request_timeout;
-    let (listener, _place) = match open(client, listening.address) {
+    let place = || client.quota.connection();
+    let (listener, _place) = match open(client, (listening.address, Type::STREAM), place, accepting) {
         Ok(opened) => opened,
         Err(refusal) => {
             let _ = say(patience, &mut send, &Answer::Refused(refusal.clone())).await;
@@ -107,10 +118,14 @@ async fn opened<F: Future + Unpin>(work: &mut Option<F>) -> Option<F::Output> {
     }
 }
 
-fn open<S>(
+/// Binds a socket where the client may listen, and makes of it what receives; `place` takes what it costs.
+// egress 9.4
+pub(super) fn open<S, P, L>(
     client: &Access<'_, S>,
-    address: SocketAddr,
-) -> Result<(TcpListener, OwnedSemaphorePermit), Refusal> {
+    (address, kind): (SocketAddr, Type),
+    place: impl FnOnce() -> Option<P>,
+    make: impl FnOnce(Socket) -> io::Result<L>,
+) -> Result<(L, P), Refusal> {
     let may = |address| client.listen.iter().any(|opening| opening.contains(address));
     let forbidden = || {
         let text =
@@ -120,27 +135,34 @@ fn open<S>(
     if address.port() != 0 && !may(address) {
         return Err(forbidden());
     }
-    let place = client.quota.connection().ok_or_else(|| Refusal::new(Reason::TooMany))?;
-    let listener = bind(address).map_err(|error| reason_of(&error))?;
-    let bound = listener.local_addr().map_err(|error| reason_of(&error))?;
-    if may(bound) { Ok((listener, place)) } else { Err(forbidden()) }
+    let place = place().ok_or_else(|| Refusal::new(Reason::TooMany))?;
+    let socket = bind(address, kind).map_err(reason_of)?;
+    let bound = socket.local_addr().map_err(reason_of)?.as_socket();
+    if bound.is_some_and(may) { Ok((make(socket).map_err(reason_of)?, place)) } else { Err(forbidden()) }
 }
 
-/// Listens at exactly this address: one of IPv6 does not stand for IPv4, too.
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+/// Binds to exactly this address: one of IPv6 does not stand for IPv4, too.
+fn bind(address: SocketAddr, kind: Type) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.set_reuse_address(cfg!(unix))?;
+    // Two sockets of UDP would share a port.
+    if kind == Type::STREAM {
+        socket.set_reuse_address(cfg!(unix))?;
+    }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn accepting(socket: Socket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the system has many more")]
-fn reason_of(error: &io::Error) -> Refusal {
+fn reason_of(error: io::Error) -> Refusal {
     let text = match error.kind() {
         io::ErrorKind::AddrInUse => "the port is taken at the server",
         io::ErrorKind::AddrNotAvailable => "no interface of the server has this address",
@@ -162,9 +184,9 @@ struct Taken<W, R> {
 async fn take<S: Session>(
     shared: &Shared,
     client: &Access<'_, S>,
-    Listening { number, urgency, .. }: Listening,
+    Listening { number, treatment, .. }: Listening,
     (socket, peer): (TcpStream, SocketAddr),
-) -> Option<Taken<S::Send, S::Receive>> {
+) -> Option<Taken<ClassedSend<S>, S::Receive>> {
     let places = (client.quota.connection(), Arc::clone(&shared.connections).try_acquire_owned().ok());
     let stream = match places {
         (Some(own), Some(all)) => {
@@ -173,13 +195,11 @@ async fn take<S: Session>(
         }
         _ => None,
     };
-    let Some((mut stream, places)) = stream else {
+    let Some(((send, receive), places)) = stream else {
         reset_when_closed(&socket);
         return None;
     };
-    if let Some(urgency) = urgency {
-        client.session.set_urgency(&mut stream.0, urgency);
-    }
+    let stream = (ClassedSend::new(send, treatment.class), receive);
     Some(Taken { socket, stream, request: Request::Incoming { number, peer }, _places: places })
 }
 
@@ -226,6 +246,6 @@ async fn end_of<R: AsyncRead + Unpin>(receive: &mut R) -> io::Result<()> {
 /// Connections that wait to be accepted; the system has a limit of its own.
 const BACKLOG: i32 = 1024;
 /// Pause after the system refused a connection, mostly for lack of file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How long a connection waits for a stream.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);

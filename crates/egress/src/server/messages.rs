@@ -2,50 +2,39 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 
-use manyway_session::MessageHalves;
+use manyway_session::{MessageHalves, Session};
 use tokio::time::{Instant, timeout_at};
 
 use super::Gateway;
+use super::listen::{Access, Listening};
+use super::listen_datagrams::listen_datagrams;
 use super::shared::GatewayConfig;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::Destination;
 use crate::error::{EgressError, RequestError};
-use crate::flow::{Arrival, FlowReceiver, FlowSender, flow};
+use crate::flow::{Arrival, FlowReceiver, FlowSender, MOST_EARLY, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::{FlowKind, Request};
 use crate::site::{Joining, Member};
 use crate::treatment::Treatment;
 
-impl Gateway {
-    /// Serves one stream of messages: a flow of datagrams, until the client ends it, or sends nothing for
-    /// [`flow_idle`](super::GatewayConfig::flow_idle).
-    ///
-    /// # Errors
-    /// As [`answer_messages`].
-    pub async fn answer_datagrams(
-        &self,
-        quota: &Quota,
-        halves: MessageHalves,
-    ) -> Result<Volume, RequestError> {
-        answer_messages(Some((self, quota)), None, halves).await
-    }
-}
-
-/// Serves one stream of messages: a flow of datagrams, if there is a gateway, or packets, if there is a network that the
-/// client may join.
+/// Serves one stream of messages: a flow of datagrams or a port for them, if there is a gateway, or packets, if there is a
+/// network that the client may join. A flow lasts until the client ends it, or sends nothing for
+/// [`flow_idle`](super::GatewayConfig::flow_idle).
 ///
 /// # Errors
 /// Why the request was refused or why its stream broke, for a log; the client has been told, as far as possible.
-pub async fn answer_messages(
-    gateway: Option<(&Gateway, &Quota)>,
+pub async fn answer_messages<S: Session>(
+    gateway: Option<(&Gateway, &Access<'_, S>)>,
     member: Option<Member<'_>>,
     halves: MessageHalves,
 ) -> Result<Volume, RequestError> {
     let none = Quota::new(0, 0, 0, 0);
-    let (mut sender, mut receiver) = flow(halves, gateway.map_or(&none, |(_, quota)| quota));
+    let (mut sender, mut receiver) = flow(halves, gateway.map_or(&none, |(_, client)| client.quota));
     let mut early = VecDeque::new();
     let patience = gateway.map_or_else(GatewayConfig::default, |(gateway, _)| gateway.shared.config.clone());
     let until = Instant::now() + patience.request_timeout;
@@ -58,14 +47,23 @@ pub async fn answer_messages(
     let not_enabled = EgressError::from(Refusal::new(Reason::NotEnabled));
     match asked {
         Asked::Flow(kind, destination) => {
-            let Some((gateway, quota)) = gateway else {
+            let Some((gateway, client)) = gateway else {
                 return Err(failed(destination, refuse(&mut sender, not_enabled).await));
             };
             if treatment != Treatment::default() {
                 tracing::debug!(?destination, ?treatment, "the client asks for a treatment");
             }
             sender.treat(treatment);
-            gateway.flow(quota, (kind, destination.as_ref()), (sender, receiver), early).await
+            gateway.flow(client.quota, (kind, destination.as_ref()), (sender, receiver), early).await
+        }
+        Asked::Listen { number, address } => {
+            let Some((gateway, client)) = gateway else {
+                return Err(failed(None, refuse(&mut sender, not_enabled).await));
+            };
+            tracing::debug!(%address, ?treatment, "the client asks for a listener of datagrams");
+            let listening = Listening { number, address, treatment };
+            let served = listen_datagrams(&gateway.shared, client, listening, (sender, receiver)).await;
+            served.map_err(|error| failed(listening.destination(), error))
         }
         Asked::Packets(joining) => {
             let Some(member) = member else {
@@ -80,13 +78,6 @@ pub async fn answer_messages(
     }
 }
 
-/// Declines a stream of messages at a server without egress, and returns the reason, for a log.
-// egress 2.4
-pub async fn decline_datagrams(halves: MessageHalves) -> RequestError {
-    let declined = answer_messages(None, None, halves).await;
-    declined.err().unwrap_or_else(|| failed(None, Refusal::new(Reason::NotEnabled).into()))
-}
-
 fn no_network() -> EgressError {
     let text = "the server has no network for sites; it must be started with: manyway serve --tun NET";
     Refusal::with_text(Reason::Forbidden, text).into()
@@ -99,6 +90,7 @@ pub(super) fn failed(destination: Option<Destination>, error: EgressError) -> Re
 /// What a stream of messages is for.
 enum Asked {
     Flow(FlowKind, Option<Destination>),
+    Listen { number: u16, address: SocketAddr },
     Packets(Joining),
 }
 
@@ -116,6 +108,9 @@ async fn request_of(
                     Ok(Request::Flow(kind, destination)) => {
                         return Ok((treatment.unwrap_or_default(), Asked::Flow(kind, destination)));
                     }
+                    Ok(Request::Listen { number, address }) => {
+                        return Ok((treatment.unwrap_or_default(), Asked::Listen { number, address }));
+                    }
                     Ok(Request::Packets(joining)) => {
                         return Ok((treatment.unwrap_or_default(), Asked::Packets(joining)));
                     }
@@ -125,12 +120,9 @@ async fn request_of(
                         continue;
                     }
                     Ok(Request::Treatment(_)) => "a second treatment".to_owned(),
-                    Ok(
-                        Request::Check
-                        | Request::Connect(_)
-                        | Request::Listen { .. }
-                        | Request::Incoming { .. },
-                    ) => "this request needs a stream of bytes".to_owned(),
+                    Ok(Request::Check | Request::Connect(_) | Request::Incoming { .. }) => {
+                        "this request needs a stream of bytes".to_owned()
+                    }
                     Err(unknown) => return Err(Refusal::from(unknown).into()),
                 };
                 return Err(Refusal::with_text(Reason::Unsupported, text).into());
@@ -147,10 +139,8 @@ pub(super) async fn refuse(sender: &mut FlowSender, error: EgressError) -> Egres
         EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
         EgressError::Stream(_) | EgressError::Late => return error,
     };
-    let mut frame = Vec::new();
-    Answer::Refused(refusal).encode(&mut frame);
     // The stream is new, so there is room.
-    let _ = sender.send_frame(frame).await;
+    let _ = sender.send_answer(Answer::Refused(refusal)).await;
     error
 }
 
@@ -163,6 +153,5 @@ pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
     }
 }
 
-/// Datagrams that are kept while the destination is looked up.
-const MOST_EARLY: usize = 16;
+/// Bytes of datagrams that are kept while the destination is looked up.
 const MOST_EARLY_BYTES: usize = 32 << 10;

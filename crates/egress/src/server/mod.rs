@@ -3,8 +3,11 @@
 mod datagrams;
 mod dial;
 mod errors;
+mod limit;
 mod listen;
+mod listen_datagrams;
 mod messages;
+mod peers;
 mod resolve;
 mod shared;
 mod sockets;
@@ -20,7 +23,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::answer::{Answer, Reason, Refusal};
-use crate::destination::{Destination, Host};
+use crate::classed::ClassedSend;
+use crate::destination::Destination;
 use crate::error::{EgressError, RequestError};
 use crate::quota::Quota;
 use crate::relay::Volume;
@@ -30,7 +34,7 @@ use crate::tcp::relay_tcp;
 use crate::treatment::Treatment;
 use crate::wire::{read_request, write_answer};
 pub use listen::Access;
-pub use messages::{answer_messages, decline_datagrams};
+pub use messages::answer_messages;
 pub use resolve::{Resolve, SystemResolver};
 pub use shared::GatewayConfig;
 use shared::{Shared, say};
@@ -81,26 +85,25 @@ impl Gateway {
         mut receive: R,
     ) -> Result<Volume, RequestError>
     where
-        S: Session,
+        S: Session + 'static,
         R: AsyncRead + Unpin,
     {
         let patience = self.shared.config.request_timeout;
         let of_nothing = |error| RequestError { destination: None, error };
         let unsupported = match request_of(patience, &mut receive).await {
             Ok((Request::Connect(destination), treatment)) => {
-                if let Some(urgency) = treatment.class {
+                if treatment.class.is_some() {
                     tracing::debug!(%destination, ?treatment, "the client asks for a treatment");
-                    client.session.set_urgency(&mut send, urgency);
                 }
+                let send = ClassedSend::<S>::new(send, treatment.class);
                 let carried = self.connect(client.quota, &destination, send, receive).await;
                 return carried.map_err(|error| RequestError { destination: Some(destination), error });
             }
             Ok((Request::Listen { number, address }, treatment)) => {
                 tracing::debug!(%address, ?treatment, "the client asks for a listener");
-                let listening = listen::Listening { number, address, urgency: treatment.class };
+                let listening = listen::Listening { number, address, treatment };
                 let carried = listen::listen(&self.shared, client, listening, (send, receive)).await;
-                let destination = Destination::new(Host::Ip(address.ip()), address.port()).ok();
-                return carried.map_err(|error| RequestError { destination, error });
+                return carried.map_err(|error| RequestError { destination: listening.destination(), error });
             }
             Ok((Request::Check, _)) => {
                 say(patience, &mut send, &Answer::Done(None)).await.map_err(of_nothing)?;

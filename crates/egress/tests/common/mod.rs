@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_egress::{
     Access, Destination, EgressError, Gateway, GatewayConfig, Name, NetPorts, Quota, Reason, RequestError,
-    Resolve, Rules, Volume,
+    Resolve, Rules, Volume, answer_messages,
 };
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
@@ -26,19 +26,31 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct MemorySession {
     open: mpsc::UnboundedSender<(MemorySend, MemoryReceive)>,
     accept: Mutex<mpsc::UnboundedReceiver<(MemorySend, MemoryReceive)>>,
-    /// What was set for its streams.
-    pub(crate) urgencies: std::sync::Mutex<Vec<Urgency>>,
+    /// The classes that were set for its streams, and those of the other end.
+    pub(crate) urgencies: Urgencies,
+    others: Urgencies,
 }
+
+type Urgencies = Arc<std::sync::Mutex<Vec<Urgency>>>;
 
 pub(crate) fn pair() -> (MemorySession, MemorySession) {
     let (to_right, from_left) = mpsc::unbounded_channel();
     let (to_left, from_right) = mpsc::unbounded_channel();
-    let session = |open, accept| MemorySession {
+    let (left, right) = (Urgencies::default(), Urgencies::default());
+    let session = |open, accept, own: &Urgencies, others: &Urgencies| MemorySession {
         open,
         accept: Mutex::new(accept),
-        urgencies: std::sync::Mutex::default(),
+        urgencies: Arc::clone(own),
+        others: Arc::clone(others),
     };
-    (session(to_right, from_right), session(to_left, from_left))
+    (session(to_right, from_right, &left, &right), session(to_left, from_left, &right, &left))
+}
+
+impl MemorySession {
+    /// The classes that the other end has set.
+    pub(crate) fn others(&self) -> Vec<Urgency> {
+        self.others.lock().unwrap().clone()
+    }
 }
 
 impl Session for MemorySession {
@@ -46,7 +58,8 @@ impl Session for MemorySession {
     type Receive = MemoryReceive;
 
     async fn open(&self) -> io::Result<(Self::Send, Self::Receive)> {
-        let ((near_send, far_receive), (far_send, near_receive)) = (direction(), direction());
+        let (near_send, far_receive) = direction(&self.urgencies);
+        let (far_send, near_receive) = direction(&self.others);
         self.open.send((far_send, far_receive)).map_err(|_| io::ErrorKind::ConnectionReset)?;
         Ok((near_send, near_receive))
     }
@@ -55,8 +68,8 @@ impl Session for MemorySession {
         self.accept.lock().await.recv().await
     }
 
-    fn set_urgency(&self, _: &mut MemorySend, urgency: Urgency) {
-        self.urgencies.lock().unwrap().push(urgency);
+    fn set_urgency(send: &mut MemorySend, urgency: Urgency) {
+        send.urgencies.lock().unwrap().push(urgency);
     }
 }
 
@@ -111,12 +124,13 @@ pub(crate) fn noted_messages(deliveries: &Deliveries) -> (MessageHalves, Message
     (halves(to_right, from_right), halves(to_left, from_left))
 }
 
-fn direction() -> (MemorySend, MemoryReceive) {
+fn direction(urgencies: &Urgencies) -> (MemorySend, MemoryReceive) {
     let (near, far) = tokio::io::duplex(64 << 10);
     let (unused_read, write) = tokio::io::split(near);
     let (read, unused_write) = tokio::io::split(far);
     let was_finished = Arc::new(AtomicBool::new(false));
-    let send = MemorySend { write, _read: unused_read, was_finished: Arc::clone(&was_finished) };
+    let urgencies = Arc::clone(urgencies);
+    let send = MemorySend { write, _read: unused_read, was_finished: Arc::clone(&was_finished), urgencies };
     (send, MemoryReceive { read, _write: unused_write, was_finished })
 }
 
@@ -126,6 +140,7 @@ pub(crate) struct MemorySend {
     write: WriteHalf<DuplexStream>,
     _read: ReadHalf<DuplexStream>,
     was_finished: Arc<AtomicBool>,
+    urgencies: Urgencies,
 }
 
 impl AsyncWrite for MemorySend {
@@ -171,11 +186,24 @@ impl AsyncRead for MemoryReceive {
     }
 }
 
-/// A connection whose streams carry messages alone; each is passed to the gateway.
+/// One end of a connection whose streams carry messages alone.
 pub(crate) struct MessageSession {
     opened: mpsc::UnboundedSender<MessageHalves>,
+    accepted: Mutex<mpsc::UnboundedReceiver<MessageHalves>>,
     /// Of both ends.
     pub(crate) deliveries: Deliveries,
+}
+
+pub(crate) fn message_pair() -> (MessageSession, MessageSession) {
+    let ((to_right, from_left), (to_left, from_right)) =
+        (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    let deliveries = Deliveries::default();
+    let session = |opened, accepted| MessageSession {
+        opened,
+        accepted: Mutex::new(accepted),
+        deliveries: Arc::clone(&deliveries),
+    };
+    (session(to_right, from_right), session(to_left, from_left))
 }
 
 impl Session for MessageSession {
@@ -189,7 +217,8 @@ impl Session for MessageSession {
     }
 
     async fn accept(&self) -> Option<(Self::Send, Self::Receive)> {
-        None
+        let halves = self.accepted.lock().await.recv().await?;
+        Some((Opened(Some(halves)), tokio::io::empty()))
     }
 
     fn messages(mut send: Self::Send, _: Self::Receive) -> Option<MessageHalves> {
@@ -214,25 +243,33 @@ impl AsyncWrite for Opened {
     }
 }
 
-/// Serves the flows of a client in memory. The reasons why they failed come out of the channel.
-pub(crate) fn serve_flows(
-    gateway: Gateway,
-) -> (MessageSession, Quota, mpsc::UnboundedReceiver<Result<Volume, RequestError>>) {
-    let (streams, mut opened) = mpsc::unbounded_channel();
+/// Serves the flows of a client in memory. How they ended comes out of the channel.
+pub(crate) fn serve_flows(gateway: Gateway) -> (MessageSession, Quota, Ends) {
+    serve_datagrams(gateway, &[])
+}
+
+pub(crate) type Ends = mpsc::UnboundedReceiver<Result<Volume, RequestError>>;
+
+/// As [`serve_flows`], for a client that may listen at these addresses.
+pub(crate) fn serve_datagrams(gateway: Gateway, listen: &[&str]) -> (MessageSession, Quota, Ends) {
+    let listen: Vec<NetPorts> = listen.iter().map(|text| text.parse().unwrap()).collect();
     let (ends, ended) = mpsc::unbounded_channel();
-    let quota = gateway.quota();
-    let own = quota.clone();
+    let ((near, far), quota) = (message_pair(), gateway.quota());
+    let (own, far) = (quota.clone(), Arc::new(far));
     tokio::spawn(async move {
-        while let Some(halves) = opened.recv().await {
+        while let Some((send, receive)) = far.accept().await {
             let (gateway, quota, ends) = (gateway.clone(), own.clone(), ends.clone());
+            let (far, listen) = (Arc::clone(&far), listen.clone());
             tokio::spawn(async move {
-                let end = gateway.answer_datagrams(&quota, halves).await;
+                let client = Access { session: &*far, quota: &quota, listen: &listen };
+                let halves = MessageSession::messages(send, receive).unwrap();
+                let end = answer_messages(Some((&gateway, &client)), None, halves).await;
                 drop(quota);
                 drop(ends.send(end));
             });
         }
     });
-    (MessageSession { opened: streams, deliveries: Deliveries::default() }, quota, ended)
+    (near, quota, ended)
 }
 
 /// Serves a client in memory that may reach `openings`.
@@ -288,6 +325,8 @@ pub(crate) struct Names {
     pub(crate) is_mute: bool,
     /// The name servers.
     pub(crate) servers: Vec<SocketAddr>,
+    /// Whether there is a way to addresses of IPv6.
+    pub(crate) has_v6: bool,
 }
 
 impl Names {
@@ -298,6 +337,10 @@ impl Names {
 }
 
 impl Resolve for Names {
+    fn reaches_v6(&self) -> bool {
+        self.has_v6
+    }
+
     fn name_servers(&self) -> Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send + '_>> {
         Box::pin(std::future::ready(self.servers.clone()))
     }

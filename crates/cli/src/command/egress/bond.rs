@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use manyway_egress::{Destination, EgressError, Opened, Reason, Refusal, Treatment, connect_as};
+use manyway_egress::{ClassedSend, Destination, EgressError, Opened, Reason, Refusal, Treatment, connect_as};
 use manyway_terminal::{CommandError, note};
 use manyway_transfer::Session;
 
@@ -21,7 +21,7 @@ pub struct EgressBond {
 }
 
 /// A TCP connection at the server's side.
-pub type Connected = Opened<<NetSession as Session>::Send, <NetSession as Session>::Receive>;
+pub type Connected = Opened<ClassedSend<NetSession>, <NetSession as Session>::Receive>;
 
 impl EgressBond {
     /// Connects, and asks whether the server carries connections of this client.

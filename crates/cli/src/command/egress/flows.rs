@@ -267,7 +267,7 @@ const QUEUE: usize = 64;
 /// How long a datagram waits for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// As the server's end (egress 6.5).
-const IDLE: Duration = Duration::from_secs(120);
+pub(super) const IDLE: Duration = Duration::from_secs(120);
 const ANSWERED: Duration = Duration::from_millis(500);
 /// Also after an echo request: each `ping` has an identifier of its own.
 const UNANSWERED: Duration = Duration::from_secs(15);

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway::{ReceiveStream, SendStream};
+use manyway::ReceiveStream;
+use manyway_egress::{ClassedSend, Quota, RelayError, Volume, relay_tcp, reset_when_closed};
 #[cfg(target_os = "linux")]
 use manyway_egress::{LocalConnection, relay_connection};
-use manyway_egress::{Quota, RelayError, Volume, relay_tcp, reset_when_closed};
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::super::bond::Bond;
 use super::super::port_holder;
+use super::super::session::NetSession;
 use super::super::signal::interrupted;
 use super::bond::Connected;
 use crate::args::{GlobalArgs, Protocol};
@@ -27,7 +28,7 @@ pub(super) const MOST: usize = 1024;
 /// How long a program may take to send its request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of a datagram.
-const MAX_DATAGRAM: usize = 65_535;
+pub(super) const MAX_DATAGRAM: usize = 65_535;
 /// Pause after the system refused one, mostly for lack of file descriptors.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -135,7 +136,7 @@ pub(super) async fn carry(socket: TcpStream, opened: Connected) {
 }
 
 /// Carries a connection over a stream to its end.
-pub(super) async fn carry_stream(socket: TcpStream, stream: (SendStream, ReceiveStream)) {
+pub(super) async fn carry_stream(socket: TcpStream, stream: (ClassedSend<NetSession>, ReceiveStream)) {
     log(&relay_tcp(socket, stream, &Quota::unlimited()).await);
 }
 

@@ -1,10 +1,15 @@
 //! `manyway forward -R`: ports at the server that are connected from here.
 
+mod datagrams;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_egress::{Destination, EgressError, Host, Reason, Treatment, accept, listen};
+use manyway_egress::{
+    ClassedSend, Destination, EgressError, Host, Listening, Reason, Treatment, accept, listen,
+    listen_datagrams,
+};
 use manyway_terminal::CommandError;
 use manyway_transfer::Session;
 use tokio::net::TcpStream;
@@ -32,7 +37,6 @@ struct Forwarded {
 }
 
 type Stream<S> = (<S as Session>::Send, <S as Session>::Receive);
-type Listening = manyway_egress::Listening<<NetSession as Session>::Send, <NetSession as Session>::Receive>;
 
 struct Listeners {
     session: NetSession,
@@ -51,7 +55,7 @@ impl Remote {
             .iter()
             .map(|rule| Forwarded {
                 rule: rule.clone(),
-                treatment: bond.treatment(Traffic::new(Protocol::Tcp, &rule.destination, None)),
+                treatment: bond.treatment(Traffic::new(rule.protocol, &rule.destination, None)),
             })
             .collect();
         let listening = Listeners::open(session, &rules).await?;
@@ -64,10 +68,11 @@ impl Remote {
     }
 
     /// Connects what comes in, for ever; after the connection broke, the server listens again.
-    pub(super) async fn serve(mut self, bond: Arc<EgressBond>) {
+    pub(super) async fn serve(self, bond: Arc<EgressBond>) {
+        let Self { rules, mut listening } = self;
         loop {
-            self.listening.serve(&self.rules).await;
-            self.listening = again(&bond, &self.rules).await;
+            listening.serve(&rules).await;
+            listening = again(&bond, &rules).await;
             bond.say("-R: the server listens again");
         }
     }
@@ -97,7 +102,12 @@ impl Listeners {
     async fn open(session: NetSession, rules: &[Forwarded]) -> Result<Self, CommandError> {
         let mut open = Vec::new();
         for (number, Forwarded { rule, treatment }) in (0..).zip(rules) {
-            let listening = listen(&session, (number, rule.listen), *treatment).await.map_err(|error| {
+            let at = (number, rule.listen);
+            let listening = match rule.protocol {
+                Protocol::Tcp => listen(&session, at, *treatment).await,
+                Protocol::Udp => listen_datagrams(&session, at, *treatment).await,
+            };
+            let listening = listening.map_err(|error| {
                 let error = explain(&error, session.0.close_reason());
                 CommandError { text: format!("-R {rule}: {error}"), ..error }
             })?;
@@ -107,12 +117,12 @@ impl Listeners {
     }
 
     /// Connects what comes in until the connection ends.
-    async fn serve(&self, rules: &Arc<[Forwarded]>) {
+    async fn serve(self, rules: &Arc<[Forwarded]>) {
         let mut connections = JoinSet::new();
         while let Some(stream) = self.session.accept().await {
-            let (session, rules) = (self.session.clone(), Arc::clone(rules));
+            let rules = Arc::clone(rules);
             connections.spawn(async move {
-                if let Err(error) = attend(&session, stream, &rules).await {
+                if let Err(error) = attend(stream, &rules).await {
                     tracing::debug!(%error, "a connection of the server was not carried");
                 }
             });
@@ -121,27 +131,30 @@ impl Listeners {
     }
 }
 
-async fn attend(
-    session: &NetSession,
-    (send, receive): Stream<NetSession>,
-    rules: &[Forwarded],
-) -> Result<(), EgressError> {
+async fn attend((send, mut receive): Stream<NetSession>, rules: &[Forwarded]) -> Result<(), EgressError> {
+    let first = timeout(PATIENCE, NetSession::carries_messages(&mut receive));
+    if first.await.map_err(|_| EgressError::Late)?? {
+        let Some(halves) = NetSession::messages(send, receive) else { return Ok(()) };
+        return datagrams::attend(halves, rules).await;
+    }
     let incoming = accept(send, receive).await?;
-    let Some(Forwarded { rule, treatment }) = rules.get(usize::from(incoming.number)) else {
+    let Some(Forwarded { rule, treatment }) = forwarded(rules, incoming.number, Protocol::Tcp) else {
         return Ok(incoming.refuse(Reason::Other).await?);
     };
     match timeout(PATIENCE, connect(&rule.destination)).await {
         Ok(Ok(socket)) => {
-            let (mut send, receive) = incoming.accept().await?;
-            if let Some(urgency) = treatment.class {
-                session.set_urgency(&mut send, urgency);
-            }
-            carry_stream(socket, (send, receive)).await;
+            let (send, receive) = incoming.accept().await?;
+            carry_stream(socket, (ClassedSend::new(send, treatment.class), receive)).await;
             Ok(())
         }
         Ok(Err(_)) => Ok(incoming.refuse(Reason::Refused).await?),
         Err(_) => Ok(incoming.refuse(Reason::TimedOut).await?),
     }
+}
+
+/// The rule with this number, if it is of this protocol.
+fn forwarded(rules: &[Forwarded], number: u16, protocol: Protocol) -> Option<&Forwarded> {
+    rules.get(usize::from(number)).filter(|forwarded| forwarded.rule.protocol == protocol)
 }
 
 async fn connect(destination: &Destination) -> std::io::Result<TcpStream> {
