@@ -71,8 +71,6 @@ struct Stream {
     reported_at: Option<Instant>,
     standing: Standing,
     is_blocked: bool,
-    /// The receive window that is set, if any is.
-    window: Option<ByteCount>,
     /// Something was written or read since the last report, or was on its way then.
     is_busy: bool,
 }
@@ -191,9 +189,8 @@ impl TcpStreams {
             *self.unassociated.entry(tuple.remote.ip()).or_default() += 1;
         }
         let (user, searched_at, reported_at) = (None, None, None);
-        let (is_blocked, window, is_busy) = (false, None, true);
-        let stream =
-            Stream { io, since: now, user, searched_at, reported_at, standing, is_blocked, window, is_busy };
+        let (is_blocked, is_busy) = (false, true);
+        let stream = Stream { io, since: now, user, searched_at, reported_at, standing, is_blocked, is_busy };
         self.streams.insert(tuple, stream);
         self.sweep_at.get_or_insert(now + SWEEP);
     }
@@ -340,9 +337,9 @@ impl TcpStreams {
     pub(super) fn set_windows(&mut self, user: ConnectionHandle, windows: &[(FourTuple, ByteCount)]) {
         for (tuple, stream) in &mut self.streams {
             let wanted = windows.iter().find(|(other, _)| other == tuple).map(|(_, window)| *window);
-            if (wanted.is_some() || stream.user == Some(user)) && wanted.or(stream.window).is_some() {
+            let is_limited = wanted.or(stream.io.receive_window()).is_some();
+            if is_limited && (wanted.is_some() || stream.user == Some(user)) {
                 stream.io.set_receive_window(wanted);
-                stream.window = wanted;
             }
         }
     }

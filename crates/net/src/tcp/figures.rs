@@ -1,15 +1,15 @@
 //! What the system knows of a TCP connection.
 
-use manyway_proto::CarrierFigures;
+use manyway_proto::{ByteCount, CarrierFigures};
 use tokio::net::TcpStream;
 
-/// Reads the figures of a connection to which `written` bytes were given; `None` if that is not known. Costs a system
-/// call, or two.
+/// Reads the figures of a connection to which `written` bytes were given (`None` if that is not known), and how large its
+/// receive window may become. Costs a system call, or two.
 #[cfg(target_os = "linux")]
-pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<CarrierFigures> {
+pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierFigures, ByteCount)> {
     use std::time::Duration;
 
-    use manyway_proto::{ByteCount, Rate};
+    use manyway_proto::Rate;
 
     let info = linux::tcp_info(stream).ok()?;
     let micros = |value: u32| Duration::from_micros(u64::from(value));
@@ -31,12 +31,12 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<CarrierFi
         Some(written) => ByteCount(written.saturating_sub(info.tcpi_bytes_acked)),
         None => ByteCount(linux::send_queue(stream).ok()?),
     };
-    Some(figures)
+    Some((figures, ByteCount(u64::from(info.tcpi_rcv_ssthresh))))
 }
 
 /// Other systems do not say enough: only a full send buffer holds the sender back.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn read(_: &TcpStream, _: Option<u64>) -> Option<CarrierFigures> {
+pub(super) fn read(_: &TcpStream, _: Option<u64>) -> Option<(CarrierFigures, ByteCount)> {
     None
 }
 

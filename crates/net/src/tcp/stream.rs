@@ -21,6 +21,8 @@ pub(crate) struct RecordStream {
     written: u64,
     /// Something waits within TLS.
     is_unflushed: bool,
+    /// The receive window that is set.
+    window: Option<ByteCount>,
 }
 
 impl RecordStream {
@@ -28,7 +30,7 @@ impl RecordStream {
     pub(super) fn new(io: Pipe, tuple: FourTuple, early: &[u8]) -> Self {
         let mut records = Records::default();
         records.push(early);
-        Self { io, tuple, records, rest: Vec::new(), taken: 0, written: 0, is_unflushed: false }
+        Self { io, tuple, records, rest: Vec::new(), taken: 0, written: 0, is_unflushed: false, window: None }
     }
 
     /// The addresses of both ends.
@@ -120,17 +122,37 @@ impl RecordStream {
     pub(crate) fn figures(&self) -> Option<CarrierFigures> {
         // Within TLS more bytes are sent than were written.
         let written = (!self.io.is_tls()).then_some(self.written);
-        let mut figures = figures::read(self.io.socket(), written)?;
+        let (mut figures, limit) = figures::read(self.io.socket(), written)?;
         figures.outstanding.0 += self.pending();
+        // Linux replaces a window that was set by that of the whole buffer, once larger packets arrive than before.
+        if self.window.is_some_and(|window| limit > window) {
+            self.apply_receive_window();
+        }
         Some(figures)
     }
 
     /// Sets the receive window, and so what the peer may have in flight; `None` lifts the limit. Without effect where the
     /// system cannot do that.
-    pub(crate) fn set_receive_window(&self, window: Option<ByteCount>) {
-        if let Err(error) = window::set(self.io.socket(), window) {
+    pub(crate) fn set_receive_window(&mut self, window: Option<ByteCount>) {
+        self.window = window;
+        self.apply_receive_window();
+    }
+
+    fn apply_receive_window(&self) {
+        if let Err(error) = window::set(self.io.socket(), self.window) {
             tracing::debug!(%error, "TCP receive window not set");
         }
+    }
+
+    /// The receive window that is set.
+    pub(crate) fn receive_window(&self) -> Option<ByteCount> {
+        self.window
+    }
+
+    /// How large the receive window may become.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn receive_limit(&self) -> Option<ByteCount> {
+        figures::read(self.io.socket(), None).map(|(_, limit)| limit)
     }
 
     /// The name of the system's congestion control.

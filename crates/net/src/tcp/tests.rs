@@ -2,7 +2,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::LocalAddress;
+use manyway_proto::{ByteCount, LocalAddress};
 
 use super::*;
 
@@ -92,6 +92,23 @@ async fn the_system_says_what_is_on_its_way() {
     }
     let figures = here.figures().unwrap();
     assert!(figures.outstanding.0 > 20_000_000 && figures.outstanding.0 <= 400 * 60_002, "{figures:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_receive_window_stays_when_larger_packets_arrive() {
+    const WINDOW: ByteCount = ByteCount(200_000);
+    let (mut here, mut there) = pair(&Settings::default(), false).await;
+    there.set_receive_window(Some(WINDOW));
+    let mut buffer = vec![0; 100_000];
+    for length in [100, 1_000, 60_000, 60_000, 60_000] {
+        here.write(&vec![1; length]).unwrap();
+        while there.next_record().is_none() {
+            poll_fn(|context| there.poll_read(context, &mut buffer)).await.unwrap();
+        }
+        there.figures().unwrap();
+        assert!(there.receive_limit().unwrap() <= WINDOW);
+    }
 }
 
 #[cfg(target_os = "linux")]
