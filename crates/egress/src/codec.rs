@@ -103,15 +103,6 @@ impl<'a> Fields<'a> {
         self.array(field).map(u16::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, CodecError> {
-        self.array(field).map(u32::from_be_bytes)
-    }
-
-    /// How many bytes are left.
-    pub(crate) fn left(&self) -> usize {
-        self.rest.len()
-    }
-
     /// All that is left.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)

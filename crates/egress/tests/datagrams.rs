@@ -200,39 +200,6 @@ async fn the_resolver_answers_under_its_own_name_however_it_was_asked_and_anothe
     assert_eq!(next(&mut receiver).await, ("answer".to_owned(), Some(resolver.to_string())));
 }
 
-// egress 5.11
-#[tokio::test]
-async fn names_have_no_addresses_of_a_family_that_the_server_does_not_reach() {
-    /// A query for `a.test`, of this type.
-    fn query(kind: u8) -> Vec<u8> {
-        let head = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00";
-        [&head[..], b"\x01a\x04test\x00\x00", &[kind, 0, 1]].concat()
-    }
-    let resolver = Destination::new(Host::Resolver, 53).unwrap();
-    for (has_v6, openings, is_asked) in
-        [(true, &[][..], true), (false, &["fd00::/8"][..], true), (false, &[], false)]
-    {
-        let (server, _) = socket("127.0.0.1").await;
-        let names = Names { servers: vec![server.local_addr().unwrap()], has_v6, ..Names::default() };
-        let (client, _, _) = serve_flows(gateway(openings, GatewayConfig::default(), names));
-        for usual in [Some(&resolver), None] {
-            let (mut sender, mut receiver) =
-                open_flow(&client, FlowKind::Udp, usual, Treatment::default()).await.unwrap();
-            let to = if usual.is_some() { None } else { Some(&resolver) };
-            sender.send(to, &query(28)).unwrap();
-            if !is_asked {
-                let datagram = in_time(receiver.receive()).await.unwrap().unwrap();
-                assert_eq!(datagram.address.as_ref(), to);
-                assert_eq!(datagram.payload[..12], [0, 7, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0]);
-                assert_eq!(datagram.payload[12..], query(28)[12..]);
-                sender.send(to, &query(1)).unwrap();
-            }
-            let expected = if is_asked { query(28) } else { query(1) };
-            assert_eq!(receive(&server).await.0, expected, "the name server is asked for what is reached");
-        }
-    }
-}
-
 // egress 8.8
 #[cfg(target_os = "linux")]
 #[tokio::test]

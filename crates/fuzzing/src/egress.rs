@@ -1,16 +1,14 @@
 //! Connections of other programs: bytes as a request, as an answer, as a datagram, as a client's stream for a server,
-//! as a server's answer for a client, as a server's answer about packets, as a packet, and as a query of DNS and its answer. Decoded frames encode to the same bytes; no end writes more than one frame.
+//! as a server's answer for a client, and as a server's answer about packets, and a packet. Decoded frames encode to the same bytes; no end writes more than one frame.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{LazyLock, Mutex};
 
 use bytes::Bytes;
 use manyway_egress::fuzzing::{Answer, Request};
-use manyway_egress::{Assignment, Datagram, Destination, Header, NameCache, check, connect, decline};
+use manyway_egress::{Assignment, Datagram, Destination, Header, check, connect, decline};
 use manyway_session::Session;
 use tokio::io::{AsyncReadExt as _, DuplexStream, ReadHalf, WriteHalf};
-use tokio::time::Instant;
 
 use crate::script::Script;
 
@@ -24,14 +22,13 @@ static RUNTIME: LazyLock<Mutex<tokio::runtime::Runtime>> = LazyLock::new(|| {
 /// The first byte selects the use of the rest.
 pub fn run(data: &[u8]) {
     let mut script = Script::new(data);
-    let (what, bytes) = (script.u8() % 8, script.rest());
+    let (what, bytes) = (script.u8() % 7, script.rest());
     match what {
         0 => as_request(bytes),
         1 => as_answer(bytes),
         4 => as_datagram(bytes),
         5 => as_assignment(bytes),
         6 => as_packet(bytes),
-        7 => as_names(bytes),
         _ => {
             let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             runtime.block_on(async {
@@ -81,18 +78,6 @@ fn as_packet(bytes: &[u8]) {
     if let Some(header) = Header::parse(bytes) {
         assert_eq!(header.source.is_ipv4(), header.destination.is_ipv4());
         assert_eq!(header.source.is_ipv4(), bytes.first().map(|first| first >> 4) == Some(4));
-    }
-}
-
-/// The first byte is the length of the query; its answer follows. What is told of it has its length.
-fn as_names(bytes: &[u8]) {
-    let Some((length, rest)) = bytes.split_first() else { return };
-    let Some((query, answer)) = rest.split_at_checked(usize::from(*length)) else { return };
-    let (cache, now, program) = (NameCache::default(), Instant::now(), SocketAddr::from(([10, 0, 0, 1], 1)));
-    assert_eq!(cache.ask(now, program, query), None);
-    cache.learn(now, program, answer);
-    if let Some(told) = cache.ask(now, program, query) {
-        assert_eq!((told.len(), &told[..2]), (answer.len(), &query[..2]));
     }
 }
 

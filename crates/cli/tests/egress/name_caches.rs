@@ -1,14 +1,11 @@
-//! Names of programs inside `manyway run`: answers are kept as long as they hold, and caches that run on the machine, which
-//! know what the machine knows, are not asked.
+//! Caches of names that run on the machine are not asked inside `manyway run`: they know what the machine knows.
 
 use std::process::{Command, Stdio};
 
 use manyway_sim::skipped::skip_optional;
 
-use super::hosts::HOST;
 use super::run::Scene;
-use crate::common::lab::{Family, Lab};
-use crate::common::program::{MANYWAY, Running, have};
+use crate::common::program::MANYWAY;
 
 /// Only the cache knows this address: it has it from a file that is gone.
 const KNOWN: &str = "192.0.2.9";
@@ -48,37 +45,4 @@ fn a_command_does_not_ask_nscd() {
         [format!("outside: {KNOWN}").as_str(), "inside:"],
         "{done:?}"
     );
-}
-
-/// Answers every question with 192.0.2.1, for a minute, and prints its first label.
-const NAME_SERVER: &str = "\
-import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind((sys.argv[1], 53))
-print('ready', flush=True)
-while True:
-    query, source = s.recvfrom(2000)
-    end = query.index(0, 12) + 5
-    print(query[13:13 + query[12]].decode(), query[end - 3], flush=True)
-    count = 1 if query[end - 3] == 1 else 0
-    record = b'\\xc0\\x0c\\0\\x01\\0\\x01\\0\\0\\0\\x3c\\0\\x04\\xc0\\0\\x02\\x01' * count
-    s.sendto(query[:2] + b'\\x81\\x80\\0\\x01\\0' + bytes([count]) + bytes(4) + query[12:end] + record, source)
-";
-
-#[test]
-fn a_name_is_asked_once_and_not_for_a_family_that_the_server_does_not_reach() {
-    let Some(lab) = Lab::start(1, Family::V4).filter(|_| have(&[("python3", "--version")])) else { return };
-    lab.server.ip(&format!("addr add {HOST}/32 dev lo"));
-    let mut command = lab.server.command("python3");
-    command.args(["-c", NAME_SERVER, HOST]);
-    let names = Running::start(command);
-    names.wait_until("the name server", || names.printed().contains("ready"));
-    lab.server.set_name_server(HOST);
-    let server = lab.serve(&["--egress", "--allow", HOST]);
-    let script = "for i in 1 2 3; do getent ahosts often.test; done; getent ahosts other.test";
-    let done = lab.start_client(&["run", &server.ticket, "--", "sh", "-c", script]).end().expect(0);
-    assert!(done.out.lines().all(|line| line.starts_with("192.0.2.1 ")), "{done:?}");
-    assert!(done.out.lines().count() >= 4, "{done:?}");
-    // The type of addresses of IPv4 is 1.
-    assert_eq!(names.printed().lines().collect::<Vec<_>>(), ["ready", "often 1", "other 1"]);
 }

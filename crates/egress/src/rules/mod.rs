@@ -50,11 +50,6 @@ impl Rules {
         is_denied(address.ip()) || inside(address.ip()).into_iter().any(|v4| is_denied(v4.into()))
     }
 
-    /// Whether the administrator opened networks of IPv6.
-    pub(crate) fn opens_v6(&self) -> bool {
-        self.openings.iter().any(NetPorts::is_v6)
-    }
-
     /// Checks the address of a connection. Port 0 stands for a packet without a port: openings and denials of some ports
     /// do not cover it.
     ///

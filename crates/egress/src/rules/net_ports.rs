@@ -34,10 +34,6 @@ impl Ports {
 }
 
 impl NetPorts {
-    pub(crate) fn is_v6(&self) -> bool {
-        self.address.is_ipv6()
-    }
-
     /// Whether it covers an address and its port. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: SocketAddr) -> bool {
         let inside = match (self.address, address.ip().to_canonical()) {

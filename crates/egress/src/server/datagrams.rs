@@ -21,7 +21,6 @@ use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
 use crate::error::{EgressError, RequestError};
 use crate::flow::{Arrival, FlowReceiver, FlowSender};
-use crate::names::{AAAA, empty_answer, question};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::FlowKind;
@@ -67,7 +66,6 @@ impl Gateway {
         let is_told = destination.is_some_and(|it| *it.host() != Host::Resolver);
         sender.send_answer(Answer::Done(usual.first().copied().filter(|_| is_told))).await?;
         let mut remote = Remote::new((&self.shared, quota), kind, usual, sender);
-        remote.is_resolver = destination.is_some_and(|it| *it.host() == Host::Resolver);
         let mut volume = Volume::default();
         let begin = Instant::now();
         for datagram in early {
@@ -115,8 +113,6 @@ struct Remote<'a> {
     sender: FlowSender,
     errors: Limit,
     usual: Usual,
-    /// Whether the destination of the flow is the resolver.
-    is_resolver: bool,
     /// Where the client sent to; only those may answer (RFC 4787, section 5).
     peers: BTreeMap<SocketAddr, Peer>,
     /// What named hosts are, or why nothing is sent to them.
@@ -212,7 +208,6 @@ impl<'a> Remote<'a> {
             kind,
             sockets: Sockets::new(kind),
             usual: Usual::new(usual),
-            is_resolver: false,
             sender,
             errors: Limit::new(Instant::now(), MOST_ERRORS, ERRORS_A_SECOND),
             peers: BTreeMap::new(),
@@ -224,7 +219,7 @@ impl<'a> Remote<'a> {
     /// Sends a datagram of the client; returns the bytes that were sent. What cannot be sent is lost, as on any network. One
     /// to a name waits for its look-up; others go on meanwhile.
     fn send(&mut self, now: Instant, datagram: Datagram) -> io::Result<u64> {
-        if datagram.error.is_some() || self.answer_without_v6(&datagram)? {
+        if datagram.error.is_some() {
             return Ok(0);
         }
         let Some(destination) = &datagram.address else {
@@ -250,20 +245,6 @@ impl<'a> Remote<'a> {
                 Ok(0)
             }
         }
-    }
-
-    /// Answers a question for addresses of IPv6 that this host does not reach: there are none. False for all others.
-    // egress 5.11
-    fn answer_without_v6(&mut self, datagram: &Datagram) -> io::Result<bool> {
-        let is_to_resolver = match &datagram.address {
-            Some(destination) => *destination.host() == Host::Resolver,
-            None => self.is_resolver,
-        };
-        let asked = question(&datagram.payload).filter(|it| is_to_resolver && it.kind == AAAA);
-        let Some(asked) = asked.filter(|_| !self.shared.reaches_v6()) else { return Ok(false) };
-        let Some(answer) = empty_answer(&datagram.payload, asked) else { return Ok(false) };
-        self.sender.send(datagram.address.as_ref(), &answer)?;
-        Ok(true)
     }
 
     fn send_to(

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,8 +13,6 @@ use crate::answer::{Reason, Refusal};
 use crate::destination::{Destination, Host, Name};
 use crate::quota::Quota;
 
-/// Any address of the public IPv6 internet.
-const PUBLIC_V6: Ipv6Addr = Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1);
 /// Most addresses of a name that are used.
 const MOST_ADDRESSES: usize = 16;
 
@@ -35,17 +33,6 @@ pub trait Resolve: std::fmt::Debug + Send + Sync {
             parse_name_servers(&text).into_iter().map(|address| SocketAddr::new(address, DNS)).collect()
         })
     }
-
-    /// Whether addresses of IPv6 are reached at all. Default: whether the system has a route to them.
-    fn reaches_v6(&self) -> bool {
-        has_route_v6()
-    }
-}
-
-/// Whether the system has a route to addresses of IPv6 beyond its own networks. Sends nothing.
-fn has_route_v6() -> bool {
-    let to = SocketAddr::new(PUBLIC_V6.into(), DNS);
-    UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).and_then(|socket| socket.connect(to)).is_ok()
 }
 
 /// The system's resolver, which also sorts addresses (RFC 6724).

@@ -85,12 +85,6 @@ impl Shared {
         Ok((socket, address, [own, place]))
     }
 
-    /// Whether clients reach addresses of IPv6: the public ones, or some that were opened.
-    // egress 5.11
-    pub(super) fn reaches_v6(&self) -> bool {
-        self.rules.opens_v6() || self.resolver.reaches_v6()
-    }
-
     /// Permits for a flow of datagrams; `None` if all are taken.
     // egress 6.5
     pub(super) fn place_of_flow(&self, quota: &Quota) -> Option<[OwnedSemaphorePermit; 2]> {

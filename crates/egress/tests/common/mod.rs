@@ -325,8 +325,6 @@ pub(crate) struct Names {
     pub(crate) is_mute: bool,
     /// The name servers.
     pub(crate) servers: Vec<SocketAddr>,
-    /// Whether there is a way to addresses of IPv6.
-    pub(crate) has_v6: bool,
 }
 
 impl Names {
@@ -337,10 +335,6 @@ impl Names {
 }
 
 impl Resolve for Names {
-    fn reaches_v6(&self) -> bool {
-        self.has_v6
-    }
-
     fn name_servers(&self) -> Pin<Box<dyn Future<Output = Vec<SocketAddr>> + Send + '_>> {
         Box::pin(std::future::ready(self.servers.clone()))
     }

@@ -18,7 +18,6 @@ const SERVER_S_ANSWER: u8 = 3;
 const DATAGRAM: u8 = 4;
 const ASSIGNMENT: u8 = 5;
 const PACKET: u8 = 6;
-const NAMES: u8 = 7;
 
 pub(super) fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
@@ -39,11 +38,6 @@ pub(super) fn seeds() -> Vec<Seed> {
     seeds.push(Seed::new("egress", "packet-ipv4".to_owned(), [&[PACKET][..], v4].concat()));
     let v6 = [&b"\x60\0\0\x01\0\x04\x06\x40"[..], &[0xfd; 32], b"\0\x07\0\x07"].concat();
     seeds.push(Seed::new("egress", "packet-ipv6".to_owned(), [&[PACKET][..], &v6].concat()));
-    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x01a\x04test\0\0\x01\0\x01";
-    let answer = b"\0\x07\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x04test\0\0\x01\0\x01\
-        \xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07";
-    let names = [&[NAMES, 24][..], query, answer].concat();
-    seeds.push(Seed::new("egress", "names".to_owned(), names));
     let joining = Joining { wanted: vec!["10.99.0.2".parse().unwrap()], networks };
     let mut add = |name: String, [alone, in_stream]: [u8; 2], frame: Vec<u8>| {
         seeds.push(Seed::new("egress", name.clone(), [vec![alone], frame.clone()].concat()));

@@ -10,10 +10,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use manyway_capture::packet::{Datagram, Echo, Packet, Uncomposable, Unreachable, dscp};
 use manyway_capture::{Attempt, Connection, RESOLVER, RESOLVER_V6, Stack, Tun};
-use manyway_egress::{Destination, EgressError, FlowKind, Host, LocalConnection, NameCache, Reason};
+use manyway_egress::{Destination, EgressError, FlowKind, Host, LocalConnection, Reason};
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use super::bond::EgressBond;
 use super::flows::{FlowSink, Flows, Outgoing};
@@ -86,17 +85,14 @@ pub(super) async fn relay(bond: Arc<EgressBond>, incoming: Incoming, destination
 
 /// Serves the packets of a device, and never ends: datagrams and echo requests go over the bond, and TCP to a stack.
 pub(super) async fn packets(tun: &Arc<Tun>, bond: &Arc<EgressBond>, stack: Option<&Stack>) -> Infallible {
-    let names = Arc::new(NameCache::default());
-    let flows = |kind| {
-        Flows::new(Arc::clone(bond), kind, TunSink { tun: Arc::clone(tun), names: Arc::clone(&names), kind })
-    };
-    let Err(error) = pass_all((tun, &names), (&flows(FlowKind::Udp), &flows(FlowKind::Echo)), stack).await;
+    let flows = |kind| Flows::new(Arc::clone(bond), kind, TunSink { tun: Arc::clone(tun), kind });
+    let Err(error) = pass_all(tun, (&flows(FlowKind::Udp), &flows(FlowKind::Echo)), stack).await;
     tracing::warn!(reason = %error, "the TUN device is gone");
     std::future::pending().await
 }
 
 async fn pass_all(
-    (tun, names): (&Tun, &NameCache),
+    tun: &Tun,
     (datagrams, echoes): (&Flows, &Flows),
     stack: Option<&Stack>,
 ) -> io::Result<Infallible> {
@@ -106,14 +102,9 @@ async fn pass_all(
         let packet = buffer.get(..length).unwrap_or_default();
         match Packet::parse(packet) {
             Ok(Packet::Datagram(Datagram { source, destination, payload })) => {
-                let Some(to) = known(destination) else { continue };
-                let is_lookup = *to.host() == Host::Resolver;
-                let answer = if is_lookup { names.ask(Instant::now(), source, payload) } else { None };
-                if let Some(payload) = answer {
-                    deliver(tun, &Datagram { source: destination, destination: source, payload: &payload });
-                } else {
+                if let Some(destination) = known(destination) {
                     let payload = Bytes::copy_from_slice(payload);
-                    datagrams.pass(source, Outgoing { destination: to, payload, dscp: dscp(packet) });
+                    datagrams.pass(source, Outgoing { destination, payload, dscp: dscp(packet) });
                 }
             }
             Ok(Packet::Echo(Echo { source, destination, identifier, sequence, payload })) => {
@@ -145,39 +136,25 @@ fn known(destination: SocketAddr) -> Option<Destination> {
     Destination::new(host, destination.port()).ok()
 }
 
-/// Gives a datagram to the program. What finds no room is lost, as on any network.
-fn deliver(tun: &Tun, datagram: &Datagram<'_>) {
-    let mut packet = Vec::new();
-    if datagram.compose(&mut packet).is_ok() {
-        let _ = tun.try_send(&packet);
-    }
-}
-
 /// Gives programs what comes back for their sockets. The port of a program that sends echo requests is its identifier.
 struct TunSink {
     tun: Arc<Tun>,
-    /// What the resolver has answered.
-    names: Arc<NameCache>,
     kind: FlowKind,
 }
 
 impl FlowSink for TunSink {
-    fn deliver(&self, program: SocketAddr, from: &Destination, payload: &[u8]) {
-        let Some(source) = address_of(from, program) else { return };
-        match self.kind {
-            FlowKind::Udp => {
-                if *from.host() == Host::Resolver {
-                    self.names.learn(Instant::now(), program, payload);
-                }
-                deliver(&self.tun, &Datagram { source, destination: program, payload });
-            }
-            FlowKind::Echo => {
-                let mut packet = Vec::new();
-                let composed = echo(program, source, payload).map(|it| it.compose_reply(&mut packet));
-                if let Some(Ok(_)) = composed {
-                    let _ = self.tun.try_send(&packet);
-                }
-            }
+    fn deliver(&self, program: SocketAddr, source: &Destination, payload: &[u8]) {
+        let Some(source) = address_of(source, program) else { return };
+        let mut packet = Vec::new();
+        let composed = match self.kind {
+            FlowKind::Udp => Datagram { source, destination: program, payload }.compose(&mut packet),
+            FlowKind::Echo => echo(program, source, payload)
+                .ok_or(Uncomposable)
+                .and_then(|it| it.compose_reply(&mut packet)),
+        };
+        if composed.is_ok() {
+            // What finds no room is lost, as on any network.
+            let _ = self.tun.try_send(&packet);
         }
     }
 
