@@ -148,9 +148,9 @@ async fn a_silent_flow_of_a_listener_ends() {
     accepted(&client, &program).await;
 }
 
-// egress 9.9
+// egress 9.10
 #[tokio::test]
-async fn a_flood_of_peers_costs_no_flow_that_was_answered() {
+async fn a_flood_of_peers_opens_few_flows_and_ends_none_that_was_answered() {
     const FLOOD: usize = 300;
     let (client, quota, _) = client(GatewayConfig::default());
     let listener = listening(&client, 1).await;
@@ -171,7 +171,7 @@ async fn a_flood_of_peers_costs_no_flow_that_was_answered() {
     let opened = free - quota.free_flows();
     // 64 at once and 32 a second.
     let permitted = 65.0 + 32.0 * begin.elapsed().as_secs_f64();
-    assert!(opened <= 256 && (opened as f64) <= permitted, "{opened} of {permitted}");
+    assert!(opened > 2 && (opened as f64) <= permitted, "{opened} of {permitted}");
 }
 
 // egress 9.4

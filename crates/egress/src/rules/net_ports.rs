@@ -36,14 +36,18 @@ impl Ports {
 impl NetPorts {
     /// Whether it covers an address and its port. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: SocketAddr) -> bool {
-        let inside = match (self.address, address.ip().to_canonical()) {
+        self.covers(address.ip()) && self.ports.contain(address.port())
+    }
+
+    /// Whether it covers some ports of an address.
+    pub(crate) fn covers(&self, ip: IpAddr) -> bool {
+        match (self.address, ip.to_canonical()) {
             (IpAddr::V4(net), IpAddr::V4(ip)) => {
                 bits_equal(u128::from(u32::from(net)) << 96, u128::from(u32::from(ip)) << 96, self.length)
             }
             (IpAddr::V6(net), IpAddr::V6(ip)) => bits_equal(u128::from(net), u128::from(ip), self.length),
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        };
-        inside && self.ports.contain(address.port())
+        }
     }
 }
 

@@ -132,8 +132,15 @@ pub(super) fn open<S, P, L>(
             "the ticket needs the right to listen there: manyway keys add ticket NAME --listen ADDRESS:PORT";
         Refusal::with_text(Reason::Forbidden, text)
     };
-    if address.port() != 0 && !may(address) {
+    // Of a port that the system chooses only the address is known.
+    let may_somewhere = client.listen.iter().any(|opening| opening.covers(address.ip()));
+    if !may_somewhere || address.port() != 0 && !may(address) {
         return Err(forbidden());
+    }
+    // egress 9.7
+    if kind == Type::DGRAM && address.ip().is_unspecified() {
+        let text = "a port of UDP needs one address of the server";
+        return Err(Refusal::with_text(Reason::Unsupported, text));
     }
     let place = place().ok_or_else(|| Refusal::new(Reason::TooMany))?;
     let socket = bind(address, kind).map_err(reason_of)?;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
@@ -14,9 +15,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::limit::Limit;
 use super::listen::{Access, Listening, PATIENCE, PAUSE, open};
-use super::messages::refuse;
+use super::messages::{MOST_EARLY_BYTES, refuse};
 use super::peers::{Flow, Peers};
 use super::shared::Shared;
+use super::sockets::take;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::error::EgressError;
 use crate::flow::{FlowReceiver, FlowSender, MOST_EARLY, flow};
@@ -24,7 +26,7 @@ use crate::relay::Volume;
 use crate::request::Request;
 
 /// Listens until the client ends the stream of its request, and passes what comes from each peer to a flow of its own.
-// egress 9.7 to 9.9
+// egress 9.7 to 9.10
 pub(super) async fn listen_datagrams<S: Session>(
     shared: &Shared,
     client: &Access<'_, S>,
@@ -38,27 +40,29 @@ pub(super) async fn listen_datagrams<S: Session>(
         Err(refusal) => return Err(refuse(&mut sender, refusal.into()).await),
     };
     sender.send_answer(Answer::Done(Some(socket.local_addr()?))).await?;
-    let mut peers = Peers::new(socket, shared.config.flow_idle);
-    let mut buffer = vec![0; MAX_DATAGRAM];
+    let mut peers = Peers::new(socket, &shared.config);
     let mut opening: Option<Opening<'_>> = None;
     let mut limit = Limit::new(Instant::now(), MOST_NEW, NEW_A_SECOND);
     loop {
         tokio::select! {
-            received = peers.socket.recv_from(&mut buffer) => match received {
-                Ok((length, peer)) => {
-                    let payload = buffer.get(..length).unwrap_or_default();
-                    if peers.pass(peer, payload) {
+            ready = peers.socket.readable() => match ready.and_then(|()| take(&peers.socket)) {
+                Ok((peer, payload)) => {
+                    // egress 5.10
+                    if peers.pass(peer, &payload) || shared.rules.denies(peer) {
                         continue;
                     }
                     match &mut opening {
                         Some(opening) => opening.keep(peer, payload),
                         None if limit.permits(Instant::now()) => {
-                            peers.make_room();
-                            opening = Opening::start(shared, client, (listening, peer), payload);
+                            let place = || shared.place_of_flow(client.quota);
+                            let places = place().or_else(|| peers.end_unanswered().then(place)?);
+                            let opened = |places| Opening::start(client, (listening, peer), places, payload);
+                            opening = places.map(opened);
                         }
                         None => {}
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
                     tracing::debug!(%error, "no datagram was taken");
                     sleep(PAUSE).await;
@@ -79,7 +83,7 @@ pub(super) async fn listen_datagrams<S: Session>(
             }
             () = sleep_until(peers.sweep) => peers.end_idle(Instant::now()),
             arrival = receiver.arrival() => match arrival? {
-                None => return Ok(peers.end()),
+                None => return Ok(peers.end().await),
                 // egress 9.3
                 Some(_) => return Err(Refusal::with_text(Reason::Malformed, "a listener carries nothing").into()),
             },
@@ -97,14 +101,12 @@ struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    /// Without a place the datagram is lost.
     fn start<S: Session>(
-        shared: &Shared,
         client: &'a Access<'_, S>,
         (Listening { number, treatment, .. }, peer): (Listening, SocketAddr),
-        payload: &[u8],
-    ) -> Option<Self> {
-        let places = shared.place_of_flow(client.quota)?;
+        places: [OwnedSemaphorePermit; 2],
+        payload: Bytes,
+    ) -> Self {
         let opening = async move {
             let (send, receive) = client.session.open().await.ok()?;
             let (mut sender, receiver) = flow(S::messages(send, receive)?, client.quota);
@@ -113,12 +115,13 @@ impl<'a> Opening<'a> {
             Some((sender, receiver))
         };
         let stream = Box::pin(async move { timeout(PATIENCE, opening).await.ok()? });
-        Some(Self { peer, waiting: VecDeque::from([Bytes::copy_from_slice(payload)]), places, stream })
+        Self { peer, waiting: VecDeque::from([payload]), places, stream }
     }
 
-    fn keep(&mut self, peer: SocketAddr, payload: &[u8]) {
-        if peer == self.peer && self.waiting.len() < MOST_EARLY {
-            self.waiting.push_back(Bytes::copy_from_slice(payload));
+    fn keep(&mut self, peer: SocketAddr, payload: Bytes) {
+        let bytes = self.waiting.iter().map(Bytes::len).sum::<usize>() + payload.len();
+        if peer == self.peer && self.waiting.len() < MOST_EARLY && bytes <= MOST_EARLY_BYTES {
+            self.waiting.push_back(payload);
         }
     }
 }
@@ -134,4 +137,3 @@ async fn opened_flow(opening: &mut Option<Opening<'_>>) -> Option<Flow> {
 /// New flows of a listener at once, and in a second.
 const MOST_NEW: f64 = 64.0;
 const NEW_A_SECOND: f64 = 32.0;
-const MAX_DATAGRAM: usize = 65_535;

@@ -154,4 +154,4 @@ pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
 }
 
 /// Bytes of datagrams that are kept while the destination is looked up.
-const MOST_EARLY_BYTES: usize = 32 << 10;
+pub(super) const MOST_EARLY_BYTES: usize = 32 << 10;

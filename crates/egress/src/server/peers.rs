@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
+use super::shared::GatewayConfig;
 use crate::answer::Answer;
 use crate::flow::{Arrival, FlowReceiver, FlowSender};
 use crate::relay::Volume;
@@ -24,6 +25,8 @@ pub(super) struct Peers {
     /// Pass on what the client answers; each ends with its flow.
     pub(super) tasks: JoinSet<SocketAddr>,
     idle: Duration,
+    /// How long the client may take to answer INCOMING.
+    patience: Duration,
     /// When silent flows are ended next.
     pub(super) sweep: Instant,
     volume: Volume,
@@ -59,9 +62,11 @@ impl Drop for Peer {
 }
 
 impl Peers {
-    pub(super) fn new(socket: UdpSocket, idle: Duration) -> Self {
+    pub(super) fn new(socket: UdpSocket, config: &GatewayConfig) -> Self {
+        let (idle, patience) = (config.flow_idle, config.request_timeout);
         let (socket, sweep) = (Arc::new(socket), Instant::now() + idle / SWEEPS);
-        Self { socket, flows: BTreeMap::new(), tasks: JoinSet::new(), idle, sweep, volume: Volume::default() }
+        let (flows, tasks, volume) = (BTreeMap::new(), JoinSet::new(), Volume::default());
+        Self { socket, flows, tasks, idle, patience, sweep, volume }
     }
 
     /// Passes a datagram to the flow of its peer; false if there is none. What has no room is lost.
@@ -74,26 +79,35 @@ impl Peers {
         true
     }
 
+    /// Adds a flow. If there are as many as there may be, that which is worth least ends.
     pub(super) fn add(
         &mut self,
         peer: SocketAddr,
         (sender, receiver): Flow,
         places: [OwnedSemaphorePermit; 2],
     ) {
-        let answers = Arc::default();
-        let passing = pass_answers(Arc::clone(&self.socket), peer, receiver, Arc::clone(&answers));
+        if self.flows.len() >= MOST
+            && let Some((least, _)) = self.least()
+        {
+            self.remove(least);
+        }
+        let (answers, until) = (Arc::default(), Instant::now() + self.patience);
+        let passing = pass_answers((Arc::clone(&self.socket), peer), receiver, Arc::clone(&answers), until);
         let task = self.tasks.spawn(passing);
         self.flows.insert(peer, Peer { sender, answers, last: Instant::now(), task, _places: places });
     }
 
-    /// Ends the flow that is worth least, if there are as many as there may be.
-    pub(super) fn make_room(&mut self) {
-        if self.flows.len() >= MOST {
-            let least = self.flows.iter().min_by_key(|(_, flow)| flow.worth()).map(|(peer, _)| *peer);
-            if let Some(peer) = least {
-                self.remove(peer);
-            }
-        }
+    /// Ends a flow that was never answered, so that another one has its place; false if there is none.
+    pub(super) fn end_unanswered(&mut self) -> bool {
+        let Some((peer, false)) = self.least() else { return false };
+        self.remove(peer);
+        true
+    }
+
+    /// The flow that is worth least, and whether it was ever answered.
+    fn least(&self) -> Option<(SocketAddr, bool)> {
+        let worths = self.flows.iter().map(|(peer, flow)| (flow.worth(), *peer));
+        worths.min().map(|((is_answered, _), peer)| (peer, is_answered))
     }
 
     /// The client has ended a flow. Its peer may have a new one already.
@@ -119,29 +133,41 @@ impl Peers {
         }
     }
 
-    /// What was carried in all.
-    pub(super) fn end(mut self) -> Volume {
+    /// Ends all flows, so that the port is free, and returns what was carried in all.
+    pub(super) async fn end(mut self) -> Volume {
         let peers: Vec<_> = self.flows.keys().copied().collect();
         for peer in peers {
             self.remove(peer);
         }
+        self.tasks.shutdown().await;
         self.volume
     }
 }
 
-/// Sends what the client answers to the peer, until the client ends the flow.
+/// Sends what the client answers to the peer, until the client ends the flow, or has not accepted it by then.
 async fn pass_answers(
-    socket: Arc<UdpSocket>,
-    peer: SocketAddr,
+    (socket, peer): (Arc<UdpSocket>, SocketAddr),
     mut receiver: FlowReceiver,
     answers: Arc<Mutex<Answers>>,
+    until: Instant,
 ) -> SocketAddr {
-    while let Ok(Some(arrival)) = receiver.arrival().await {
+    let mut is_accepted = false;
+    loop {
+        // Datagrams may overtake the answer to INCOMING.
+        let arrival = if is_accepted {
+            receiver.arrival().await
+        } else {
+            let Ok(arrival) = timeout_at(until, receiver.arrival()).await else { return peer };
+            arrival
+        };
+        let Ok(Some(arrival)) = arrival else { return peer };
         match arrival {
             Arrival::Frame(frame) => {
+                // egress 9.8
                 if !matches!(Answer::decode(&frame), Ok(Answer::Done(_))) {
-                    break;
+                    return peer;
                 }
+                is_accepted = true;
             }
             Arrival::Datagram(datagram) if datagram.address.is_none() && datagram.error.is_none() => {
                 // What cannot be sent is lost, as on any network.
@@ -150,11 +176,9 @@ async fn pass_answers(
                 answers.last = Some(Instant::now());
                 answers.bytes += sent as u64;
             }
-            // egress 9.8
             Arrival::Datagram(_) => {}
         }
     }
-    peer
 }
 
 fn lock(answers: &Mutex<Answers>) -> MutexGuard<'_, Answers> {
@@ -207,24 +231,45 @@ mod tests {
     // egress 9.10
     #[tokio::test(start_paused = true)]
     async fn a_new_peer_takes_the_place_of_one_that_was_never_answered() {
-        let quota = Quota::new(0, 2 * MOST, 0, 0);
+        let quota = Quota::new(0, 2 * MOST + 2, 0, 0);
         let peer = |number: usize| SocketAddr::from(([192, 0, 2, 1], u16::try_from(number).unwrap()));
-        let mut peers = Peers::new(UdpSocket::bind("127.0.0.1:0").await.unwrap(), Duration::from_secs(120));
-        for number in 0..MOST {
+        let config = GatewayConfig { request_timeout: Duration::from_secs(3600), ..GatewayConfig::default() };
+        let mut peers = Peers::new(UdpSocket::bind("127.0.0.1:0").await.unwrap(), &config);
+        let add = |peers: &mut Peers, number: usize| {
             let halves: MessageHalves = (Box::new(Mute), Box::new(Mute));
             let places = [quota.flow().unwrap(), quota.flow().unwrap()];
-            peers.make_room();
             peers.add(peer(number), flow(halves, &quota), places);
+        };
+        for number in 0..MOST {
+            add(&mut peers, number);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        assert_eq!((peers.flows.len(), quota.free_flows()), (MOST, 0));
         // The first was answered long ago, the second has just sent something, the third is the least of the others.
         lock(&peers.flows[&peer(0)].answers).last = Some(Instant::now());
         assert!(peers.pass(peer(1), b"again"));
-        peers.make_room();
-        assert_eq!((peers.flows.len(), quota.free_flows()), (MOST - 1, 2));
+        add(&mut peers, MOST);
+        assert_eq!((peers.flows.len(), quota.free_flows()), (MOST, 2));
         assert!(!peers.pass(peer(2), b"lost"));
-        peers.make_room();
-        assert_eq!(peers.flows.len(), MOST - 1, "there is room");
+        // Where all have an answer, none ends for want of places.
+        while peers.end_unanswered() {}
+        assert_eq!((peers.flows.len(), quota.free_flows()), (1, 2 * MOST));
+        assert!(peers.pass(peer(0), b"answered"));
+    }
+
+    // egress 9.8
+    #[tokio::test(start_paused = true)]
+    async fn a_flow_that_the_client_does_not_accept_ends() {
+        let quota = Quota::new(0, 2, 0, 0);
+        let config = GatewayConfig::default();
+        let mut peers = Peers::new(UdpSocket::bind("127.0.0.1:0").await.unwrap(), &config);
+        let peer = SocketAddr::from(([192, 0, 2, 1], 1));
+        let halves: MessageHalves = (Box::new(Mute), Box::new(Mute));
+        peers.add(peer, flow(halves, &quota), [quota.flow().unwrap(), quota.flow().unwrap()]);
+        let begin = Instant::now();
+        let (task, ended) = peers.tasks.join_next_with_id().await.unwrap().unwrap();
+        assert_eq!((ended, begin.elapsed()), (peer, config.request_timeout));
+        peers.on_end(task, ended);
+        assert!(!peers.pass(peer, b"lost"));
+        assert_eq!(quota.free_flows(), 2);
     }
 }

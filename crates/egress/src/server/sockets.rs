@@ -112,6 +112,18 @@ impl Sockets {
     }
 }
 
+/// Takes a datagram that has arrived, and where it is from.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::WouldBlock`] if there is none.
+pub(super) fn take(socket: &UdpSocket) -> io::Result<(SocketAddr, Bytes)> {
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(MAX_DATAGRAM, 0);
+        let (length, source) = socket.try_recv_from(buffer)?;
+        Ok((source, Bytes::copy_from_slice(buffer.get(..length).unwrap_or_default())))
+    })
+}
+
 /// A socket for one family. One of ICMP needs no privilege where `net.ipv4.ping_group_range` has a group of this process
 /// (icmp(7)).
 fn open(kind: FlowKind, is_v6: bool) -> io::Result<UdpSocket> {

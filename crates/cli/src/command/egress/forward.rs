@@ -18,12 +18,15 @@ use super::remote::Remote;
 use crate::args::{ForwardArgs, ForwardRule, GlobalArgs, Protocol};
 use crate::output::address;
 use crate::output::opening::Opening;
+use crate::serving::open_files::raise_limit;
 
 /// Forwards until Ctrl-C or SIGTERM.
 ///
 /// # Errors
 /// A port is taken, the server is not reached, or it refuses.
 pub async fn run(global: &GlobalArgs, arguments: &ForwardArgs) -> Result<ExitCode, CommandError> {
+    // Each program, and each peer of a port at the server, has a socket here.
+    raise_limit();
     let mut ports = Vec::new();
     for rule in &arguments.local {
         ports.push(Port::open(rule).await?);
