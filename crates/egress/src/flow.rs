@@ -265,6 +265,8 @@ impl Course {
 
 /// Datagrams that are kept until their flow is known.
 pub(crate) const MOST_EARLY: usize = 16;
+/// Bytes of datagrams that wait for the answer to a request or for a stream.
+pub(crate) const MOST_EARLY_BYTES: usize = 32 << 10;
 /// Headers of a datagram on a link.
 const OVERHEAD: usize = 28;
 /// How long a datagram is worth sending. Bulk data of UDP has congestion control of its own, which a long queue misleads.

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::limit::Limit;
-use super::messages::{failed, keep, refuse};
+use super::messages::{failed, keep};
 use super::resolve::DNS;
-use super::shared::Shared;
+use super::shared::{Shared, refuse};
 use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
 use super::usual::{Failure, Usual};
 use crate::answer::{Answer, Reason, Refusal};

@@ -15,13 +15,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::limit::Limit;
 use super::listen::{Access, Listening, PATIENCE, PAUSE, open};
-use super::messages::{MOST_EARLY_BYTES, refuse};
 use super::peers::{Flow, Peers};
-use super::shared::Shared;
+use super::shared::{Shared, refuse};
 use super::sockets::take;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::error::EgressError;
-use crate::flow::{FlowReceiver, FlowSender, MOST_EARLY, flow};
+use crate::flow::{FlowReceiver, FlowSender, MOST_EARLY, MOST_EARLY_BYTES, flow};
 use crate::relay::Volume;
 use crate::request::Request;
 

@@ -10,12 +10,12 @@ use tokio::time::{Instant, timeout_at};
 use super::Gateway;
 use super::listen::{Access, Listening};
 use super::listen_datagrams::listen_datagrams;
-use super::shared::GatewayConfig;
-use crate::answer::{Answer, Reason, Refusal};
+use super::shared::{GatewayConfig, refuse};
+use crate::answer::{Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::Destination;
 use crate::error::{EgressError, RequestError};
-use crate::flow::{Arrival, FlowReceiver, FlowSender, MOST_EARLY, flow};
+use crate::flow::{Arrival, FlowReceiver, MOST_EARLY, MOST_EARLY_BYTES, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::{FlowKind, Request};
@@ -132,18 +132,6 @@ async fn request_of(
     }
 }
 
-/// Tells the client, if it can still be told, and returns the reason.
-pub(super) async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
-    let refusal = match &error {
-        EgressError::Refused(refusal) => refusal.clone(),
-        EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
-        EgressError::Stream(_) | EgressError::Late => return error,
-    };
-    // The stream is new, so there is room.
-    let _ = sender.send_answer(Answer::Refused(refusal)).await;
-    error
-}
-
 /// Keeps a datagram that came too early; the oldest make room.
 pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
     early.push_back(datagram);
@@ -152,6 +140,3 @@ pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
         early.pop_front();
     }
 }
-
-/// Bytes of datagrams that are kept while the destination is looked up.
-pub(super) const MOST_EARLY_BYTES: usize = 32 << 10;

@@ -14,6 +14,7 @@ use super::resolve::{self, Resolve};
 use crate::answer::{Answer, Reason, Refusal};
 use crate::destination::{Destination, Host};
 use crate::error::EgressError;
+use crate::flow::FlowSender;
 use crate::quota::Quota;
 use crate::rules::Rules;
 use crate::wire::write_answer;
@@ -150,3 +151,15 @@ pub(super) async fn say<W: AsyncWrite + Unpin>(
 }
 
 const CAN_BE_OPENED: &str = "the server's --allow can open it";
+
+/// Tells the client, if it can still be told, and returns the reason.
+pub(super) async fn refuse(sender: &mut FlowSender, error: EgressError) -> EgressError {
+    let refusal = match &error {
+        EgressError::Refused(refusal) => refusal.clone(),
+        EgressError::Codec(error) => Refusal::with_text(Reason::Malformed, error.to_string()),
+        EgressError::Stream(_) | EgressError::Late => return error,
+    };
+    // The stream is new, so there is room.
+    let _ = sender.send_answer(Answer::Refused(refusal)).await;
+    error
+}

@@ -1,14 +1,14 @@
 //! `manyway forward -R`: ports at the server that are connected from here.
 
 mod datagrams;
+mod rules;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_egress::{
-    ClassedSend, Destination, EgressError, Host, Listening, Reason, Treatment, accept, listen,
-    listen_datagrams,
+    ClassedSend, Destination, EgressError, Host, Listening, Reason, accept, listen, listen_datagrams,
 };
 use manyway_terminal::CommandError;
 use manyway_transfer::Session;
@@ -22,18 +22,13 @@ use super::explain;
 use super::listening::carry_stream;
 use crate::args::{ForwardRule, Protocol};
 use crate::traffic::Traffic;
+use rules::{Forwarded, PATIENCE, forwarded};
 
 /// Listeners at the server.
 pub(super) struct Remote {
     rules: Arc<[Forwarded]>,
     /// On which connection, and with the ports that the server chose.
     listening: Listeners,
-}
-
-/// A rule, and how its connections are treated.
-struct Forwarded {
-    rule: ForwardRule,
-    treatment: Treatment,
 }
 
 type Stream<S> = (<S as Session>::Send, <S as Session>::Receive);
@@ -152,11 +147,6 @@ async fn attend((send, mut receive): Stream<NetSession>, rules: &[Forwarded]) ->
     }
 }
 
-/// The rule with this number, if it is of this protocol.
-fn forwarded(rules: &[Forwarded], number: u16, protocol: Protocol) -> Option<&Forwarded> {
-    rules.get(usize::from(number)).filter(|forwarded| forwarded.rule.protocol == protocol)
-}
-
 async fn connect(destination: &Destination) -> std::io::Result<TcpStream> {
     let port = destination.port();
     match destination.host() {
@@ -166,7 +156,5 @@ async fn connect(destination: &Destination) -> std::io::Result<TcpStream> {
     }
 }
 
-/// How long a destination may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after the server refused a listener that it had before: its port may be taken until the old connection is gone.
 const PAUSE: Duration = Duration::from_secs(1);

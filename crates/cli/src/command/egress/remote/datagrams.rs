@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::flows::IDLE;
 use super::super::listening::MAX_DATAGRAM;
-use super::{Forwarded, PATIENCE, forwarded};
+use super::rules::{Forwarded, PATIENCE, forwarded};
 use crate::args::Protocol;
 
 /// Carries a flow that the server opened.
