@@ -21,7 +21,7 @@ use crate::{Clock, RendezvousServer};
 const LONG: Duration = Duration::from_secs(20);
 const RECORD: usize = 60_000;
 /// Two zero bytes would make it a message to the server.
-const PACKET: [u8; RECORD] = [0x40; RECORD];
+static PACKET: [u8; RECORD] = [0x40; RECORD];
 
 /// A rendezvous server that relays so many bytes for a pair.
 fn serve(bytes: ByteCount) -> (SocketAddr, JoinHandle<()>) {
