@@ -167,7 +167,7 @@ fn tcp_side_by_side_is_measured_as_one() {
 fn manyway_carries_bulk_both_ways_and_messages() {
     for wire in ["mmsp2", "mmsp1"] {
         carries_mixed_traffic(&json!({
-            "kind": "manyway", "wire": wire, "detection": "probes", "over_tcp": false, "scheduler": "min-rtt", "congestion": "cubic", "interfaces": [],
+            "kind": "manyway", "wire": wire, "detection": "probes", "carrier": "udp", "scheduler": "min-rtt", "congestion": "cubic", "interfaces": [],
             "remotes": ["127.0.0.1"], "discover": true, "paths": 1,
         }));
     }

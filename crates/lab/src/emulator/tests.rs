@@ -501,8 +501,7 @@ fn what_the_client_sends_first_is_damaged_and_what_it_repeats_passes() {
 
 #[test]
 fn a_link_that_drops_udp_lets_tcp_pass_until_it_drops_nothing() {
-    let mut blocked = LinkConfig::default();
-    blocked.drops = Drops::Udp;
+    let blocked = LinkConfig::default().with_drops(Drops::Udp);
     let mut switch = switch(&shared(blocked, LinkConfig::default()));
     let send = |switch: &mut Switch| {
         for protocol in [TCP, UDP] {

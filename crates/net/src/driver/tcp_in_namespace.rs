@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::tests_in_namespace::There;
-use crate::test_namespace::in_namespace;
+use crate::test_namespace::{in_namespace, ip, wait_for_carrier};
 use crate::{
-    CarrierChoice, Connection, Endpoint, EndpointOptions, HostPort, Identity, PathState, Rate, ServerOptions,
-    TargetRate, Ticket,
+    CarrierChoice, Connection, Endpoint, EndpointOptions, HostPort, Identity, PairMode, PathState, Rate,
+    ServerOptions, TargetRate, Ticket,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -257,5 +257,54 @@ fn a_receiver_holds_its_target_over_tcp_although_a_segment_each_round_trip_would
         // A loaded host may take some of it away.
         assert!((500_000..=1_050_000).contains(&rate), "{rate}: {report:?}");
         writer.abort();
+    });
+}
+
+/// AMS over TCP: one link has IPv4 alone, the other one IPv6 alone.
+#[test]
+fn disjoint_pairs_of_both_families_carry_a_transfer_over_tcp_and_one_goes_on_alone() {
+    run("disjoint_pairs_of_both_families_carry_a_transfer_over_tcp_and_one_goes_on_alone", async {
+        let there = There::new();
+        there.lay_cable(1);
+        ip(&format!("link add mwhere2 type veth peer name mwthere2 netns {}", there.thread));
+        ip("address add fd98::1/64 dev mwhere2 nodad");
+        ip("link set dev mwhere2 up");
+        there.run(|| {
+            ip("address add fd98::2/64 dev mwthere2 nodad");
+            ip("link set dev mwthere2 up");
+        });
+        wait_for_carrier("mwhere2");
+        let identity = Identity::from_seed(&[1; 32]);
+        let server = ServerOptions::new(identity.clone(), &[2; 16]);
+        let server = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        let server = there.run(move || Endpoint::bind(server)).unwrap();
+        let mut client = EndpointOptions::default();
+        client.carriers.choice = CarrierChoice::Tcp;
+        client.connection.pairs = PairMode::Disjoint;
+        let client = Endpoint::bind(client).unwrap();
+        // The client learns the other address from the server.
+        let hosts = vec!["10.98.1.2".parse().unwrap()];
+        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
+        let (connected, accepted) = tokio::join!(client.connect(&ticket), server.accept());
+        let (connected, accepted) = (connected.unwrap(), accepted.unwrap());
+        until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "tcp")]).await;
+        let paths = connected.info().await.unwrap().paths;
+        for path in &paths {
+            let tuple = path.statistics.tuple;
+            let is_v6 = path.interface.as_deref() == Some("mwhere2");
+            assert_eq!((tuple.local.address.is_ipv6(), tuple.remote.is_ipv6()), (is_v6, is_v6), "{tuple}");
+        }
+        let silence = longest_stall(&connected, &accepted, async {
+            ip("address delete 10.98.1.1/24 dev mwhere1");
+            until_working(&connected, &[("mwhere2", "tcp")]).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let paths = connected.info().await.unwrap().paths;
+            let sent = |path: &crate::PathInfo| path.statistics.bytes_sent.get();
+            assert!(
+                paths.iter().any(|path| path.interface.as_deref() == Some("mwhere2") && sent(path) > 100_000)
+            );
+        })
+        .await;
+        println!("longest stall {silence:?}");
     });
 }

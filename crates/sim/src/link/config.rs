@@ -131,6 +131,13 @@ impl LinkConfig {
         self.ecn = ecn;
         self
     }
+
+    /// Sets what it drops by its kind.
+    #[must_use]
+    pub fn with_drops(mut self, drops: Drops) -> Self {
+        self.drops = drops;
+        self
+    }
 }
 
 impl Default for LinkConfig {

@@ -321,6 +321,35 @@ fn all_disjoint_pairs_are_attempted_once_connected_and_the_first_connection_give
 }
 
 #[test]
+fn disjoint_pairs_are_of_one_family_each() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
+    dialler.add(CLIENT);
+    let mut situation = situation(&[]);
+    let v6 = |text: &str| -> SocketAddr { text.parse().unwrap() };
+    situation.locals[1].address = v6("[fd00::1]:0");
+    situation.remotes[1] = v6("[fd00::9]:4455");
+    let steps = dialler.advance(at(0), CLIENT, &situation);
+    let attempts: Vec<_> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::AttemptPair(from, to) => Some((from.interface, *to)),
+            Step::Dial(..) | Step::Discard(_) | Step::Offer(_) | Step::Close(_) | Step::Retire(_) => None,
+        })
+        .collect();
+    assert_eq!(attempts, [(1, remote(1)), (2, v6("[fd00::9]:4455"))], "{steps:?}");
+    for (interface, to) in attempts {
+        let from = situation.locals[usize::try_from(interface).unwrap() - 1];
+        let took = Duration::from_millis(10);
+        let mut local = from;
+        local.address.set_port(70);
+        assert!(dialler.on_attempted(at(50), CLIENT, (&from, to), Some((FourTuple::tcp(local, to), took))));
+    }
+    let steps = dialler.advance(at(100), CLIENT, &situation);
+    let offered = steps.iter().filter(|step| matches!(step, Step::Offer(_))).count();
+    assert_eq!((offered, steps.len()), (2, 2), "{steps:?}");
+}
+
+#[test]
 fn an_interface_without_an_address_of_the_peer_for_itself_is_not_used() {
     let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
     dialler.add(CLIENT);
