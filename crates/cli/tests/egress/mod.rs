@@ -12,6 +12,8 @@ mod incoming;
 #[cfg(target_os = "linux")]
 mod name_caches;
 #[cfg(target_os = "linux")]
+mod pages;
+#[cfg(target_os = "linux")]
 mod recipes;
 #[cfg(target_os = "linux")]
 mod run;
