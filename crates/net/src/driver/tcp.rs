@@ -337,7 +337,7 @@ impl TcpStreams {
     pub(super) fn set_windows(&mut self, user: ConnectionHandle, windows: &[(FourTuple, ByteCount)]) {
         for (tuple, stream) in &mut self.streams {
             let wanted = windows.iter().find(|(other, _)| other == tuple).map(|(_, window)| *window);
-            let is_limited = wanted.or(stream.io.receive_window()).is_some();
+            let is_limited = wanted.is_some() || stream.io.receive_window().is_some();
             if is_limited && (wanted.is_some() || stream.user == Some(user)) {
                 stream.io.set_receive_window(wanted);
             }

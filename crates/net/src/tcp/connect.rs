@@ -100,6 +100,8 @@ pub(super) fn configure(socket: &Socket, settings: &Settings) -> io::Result<()> 
     if let Some(name) = &settings.congestion {
         set_congestion(socket, name)?;
     }
+    #[cfg(target_os = "linux")]
+    super::window::bound_scale(socket)?;
     // Without these a connection works, though it keeps more data to itself, or ends later.
     let reference = SockRef::from(socket);
     if let Err(error) = limit(&reference) {

@@ -34,6 +34,13 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
     Some((figures, ByteCount(u64::from(info.tcpi_rcv_ssthresh))))
 }
 
+/// The step in which the system announces the receive window, in bits.
+#[cfg(all(test, target_os = "linux"))]
+pub(super) fn receive_scale(stream: &TcpStream) -> Option<u8> {
+    let scales = linux::tcp_info(stream).ok()?.tcpi_snd_rcv_wscale;
+    Some(if cfg!(target_endian = "little") { scales >> 4 } else { scales & 0xf })
+}
+
 /// Other systems do not say enough: only a full send buffer holds the sender back.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn read(_: &TcpStream, _: Option<u64>) -> Option<(CarrierFigures, ByteCount)> {

@@ -155,6 +155,12 @@ impl RecordStream {
         figures::read(self.io.socket(), None).map(|(_, limit)| limit)
     }
 
+    /// The step of the receive window, in bits.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn receive_scale(&self) -> Option<u8> {
+        figures::receive_scale(self.io.socket())
+    }
+
     /// The name of the system's congestion control.
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn congestion(&self) -> Vec<u8> {

@@ -113,6 +113,13 @@ async fn a_receive_window_stays_when_larger_packets_arrive() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
+async fn receive_windows_have_steps_of_512_bytes_at_most_at_both_ends() {
+    let (here, there) = pair(&Settings::default(), false).await;
+    assert!(here.receive_scale().unwrap() <= 9 && there.receive_scale().unwrap() <= 9);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
 async fn congestion_control_is_chosen_by_name_and_an_unknown_one_is_refused_with_advice() {
     let settings = |name: &str| Settings { congestion: Some(name.to_owned()), ..Settings::default() };
     let (here, _there) = pair(&settings("reno"), false).await;

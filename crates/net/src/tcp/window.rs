@@ -20,7 +20,15 @@ pub(super) fn set(stream: &TcpStream, window: Option<ByteCount>) -> io::Result<(
     linux::clamp(stream, i32::try_from(window.get()).unwrap_or(i32::MAX))
 }
 
-/// More than any system grants.
+/// Bounds the window of a connection before it begins, and with it the scale in which the system announces windows: it
+/// rounds up to that, and a window that it announced once does not shrink by less than a step. The steps are of 512 bytes
+/// then, where those of 32 MiB would be of 1 or 2 KiB, more than two small packets.
+#[cfg(target_os = "linux")]
+pub(super) fn bound_scale(socket: &socket2::Socket) -> io::Result<()> {
+    linux::clamp(socket, i32::try_from(UNLIMITED.get()).unwrap_or(i32::MAX))
+}
+
+/// More than any system grants by default.
 #[cfg(target_os = "linux")]
 const UNLIMITED: ByteCount = ByteCount(16 << 20);
 #[cfg(target_os = "linux")]
