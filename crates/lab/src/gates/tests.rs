@@ -275,7 +275,7 @@ fn where_udp_is_blocked_set_up_silence_and_goodput_are_judged() {
         let plan = plan(&[(scenario_of(name), Way::AsWritten)], Contest::Real).unwrap();
         let mut runner = Scripted { megabits: vec![megabits, 100.0], ..Scripted::default() };
         let mut results = campaign::run(
-            Plan { repetitions: 1, ..plan },
+            Plan { repetitions: 1, repeats_disturbed: false, ..plan },
             &mut runner,
             &mut Silent::default(),
             &Stop::default(),
