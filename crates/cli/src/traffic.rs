@@ -66,13 +66,13 @@ fn usual_class(ends: &[Traffic], dscp: Option<u8>) -> Option<Urgency> {
     class_of_code_point(dscp).or_else(|| ends.iter().find_map(|end| class_of_port(*end)))
 }
 
-/// Services that carry little, for which somebody waits; and copies, for which nobody does. The list is short: a port tells
-/// less than the behaviour. Who types and who copies over SSH use the same one.
+/// The class of services that carry little and whose answers a user waits for, and of copies in the background. The list is
+/// short, since behaviour tells more than a port: a shell and a copy over SSH have the same one.
 fn class_of_port(Traffic { protocol, port, .. }: Traffic) -> Option<Urgency> {
     match (protocol?, port) {
         // DNS, also over TLS; SIP, also over TLS.
         (_, 53 | 853 | 5060) | (Protocol::Tcp, 5061) => Some(Urgency::Interactive),
-        // NTP, whose answers are worth what they are late.
+        // NTP: a late answer makes the clock wrong.
         (Protocol::Udp, 123) => Some(Urgency::Interactive),
         // FTP's data, rsync.
         (Protocol::Tcp, 20 | 873) => Some(Urgency::Bulk),

@@ -3,41 +3,42 @@
 use manyway_session::Urgency;
 use tokio::time::Instant;
 
-/// A token bucket. Who has emptied it is bulk until it is half full again, since datagrams of two classes would overtake
-/// each other.
+use crate::bucket::Bucket;
+
+/// What a sender may send before bulk data. One that has used it up is bulk until half of it is free again, since
+/// datagrams of two classes would overtake each other.
 // egress 4.6, 8.5
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    left: f64,
-    at: Instant,
+    bucket: Bucket,
     is_bulk: bool,
 }
 
 impl Allowance {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { left: BURST, at: now, is_bulk: false }
+        Self { bucket: Bucket::new(now, BURST, RATE), is_bulk: false }
     }
 
     /// The class of what is sent now, of this many bytes.
     pub(crate) fn urgency(&mut self, now: Instant, bytes: usize) -> Urgency {
-        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.at = now;
-        self.left = elapsed.mul_add(RATE, self.left).min(BURST);
         #[expect(clippy::cast_precision_loss, reason = "far less than 2^52")]
         let cost = bytes as f64;
-        self.is_bulk = if self.is_bulk { self.left < BURST / 2.0 } else { self.left < cost };
-        self.left = (self.left - cost).max(0.0);
+        let least = if self.is_bulk { BURST / 2.0 } else { cost };
+        self.is_bulk = self.bucket.left(now) < least;
+        self.bucket.drain(cost);
         if self.is_bulk { Urgency::Bulk } else { Urgency::Interactive }
     }
 
     /// The time until now was no pause: data wait.
     pub(crate) fn hold(&mut self, now: Instant) {
-        self.at = now;
+        self.bucket.hold(now);
     }
 
     /// More waits than there is room for.
     pub(crate) fn exhaust(&mut self, now: Instant) {
-        *self = Self { left: 0.0, at: now, is_bulk: true };
+        self.bucket.hold(now);
+        self.bucket.drain(BURST);
+        self.is_bulk = true;
     }
 }
 

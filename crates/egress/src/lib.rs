@@ -14,6 +14,7 @@
 
 mod allowance;
 mod answer;
+mod bucket;
 mod classed;
 mod client;
 mod codec;

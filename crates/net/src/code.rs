@@ -1,7 +1,7 @@
 //! Codes that people can say, on sockets: one end offers a ticket, the other redeems the code for it.
 
-mod line;
 mod offer;
+mod over_tcp;
 mod post;
 mod redeem;
 #[cfg(test)]
@@ -164,7 +164,7 @@ impl StreamRelay {
             Box::pin(async move {
                 tokio::time::sleep(wait).await;
                 loop {
-                    match line::relayed(server, key).await {
+                    match over_tcp::relayed(server, key).await {
                         Ok(stream) => return stream,
                         Err(error) => tracing::debug!(%server, %error, "no relay over TCP"),
                     }

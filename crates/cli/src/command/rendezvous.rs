@@ -49,7 +49,8 @@ fn announce(
     let warnings = [
         (!global.cap_rules().is_empty())
             .then_some("warning: caps do not hold for a rendezvous server, which counts nothing"),
-        lacks_tcp.then_some("warning: a TCP port is taken; who has no UDP cannot meet here"),
+        lacks_tcp
+            .then_some("warning: a TCP port is taken: hosts whose network blocks UDP cannot use this server"),
     ];
     opening(&listening, (port, relay), warnings).print(global.quiet)
 }

@@ -10,13 +10,13 @@ use std::pin::Pin;
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
-use super::limit::Limit;
 use super::messages::{failed, keep};
 use super::resolve::DNS;
 use super::shared::{Shared, refuse};
 use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
 use super::usual::{Failure, Usual};
 use crate::answer::{Answer, Reason, Refusal};
+use crate::bucket::Bucket;
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
 use crate::error::{EgressError, RequestError};
@@ -111,7 +111,7 @@ struct Remote<'a> {
     kind: FlowKind,
     sockets: Sockets,
     sender: FlowSender,
-    errors: Limit,
+    errors: Bucket,
     usual: Usual,
     /// Where the client sent to; only those may answer (RFC 4787, section 5).
     peers: BTreeMap<SocketAddr, Peer>,
@@ -209,7 +209,7 @@ impl<'a> Remote<'a> {
             sockets: Sockets::new(kind),
             usual: Usual::new(usual),
             sender,
-            errors: Limit::new(Instant::now(), MOST_ERRORS, ERRORS_A_SECOND),
+            errors: Bucket::new(Instant::now(), MOST_ERRORS, ERRORS_A_SECOND),
             peers: BTreeMap::new(),
             names: BTreeMap::new(),
             lookup: None,

@@ -13,12 +13,12 @@ use tokio::net::UdpSocket;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::limit::Limit;
 use super::listen::{Access, Listening, PATIENCE, PAUSE, open};
 use super::peers::{Flow, Peers};
 use super::shared::{Shared, refuse};
 use super::sockets::take;
 use crate::answer::{Answer, Reason, Refusal};
+use crate::bucket::Bucket;
 use crate::error::EgressError;
 use crate::flow::{FlowReceiver, FlowSender, MOST_EARLY, MOST_EARLY_BYTES, flow};
 use crate::relay::Volume;
@@ -41,7 +41,7 @@ pub(super) async fn listen_datagrams<S: Session>(
     sender.send_answer(Answer::Done(Some(socket.local_addr()?))).await?;
     let mut peers = Peers::new(socket, &shared.config);
     let mut opening: Option<Opening<'_>> = None;
-    let mut limit = Limit::new(Instant::now(), MOST_NEW, NEW_A_SECOND);
+    let mut limit = Bucket::new(Instant::now(), MOST_NEW, NEW_A_SECOND);
     loop {
         tokio::select! {
             ready = peers.socket.readable() => match ready.and_then(|()| take(&peers.socket)) {

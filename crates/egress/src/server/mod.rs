@@ -3,7 +3,6 @@
 mod datagrams;
 mod dial;
 mod errors;
-mod limit;
 mod listen;
 mod listen_datagrams;
 mod messages;

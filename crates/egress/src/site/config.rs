@@ -17,7 +17,7 @@ pub struct HubConfig {
     pub announced: Vec<IpNet>,
     /// Networks that a client with this ticket or key may announce, or parts of them.
     pub behind: Vec<(String, IpNet)>,
-    /// Addresses reserved for a ticket or key, at most one of each family. One client at a time uses the ticket or key then.
+    /// Addresses reserved for a ticket or key, at most one of each family. Then one client at a time has this name.
     pub fixed: Vec<(String, IpAddr)>,
     /// Largest packet, in bytes; from 1280, by default 1400: on links of 1500 bytes a packet needs one datagram.
     pub mtu: u16,

@@ -136,7 +136,7 @@ struct Rest {
     begun: Instant,
     budget: Option<Duration>,
     expected: Duration,
-    /// What plans need that get all of their time.
+    /// Time that is set aside for plans that run in full.
     set_aside: Duration,
 }
 
@@ -146,12 +146,12 @@ impl Rest {
         Self { begun: Instant::now(), budget, expected: Duration::ZERO, set_aside: Duration::ZERO }
     }
 
-    /// A plan is to be run that would take this time, and gets all of it or a part.
+    /// Adds a plan that takes this time in full; a bounded one may get a part of it.
     fn expect(&mut self, time: Duration, is_bounded: bool) {
         *(if is_bounded { &mut self.expected } else { &mut self.set_aside }) += time;
     }
 
-    /// A plan begins that gets all of its time.
+    /// A plan that runs in full begins.
     fn release(&mut self, time: Duration) {
         self.set_aside = self.set_aside.saturating_sub(time);
     }

@@ -2,8 +2,9 @@
 //!
 //! 1. Never below the best link: at least 95 % of the goodput of Manyway over the best route alone, everywhere.
 //! 2. Aggregation: on routes that share no link at least 97 % of `possible`, 95 % where packets are lost (97 % in the
-//!    group `fades`, wherever more than 80 % of the links is possible), 95 % where a link drops UDP; and everywhere at least the result of every
-//!    multipath TCP of the same campaign. In both directions at once, each reaches 90 % of one direction alone.
+//!    group `fades`, wherever more than 80 % of the links is possible), 95 % where a link drops UDP; and everywhere at
+//!    least the result of every multipath TCP of the same campaign. In both directions at once, each reaches 90 % of one
+//!    direction alone.
 //! 3. Failover: when a route dies silently, at most max(100 ms, 2 PTO) without a byte, and the survivors fully used 0.5
 //!    s later; when it returns, used again and all fully used at most 2 s later. While addresses of an interface
 //!    change, which its host knows, at most the former. Where UDP is blocked, set-up and silence take at most 1 s.

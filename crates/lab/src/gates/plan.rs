@@ -54,8 +54,8 @@ impl Contest {
 
 /// Plans every scenario in the requested directions, and for each whose routes stay as they are once more with messages
 /// of 100 bytes beside, in which Manyway runs alone. If its links are symmetric, once more with bulk traffic in both
-/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`]. Where links drop UDP,
-/// [`EITHER`] runs beside what is possible, on real sockets alone. Scenarios with traffic of others are left out.
+/// directions at once. Where messages have a lifetime, Manyway runs with its defaults and with [`TWICE`]. Where links drop
+/// UDP, [`EITHER`] runs beside what is possible, on real sockets alone. Scenarios with traffic of others are left out.
 ///
 /// # Errors
 /// Never in a tested program: the names of the contenders are wrong.

@@ -10,7 +10,7 @@ use manyway_proto::{CodeReceiver, CodeSender, Instant};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
-use super::line::Lines;
+use super::over_tcp::ServerConnections;
 use crate::Clock;
 
 /// More than any datagram of a mailbox has.
@@ -56,7 +56,7 @@ machine!(CodeReceiver);
 #[derive(Debug)]
 pub(super) struct Post {
     sockets: Vec<UdpSocket>,
-    lines: Lines,
+    connections: ServerConnections,
     /// When the first datagram since the last answer over UDP was sent.
     asked_at: Option<Instant>,
     clock: Clock,
@@ -75,7 +75,7 @@ impl Post {
                 }
             }
         }
-        let post = Self { sockets, lines: Lines::new(), asked_at: None, clock };
+        let post = Self { sockets, connections: ServerConnections::new(), asked_at: None, clock };
         failure.filter(|_| post.sockets.is_empty()).map_or(Ok(post), Err)
     }
 
@@ -94,15 +94,15 @@ impl Post {
             }
         };
         let mut space = [0; LONGEST];
-        let Self { sockets, lines, asked_at, clock } = self;
+        let Self { sockets, connections, asked_at, clock } = self;
         tokio::select! {
             (from, length) = receive(sockets, &mut space) => {
                 *asked_at = None;
-                lines.clear();
+                connections.clear();
                 let datagram = space.get(..length).unwrap_or_default();
                 machine.handle_datagram(clock.now(), from, datagram);
             }
-            (from, datagram) = lines.receive() => machine.handle_datagram(clock.now(), from, &datagram),
+            (from, datagram) = connections.receive() => machine.handle_datagram(clock.now(), from, &datagram),
             () = timer => machine.handle_timeout(clock.now()),
         }
     }
@@ -111,7 +111,7 @@ impl Post {
     async fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         let now = self.clock.now();
         if now - *self.asked_at.get_or_insert(now) >= HEAD_START {
-            self.lines.send(to, datagram);
+            self.connections.send(to, datagram);
         }
         let of_family =
             |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv4() == to.is_ipv4());

@@ -11,7 +11,7 @@ use manyway_proto::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::line::relayed;
+use super::over_tcp::relayed;
 use super::post::Post;
 use super::random;
 use crate::tcp::RecordStream;

@@ -18,8 +18,8 @@ use crate::tcp::{Accepted, Listener, RecordStream, Settings};
 /// Most connections, and most from one network: a host may have any number of IPv6 addresses.
 const MOST: usize = 512;
 const MOST_OF_NETWORK: usize = 32;
-/// A connection with so many bytes that wait for its end is not read. Less waits of what its peer sends, which
-/// therefore does not hold up the records of the other direction.
+/// A connection is not read while so many bytes wait to be written to it. Its peer is no longer read once a byte waits,
+/// which stays below this bound, so that the acknowledgements of the other direction are still read.
 const MOST_PENDING: u64 = 96 * 1024;
 /// A connection is closed if it brings no complete record for so long, and no first one.
 const SILENCE: Duration = Duration::from_secs(60);

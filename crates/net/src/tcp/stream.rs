@@ -118,7 +118,8 @@ impl RecordStream {
         }
     }
 
-    /// What the system knows of the connection; `None` where it does not say.
+    /// What the system knows of the connection; `None` where it does not say. If the system has lifted the receive window,
+    /// this sets it again.
     pub(crate) fn figures(&self) -> Option<CarrierFigures> {
         // Within TLS more bytes are sent than were written.
         let written = (!self.io.is_tls()).then_some(self.written);

@@ -1,10 +1,8 @@
 //! Packets that a network drops by their kind, as some firewalls drop UDP.
 
-use std::fmt;
-
 use super::parcel::Parcel;
 
-/// What a link drops at its entrance. Nobody is told.
+/// What a link drops at its entrance, without an ICMP error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Drops {
@@ -24,12 +22,5 @@ impl Drops {
             Self::Nothing => false,
             Self::Udp => packet.is_udp(),
         }
-    }
-}
-
-impl fmt::Display for Drops {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = Self::WORDS.iter().find(|(_, drops)| drops == self);
-        f.pad(word.map_or("", |(word, _)| word))
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_can_not_be_written_is_refused_before_anything_is_played() {
+    fn a_path_that_cannot_be_written_is_refused_before_anything_is_played() {
         let error = Report::create(Path::new("/nowhere/film.svg")).unwrap_err();
         assert!(error.to_string().contains("/nowhere/film.svg"), "{error}");
     }

@@ -60,7 +60,7 @@ fn a_tunnel_whose_machine_was_suspended_is_whole_within_two_seconds_though_route
     let rules = machine.rules();
     assert!(machine.downloads() && !tunnel.messages().contains("this host slept"), "{}", tunnel.messages());
 
-    // While it slept, a network has gone, and what manages networks has begun anew.
+    // During the suspend a network went away, and the network manager removed the rules.
     machine.0.lab.black_hole(1, Hole::Both);
     machine.client(&["ip", "rule", "flush"]);
     machine.client(&["ip", "rule", "add", "lookup", "main", "priority", "32766"]);

@@ -151,7 +151,7 @@ pub fn origin() -> Origin {
     }
 }
 
-/// Without the place of the program, which tells a reader nothing.
+/// The arguments, with the program's name alone: its directory says nothing about the runs.
 fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut command: Vec<_> = arguments.collect();
     if let Some(program) = command.first_mut()
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_names_the_program_without_its_place() {
+    fn a_report_names_the_program_without_its_directory() {
         let arguments = ["/usr/local/bin/manyway-lab", "experiments", "--quick"].map(str::to_owned);
         assert_eq!(command_line(arguments.into_iter()), ["manyway-lab", "experiments", "--quick"]);
     }

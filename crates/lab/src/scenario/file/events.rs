@@ -14,38 +14,20 @@ const MOST: usize = 10_000;
 
 pub(super) const KINDS: [&str; 7] = ["cut", "restore", "set", "down", "up", "address", "rebind"];
 
-pub(super) const FIELDS: [&str; 24] = [
-    "at",
-    "cut",
-    "restore",
-    "set",
-    "down",
-    "up",
-    "address",
-    "rebind",
-    "for",
-    "repeat",
-    "direction",
-    "to",
-    "rate",
-    "trace",
-    "delay",
-    "rtt",
-    "jitter",
-    "queue",
-    "loss",
-    "corruption",
-    "duplication",
-    "mtu",
-    "ecn",
-    "drops",
-];
+/// The fields of an event.
+pub(super) fn fields() -> Vec<&'static str> {
+    [&OWN_FIELDS[..], &properties::FIELDS].concat()
+}
+
+/// Those beside properties.
+const OWN_FIELDS: [&str; 12] =
+    ["at", "cut", "restore", "set", "down", "up", "address", "rebind", "for", "repeat", "direction", "to"];
 
 /// Reads all events in the order of time; of those at the same time, in the order of the file.
 pub(super) fn read(top: &Table<'_>, scenario: &Scenario, files: Files<'_>) -> Result<Vec<Event>, LabError> {
     let mut events = Vec::new();
     for value in top.read("events", Value::list)?.unwrap_or_default() {
-        let table = value.table(&FIELDS)?;
+        let table = value.table(&fields())?;
         let times = moments(&table, scenario.limit())?;
         if events.len() + times.len() > MOST {
             return Err(value.error(format_args!("more than {MOST} events")));
@@ -136,7 +118,7 @@ pub(super) fn changes(
 
 /// Refuses fields that do not apply to this kind of event.
 fn check_fields(table: &Table<'_>, kind: &str) -> Result<(), LabError> {
-    for field in FIELDS {
+    for field in fields() {
         let fits = match field {
             "at" | "repeat" => true,
             "for" => matches!(kind, "cut" | "down"),

@@ -21,25 +21,8 @@ pub(super) struct Written<'a> {
     pub(super) link: Link,
 }
 
-const FIELDS: [&str; 17] = [
-    "rate",
-    "trace",
-    "delay",
-    "rtt",
-    "jitter",
-    "queue",
-    "loss",
-    "corruption",
-    "duplication",
-    "mtu",
-    "ecn",
-    "drops",
-    "checksum",
-    "up",
-    "down",
-    "client",
-    "server",
-];
+/// Its fields beside properties.
+const FIELDS: [&str; 5] = ["checksum", "up", "down", "client", "server"];
 
 /// Reads all links, in the order of the file.
 pub(super) fn read<'a>(top: &Table<'a>, files: Files<'_>) -> Result<Vec<Written<'a>>, LabError> {
@@ -52,7 +35,7 @@ pub(super) fn read<'a>(top: &Table<'a>, files: Files<'_>) -> Result<Vec<Written<
 }
 
 fn link<'a>(name: &'a str, value: Value<'a>, files: Files<'_>) -> Result<Written<'a>, LabError> {
-    let table = value.table(&FIELDS)?;
+    let table = value.table(&[&properties::FIELDS[..], &FIELDS].concat())?;
     let mut common = LinkConfig::default().with_overhead(0).with_mtu(0);
     Properties::read(&table, DelayModel::default(), files)?.write(&mut common);
     let way = |field: &str| -> Result<LinkConfig, LabError> {

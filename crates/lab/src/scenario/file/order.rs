@@ -32,7 +32,7 @@ impl Change {
         let text = event(&words(line)?)?;
         let source = Source { file: None, text: &text };
         let document = DeTable::parse(&text).map_err(|error| wrong(error.message().replace('\n', "; ")))?;
-        let table = Table::new(&source, ("", 0..0), Spanned::get_ref(&document), &events::FIELDS)?;
+        let table = Table::new(&source, ("", 0..0), Spanned::get_ref(&document), &events::fields())?;
         events::changes(&table, scenario, files).map(|(changes, _)| changes)
     }
 }

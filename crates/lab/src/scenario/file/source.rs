@@ -165,7 +165,7 @@ impl<'a> Value<'a> {
     }
 
     /// A section, in which only these fields are allowed.
-    pub(super) fn table(&self, allowed: &'static [&'static str]) -> Result<Table<'a>, LabError> {
+    pub(super) fn table(&self, allowed: &[&str]) -> Result<Table<'a>, LabError> {
         let Some(table) = self.value.as_table() else { return self.refuse("a section") };
         Table::new(self.source, (&self.field, self.span.clone()), table, allowed)
     }
@@ -199,7 +199,7 @@ impl<'a> Table<'a> {
         source: &'a Source<'a>,
         (field, span): (&str, Range<usize>),
         entries: &'a DeTable<'a>,
-        allowed: &'static [&'static str],
+        allowed: &[&str],
     ) -> Result<Self, LabError> {
         let mut unknown: Vec<_> =
             entries.keys().filter(|key| !allowed.contains(&key.get_ref().as_ref())).collect();

@@ -22,9 +22,9 @@ const READ: usize = 4096;
 
 /// A connection that carries datagrams as records.
 #[derive(Debug)]
-pub(super) struct Line(RecordStream);
+pub(super) struct ServerConnection(RecordStream);
 
-impl Line {
+impl ServerConnection {
     /// Connects by the default route of the system.
     async fn connect(server: SocketAddr) -> io::Result<Self> {
         let ip = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -55,23 +55,23 @@ impl Line {
 /// # Errors
 /// The server is not reached, or ends the connection.
 pub(super) async fn relayed(server: SocketAddr, key: RelayKey) -> io::Result<RecordStream> {
-    let mut line = Line::connect(server).await?;
+    let mut connection = ServerConnection::connect(server).await?;
     let mut request = RelayRequest::new(key);
     loop {
-        line.send(&request.request()).await?;
-        let answered = tokio::time::timeout(ASK_AGAIN, line.wait());
+        connection.send(&request.request()).await?;
+        let answered = tokio::time::timeout(ASK_AGAIN, connection.wait());
         if let Ok(complete) = answered.await {
             complete?;
         }
         let mut is_refused = false;
-        while let Some(record) = line.0.peek_record() {
+        while let Some(record) = connection.0.peek_record() {
             let answer = request.handle_record(record);
             if answer == RelayAnswer::Packet {
-                return Ok(line.0);
+                return Ok(connection.0);
             }
-            line.0.next_record();
+            connection.0.next_record();
             match answer {
-                RelayAnswer::Relayed => return Ok(line.0),
+                RelayAnswer::Relayed => return Ok(connection.0),
                 RelayAnswer::AskAgain => {}
                 RelayAnswer::NotYet | _ => is_refused = true,
             }
@@ -84,14 +84,14 @@ pub(super) async fn relayed(server: SocketAddr, key: RelayKey) -> io::Result<Rec
 
 /// The connections over which letters go while UDP brings no answer.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct ServerConnections {
     tasks: JoinSet<()>,
     letters: BTreeMap<SocketAddr, mpsc::Sender<Vec<u8>>>,
     heard: mpsc::Receiver<(SocketAddr, Vec<u8>)>,
     hears: mpsc::Sender<(SocketAddr, Vec<u8>)>,
 }
 
-impl Lines {
+impl ServerConnections {
     pub(super) fn new() -> Self {
         let (hears, heard) = mpsc::channel(WAITING);
         Self { tasks: JoinSet::new(), letters: BTreeMap::new(), heard, hears }
@@ -102,7 +102,7 @@ impl Lines {
         while self.tasks.try_join_next().is_some() {}
         self.letters.retain(|_, letters| !letters.is_closed());
         let Self { tasks, letters, hears, .. } = self;
-        let line = letters.entry(server).or_insert_with(|| {
+        let connection = letters.entry(server).or_insert_with(|| {
             let (letters, waiting) = mpsc::channel(WAITING);
             let hears = hears.clone();
             tasks.spawn(async move {
@@ -112,7 +112,7 @@ impl Lines {
             });
             letters
         });
-        let _ = line.try_send(datagram.to_vec());
+        let _ = connection.try_send(datagram.to_vec());
     }
 
     /// Ends all connections.
@@ -136,16 +136,16 @@ async fn carry(
     mut letters: mpsc::Receiver<Vec<u8>>,
     hears: mpsc::Sender<(SocketAddr, Vec<u8>)>,
 ) -> io::Result<()> {
-    let mut line = Line::connect(server).await?;
+    let mut connection = ServerConnection::connect(server).await?;
     loop {
         tokio::select! {
             letter = letters.recv() => match letter {
-                Some(letter) => line.send(&letter).await?,
+                Some(letter) => connection.send(&letter).await?,
                 None => return Ok(()),
             },
-            complete = line.wait() => {
+            complete = connection.wait() => {
                 complete?;
-                if let Some(record) = line.0.next_record() {
+                if let Some(record) = connection.0.next_record() {
                     // What the end does not take in time, it asks for again.
                     let _ = hears.try_send((server, record.to_vec()));
                 }
