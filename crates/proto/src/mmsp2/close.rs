@@ -113,7 +113,7 @@ impl Mmsp2 {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
-        let final_close = close.map(|(step, code, reason)| FinalClose::new(step, code, reason));
+        let final_close = close.map(|(step, code, reason)| Box::new(FinalClose::new(step, code, reason)));
         if engine.phase.is_handshaking() && final_close.is_none() {
             // A handshake that ends without a CLOSE needs no draining period, and strangers must not cost more
             // memory.

@@ -410,6 +410,31 @@ fn a_second_update_before_the_first_was_acknowledged_is_a_violation() {
 }
 
 #[test]
+fn the_next_keys_are_derived_for_the_first_packet_that_seems_to_need_them_and_kept() {
+    let (mut client, mut server) = ends(KeyLimits::default());
+    exchange(&mut client, &mut server, at(0));
+    let has_next = |end: &End| end.protector.one_rtt.as_ref().unwrap().has_next();
+    assert!(!has_next(&server) && !has_next(&client));
+    // Flips every bit below the mask in turn: some change the key phase.
+    for bit in 0..8 {
+        let mut forged = client.seal(0);
+        forged[0] ^= 1 << bit;
+        assert!(server.open(0, &forged).is_err());
+    }
+    assert!(has_next(&server), "a forger caused it");
+    let (before, failed) = (has_next(&server), server.protector.failed_openings());
+    let mut forged = client.seal(0);
+    forged[0] ^= 0x04;
+    assert_eq!(server.open(0, &forged), Err(OpenError::Failed));
+    assert_eq!((before, server.protector.failed_openings()), (has_next(&server), failed + 1));
+    client.protector.force_update();
+    let update = client.seal(0);
+    assert_eq!(server.open(0, &update), Ok(true));
+    assert!(!has_next(&server), "those of the phase after are derived when that begins");
+    exchange(&mut client, &mut server, at(1));
+}
+
+#[test]
 fn an_update_before_any_packet_of_the_first_phase_was_sent_is_a_violation() {
     let (mut client, mut server) = ends(eager());
     client.protector.force_update();
