@@ -198,18 +198,15 @@ impl Mmsp2 {
     /// Advances the close as far as possible now.
     pub(crate) fn drive_close(&mut self, engine: &mut Engine, now: Instant) {
         let flushed = self.streams.is_idle();
-        let wait = engine.paths.longest_pto();
         match &self.life {
             Life::Flushing { given, .. } if flushed => {
                 let given = given.clone();
-                self.enter(
-                    engine,
-                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), given },
-                );
+                let repeat = Repeat::new(now, engine.paths.longest_pto());
+                self.enter(engine, Life::FinSent { until: now + FLUSH_TIME, repeat, given });
             }
             Life::PeerClosing { given, .. } if flushed => {
                 let given = given.clone();
-                let repeat = Repeat::new(now, wait);
+                let repeat = Repeat::new(now, engine.paths.longest_pto());
                 self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, given });
             }
             Life::Flushing { until, given } if *until <= now => {

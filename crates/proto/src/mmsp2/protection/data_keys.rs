@@ -140,12 +140,17 @@ impl DataKeys {
     }
 
     /// See [`Protector::maybe_update`](super::Protector::maybe_update).
-    pub(super) fn maybe_update(&mut self, now: Instant, max_pto: Duration, limits: &KeyLimits) -> bool {
-        let wait = max_pto.saturating_mul(WAIT_IN_PTOS);
+    pub(super) fn maybe_update(
+        &mut self,
+        now: Instant,
+        max_pto: impl Fn() -> Duration,
+        limits: &KeyLimits,
+    ) -> bool {
+        let wait = || max_pto().saturating_mul(WAIT_IN_PTOS);
         let peer_followed = self.phase.peer_followed();
         if let Some(previous) = &mut self.previous
             && peer_followed
-            && now >= *previous.dropped_at.get_or_insert(now + wait)
+            && now >= *previous.dropped_at.get_or_insert_with(|| now + wait())
         {
             self.previous = None;
         }

@@ -153,7 +153,7 @@ impl Protector {
     /// An update is due after [`KeyLimits::update_after_packets`] or [`KeyLimits::update_after`]. It is permitted
     /// after the confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
     /// packet of the current phase. Called once per burst; costs a few comparisons.
-    pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: Duration) -> bool {
+    pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: impl Fn() -> Duration) -> bool {
         self.one_rtt.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
     }
 

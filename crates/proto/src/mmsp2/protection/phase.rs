@@ -120,10 +120,15 @@ impl Phase {
     }
 
     /// Whether a key update is due and permitted (RFC 9001, sections 6.1 and 6.5).
-    pub(super) fn should_end(&mut self, now: Instant, wait: Duration, limits: &KeyLimits) -> bool {
+    pub(super) fn should_end(
+        &mut self,
+        now: Instant,
+        wait: impl Fn() -> Duration,
+        limits: &KeyLimits,
+    ) -> bool {
         let began = *self.began.get_or_insert(now);
         let due = self.usage.sealed() >= limits.update_after_packets || now - began >= limits.update_after;
-        due && self.acked.is_some_and(|at| now - at >= wait)
+        due && self.acked.is_some_and(|at| now - at >= wait())
     }
 
     fn notes(&self, path: PathId) -> Option<&PathNotes> {
